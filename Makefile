@@ -9,13 +9,13 @@ CHECKED := seglog_format pyspark_seglog.py conformance/seglog_conformance confor
 export NO_MKDOCS_2_WARNING := 1
 MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
 WORKERS ?= 2
-TESTEES ?= reference columnar kafka-python aiokafka aiokafka-pure
+TESTEES ?= reference plain columnar kafka-python aiokafka aiokafka-pure
 STAGES ?= look find check others spark
 ARGS ?=
 NAME ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types proof trace docs docs-check coverage bench conform package release-check ci clean
+.PHONY: help demo test lint types proof trace docs docs-check coverage bench conform kafka-next package release-check ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -94,6 +94,10 @@ conform: $(VENV)/.dev ## judge the reference, and the Python libraries that pip 
 	  --jsonl build/conform/results.jsonl --junit build/conform/results.xml $(ARGS)
 	@echo 'The matrix is in build/conform/matrix.html'
 
+kafka-next: $(VENV)/.dev ## what a release of Kafka changed since the last known one (VERSION=4.4.0; BASE= another one)
+	@PYTHONPATH=conformance $(BIN)/python -m tools.kafka_next $(VERSION) $(if $(BASE),--base $(BASE)) \
+	  $(if $(VERSION),--report reports/kafka-$(VERSION).json) $(ARGS)
+
 bench: $(VENV)/.bench $(if $(filter spark writers,$(NAME)),$(VENV)/.dev) $(if $(filter spark,$(NAME)),$(VENV)/.spark-peers) ## how quick everything is, beside every peer (long; ARGS='--scale 0.1'; NAME=append, serve, spark or writers)
 	@$(BIN)/python benchmarks/$(or $(NAME),bench).py $(ARGS) \
 	  --report reports/$(if $(filter spark,$(NAME)),spark-bench,$(or $(NAME),bench)).json
@@ -114,11 +118,11 @@ docs-check: $(VENV)/.dev $(VENV)/.docs ## fail when a generated page is out of d
 	@$(BIN)/python -m tools.docs.gen_docs --check
 	@$(BIN)/mkdocs build --strict --quiet
 
-package: $(VENV)/.base ## build a wheel into dist/ and ask it for a requirement, away from the sources
+package: $(VENV)/.base ## build a wheel into dist/ and ask it for a rule and its cases, away from the sources
 	@rm -rf dist build/wheel
 	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir dist .
 	@$(BIN)/python -m zipfile --extract dist/seglog_format-*.whl build/wheel
-	@cd build && PYTHONPATH=wheel ../$(BIN)/python -P -m seglog_format.cli explain SEG-IDX-004 | head -n 1
+	@cd build && PYTHONPATH=wheel ../$(BIN)/python -P -m seglog_format.cli explain SEG-IDX-004 | grep -e '^SEG' -e '^  cases'
 	@ls dist/*.whl
 
 release-check: $(VENV)/.dev ## build all that a release hands out, and use it where nothing else can be seen (minutes)

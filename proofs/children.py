@@ -74,7 +74,7 @@ def watched(
 
 
 def _limited(address_space: int | None) -> list[str]:
-    """What a command begins with that has only so much address space."""
+    """Return what a command begins with that has only so much address space."""
     if address_space is None:
         return []
     return ["/bin/sh", "-c", f'ulimit -v {address_space // 1024}; exec "$@"', "sh"]

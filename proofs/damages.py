@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from proofs.damaging.worker import Result, confine, judged
+from proofs.damaging.worker import Result, confine, result_of
 from proofs.harness import Outcome
 
 if TYPE_CHECKING:
@@ -120,11 +120,11 @@ class _Worker:
         return found
 
     def hangs(self, limit: float) -> bool:
-        """Whether it works on one case for too long."""
+        """Tell whether it works on one case for too long."""
         return time.monotonic() - self._since > limit
 
     def ended(self) -> list[Result]:
-        """The case at which it hung or died, if it did; that one is not tried again."""
+        """Return the case at which it hung or died, if it did; that one is not tried again."""
         hung = self._process.is_alive()
         self._process.kill()
         self._process.join()
@@ -138,5 +138,5 @@ def _work(connection: Connection, scratch: Path, seed: int, numbers: list[int]) 
     confine()
     os.environ["NO_COLOR"] = "1"
     for number in numbers:
-        connection.send(judged(scratch, seed, number))
+        connection.send(result_of(scratch, seed, number))
     connection.close()

@@ -166,14 +166,14 @@ def _report(name: str, options: argparse.Namespace, outcome: Outcome, seconds: f
 
 
 def _words(options: argparse.Namespace) -> list[str]:
-    """The options, defaults included, as words of a command; where the report goes changes nothing."""
+    """Return the options, defaults included, as words of a command; where the report goes changes nothing."""
     words: list[str] = []
     for name, value in sorted(vars(options).items()):
         flag = f"--{name.replace('_', '-')}"
         if value is True:
             words.append(flag)
         elif name != "report" and value is not None and value is not False:
-            words += [flag, str(value)]
+            words += [flag, *map(str, value if isinstance(value, list) else [value])]
     return words
 
 

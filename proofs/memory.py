@@ -80,7 +80,7 @@ def tasks(scratch: Path, made: Made) -> list[Task]:
 
 
 def _compared(task: Task, made: Made, failures: list[str]) -> dict[str, Any]:
-    """A task without and with a held lock."""
+    """Return a task without and with a held lock."""
     free = task.run(made)
     with held(made.root):
         busy = task.run(made)
@@ -101,7 +101,7 @@ def _fact(name: str, ended: Ended) -> dict[str, Any]:
 def _sparse(
     root: Path, options: argparse.Namespace, failures: list[str], *, has_hole: bool
 ) -> Iterable[dict[str, Any]]:
-    """What is said of sparse segments under a held lock, with all address space and with 4 GB of it."""
+    """Yield what is said of sparse segments under a held lock, with all address space and with 4 GB of it."""
     made = sparse_log(root, options.sparse_segments, 1900 * MEBIBYTE, has_hole=has_hole)
     for space in (None, ADDRESS_SPACE):
         for task, is_right in sparse_tasks(made, space, has_hole=has_hole):
@@ -151,7 +151,7 @@ def sparse_tasks(made: Made, space: int | None, *, has_hole: bool) -> Iterable[t
 
 
 def _refused(root: Path, options: argparse.Namespace, failures: list[str]) -> Iterable[dict[str, Any]]:
-    """A log of 10 GB and an index of 10 GB: each is named in one line, and nobody runs out of memory."""
+    """Yield a log of 10 GB and an index of 10 GB: each is named in one line, and nobody runs out of memory."""
     made = huge_files(root, 10 * 2**30)
     space = 6 * 2**30
     lookup = command("lookup", "lookup", "--offset", str(made.segments[1][0] + 1), address_space=space)

@@ -48,12 +48,12 @@ class Made:
         return self.segments[-1][1]
 
     def log(self, number: int) -> Path:
-        """The log of a segment."""
+        """Return the log of a segment."""
         return self.path / f"{self.segments[number][0]:020d}.log"
 
 
 def varint(value: int) -> bytes:
-    """A signed number as records have it."""
+    """Return a signed number as records have it."""
     value, groups = value << 1 ^ value >> 63, []
     while value > 127:  # noqa: PLR2004 - seven bits
         groups.append(value & 127 | 128)
@@ -62,7 +62,7 @@ def varint(value: int) -> bytes:
 
 
 def record(delta: int, value: bytes) -> bytes:
-    """A record without a key."""
+    """Return a record without a key."""
     body = b"\0\0" + varint(delta) + varint(-1) + varint(len(value)) + value + b"\0"
     return varint(len(body)) + body
 
@@ -141,7 +141,7 @@ def _directory(root: Path) -> Path:
 
 
 def full_log(root: Path, seed: int, segments: int, size: int) -> Made:
-    """A partition whose segments hold small records, every byte of them written."""
+    """Return a partition whose segments hold small records, every byte of them written."""
     path, dice = _directory(root), random.Random(seed)
     template = Template([dice.randbytes(1000) for _ in range(BATCH_RECORDS)])
     found, offset = [], 0
@@ -154,7 +154,7 @@ def full_log(root: Path, seed: int, segments: int, size: int) -> Made:
 
 
 def sparse_log(root: Path, segments: int, size: int, *, has_hole: bool) -> Made:
-    """A partition of sparse segments with small batches at both ends.
+    """Return a partition of sparse segments with small batches at both ends.
 
     Args:
         root: the log directory.
@@ -181,7 +181,7 @@ def sparse_log(root: Path, segments: int, size: int, *, has_hole: bool) -> Made:
 
 
 def huge_files(root: Path, size: int) -> Made:
-    """A partition with an intact segment, one whose log is too large, and one whose index is."""
+    """Return a partition with an intact segment, one whose log is too large, and one whose index is."""
     path = _directory(root)
     small, found, offset = Template([b"value"] * BATCH_RECORDS), [], 0
     for _ in range(3):

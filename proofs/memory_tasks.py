@@ -78,7 +78,7 @@ class Task:
 
 
 def command(name: str, *arguments: str, of_root: bool = False, address_space: int | None = None) -> Task:
-    """A command of the package; of the partition, or of the log directory."""
+    """Return a command of the package; of the partition, or of the log directory."""
 
     def run(made: Made) -> Ended:
         path = made.root if of_root else made.path
@@ -88,13 +88,13 @@ def command(name: str, *arguments: str, of_root: bool = False, address_space: in
 
 
 def script(name: str, code: str, *arguments: object, address_space: int | None = None) -> Task:
-    """A few lines of Python that are told the partition."""
+    """Return a few lines of Python that are told the partition."""
     words = [str(argument) for argument in arguments]
     return Task(name, lambda made: watched(["-c", code, str(made.path), *words], address_space=address_space))
 
 
 def of_file(name: str, *arguments: str) -> Task:
-    """A command about the first log file."""
+    """Return a command about the first log file."""
     return Task(name, lambda made: watched([*SEGLOG, *arguments, str(made.log(0))]))
 
 
@@ -174,7 +174,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def _offset_after(data: bytes) -> int:
-    """The offset after the last whole batch."""
+    """Return the offset after the last whole batch."""
     position = offset = 0
     while position + BATCH_START.size <= len(data):
         base, size, _, delta = BATCH_START.unpack_from(data, position)

@@ -61,8 +61,8 @@ def prove(options: argparse.Namespace) -> Outcome:
                 print(failures[-1], file=sys.stderr, flush=True)
         if counts[CUTS] >= options.count:
             break
-    told = {name: counts[name] for name in sorted(counts) if name != CUTS}
-    return Outcome({CUTS: counts[CUTS], "histories": histories, "counts": told}, failures)
+    reported = {name: counts[name] for name in sorted(counts) if name != CUTS}
+    return Outcome({CUTS: counts[CUTS], "histories": histories, "counts": reported}, failures)
 
 
 def run_all(seed: int, numbers: Iterable[int], *, compacts: bool = False) -> list[Ending]:
@@ -73,12 +73,12 @@ def run_all(seed: int, numbers: Iterable[int], *, compacts: bool = False) -> lis
 
 
 def command(seed: int, number: int, *, compacts: bool = False) -> str:
-    """What repeats one history."""
+    """Return what repeats one history."""
     return f"python -m proofs power-cuts --seed {seed} --first {number} --count 1 --workers 1{' --compact' * compacts}"
 
 
 def _chunks(seed: int, first: int, workers: int, *, compacts: bool) -> Iterator[list[Ending]]:
-    """How one history after the other ends, for as long as somebody asks."""
+    """Yield how one history after the other ends, for as long as somebody asks."""
     run = partial(run_all, seed, compacts=compacts)
     if workers == 1:
         yield from (run([number]) for number in numbers_from(first))

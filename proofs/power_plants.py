@@ -11,7 +11,7 @@ from itertools import count as numbers_from
 from typing import TYPE_CHECKING, Final
 
 from proofs.harness import Outcome
-from proofs.power.plants import NOBODY, POWER_CUTS, Plant, planted, plants
+from proofs.power.plants import NOT_NOTICED, POWER_CUTS, Plant, planted, plants
 from proofs.power_cuts import CUTS, run_all
 
 if TYPE_CHECKING:
@@ -47,12 +47,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def prove(options: argparse.Namespace) -> Outcome:
     """Run histories with each fault until one notices it."""
-    chosen = [plant for plant in plants() if plant.judge in {POWER_CUTS, NOBODY} and (options.only or "") in plant.name]
+    chosen = [
+        plant
+        for plant in plants()
+        if plant.noticed_by in {POWER_CUTS, NOT_NOTICED} and (options.only or "") in plant.name
+    ]
     run = partial(noticed, first=options.first, most=options.count, seed=options.seed)
     with ProcessPoolExecutor(options.workers) as pool:
         found = list(pool.map(run, chosen))
-    told = {each.plant.name: {"history": each.history, CUTS: each.cuts, "problem": each.problem} for each in found}
-    return Outcome({"plants": told}, [wrong for each in found if (wrong := complaint(each))])
+    reported = {each.plant.name: {"history": each.history, CUTS: each.cuts, "problem": each.problem} for each in found}
+    return Outcome({"plants": reported}, [wrong for each in found if (wrong := complaint(each))])
 
 
 def noticed(plant: Plant, *, first: int = 0, most: int, seed: int = 1) -> Notice:
@@ -73,9 +77,9 @@ def noticed(plant: Plant, *, first: int = 0, most: int, seed: int = 1) -> Notice
 
 
 def complaint(notice: Notice) -> str:
-    """What is wrong with how a fault was noticed; nothing where all is as the list says."""
-    if notice.plant.judge == NOBODY and notice.history is not None:
+    """Return what is wrong with how a fault was noticed; nothing where all is as the list says."""
+    if notice.plant.noticed_by == NOT_NOTICED and notice.history is not None:
         return f"{notice.plant.name}: counts as harmless, and yet: {notice.problem}"
-    if notice.plant.judge == POWER_CUTS and notice.history is None:
+    if notice.plant.noticed_by == POWER_CUTS and notice.history is None:
         return f"{notice.plant.name}: not noticed in {notice.cuts} power cuts"
     return ""

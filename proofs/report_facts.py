@@ -9,7 +9,7 @@ from typing import Any
 
 
 def machine() -> dict[str, Any]:
-    """The kind of machine."""
+    """Return the kind of machine."""
     return {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()}
 
 

@@ -75,8 +75,8 @@ def _mutate(battle: Battle, count: int, seed: int) -> None:
 def _attacked(
     attack: Callable[[Battle], None], options: argparse.Namespace, *, is_writable: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    with tempfile.TemporaryDirectory(prefix="serve-attacks-") as place:
-        directory = Path(place) / "logs"
+    with tempfile.TemporaryDirectory(prefix="serve-attacks-") as root:
+        directory = Path(root) / "logs"
         make_logs(directory)
         with Target(directory, is_writable=is_writable) as target:
             honest = HonestClient(target.port, is_writing=is_writable)
@@ -99,7 +99,7 @@ def _attacked(
         found |= {"end_seconds": target.end_seconds and round(target.end_seconds, 2), "end_status": target.end_status}
         found["verify"] = verify_status(directory)
         found["lost"] = len(_lost(directory, seen["acknowledged"]))
-        wrong = _judged(found, seen, options)
+        wrong = _complaints(found, seen, options)
         return found, wrong if new_group else [*wrong, "a new group was not taken"]
 
 
@@ -122,7 +122,7 @@ def _measured(target: Target, seen: dict[str, Any]) -> dict[str, Any]:
 
 
 def _faults(said: list[str]) -> list[str]:
-    """What the server said of a fault of its own, with the traceback."""
+    """Return what the server said of a fault of its own, with the traceback."""
     first = next((at for at, line in enumerate(said) if "not answered" in line or "Traceback" in line), len(said))
     return said[first : first + MOST_FAULT_LINES]
 
@@ -141,8 +141,8 @@ def _lost(directory: Path, acknowledged: dict[str, str]) -> list[str]:
     return [value for offset, value in acknowledged.items() if values.get(int(offset)) != value.encode()]
 
 
-def _judged(found: dict[str, Any], seen: dict[str, Any], options: argparse.Namespace) -> list[str]:
-    """A line for each thing that should not be."""
+def _complaints(found: dict[str, Any], seen: dict[str, Any], options: argparse.Namespace) -> list[str]:
+    """Return a line for each thing that should not be."""
     worst = max(seen["worst_seconds"].values())
     checks = {
         f"{found['peak_mb']} MB of memory": found["peak_mb"] <= options.megabytes,

@@ -13,6 +13,8 @@ from seglog_format.lazy_names import LazyNames
 
 if TYPE_CHECKING:
     from seglog_format.checks.verify import verify
+    from seglog_format.cluster.cluster import open_cluster
+    from seglog_format.cluster.resurrection import resurrect
     from seglog_format.codec.build import build_batch, new_record
     from seglog_format.codec.columns import encode_columns
     from seglog_format.codec.control_batch import build_end_marker
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from seglog_format.state.config import BrokerGeneration, LogConfig
     from seglog_format.state.producer_state import Origin
     from seglog_format.storage.environment import Environment
+    from seglog_format.tier.remote_store import open_tier
     from seglog_format.writing.log_writer import LogWriter
     from seglog_format.writing.writer import PartitionWriter
 
@@ -56,11 +59,14 @@ __all__ = [
     "encode_batch",
     "encode_columns",
     "new_record",
+    "open_cluster",
     "open_log_directory",
     "open_partition",
+    "open_tier",
     "rebuild_indexes",
     "recover",
     "requirement",
+    "resurrect",
     "retain",
     "salvage",
     "truncate",
@@ -72,6 +78,8 @@ _LAZY: Final = LazyNames(
     __name__,
     {
         "checks.verify": ("verify",),
+        "cluster.cluster": ("open_cluster",),
+        "cluster.resurrection": ("resurrect",),
         "codec.build": ("build_batch", "new_record"),
         "codec.columns": ("encode_columns",),
         "codec.control_batch": ("build_end_marker",),
@@ -91,6 +99,7 @@ _LAZY: Final = LazyNames(
         "state.config": ("BrokerGeneration", "LogConfig"),
         "state.producer_state": ("Origin",),
         "storage.environment": ("Environment",),
+        "tier.remote_store": ("open_tier",),
         "writing.log_writer": ("LogWriter",),
         "writing.writer": ("PartitionWriter",),
     },

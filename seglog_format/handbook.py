@@ -118,7 +118,7 @@ def checksum_as_article_a(entry: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one article names files and directories, and counts offsets.
+    """Names of files and directories, and count of offsets, as one article has them.
 
     Attributes:
         digits: number of digits in a file name; 0 for as many as necessary.

@@ -42,6 +42,17 @@ MESSAGE_V1_HEADER_LAYOUT: Final = FixedLayout(
     attributes="b",
     timestamp_ms="q",
 )
+BYTES_LENGTH_LAYOUT: Final = FixedLayout(
+    length="l",
+)
+CONTROL_RECORD_KEY_LAYOUT: Final = FixedLayout(
+    version="h",
+    type="h",
+)
+END_TRANSACTION_MARKER_LAYOUT: Final = FixedLayout(
+    version="h",
+    coordinatorEpoch="l",
+)
 OFFSET_INDEX_ENTRY_LAYOUT: Final = FixedLayout(
     relative_offset="l",
     position="l",

@@ -67,7 +67,7 @@ class CompressionCodec(IntEnum):
 
 
 class TimestampType(Enum):
-    """Who set the timestamps. Magic 0 has none.
+    """Origin of the timestamps. Magic 0 has none.
 
     Examples:
         >>> from seglog_format import LogConfig, TimestampType
@@ -194,7 +194,7 @@ class RecordBatchHeader:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers of this batch expire; None unless attribute bit 6 is set (SEG-BAT-013)."""
+        """Return when tombstones and markers of this batch expire; None unless attribute bit 6 is set (SEG-BAT-013)."""
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
@@ -358,12 +358,20 @@ class StoredFrame(Frame):
 
 
 class TailKind(Enum):
-    """What follows the last whole entry of a log."""
+    """Bytes after the last whole entry of a log."""
 
     NONE = "nothing"
     ZEROS = "zeros"
     TRAILING = "trailing bytes"
     PARTIAL = "partial entry"
+
+
+TAIL_RULES: Final = {
+    TailKind.ZEROS: "SEG-LOG-005",
+    TailKind.TRAILING: "SEG-LOG-002",
+    TailKind.PARTIAL: "SEG-LOG-004",
+}
+"""The rule about each kind of bytes behind the last whole entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +381,11 @@ class Tail:
     kind: TailKind
     position: int
     size: int
+
+    @property
+    def requirement(self) -> str:
+        """The rule about bytes of this kind: zeros, stray bytes, or an entry cut short."""
+        return TAIL_RULES[self.kind]
 
 
 @dataclass(frozen=True, slots=True)

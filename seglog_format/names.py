@@ -107,17 +107,17 @@ class FileName(NamedTuple):
 
     @property
     def has_twenty_digits(self) -> bool:
-        """Whether the offset is written in exactly 20 digits of any script (SEG-PDR-005)."""
+        """Tell whether the offset is written in exactly 20 digits of any script (SEG-PDR-005)."""
         return len(self.digits) == OFFSET_DIGITS and self.digits.isdecimal()
 
     @property
     def has_ascii_digits(self) -> bool:
-        """Whether the offset is written in ASCII (SEG-PDR-006); a sign does not count."""
+        """Tell whether the offset is written in ASCII (SEG-PDR-006); a sign does not count."""
         return self.digits.isascii()
 
     @property
     def is_canonical(self) -> bool:
-        """Whether the name is the one that a broker opens for this offset; always True for a fixed name."""
+        """Tell whether the name is the one that a broker opens for this offset; always True for a fixed name."""
         return not self.digits or (self.has_twenty_digits and self.has_ascii_digits)
 
 
@@ -150,19 +150,19 @@ class PartitionDirectoryName(NamedTuple):
 
     @property
     def is_topic_cut(self) -> bool:
-        """Whether the name has maximum length, so that the topic is probably truncated."""
+        """Tell whether the name has maximum length, so that the topic is probably truncated."""
         return self.state in {"delete", "stray"} and len(str(self)) == MAX_NAME_SIZE
 
     @property
     def has_plain_partition(self) -> bool:
-        """Whether the partition is written as a broker does: ASCII digits, no sign, no leading zeros (SEG-PDR-017)."""
+        """Tell whether the partition is in ASCII digits without sign and leading zeros, as brokers do (SEG-PDR-017)."""
         return self.digits in {"", str(self.partition)}
 
 
 def printable(text: str, limit: int = MAX_NAME_SIZE) -> str:
     r"""Escape a name or value for display: unprintable characters become ``\n``, ``\x1b``, ``\udc80`` and so on.
 
-    After ``limit`` characters an ellipsis replaces the rest.
+    After ``limit`` characters an ellipsis replaces the rest (SEG-PDR-027).
     """
     if len(text) <= limit and text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""What the bytes of an entry hold, once they are decoded."""
+"""Decoded contents of an entry."""
 
 from __future__ import annotations
 

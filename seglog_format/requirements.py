@@ -2,8 +2,11 @@
 
 A requirement begins on a line of its own, followed by its text up to a blank line::
 
-    [SEG-IDX-004]: MUST binds=writer,validator since=0.8.0 check=auto
+    [SEG-IDX-004]: MUST binds=writer,validator since=0.8.0:source brokers=yes:4.3.0:bytes check=auto
     Entries are ordered by strictly increasing relative offset.
+
+`since` and `brokers` say which Kafka version a mark is about and what it rests on: the ``source`` of that release, the
+``bytes`` that it wrote, or a ``run`` of its classes. A rule that no broker keeps has no `since`.
 
 The level decides the severity of a finding: a broken MUST is an error, a broken SHOULD a warning, a MAY a note.
 """
@@ -22,7 +25,7 @@ DEFINITION = re.compile(r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)((?: [a-z]
 
 
 class Severity(Enum):
-    """How much a finding matters.
+    """Weight of a finding.
 
     Examples:
         >>> from seglog_format import Severity, requirement
@@ -39,6 +42,26 @@ SEVERITIES = {"MUST": Severity.ERROR, "SHOULD": Severity.WARNING, "MAY": Severit
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerMark:
+    """Whether brokers keep a requirement.
+
+    Attributes:
+        kept: ``yes``, ``partly`` (in some cases, or some of what it asks) or ``no``.
+        version: Kafka version in which that was seen, such as ``4.1.1``.
+        basis: what it rests on: ``source``, ``bytes`` or ``run``.
+    """
+
+    kept: str
+    version: str
+    basis: str
+
+    @property
+    def departs(self) -> bool:
+        """Tell whether the rule stands in the list of departures (appendix C)."""
+        return self.kept != "yes"
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """One numbered rule of the specification.
 
@@ -46,7 +69,9 @@ class Requirement:
         id: such as ``SEG-IDX-004``; never renumbered, never reused.
         level: MUST, SHOULD or MAY.
         binds: the roles that must follow it: writer, reader, validator, recovery.
-        since: first broker version it holds for.
+        since: first Kafka version that keeps it, such as ``0.11.0``; empty where none does.
+        since_basis: what `since` rests on: ``source``, ``bytes`` or ``run``; empty with it.
+        brokers: whether brokers keep it, and how that is known.
         check: how it is enforced: ``auto`` (a check or decoder refuses bytes that break it), ``behaviour`` (a result
             that tests compare) or ``none`` (the text says why).
         title: its first sentence.
@@ -58,6 +83,8 @@ class Requirement:
     level: str
     binds: tuple[str, ...]
     since: str
+    since_basis: str
+    brokers: BrokerMark
     check: str
     title: str
     text: str
@@ -87,17 +114,26 @@ def _requirement(chapter: str, lines: list[str]) -> Requirement:
     assert match is not None
     identifier, level, attributes = match.groups()
     given = dict(pair.split("=", 1) for pair in attributes.split())
+    since, _, since_basis = given.get("since", "").partition(":")
     body = " ".join(line.strip() for line in lines[1:])
     return Requirement(
         id=identifier,
         level=level,
         binds=tuple(given.get("binds", "").split(",")),
-        since=given.get("since", ""),
+        since=since,
+        since_basis=since_basis,
+        brokers=_broker_mark(given.get("brokers", "")),
         check=given.get("check", ""),
         title=re.split(r"(?<=[.!?])\s", body, maxsplit=1)[0],
         text=body,
         chapter=chapter,
     )
+
+
+def _broker_mark(text: str) -> BrokerMark:
+    kept, _, seen = text.partition(":")
+    version, _, basis = seen.partition(":")
+    return BrokerMark(kept, version, basis)
 
 
 @cache

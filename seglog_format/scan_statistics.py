@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class FallbackCause(Enum):
-    """Why the fallback decoder reads an entry: the first thing that the compiled kernel could not accept."""
+    """Cause of a fallback: the first thing in an entry that the compiled kernel could not accept."""
 
     FRAMING = "framing"
     """The size or the magic is impossible, or the entry is cut short."""
@@ -24,7 +24,7 @@ class FallbackCause(Enum):
 
 @dataclass(slots=True)
 class ScanStatistics:
-    """What a scan leaves to slower code; give one to `Partition.scan`, which adds to it as batches are read.
+    """Counts of what a scan leaves to slower code; give one to `Partition.scan`, which adds to it as batches are read.
 
     Attributes:
         fallbacks: entries that the fallback decoder has read or refused, by cause.
@@ -37,7 +37,7 @@ class ScanStatistics:
 
     @property
     def fallback_count(self) -> int:
-        """How many entries the fallback decoder has read or refused."""
+        """Return how many entries the fallback decoder has read or refused."""
         return self.fallbacks.total()
 
     def add(self, other: ScanStatistics) -> None:

@@ -1,4 +1,4 @@
-"""What control records and small files mean: the part of the model that who only reads entries does without.
+"""Contents of control records and small files: the part of the model that who only reads entries does without.
 
 As in `model`, nothing here reads bytes and nothing imports a third-party package.
 """
@@ -113,7 +113,7 @@ class MetaProperties:
 
 @dataclass(frozen=True, slots=True)
 class CleanShutdown:
-    """What the clean-shutdown file holds since 3.7; an empty one, and what is not known, reads as version 0, -1."""
+    """Contents of the clean-shutdown file since 3.7; an empty one, and what is not known, reads as version 0, -1."""
 
     version: int = 0
     broker_epoch: int = -1
@@ -121,7 +121,7 @@ class CleanShutdown:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """What a node of a KRaft quorum remembers about elections; -1 where the file does not say.
+    """State of elections that a node of a KRaft quorum remembers; -1 where the file does not say.
 
     A static quorum (data version 0) lists its voters here; a dynamic one (data version 1) keeps them in its log, so
     that `voter_ids` is empty, and says in which log directory the node lies that got the vote.

@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from seglog_format.cleaning.compaction_rules import BatchAction, BatchFate, RecordFate, RecordReason
     from seglog_format.cleaning.deletion import PreparedRetention
     from seglog_format.cleaning.retention import RetainedSegment, RetentionPlan, RetentionReason, SegmentFate
+    from seglog_format.cluster.cluster import Cluster, Replica
+    from seglog_format.cluster.coordinators import CommittedOffset, CoordinatorState, Group
+    from seglog_format.cluster.image import ConfigResource, ImageRecord, MetadataImage, QuotaEntity, TopicImage
+    from seglog_format.cluster.metadata_log import MetadataLog
+    from seglog_format.cluster.metadata_state import MetadataRecord, MetadataState
+    from seglog_format.cluster.new_image import NewImage, NewNode, Note
+    from seglog_format.cluster.releases import Release
+    from seglog_format.cluster.resurrection import PreparedResurrection
     from seglog_format.codec.framing import FrameWalk
     from seglog_format.engine.choice import Choice
     from seglog_format.log.directory import LogDirectories, LogDirectory
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     from seglog_format.log.offset_index import OffsetIndex
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Fetch
+    from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.time_index import TimeIndex
     from seglog_format.log.transaction_index import TransactionIndex, TxnIndexSearchResult
@@ -51,8 +60,9 @@ if TYPE_CHECKING:
     from seglog_format.recovery.segment_scan import Cut, Remark
     from seglog_format.recovery.segment_split import Part, Split
     from seglog_format.recovery.truncation import PreparedTruncation, TruncationPlan
-    from seglog_format.requirements import Requirement
+    from seglog_format.requirements import BrokerMark, Requirement
     from seglog_format.scan_statistics import FallbackCause, ScanStatistics
+    from seglog_format.small_model import EpochStart, MetaProperties
     from seglog_format.state.config import IndexUnit, TimeIndexOffset
     from seglog_format.state.index_build import IndexedOffset
     from seglog_format.state.root_files import CheckpointedState
@@ -62,6 +72,8 @@ if TYPE_CHECKING:
     from seglog_format.storage.file_steps import FileStep
     from seglog_format.storage.files import FileHandle, Files
     from seglog_format.storage.log_storage import FileStatus, LogStorage
+    from seglog_format.storage.object_files import Traffic
+    from seglog_format.tier.remote_store import RemoteTier
     from seglog_format.writing.partition_log import Appended
     from seglog_format.writing.roll import RollReason
 
@@ -70,19 +82,25 @@ __all__ = [
     "Appended",
     "BatchAction",
     "BatchFate",
+    "BrokerMark",
     "ByteSource",
     "CheckpointedState",
     "Choice",
     "Circumstances",
+    "Cluster",
+    "CommittedOffset",
     "Compacted",
     "CompactedSegment",
     "CompactionAction",
     "CompactionPlan",
     "Condition",
+    "ConfigResource",
+    "CoordinatorState",
     "Cut",
     "DamagedRange",
     "DirectoryEntries",
     "EntryTable",
+    "EpochStart",
     "Extent",
     "FallbackCause",
     "Fetch",
@@ -97,6 +115,8 @@ __all__ = [
     "FrameWalk",
     "Gap",
     "GapKind",
+    "Group",
+    "ImageRecord",
     "IndexSettings",
     "IndexUnit",
     "IndexedOffset",
@@ -109,8 +129,16 @@ __all__ = [
     "Losses",
     "LostOffsets",
     "Message",
+    "MetaProperties",
+    "MetadataImage",
+    "MetadataLog",
+    "MetadataRecord",
+    "MetadataState",
     "MissingOffsets",
     "NamedFile",
+    "NewImage",
+    "NewNode",
+    "Note",
     "OffsetIndex",
     "OffsetPosition",
     "Part",
@@ -121,9 +149,11 @@ __all__ = [
     "PreparedCompaction",
     "PreparedIndexes",
     "PreparedRecovery",
+    "PreparedResurrection",
     "PreparedRetention",
     "PreparedSalvage",
     "PreparedTruncation",
+    "QuotaEntity",
     "RebuiltIndex",
     "RebuiltSegment",
     "Record",
@@ -133,7 +163,11 @@ __all__ = [
     "RecordHeader",
     "RecordReason",
     "RecoveryPlan",
+    "Release",
     "Remark",
+    "RemoteStore",
+    "RemoteTier",
+    "Replica",
     "Requirement",
     "RetainedSegment",
     "RetentionPlan",
@@ -152,6 +186,8 @@ __all__ = [
     "TimeIndex",
     "TimeIndexOffset",
     "TimestampOffset",
+    "TopicImage",
+    "Traffic",
     "TransactionIndex",
     "Transactions",
     "TruncationPlan",
@@ -169,6 +205,14 @@ _LAZY: Final = LazyNames(
         "cleaning.compaction_rules": ("BatchAction", "BatchFate", "RecordFate", "RecordReason"),
         "cleaning.deletion": ("PreparedRetention",),
         "cleaning.retention": ("RetainedSegment", "RetentionPlan", "RetentionReason", "SegmentFate"),
+        "cluster.cluster": ("Cluster", "Replica"),
+        "cluster.coordinators": ("CommittedOffset", "CoordinatorState", "Group"),
+        "cluster.image": ("ConfigResource", "ImageRecord", "MetadataImage", "QuotaEntity", "TopicImage"),
+        "cluster.metadata_log": ("MetadataLog",),
+        "cluster.metadata_state": ("MetadataRecord", "MetadataState"),
+        "cluster.new_image": ("NewImage", "NewNode", "Note"),
+        "cluster.releases": ("Release",),
+        "cluster.resurrection": ("PreparedResurrection",),
         "codec.framing": ("FrameWalk",),
         "engine.choice": ("Choice",),
         "log.directory": ("LogDirectories", "LogDirectory"),
@@ -177,6 +221,7 @@ _LAZY: Final = LazyNames(
         "log.listing": ("LogDirectoryListing", "NamedFile", "PartitionEntry", "PartitionListing", "SegmentFiles"),
         "log.offset_index": ("OffsetIndex",),
         "log.partition": ("Partition",),
+        "log.remote_store": ("RemoteStore",),
         "log.reading": ("Fetch",),
         "log.segment": ("LogSegment",),
         "log.time_index": ("TimeIndex",),
@@ -206,8 +251,9 @@ _LAZY: Final = LazyNames(
         "recovery.segment_scan": ("Cut", "Remark"),
         "recovery.segment_split": ("Part", "Split"),
         "recovery.truncation": ("PreparedTruncation", "TruncationPlan"),
-        "requirements": ("Requirement",),
+        "requirements": ("BrokerMark", "Requirement"),
         "scan_statistics": ("FallbackCause", "ScanStatistics"),
+        "small_model": ("EpochStart", "MetaProperties"),
         "state.config": ("IndexUnit", "TimeIndexOffset"),
         "state.index_build": ("IndexedOffset",),
         "state.root_files": ("CheckpointedState",),
@@ -217,6 +263,8 @@ _LAZY: Final = LazyNames(
         "storage.file_steps": ("FileStep",),
         "storage.files": ("FileHandle", "Files"),
         "storage.log_storage": ("FileStatus", "LogStorage"),
+        "storage.object_files": ("Traffic",),
+        "tier.remote_store": ("RemoteTier",),
         "writing.partition_log": ("Appended",),
         "writing.roll": ("RollReason",),
     },

@@ -5,17 +5,25 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+import zipfile
+from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers.support import REPOSITORY
+from helpers.support import REPOSITORY, need
 from seglog_conformance.cases import load_cases
 from seglog_conformance.judging import Examiner
 from seglog_conformance.registry import ADAPTERS, BUILDS, STAMP, Builder, adapters, listed
 from seglog_conformance.smoke import smoke
 
+from seglog_format.cli.conform_options import wanted as all_testees
+
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import ModuleType
+
+    from seglog_conformance.registry import Listed
+    from seglog_conformance.smoke import Smoke
 
 KNOWN_FAILURES = ADAPTERS.parent / "known_failures"
 LOCK_FILES = {"go.sum", "package-lock.json", "Cargo.lock", "npm-shrinkwrap.json", "yarn.lock"}
@@ -48,17 +56,88 @@ def test_every_known_failure_has_its_reason_and_its_case(path: Path) -> None:
     assert [entry["case"] for entry in listed_failures if not entry.get("reason") or entry["case"] not in ids] == []
 
 
-@pytest.mark.parametrize("name", ["kafka-python", "aiokafka"])
-def test_python_adapters_pass_the_smoke_test(name: str) -> None:
-    wanted = listed(name)
+def smoked(wanted: Listed) -> Smoke:
+    """Return the smoke test of a testee that is built; it is built in CI, where its tool chain is there."""
     builder = Builder(REPOSITORY / BUILDS, strict=True)
-    assert wanted.adapter is not None
-    if not os.environ.get("CI") and not (builder.place(wanted.adapter, wanted.version) / STAMP).is_file():
-        pytest.skip(f"{name} is not built; seglog conform smoke --testee {name} builds it")
-    examiner = Examiner(builder.testee(wanted), extra_growth=wanted.adapter.extra_memory)
+    adapter = wanted.adapter
+    assert adapter is not None
+    if not os.environ.get("CI") and not (builder.build_directory(adapter, wanted.version) / STAMP).is_file():
+        pytest.skip(
+            f"{wanted.label} is not built; seglog conform smoke --testee {wanted.name}@{wanted.version} builds it"
+        )
+    need(wanted.label, adapter.toolchain)
+    examiner = Examiner(builder.testee(wanted), extra_growth=adapter.extra_memory)
     try:
         examiner.start()
-        found = smoke(examiner, load_cases())
+        return smoke(examiner, load_cases())
     finally:
         examiner.close()
+
+
+@pytest.mark.parametrize("name", ["kafka-python", "aiokafka"])
+def test_python_adapters_pass_the_smoke_test(name: str) -> None:
+    found = smoked(listed(name))
     assert not found.is_broken, [(result.case, str(result.verdict), result.detail) for result in found.results]
+
+
+@pytest.mark.parametrize("name", ["kafka-storage", "kafka-clients"])
+@pytest.mark.parametrize("version", ["4.1.1", "4.4.0"])
+def test_kafkas_classes_pass_the_smoke_test(name: str, version: str) -> None:
+    """Of the oldest and the newest release: classes and methods have other places and names there."""
+    wanted = listed(f"{name}@{version}")
+    assert wanted.adapter is not None
+    assert version in wanted.adapter.asked
+    found = smoked(wanted)
+    assert not found.is_broken, [(result.case, str(result.verdict), result.detail) for result in found.results]
+
+
+def imports() -> ModuleType:
+    """Return what brings the imports of Java sources to where a release has the classes."""
+    path = ADAPTERS / "_shared" / "java_imports.py"
+    spec = spec_from_file_location("java_imports", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_imports_follow_classes_that_moved(tmp_path: Path) -> None:
+    source, jar = tmp_path / "java" / "a" / "A.java", tmp_path / "jars" / "kafka.jar"
+    for path in (source, jar):
+        path.parent.mkdir(parents=True)
+    source.write_text(
+        "import java.util.Crc;\n"
+        "import org.apache.kafka.common.utils.internals.Crc;\n"
+        "import org.apache.kafka.common.utils.internals.Crc.Inner;\n"
+        "import static org.apache.kafka.common.utils.Utils.now;\n"
+        "import org.apache.kafka.common.utils.Missing;\n"
+        "import org.apache.kafka.server.util.Scheduler;\n",
+        encoding="utf-8",
+    )
+    with zipfile.ZipFile(jar, "w") as archive:
+        for name in (
+            "common/utils/Crc",
+            "other/Crc",
+            "common/utils/Utils",
+            "common/utils/Scheduler",
+            "server/util/Scheduler",
+        ):
+            archive.writestr(f"org/apache/kafka/{name}.class", b"")
+    imports().main(str(jar.parent), str(tmp_path / "sources"), str(tmp_path / "java"))
+    assert (tmp_path / "sources" / "a" / "A.java").read_text(encoding="utf-8").splitlines() == [
+        "import java.util.Crc;",
+        "import org.apache.kafka.common.utils.Crc;",
+        "import org.apache.kafka.common.utils.Crc.Inner;",
+        "import static org.apache.kafka.common.utils.Utils.now;",
+        "import org.apache.kafka.common.utils.Missing;",
+        "import org.apache.kafka.server.util.Scheduler;",
+    ]
+
+
+def test_a_run_asks_the_newest_and_the_oldest_of_kafkas_classes() -> None:
+    labels = {one.label for one in all_testees((), (), "")}
+    for name in ("kafka-storage", "kafka-clients", "kafka-clients-wire"):
+        assert labels >= {f"{name} 4.4.0", f"{name} 4.1.1"}
+        assert (KNOWN_FAILURES / f"{name}@4.4.0.toml").is_file()
+    assert {one.version for one in all_testees((), (), "9.9")} == {"", "9.9"}

@@ -47,7 +47,7 @@ LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 
 
 def last_entry(path: Path) -> bytes:
-    """The bytes of the last entry of ``topic-0``."""
+    """Return the bytes of the last entry of ``topic-0``."""
     *_, data = contents(path / "topic-0", ".log").values()
     *_, frame = walk(data)
     return bytes(frame.data)
@@ -599,7 +599,7 @@ def test_where_the_time_of_a_segment_begins(tmp_path: Path) -> None:
         assert writer.append(message()).rolled is RollReason.TIME
 
 
-@pytest.mark.req("SEG-ROL-005")
+@pytest.mark.req("SEG-ROL-005", "SEG-ROL-017")
 def test_roll_when_an_index_is_full(tmp_path: Path) -> None:
     small = {"index_interval_bytes": 0, "segment_index_bytes": 40}  # five entries, or three with the last
     with open_writer(tmp_path, **small) as writer:
@@ -718,7 +718,7 @@ def test_files_of_the_new_segments_name_are_replaced(tmp_path: Path) -> None:
     assert len(contents(directory, "1.log")["00000000000000000001.log"]) == SIZE
 
 
-@pytest.mark.req("SEG-ROL-014")
+@pytest.mark.req("SEG-ROL-014", "SEG-ROL-018")
 def test_the_end_of_a_segment(tmp_path: Path) -> None:
     with open_writer(tmp_path, preallocate=True, segment_bytes=5000) as writer:
         appended_and_rolled(writer, [1000, 1500, 1200])

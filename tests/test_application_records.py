@@ -39,7 +39,7 @@ def short(number: int) -> bytes:
 
 
 def text(value: str | None) -> bytes:
-    """A string of the form before flexible versions."""
+    """Return a string of the form before flexible versions."""
     return short(-1) if value is None else short(len(value)) + value.encode()
 
 
@@ -52,7 +52,7 @@ def compact(value: bytes | str | None) -> bytes:
 
 
 def data_records(directory: str, name: str) -> list[Record]:
-    """The data records of one log, straight from its bytes."""
+    """Return the data records of one log, straight from its bytes."""
     content = (authentic(directory) / name).read_bytes()
     batches = [decode_frame(frame, at=Location()) for frame in walk(content)]
     found = [one for each in batches if not each.header.is_control for one in each.records]
@@ -61,7 +61,7 @@ def data_records(directory: str, name: str) -> list[Record]:
 
 @cache
 def log_of(case: str) -> str:
-    """The one log of a case."""
+    """Return the one log of a case."""
     files = {line["file"] for line in authentic_expected(case) if line["type"] == "batch"}
     return min(name for name in files if name.endswith("00000000000000000000.log"))
 
@@ -71,7 +71,7 @@ def decoded(case: str, topic: str) -> list[dict[str, Any]]:
 
 
 def topic_id(case: str) -> str:
-    """What the broker wrote into ``partition.metadata`` of a case."""
+    """Return what the broker wrote into ``partition.metadata`` of a case."""
     (path,) = authentic(case).glob("*/partition.metadata")
     return path.read_text().split("topic_id: ")[1].strip()
 
@@ -228,7 +228,7 @@ def test_numbers_that_json_does_not_know() -> None:
 
 @pytest.mark.req("SEG-CTL-010")
 @pytest.mark.parametrize(
-    ("topic", "key", "value", "place"),
+    ("topic", "key", "value", "failed_field"),
     [
         (OFFSETS, b"\0", b"", "key.version at byte 0: "),
         (OFFSETS, KEY[:-1], b"", "key.partition at byte "),
@@ -241,10 +241,10 @@ def test_numbers_that_json_does_not_know() -> None:
         (METADATA, None, b"\1\x14\0", "value.taggedFields at byte 0: "),
     ],
 )
-def test_bytes_that_do_not_fit(topic: str, key: bytes | None, value: bytes | None, place: str) -> None:
+def test_bytes_that_do_not_fit(topic: str, key: bytes | None, value: bytes | None, failed_field: str) -> None:
     found = decode(topic, key, value)
     assert list(found) == ["error"]
-    assert found["error"].startswith(place)
+    assert found["error"].startswith(failed_field)
 
 
 @pytest.mark.req("SEG-CTL-010")

@@ -31,7 +31,7 @@ GIGABYTE: Final = 1 << 30
 
 
 def sized(size: int) -> bytes:
-    """A batch of so many bytes."""
+    """Return a batch of so many bytes."""
     empty = len(batch(record(value=b"")))
     padding = b"v" * (size - empty - 2)  # both lengths in it take one byte more
     data = batch(record(value=padding), partition_leader_epoch=-1, base_timestamp_ms=1000, max_timestamp_ms=1000)
@@ -113,7 +113,7 @@ def test_segments_are_as_large_as_they_may_be_and_no_larger(limit: int, tmp_path
 
 
 def hourly(path: Path, clock: Clock, count: int, **settings: str) -> PartitionWriter:
-    """A log with a segment for each hour, which is as old as it says; settings are a broker's."""
+    """Return a log with a segment for each hour, which is as old as it says; settings are a broker's."""
     size = str(len(produced()))
     named = {name.replace("_", "."): value for name, value in settings.items()}
     config = LogConfig.from_properties(topic_settings({"log.segment.bytes": size, **named}))
@@ -190,6 +190,37 @@ def test_the_active_segment_stays_unless_all_have_expired(tmp_path: Path) -> Non
         writer.apply_retention()
         assert base_offsets(tmp_path) == [4], "an empty one stays"
         assert writer.append(produced(clock.now_ms)).first_offset == 4
+
+
+# Flushes and responses
+
+
+@pytest.mark.req("SEG-FLS-001")
+def test_nothing_is_flushed_after_three_seconds_or_ever_by_default(tmp_path: Path) -> None:
+    clock = Clock(0)
+    with open_writer(tmp_path, clock) as writer:
+        for _ in range(20):
+            writer.append(produced(clock.now_ms))
+            clock.now_ms += 3000
+            writer.flush_if_due()
+        assert writer.recovery_point == 0
+
+
+@pytest.mark.req("SEG-LKP-006")
+def test_a_response_is_as_large_without_an_index(tmp_path: Path) -> None:
+    with open_writer(tmp_path, index_interval_bytes=100) as writer:
+        for _ in range(40):
+            writer.append(produced())
+    directory = tmp_path / "topic-0"
+
+    def sizes() -> list[int]:
+        with open_partition(directory) as log:
+            return [len(log.read(offset, limit).batches) for offset in (0, 7, 30) for limit in (0, 100, 1000, 10_000)]
+
+    with_index = sizes()
+    (directory / f"{0:020d}.index").unlink()
+    assert sizes() == with_index
+    assert len(set(with_index)) > 3
 
 
 # Several writers

@@ -15,7 +15,7 @@ from proofs.writers.cells import WRITERS, Cell, Kind, Way, Writer, cells_of
 from proofs.writers.making import make_logs
 from proofs.writers.requests import batches_to_encode, with_superseded
 from proofs.writers.rows import BATCH_RECORDS, rows_of
-from tools.docs import writers_section
+from tools.docs import writers_part
 
 pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
@@ -72,11 +72,11 @@ def test_the_benchmark_reads_what_was_written_and_compares_the_writers(tmp_path:
     command += ["--batches", "2", "--rounds", "1", "--report", str(report)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(report.read_text(encoding="utf-8"))
-    assert [row["codec"] for row in told["cells"]] == ["none", "gzip", "snappy", "lz4", "zstd"]
-    assert all(row["ratio"] == 1.0 for row in told["cells"])
-    assert told["missing"] == told["below"] == []
-    assert all(row["fallbacks"] == {} for row in told["cells"])
+    reported = json.loads(report.read_text(encoding="utf-8"))
+    assert [row["codec"] for row in reported["cells"]] == ["none", "gzip", "snappy", "lz4", "zstd"]
+    assert all(row["ratio"] == 1.0 for row in reported["cells"])
+    assert reported["missing"] == reported["below"] == []
+    assert all(row["fallbacks"] == {} for row in reported["cells"])
 
 
 def test_plain_messages_get_the_offsets_that_a_leader_would_give_them() -> None:
@@ -95,11 +95,11 @@ def test_the_page_names_what_is_slow_and_what_is_missing(monkeypatch: pytest.Mon
     row = {"writer": "Java", "version": "4", "kind": "plain", "codec": "lz4", "magic": 1, "ratio": 0.3}
     row |= {"recordsPerSecond": 3_000_000, "fallbacks": {"records": 2}, "libraryDecompressed": 5}
     gone = {"writer": "kafkajs", "kind": "plain", "codec": "zstd", "magic": 2, "reason": "it has no zstd here"}
-    report = json.loads(writers_section.REPORT.read_text(encoding="utf-8")) | {"cells": [row], "below": [row]}
+    report = json.loads(writers_part.REPORT.read_text(encoding="utf-8")) | {"cells": [row], "below": [row]}
     path = tmp_path / "writers.json"
     path.write_text(json.dumps(report | {"missing": [gone]}), encoding="utf-8")
-    monkeypatch.setattr(writers_section, "REPORT", path)
-    text = "\n".join(writers_section.lines())
+    monkeypatch.setattr(writers_part, "REPORT", path)
+    text = "\n".join(writers_part.lines())
     assert "| Java 4 | magic 1 | 3,000 (0.30, *f* 2, *l* 5) |" in text
     assert "Java 4, magic 1, lz4 (0.30)" in text
     assert "- kafkajs (plain, zstd): it has no zstd here" in text

@@ -28,11 +28,11 @@ TORN = entry(0) + entry(1)[:-3]
 
 
 def recovered(
-    tmp_path: Path, files: dict[str, bytes], *, recovery_point: int = 3, odd: dict[str, bytes] | None = None
+    tmp_path: Path, files: dict[str, bytes], *, recovery_point: int = 3, unusual: dict[str, bytes] | None = None
 ) -> tuple[Path, PreparedRecovery]:
-    """``files`` get names of 20 digits, ``odd`` keep theirs."""
+    """``files`` get names of 20 digits, ``unusual`` keep theirs."""
     directory = make(tmp_path, files)
-    for name, data in (odd or {}).items():
+    for name, data in (unusual or {}).items():
         (directory / name).write_bytes(data)
     checkpoint(directory, "recovery-point-offset-checkpoint", recovery_point)
     return directory, recover_partition(directory, options=LIKE_BROKER)
@@ -116,7 +116,7 @@ def test_a_broker_walks_past_a_magic_that_it_does_not_know(tmp_path: Path) -> No
 def test_a_log_below_offset_0_gets_an_empty_one_beside_it(
     name: str, opened: str, recovery_point: int, tmp_path: Path
 ) -> None:
-    directory, done = recovered(tmp_path, LOGS, odd={f"{name}.log": entry(7)}, recovery_point=recovery_point)
+    directory, done = recovered(tmp_path, LOGS, unusual={f"{name}.log": entry(7)}, recovery_point=recovery_point)
     assert done.failure is None
     assert done.plan.log_end_offset == 3
     found = content(directory)
@@ -130,7 +130,7 @@ def test_a_log_below_offset_0_gets_an_empty_one_beside_it(
 def test_a_log_below_offset_0_by_the_name_that_a_broker_gives_it(tmp_path: Path) -> None:
     """It is scanned, as it has no index."""
     name = "-00000000000000000001"
-    directory, _ = recovered(tmp_path, LOGS, odd={f"{name}.log": entry(0) + entry(1)[:-3]})
+    directory, _ = recovered(tmp_path, LOGS, unusual={f"{name}.log": entry(0) + entry(1)[:-3]})
     assert (directory / f"{name}.log").stat().st_size == ONE
     assert (directory / f"{name}.timeindex").read_bytes() == (1000).to_bytes(8, "big") + (1).to_bytes(4, "big")
 
@@ -138,7 +138,7 @@ def test_a_log_below_offset_0_by_the_name_that_a_broker_gives_it(tmp_path: Path)
 @pytest.mark.req("SEG-PDR-005")
 @pytest.mark.parametrize("name", ["5.5.log", "+5.log", "\u0665.log"])
 def test_a_log_by_another_name_is_overlooked(name: str, tmp_path: Path) -> None:
-    directory, done = recovered(tmp_path, LOGS, odd={name: entry(5)})
+    directory, done = recovered(tmp_path, LOGS, unusual={name: entry(5)})
     assert (directory / name).read_bytes() == entry(5)
     assert (directory / "00000000000000000005.log").read_bytes() == b""
     assert done.plan.log_end_offset == 5
@@ -150,7 +150,7 @@ def test_a_log_by_another_name_is_overlooked(name: str, tmp_path: Path) -> None:
     ["x.log", "x.timeindex", "x.snapshot", "x.swap", "x.log.cleaned", ".log", "5x.log", "9223372036854775808.log"],
 )
 def test_a_broker_does_not_start_without_a_number(name: str, tmp_path: Path) -> None:
-    directory, done = recovered(tmp_path, LOGS, odd={name: b""})
+    directory, done = recovered(tmp_path, LOGS, unusual={name: b""})
     assert done.failure is not None
     assert done.failure.location.path == str(directory / name)
     assert (directory / name).exists()
@@ -160,7 +160,7 @@ def test_a_broker_does_not_start_without_a_number(name: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["5.log.swap", "-1.log.swap", "5.index.swap"])
 def test_a_replacement_by_another_name_is_left_alone(name: str, tmp_path: Path) -> None:
     """A broker creates an empty replacement beside it, and so loses a segment: that is not imitated."""
-    directory, done = recovered(tmp_path, LOGS, odd={name: b"a"})
+    directory, done = recovered(tmp_path, LOGS, unusual={name: b"a"})
     assert done.failure is not None
     assert done.failure.text.startswith("nothing is done: ")
     assert (directory / name).read_bytes() == b"a"
@@ -170,7 +170,7 @@ def test_a_replacement_by_another_name_is_left_alone(name: str, tmp_path: Path) 
 @pytest.mark.req("SEG-PDR-011")
 @pytest.mark.parametrize("name", ["x.tmp", "1.log.bak", "x", "x.checkpoint"])
 def test_names_that_a_broker_does_not_look_at(name: str, tmp_path: Path) -> None:
-    directory, done = recovered(tmp_path, LOGS, odd={name: b"a"})
+    directory, done = recovered(tmp_path, LOGS, unusual={name: b"a"})
     assert done.failure is None
     assert (directory / name).read_bytes() == b"a"
 
@@ -178,5 +178,5 @@ def test_names_that_a_broker_does_not_look_at(name: str, tmp_path: Path) -> None
 @pytest.mark.req("SEG-PDR-008")
 @pytest.mark.parametrize("name", ["-1.index", "-00000000000000000001.timeindex", "-1.log.cleaned"])
 def test_files_below_offset_0_that_a_broker_removes(name: str, tmp_path: Path) -> None:
-    directory, _ = recovered(tmp_path, LOGS, odd={name: b"a"})
+    directory, _ = recovered(tmp_path, LOGS, unusual={name: b"a"})
     assert not (directory / name).exists()

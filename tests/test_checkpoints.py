@@ -18,7 +18,7 @@ from seglog_format.codec.checkpoints import (
     decode_offset_checkpoint,
     decode_partition_metadata,
 )
-from seglog_format.codec.quick_checkpoints import quick_offsets
+from seglog_format.codec.plain.checkpoints import quick_offsets
 from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import CorruptIndexError, FormatError, Location, UnsupportedVersionError
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS
@@ -46,7 +46,7 @@ def refusal(decode: Callable[..., Any], data: bytes) -> FormatError:
 
 
 def refused(decode: Callable[..., Any], data: bytes) -> tuple[str, str, int]:
-    """Requirement, field and position of the refusal."""
+    """Return requirement, field and position of the refusal."""
     error = refusal(decode, data)
     assert isinstance(error, CorruptIndexError)
     (requirement,) = error.requirements
@@ -126,7 +126,7 @@ def test_a_blank_line_at_the_end() -> None:
     assert refused(decode_offset_checkpoint, b"0\n1\na 0 5\n\n") == ("SEG-CKP-003", "entries[1].topic", 10)
 
 
-ODD_NUMBERS = [
+UNUSUAL_NUMBERS = [
     "x",
     "1e3",
     "1_000",
@@ -146,7 +146,7 @@ ODD_NUMBERS = [
 
 
 @pytest.mark.req("SEG-CKP-004")
-@pytest.mark.parametrize("number", ODD_NUMBERS, ids=lambda text: ascii(text[:20]))
+@pytest.mark.parametrize("number", UNUSUAL_NUMBERS, ids=lambda text: ascii(text[:20]))
 @pytest.mark.parametrize(
     ("decode", "form", "field"),
     [
@@ -258,7 +258,7 @@ def test_offset_checkpoints_come_back(entries: list[tuple[str, int, int]], space
 
 
 def reread(data: bytes, fields: int) -> list[tuple[str, ...]] | None:
-    """What the grammar of the chapter makes of a file, written down another way."""
+    """Return what the grammar of the chapter makes of a file, written down another way."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -302,7 +302,10 @@ def test_the_grammar_decides(data: bytes) -> None:
             continue
         rows = reread(data, fields)
         assert rows is not None
-        numbers = [tuple(int(word) if place >= fields - 2 else word for place, word in enumerate(row)) for row in rows]
+        numbers = [
+            tuple(int(word) if number_of_word >= fields - 2 else word for number_of_word, word in enumerate(row))
+            for row in rows
+        ]
         assert found == numbers
 
 
@@ -349,7 +352,7 @@ def test_log_start_offset(tmp_path: Path, base: int, checkpoint: bytes | None, s
         (tmp_path / "log-start-offset-checkpoint").write_bytes(checkpoint)
     with open_partition(partition) as opened:
         assert opened.log_start_offset == start
-        assert [found.offset for found in opened.records()] == list(range(start, 6))
+        assert [found.offset for found in opened.records(on_gap=lambda _: None)] == list(range(start, 6))
 
 
 def written(rows: list[str]) -> bytes:
@@ -531,10 +534,16 @@ SAMPLES = [
 
 @pytest.mark.parametrize(("decode", "sample"), list(zip(DECODERS, SAMPLES, strict=True)))
 def test_every_change_of_a_byte(decode: Callable[..., Any], sample: bytes) -> None:
-    for place in range(len(sample)):
-        changed = [sample[:place] + bytes([byte]) + sample[place + 1 :] for byte in (0, 0x0A, 0x7F, 0x80, 0xFF)]
-        flipped = [sample[:place] + bytes([sample[place] ^ 1 << bit]) + sample[place + 1 :] for bit in range(8)]
-        for data in [sample[:place], *changed, *flipped]:
+    for number_of_word in range(len(sample)):
+        changed = [
+            sample[:number_of_word] + bytes([byte]) + sample[number_of_word + 1 :]
+            for byte in (0, 0x0A, 0x7F, 0x80, 0xFF)
+        ]
+        flipped = [
+            sample[:number_of_word] + bytes([sample[number_of_word] ^ 1 << bit]) + sample[number_of_word + 1 :]
+            for bit in range(8)
+        ]
+        for data in [sample[:number_of_word], *changed, *flipped]:
             result_or_refusal(decode, data)
 
 

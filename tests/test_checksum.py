@@ -25,7 +25,7 @@ ALL_BITS = 0xFFFFFFFF
 
 
 def bit_by_bit(data: bytes, polynomial: int) -> int:
-    """What a checksum is: the remainder of a division, one bit after the other, lowest bit first."""
+    """Return what a checksum is: the remainder of a division, one bit after the other, lowest bit first."""
     reflected = int(f"{polynomial:032b}"[::-1], 2)
     remainder = ALL_BITS
     for byte in data:

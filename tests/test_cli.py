@@ -22,6 +22,7 @@ from helpers.support import REPOSITORY, bundled, vector
 from seglog_format.cli.lazy import COMMANDS
 from seglog_format.cli.main import run, seglog
 from seglog_format.cli.version import VERSION
+from seglog_format.log.entry_table import EntryTable
 from seglog_format.log.partition import open_partition
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Seglog:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A log file with one good batch, in a partition directory."""
+    """Provide a log file with one good batch, in a partition directory."""
     path = tmp_path / "my-topic-0" / LOG
     path.parent.mkdir()
     path.write_bytes(vector("V-06"))
@@ -84,7 +85,7 @@ def segments() -> Path:
 
 @pytest.fixture(scope="module")
 def crashed() -> Path:
-    """The log directory of a killed broker, in which a bit was flipped afterwards."""
+    """Provide the log directory of a killed broker, in which a bit was flipped afterwards."""
     return bundled("2.8.2/crash-flip") / "before"
 
 
@@ -241,7 +242,7 @@ def test_output_that_cannot_show_a_character_escapes_it(tmp_path: Path) -> None:
 
 
 def on_a_terminal(*args: object, **environment: str) -> str:
-    """What a command writes to a terminal that is both standard output and standard error."""
+    """Return what a command writes to a terminal that is both standard output and standard error."""
     control, terminal = pty.openpty()
     process = subprocess.Popen(
         [*SEGLOG, *map(str, args)],
@@ -288,6 +289,7 @@ def evil_batch() -> bytes:
     return bytes(batch)
 
 
+@pytest.mark.req("SEG-PDR-027")
 @pytest.mark.parametrize("name", ["dump", "inspect", "verify", "ls", "recover", "retain"])
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_nothing_in_a_file_or_its_name_steers_the_terminal(
@@ -377,8 +379,8 @@ def test_inspect_beside_each_other(cli: Seglog, log: Path) -> None:
 
 def test_inspect_file_with_position(cli: Seglog, log: Path) -> None:
     log.write_bytes(vector("V-06") + vector("V-20"))
-    for place in ([f"{log}:87"], [log, "--position", 87], [log, "--offset", 100], [log, "--batch", 1]):
-        assert "bytes 87 to 148" in cli("inspect", *place)
+    for address in ([f"{log}:87"], [log, "--position", 87], [log, "--offset", 100], [log, "--batch", 1]):
+        assert "bytes 87 to 148" in cli("inspect", *address)
     cli.both("inspect", f"{log}:87", "--position", 87, status=USAGE)
     assert len(cli.lines("inspect", log, "--all")) > len(cli.lines("inspect", log))
 
@@ -507,6 +509,36 @@ def test_lookup_does_not_believe_an_index(
     assert (answer["record"]["offset"], answer["position"]) == (140, 7879)
 
 
+def test_lookup_with_trusted_indexes_answers_the_same(cli: Seglog, segments: Path) -> None:
+    for offset in (0, 47, 48, 140, 449):
+        wanted = cli.lines("lookup", segments, offset)
+        assert cli.lines("lookup", "--trust-indexes", segments, offset) == wanted
+    wanted = cli.lines("lookup", segments, "--timestamp", 0)
+    assert cli.lines("lookup", "--trust-indexes", segments, "--timestamp", 0) == wanted
+
+
+def test_lookup_with_trusted_indexes_proves_nothing(
+    cli: Seglog, segments: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EntryTable, "grow", None)  # the walk from the start of a segment
+    *steps, answer = cli.lines("lookup", "--explain", "--trust-indexes", segments, 140)
+    assert answer["found"]
+    assert [step["step"] for step in steps[:4]] == ["files", "index", "trust", "walk"]
+    assert "believed, and not proven" in steps[2]["text"]
+
+
+def test_lookup_does_not_trust_an_index_that_points_anywhere(cli: Seglog, one_segment: Path) -> None:
+    index = one_segment / "00000000000000000102.index"
+    data = bytearray(index.read_bytes())
+    for position in range(4, len(data), 8):
+        data[position : position + 4] = (int.from_bytes(data[position : position + 4], "big") + 1).to_bytes(4, "big")
+    index.write_bytes(data)
+    *steps, answer = cli.lines("lookup", "--explain", "--trust-indexes", one_segment, 140)
+    assert answer["found"]
+    (explained,) = (step["text"] for step in steps if step["step"] == "trust")
+    assert explained.endswith("start at position 0")
+
+
 def test_lookup_of_what_compaction_took(cli: Seglog) -> None:
     *steps, answer = cli.lines("lookup", "--explain", bundled("4.3.0/compact") / "compact-0", 3)
     assert "there is no record 3 any more" in steps[-1]["text"]
@@ -587,6 +619,19 @@ def test_ls_of_a_log_directory(cli: Seglog, crashed: Path) -> None:
     *_, totals, state = cli("ls", crashed).splitlines()
     assert totals.startswith("1 partition, 3 segments")
     assert state == "no clean shutdown"
+
+
+def test_ls_of_several_paths(cli: Seglog, crashed: Path, segments: Path) -> None:
+    lines = cli.lines("ls", crashed, segments)
+    assert [(line["type"], line["path"]) for line in lines] == [
+        ("partition", str(crashed)),
+        *(("segment", str(segments)) for _ in range(9)),
+    ]
+    shown = cli("ls", crashed, segments).splitlines()
+    assert [shown[0], shown[shown.index("") + 1]] == [f"{crashed}:", f"{segments}:"]
+    assert cli("ls", segments).splitlines() == shown[shown.index("") + 2 :]
+    out, _ = cli.both("ls", segments, crashed / "absent", status=USAGE)
+    assert out == ""
 
 
 def test_ls_of_one_file_and_what_follows_its_entries(cli: Seglog, log: Path) -> None:
@@ -710,6 +755,29 @@ def test_explain_prints_a_requirement(cli: Seglog, identifier: str) -> None:
     assert "spec/40-offset-index.md" in out
 
 
+def test_explain_tells_what_holds_a_requirement(cli: Seglog) -> None:
+    shown = {line[2:11].strip(): line[12:] for line in cli("explain", "SEG-COD-016").splitlines() if line[2:3].strip()}
+    assert shown["chapter"] == "spec/34-compression.md"
+    (found,) = cli.lines("explain", "SEG-COD-016")
+    for key in ("tests", "faults", "cases"):
+        assert shown[key] == found[key][0]
+    assert "bombs/gzip-8-mib" in found["cases"]
+    verdicts = found["verdicts"]
+    assert shown["verdicts"].startswith(f"{verdicts['passing']} of {verdicts['asked']} implementations")
+    assert verdicts["asked"] == verdicts["passing"] + len(verdicts["failing"])
+    (found,) = cli.lines("explain", "SEG-IDX-004")
+    assert found["fields"] == ["OffsetIndexEntry.relative_offset"]
+    assert found["code"] == ["seglog_format/checks/offset_index.py:offsets_increase"]
+    assert found["damaged"] == ["damaged/idx-004-same-offset"]
+
+
+def test_explain_knows_every_requirement(cli: Seglog) -> None:
+    lists = {"fields", "code", "tests", "faults", "fixtures", "damaged", "cases", "verdicts"}
+    for one in cli.lines("explain"):
+        assert one.keys() >= lists, one["id"]
+        assert one["check"] == "none" or one["tests"], one["id"]
+
+
 def test_explain_lists_an_area_or_everything(cli: Seglog) -> None:
     area = cli.lines("explain", "SEG-IDX")
     everything = cli.lines("explain")
@@ -767,3 +835,33 @@ def test_completion_of_the_shell() -> None:
     environment = os.environ | {"_SEGLOG_COMPLETE": "bash_complete", "COMP_WORDS": "seglog ver", "COMP_CWORD": "1"}
     found = subprocess.run(SEGLOG, capture_output=True, text=True, check=False, env=environment)
     assert "verify" in found.stdout
+
+
+def broker_of(directory: Path, node: int) -> None:
+    directory.mkdir(exist_ok=True)
+    (directory / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={node}\n")
+
+
+@pytest.mark.req("SEG-LDR-002")
+@pytest.mark.parametrize(
+    ("nodes", "count"),
+    [((None, None), 1), ((1, 1), 1), ((1, None), 1), ((1, 2), 0)],
+    ids=["unnamed", "one", "half", "two"],
+)
+def test_a_partition_in_two_directories_of_one_broker(
+    cli: Seglog, nodes: tuple[int | None, int | None], count: int, tmp_path: Path
+) -> None:
+    roots = tmp_path / "a", tmp_path / "b"
+    for root, node in zip(roots, nodes, strict=True):
+        for name in ("t-0", f"u-1.{'a' * 32}-future"):
+            (root / name).mkdir(parents=True)
+            (root / name / f"{10:020d}.log").write_bytes(vector("V-06"))
+        if node is not None:
+            broker_of(root, node)
+    out, _ = cli.both("verify", "--json", *roots, status=1 if count else 0)
+    found = [json.loads(line) for line in out.splitlines()]
+    repeated = [line for line in found if line["requirement"] == "SEG-LDR-002"]
+    assert [(line["file"], line["found"]) for line in repeated] == [
+        (str(roots[1] / "t-0"), f"it also stands in {roots[0] / 't-0'}")
+    ] * count
+    assert "SEG-LDR-002" not in cli("verify", roots[0], roots[0])

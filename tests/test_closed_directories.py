@@ -64,7 +64,7 @@ class Failing(LocalFiles):
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A log of three segments, with an aborted transaction in the last one, closed."""
+    """Provide a log of three segments, with an aborted transaction in the last one, closed."""
     root = tmp_path / "logs"
     config = LogConfig(segment_bytes=10_000)
     with LogWriter(root, config, environment=Environment(clock=Clock())) as logs:

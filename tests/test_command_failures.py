@@ -30,7 +30,7 @@ SECONDS_LATER: Final = ("--now", "100000000", "--write")
 
 
 def crashed_partition(root: Path) -> Path:
-    """A log directory of a killed broker, some of whose files recovery has to write."""
+    """Return a log directory of a killed broker, some of whose files recovery has to write."""
     shutil.copytree(bundled("2.8.2/crash-flip") / "before", root / "data")
     (root / "data" / "crash-flip-0" / f"{270:020}.index").write_bytes(b"\1" * 16)
     return root / "data"
@@ -44,7 +44,7 @@ def salvage(root: Path) -> list[str]:
     return ["salvage", str(crashed_partition(root)), "-o", str(root / "out")]
 
 
-def index_in_place(root: Path) -> list[str]:
+def index_written(root: Path) -> list[str]:
     return ["index", "--rebuild", "--write", str(crashed_partition(root) / "crash-flip-0")]
 
 
@@ -108,7 +108,7 @@ def serve(root: Path) -> list[str]:
 COMMANDS: Final = (
     recover,
     salvage,
-    index_in_place,
+    index_written,
     index_apart,
     generate,
     generate_into_empty,
@@ -199,14 +199,14 @@ def test_an_operation_fails(
 
 
 def again(arguments: list[str], root: Path) -> list[str]:
-    """The command once more; what salvage has copied stays, so that it needs another directory."""
+    """Return the command once more; what salvage has copied stays, so that it needs another directory."""
     if arguments[0] == "salvage" and (root / "out").exists():
         return [*arguments[:-1], str(root / "again")]
     return arguments
 
 
 def check_what_is_left(arguments: list[str], before: list[str], root: Path, err: str) -> None:
-    """What makes a new directory leaves none; half-way through a swap, it is told that recovery comes first."""
+    """Expect no new directory; half-way through a swap, the message that recovery comes first."""
     if arguments[0] == "salvage" and (root / "out").exists():
         for directory in (root / "out").iterdir():
             with open_partition(directory) as partition:

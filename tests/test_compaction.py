@@ -17,7 +17,7 @@ COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}))
 
 
 def segment(base_offset: int, size: int = 100, *, age_ms: int = HOUR_MS, **fields: int) -> CompactedSegment:
-    """A segment of ten offsets whose records are all of the same age."""
+    """Return a segment of ten offsets whose records are all of the same age."""
     timestamp_ms = NOW_MS - age_ms
     facts = {"first_timestamp_ms": timestamp_ms, "largest_timestamp_ms": timestamp_ms, "modified_ms": timestamp_ms}
     return CompactedSegment(
@@ -132,7 +132,7 @@ def test_the_segment_in_which_the_dirty_part_begins_counts_as_a_whole() -> None:
     assert (found.clean_size, found.dirty_size) == (200, 100)
 
 
-@pytest.mark.req("SEG-CMP-005")
+@pytest.mark.req("SEG-CMP-025")
 @pytest.mark.parametrize(("age_ms", "expected"), [(HOUR_MS, False), (HOUR_MS + 1, True)])
 def test_what_has_been_dirty_for_too_long_is_due(age_ms: int, expected: bool) -> None:  # noqa: FBT001
     rows = [segment(0, 900), segment(10, 100, first_timestamp_ms=NOW_MS - age_ms), segment(20, first_timestamp_ms=1)]

@@ -65,7 +65,7 @@ def records(directory: Path) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def newest(directory: Path) -> dict[bytes | None, tuple[int, bytes | None]]:
-    """What a reader knows in the end; nothing of transactions that were aborted."""
+    """Return what a reader knows in the end; nothing of transactions that were aborted."""
     with open_partition(directory) as log:
         found = log.records(isolation="read_committed")
         return {record.key: (record.offset, record.value) for record in found}
@@ -200,6 +200,7 @@ def test_a_directory_without_segments(tmp_path: Path) -> None:
         compact_partition(make(tmp_path, {}), PAIRED, now_ms=NOW)
 
 
+@pytest.mark.req("SEG-LDR-007")
 def test_nothing_is_written_while_somebody_holds_the_lock(tmp_path: Path) -> None:
     directory = log_directory(tmp_path)
     lock = DirectoryLock(directory.parent)
@@ -247,7 +248,7 @@ def finished(directory: Path, before: list[tuple[int, bytes | None, bytes | None
 
 
 def outcome(root: Path) -> tuple[list[tuple[int, bytes | None, bytes | None]], object, list[list[bytes]]]:
-    """Records before, what readers know, and the logs that may be there: of each segment the old or the new."""
+    """Return records before, what readers know, and the logs that may be there: of each segment the old or the new."""
     directory = log_directory(root)
     before, known = records(directory), newest(directory)
     old = {path.name: path.read_bytes() for path in directory.glob("*.log")}

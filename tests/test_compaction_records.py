@@ -42,7 +42,7 @@ Pair: TypeAlias = "tuple[str | None, str | None]"
 
 
 def data(base: int, *pairs: Pair, times: tuple[int, ...] | None = None, **fields: int) -> bytes:
-    """A batch with a record for each key and value."""
+    """Return a batch with a record for each key and value."""
     times = times or (1000,) * len(pairs)
     rows = enumerate(zip(pairs, times, strict=True))
     section = b"".join(
@@ -74,12 +74,12 @@ def end(base: int, kind: int, producer_id: int = 9) -> bytes:
 
 
 def tail(base: int) -> bytes:
-    """What follows the dirty part: a batch of nobody."""
+    """Return what follows the dirty part: a batch of nobody."""
     return data(base, ("tail", "x"))
 
 
 def log(root: Path, *batches: bytes, end_offset: int | None = None, files: dict[str, bytes] | None = None) -> Path:
-    """A log with one segment to compact, which ends with a record that stays, and an active one."""
+    """Return a log with one segment to compact, which ends with a record that stays, and an active one."""
     found = list(walk(b"".join(batches)))
     last = found[-1].header.last_offset + 1
     active = last + 1 if end_offset is None else end_offset
@@ -89,7 +89,7 @@ def log(root: Path, *batches: bytes, end_offset: int | None = None, files: dict[
 
 
 def compacted(directory: Path, now_ms: int = NOW, config: LogConfig = CONFIG, **options: int) -> list[RecordBatch]:
-    """The batches of the first segment after a pass."""
+    """Return the batches of the first segment after a pass."""
     most_keys, expiration_ms = options.get("most_keys", 1000), options.get("producer_expiration_ms", 86_400_000)
     compact_partition(directory, config, now_ms=now_ms, most_keys=most_keys, producer_expiration_ms=expiration_ms)
     return batches(directory)
@@ -101,7 +101,7 @@ def batches(directory: Path) -> list[RecordBatch]:
 
 
 def again(directory: Path, now_ms: int, config: LogConfig = CONFIG) -> list[RecordBatch]:
-    """The same after one more pass, as if nothing had been cleaned."""
+    """Return the same after one more pass, as if nothing had been cleaned."""
     (directory.parent / CLEANER).unlink()
     return compacted(directory, now_ms, config)
 
@@ -253,7 +253,7 @@ def test_records_of_committed_transactions_count(tmp_path: Path) -> None:
     assert [row[0] for row in kept(compacted(directory))] == [1, 2, 3]
 
 
-@pytest.mark.req("SEG-CMP-014", "SEG-CMP-021")
+@pytest.mark.req("SEG-CMP-014", "SEG-CMP-026", "SEG-CMP-021")
 def test_a_marker_stays_for_a_pass_and_until_its_horizon(tmp_path: Path) -> None:
     aborted = [in_transaction(0, ("a", "1")), in_transaction(1, ("b", "1")), end(2, ABORT)]
     directory = log(tmp_path, *aborted, of_producer(3, ("p", "1")))
@@ -322,7 +322,7 @@ def again_forgotten(directory: Path) -> list[RecordBatch]:
     return compacted(directory, producer_expiration_ms=NOW - 1000)
 
 
-@pytest.mark.req("SEG-CMP-015")
+@pytest.mark.req("SEG-CMP-027")
 def test_the_marker_of_a_producer_without_data_stays_without_its_record(tmp_path: Path) -> None:
     directory = log(tmp_path, end(0, COMMIT))
     assert compacted(directory)[0].header.delete_horizon_ms == NOW + 1000
@@ -354,10 +354,10 @@ def test_the_last_message_goes(tmp_path: Path) -> None:
 
 @pytest.mark.req("SEG-CMP-017")
 def test_a_batch_that_keeps_all_is_copied(tmp_path: Path) -> None:
-    odd = data(0, ("a", "1"), ("b", "2"), attributes=0x4080, max_timestamp_ms=77)
-    directory = log(tmp_path, odd)
+    unusual = data(0, ("a", "1"), ("b", "2"), attributes=0x4080, max_timestamp_ms=77)
+    directory = log(tmp_path, unusual)
     compacted(directory)
-    assert (directory / f"{0:020d}.log").read_bytes()[: len(odd)] == odd
+    assert (directory / f"{0:020d}.log").read_bytes()[: len(unusual)] == unusual
 
 
 @pytest.mark.req("SEG-CMP-018")

@@ -61,7 +61,7 @@ def trailing(codec: int, data: bytes) -> int:
 
 
 def refusal(codec: int, data: bytes, *, magic: int = 2) -> str:
-    """Requirement and place of the error: the first id, the field below ``records``, its position in the data."""
+    """Return the requirement of the error, the field below ``records``, and its position in the data."""
     with pytest.raises(CorruptRecordError) as caught:
         decompressed(codec, data, magic=magic)
     where = caught.value.location
@@ -93,7 +93,7 @@ def lz4_frame(content: bytes, **options: int) -> bytes:
 
 
 def lz4_blocks(*blocks: bytes, header: bytes = LZ4_HEADER, end: bytes = END_MARK) -> bytes:
-    """A frame of stored blocks."""
+    """Return a frame of stored blocks."""
     return header + b"".join(int_le(len(block) | 1 << 31) + block for block in blocks) + end
 
 
@@ -132,7 +132,7 @@ COMPRESSORS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
 
 
 def gzip_member(content: bytes, flags: int = 0, *, os: int = 255) -> bytes:
-    """A member with the optional header fields that the flags announce."""
+    """Return a member with the optional header fields that the flags announce."""
     header = bytes([0x1F, 0x8B, 8, flags, 1, 2, 3, 4, 0, os])
     header += b"\x05\x00extra" if flags & 4 else b""
     header += b"name\0" if flags & 8 else b""
@@ -284,7 +284,7 @@ def test_unused_gzip_flags_mean_nothing(flags: int) -> None:
 
 @pytest.mark.req("SEG-COD-002")
 @pytest.mark.parametrize(
-    ("position", "value", "place"),
+    ("position", "value", "failed_field"),
     [
         (0, 0x1E, "gzip.magic 0"),
         (2, 7, "gzip.method 2"),
@@ -293,15 +293,15 @@ def test_unused_gzip_flags_mean_nothing(flags: int) -> None:
         (-1, 1, "gzip.trailer 38"),
     ],
 )
-def test_damaged_gzip_member(position: int, value: int, place: str) -> None:
+def test_damaged_gzip_member(position: int, value: int, failed_field: str) -> None:
     data = bytearray(STREAMS[GZIP])
     data[position] = value
-    assert refusal(GZIP, bytes(data)) == f"SEG-COD-002 {place}"
+    assert refusal(GZIP, bytes(data)) == f"SEG-COD-002 {failed_field}"
 
 
 @pytest.mark.req("SEG-COD-002")
 @pytest.mark.parametrize(
-    ("size", "place"),
+    ("size", "failed_field"),
     [
         (0, "gzip.magic 0"),
         (5, "gzip.modification_time 4"),
@@ -313,9 +313,9 @@ def test_damaged_gzip_member(position: int, value: int, place: str) -> None:
         (-1, "gzip.trailer.size -4"),
     ],
 )
-def test_gzip_member_cut_short(size: int, place: str) -> None:
+def test_gzip_member_cut_short(size: int, failed_field: str) -> None:
     member = gzip_member(SMALL, 0x1E)
-    field, _, position = place.rpartition(" ")
+    field, _, position = failed_field.rpartition(" ")
     counted = int(position) if int(position) >= 0 else len(member) + int(position)
     assert refusal(GZIP, member[:size]) == f"SEG-COD-002 {field} {counted}"
 
@@ -380,7 +380,7 @@ def test_gzip_data_longer_than_what_is_fed_at_a_time() -> None:
 
 @pytest.mark.req("SEG-COD-003")
 @pytest.mark.parametrize(
-    ("blocks", "place"),
+    ("blocks", "failed_field"),
     [
         (b"", "snappy.block 16"),
         (b"\0\0\0", "snappy.block 19"),
@@ -395,8 +395,8 @@ def test_gzip_data_longer_than_what_is_fed_at_a_time() -> None:
         (int_be(3) + b"\x01\x00a" + XERIAL_HEADER[:8] + b"\0\0\0", "snappy.header 23"),
     ],
 )
-def test_damaged_xerial_blocks(blocks: bytes, place: str) -> None:
-    assert refusal(SNAPPY, XERIAL_HEADER + blocks) == f"SEG-COD-003 {place}"
+def test_damaged_xerial_blocks(blocks: bytes, failed_field: str) -> None:
+    assert refusal(SNAPPY, XERIAL_HEADER + blocks) == f"SEG-COD-003 {failed_field}"
 
 
 @pytest.mark.req("SEG-COD-003")
@@ -473,7 +473,7 @@ def test_bytes_too_few_for_a_xerial_length_are_passed_over(size: int) -> None:
 
 @pytest.mark.req("SEG-COD-006")
 @pytest.mark.parametrize(
-    ("header", "place"),
+    ("header", "failed_field"),
     [
         (bytes.fromhex("05224d18604082"), "lz4.magic 0"),
         (bytes.fromhex("184d2204604082"), "lz4.magic 0"),
@@ -491,8 +491,8 @@ def test_bytes_too_few_for_a_xerial_length_are_passed_over(size: int) -> None:
         (lz4_header(0x60, 0x41), "lz4.block_descriptor 5"),
     ],
 )
-def test_lz4_headers_that_no_broker_reads(header: bytes, place: str) -> None:
-    assert refusal(LZ4, lz4_blocks(RECORDS, header=header)) == f"SEG-COD-006 {place}"
+def test_lz4_headers_that_no_broker_reads(header: bytes, failed_field: str) -> None:
+    assert refusal(LZ4, lz4_blocks(RECORDS, header=header)) == f"SEG-COD-006 {failed_field}"
 
 
 @pytest.mark.req("SEG-COD-006")
@@ -524,7 +524,7 @@ def test_wrappers_that_kafka_wrote() -> None:
 
 @pytest.mark.req("SEG-COD-009")
 @pytest.mark.parametrize(
-    ("blocks", "place"),
+    ("blocks", "failed_field"),
     [
         (int_le(5) + b"\x10a", "lz4.block 11"),
         (int_le(5 | 1 << 31) + b"abcd", "lz4.block 11"),
@@ -536,8 +536,8 @@ def test_wrappers_that_kafka_wrote() -> None:
         (int_le(3) + b"\x00\x01\x00" + END_MARK, "lz4.block 11"),
     ],
 )
-def test_damaged_lz4_blocks(blocks: bytes, place: str) -> None:
-    assert refusal(LZ4, LZ4_HEADER + blocks) == f"SEG-COD-009 {place}"
+def test_damaged_lz4_blocks(blocks: bytes, failed_field: str) -> None:
+    assert refusal(LZ4, LZ4_HEADER + blocks) == f"SEG-COD-009 {failed_field}"
 
 
 @pytest.mark.req("SEG-COD-009")
@@ -620,7 +620,7 @@ def test_lz4_end_mark_with_the_top_bit_set() -> None:
 
 @pytest.mark.req("SEG-COD-014")
 @pytest.mark.parametrize(
-    ("data", "place"),
+    ("data", "failed_field"),
     [
         (b"", "zstd 0"),
         (bytes.fromhex("28b52ffe0058010000"), "zstd.magic 0"),
@@ -642,8 +642,8 @@ def test_lz4_end_mark_with_the_top_bit_set() -> None:
         (STREAMS[ZSTD] + b"junk" * 3, f"zstd.magic {len(STREAMS[ZSTD])}"),
     ],
 )
-def test_damaged_zstd_frames(data: bytes, place: str) -> None:
-    assert refusal(ZSTD, data) == f"SEG-COD-014 {place}"
+def test_damaged_zstd_frames(data: bytes, failed_field: str) -> None:
+    assert refusal(ZSTD, data) == f"SEG-COD-014 {failed_field}"
 
 
 @pytest.mark.req("SEG-COD-014")

@@ -18,13 +18,13 @@ GROUPED = re.compile(r"^\t(\w+)", re.MULTILINE)
 
 
 def copies_shared_go(directory: Path) -> bool:
-    """Whether a build puts the shared files and the adapter's own into one package."""
+    """Tell whether a build puts the shared files and the adapter's own into one package."""
     build = tomllib.loads((directory / "adapter.toml").read_text(encoding="utf-8")).get("build", [])
     return any("_shared/go" in word for command in build for word in command)
 
 
 def declared(directory: Path) -> Counter[str]:
-    """How often each name is declared at the top of the Go files of a directory."""
+    """Return how often each name is declared at the top of the Go files of a directory."""
     names: Counter[str] = Counter()
     for path in directory.glob("*.go"):
         text = path.read_text(encoding="utf-8")
@@ -33,7 +33,7 @@ def declared(directory: Path) -> Counter[str]:
     return names
 
 
-ADAPTERS = [path.parent for place in PLACES for path in sorted(place.glob("*/adapter.toml"))]
+ADAPTERS = [path.parent for root in PLACES for path in sorted(root.glob("*/adapter.toml"))]
 IN_GO = [path for path in ADAPTERS if copies_shared_go(path)]
 
 

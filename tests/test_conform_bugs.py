@@ -58,12 +58,12 @@ BUG = {
 
 @pytest.fixture(autouse=True)
 def _loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cases are the same for all tests here; reading them takes longer than asking one."""
+    """Read the cases once for all tests: reading them takes longer than asking one."""
     monkeypatch.setattr("seglog_conformance.cases.load_cases", lambda: EVERY)
 
 
-def place(tmp_path: Path, *claims: Json, **fields: object) -> Path:
-    """A directory with an adapter and what is claimed about its library."""
+def written_claims(tmp_path: Path, *claims: Json, **fields: object) -> Path:
+    """Return a directory with an adapter and what is claimed about its library."""
     directory = tmp_path / "mine"
     directory.mkdir()
     lines = [f"{name} = {json.dumps(value)}" for name, value in fields.items()]
@@ -84,7 +84,7 @@ def invoke(directory: Path, *arguments: str) -> tuple[int, str]:
 
 def test_a_claim_holds(tmp_path: Path) -> None:
     report = tmp_path / "bugs.json"
-    directory = place(tmp_path, BUG)
+    directory = written_claims(tmp_path, BUG)
     status, text = invoke(directory, "--report", str(report))
     assert status == 0
     assert "DIFFER: 1" in text
@@ -102,7 +102,7 @@ def test_a_claim_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"verdict": "SILENT"}, "DIFFER and PASS instead of SILENT and PASS"),
         ({"new": "1"}, "DIFFER and DIFFER instead of DIFFER and PASS"),
@@ -113,15 +113,15 @@ def test_a_claim_holds(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_claim_does_not_hold(tmp_path: Path, change: Json, told: str) -> None:
-    status, text = invoke(place(tmp_path, BUG | change))
+def test_a_claim_does_not_hold(tmp_path: Path, change: Json, reported: str) -> None:
+    status, text = invoke(written_claims(tmp_path, BUG | change))
     assert status == 1
-    assert told in text
+    assert reported in text
     assert text.endswith("0 of 1 claims hold, about 0 implementations\n")
 
 
 def test_what_cannot_be_built_here_is_passed_over(tmp_path: Path) -> None:
-    status, text = invoke(place(tmp_path, BUG, toolchain=["no-such-compiler"]))
+    status, text = invoke(written_claims(tmp_path, BUG, toolchain=["no-such-compiler"]))
     assert status == 0
     assert "not run: mine 1: mine needs no-such-compiler" in text
     _, text = invoke(tmp_path / "mine", "--json")
@@ -129,7 +129,7 @@ def test_what_cannot_be_built_here_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_release_that_does_not_come_up_is_no_proof(tmp_path: Path) -> None:
-    directory = place(tmp_path, BUG)
+    directory = written_claims(tmp_path, BUG)
     (directory / "a.py").write_text("print('hello')", encoding="utf-8")
     status, text = invoke(directory)
     assert status == 1
@@ -137,7 +137,7 @@ def test_a_release_that_does_not_come_up_is_no_proof(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"cases": ["gone/for-good"]}, "gone/for-good"),
         ({"links": []}, "links"),
@@ -145,14 +145,14 @@ def test_a_release_that_does_not_come_up_is_no_proof(tmp_path: Path) -> None:
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_a_claim_that_cannot_be_checked_is_refused(tmp_path: Path, change: Json, told: str) -> None:
-    directory = place(tmp_path, BUG | change)
+def test_a_claim_that_cannot_be_checked_is_refused(tmp_path: Path, change: Json, reported: str) -> None:
+    directory = written_claims(tmp_path, BUG | change)
     done = CliRunner().invoke(command, ["bugs", "--adapter", str(directory)], standalone_mode=False)
-    assert told in str(done.exception)
+    assert reported in str(done.exception)
 
 
 def test_an_adapter_without_claims_has_none(tmp_path: Path) -> None:
-    directory = place(tmp_path, BUG)
+    directory = written_claims(tmp_path, BUG)
     (directory / "bugs.toml").write_text("[[bug", encoding="utf-8")
     with pytest.raises(AdapterError, match=r"bugs\.toml"):
         read_bugs(read_adapter(directory))
@@ -164,7 +164,7 @@ def test_an_adapter_without_claims_has_none(tmp_path: Path) -> None:
 
 def test_a_new_claim_builds_nothing_anew(tmp_path: Path) -> None:
     touch = [sys.executable, "-c", "open('count', 'a').write('x')"]
-    directory = place(tmp_path, BUG, build=[touch])
+    directory = written_claims(tmp_path, BUG, build=[touch])
     for _ in range(2):
         assert invoke(directory)[0] == 0
         with (directory / "bugs.toml").open("a", encoding="utf-8") as file:

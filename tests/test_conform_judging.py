@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from seglog_conformance.cases import Case, CaseError, case_problems, load_cases, selected
-from seglog_conformance.compare import judge, same
+from seglog_conformance.compare import compare, same
 from seglog_conformance.features import EVERYTHING, has_feature, missing_feature
 from seglog_conformance.verdicts import Verdict
 
@@ -37,7 +37,7 @@ def case(result: str = "valid", op: str = "decode", **expect: object) -> Case:
 
 
 def verdict(of: Case, answer: dict[str, Any], **features: object) -> Verdict:
-    return judge(of, answer, {**EVERYTHING, **features}).verdict
+    return compare(of, answer, {**EVERYTHING, **features}).verdict
 
 
 def answer(*batches: dict[str, Any], **more: object) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def test_hidden_control_records() -> None:
 
 
 def test_the_report_says_what_was_compared() -> None:
-    compared = judge(VALID, answer(BATCH), {**EVERYTHING, "batchMeta": ["magic"]}).compared
+    compared = compare(VALID, answer(BATCH), {**EVERYTHING, "batchMeta": ["magic"]}).compared
     assert "batch.magic" in compared
     assert "batch.baseOffset" not in compared
     assert "record.headers" in compared
@@ -143,8 +143,8 @@ def test_one_of_several_answers() -> None:
         "acceptable",
         allowed=[{"branch": "reads", "batches": [BATCH]}, {"branch": "refuses", "reject": {"class": "crc"}}],
     )
-    assert judge(several, answer(BATCH), EVERYTHING).branch == "reads"
-    assert judge(several, REFUSAL, EVERYTHING).branch == "refuses"
+    assert compare(several, answer(BATCH), EVERYTHING).branch == "reads"
+    assert compare(several, REFUSAL, EVERYTHING).branch == "refuses"
     assert verdict(several, answer(changed(key="00"))) is Verdict.DIFFER
 
 
@@ -227,12 +227,12 @@ def test_cases_are_chosen_by_id_family_or_pattern() -> None:
 
 
 def test_a_case_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    place = tmp_path / "1.json"
-    place.write_text('{"family": 1, "name": "x", "title": "x", "cases": [{"id": "x/y", "colour": "red"}]}')
+    path = tmp_path / "1.json"
+    path.write_text('{"family": 1, "name": "x", "title": "x", "cases": [{"id": "x/y", "colour": "red"}]}')
     with pytest.raises(CaseError, match="unknown fields: colour"):
-        load_cases(place)
+        load_cases(path)
     with pytest.raises(CaseError, match="colour"):
-        load_cases(place, checked=True)
+        load_cases(path, checked=True)
 
 
 def test_problems_of_a_case() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from seglog_conformance.cases import Case, load_cases
-from seglog_conformance.compare import judge
+from seglog_conformance.compare import compare
 from seglog_conformance.features import EVERYTHING
 from seglog_conformance.reference import Reference
 from seglog_conformance.reference.disk import Disk
@@ -80,19 +80,19 @@ def cases() -> dict[str, Case]:
 def test_names_that_are_not_synced_in_time_are_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = cases()[name]
     answer = Reference().answer(case.request_with(1))
-    assert judge(case, answer, EVERYTHING).verdict is Verdict.PASS
+    assert compare(case, answer, EVERYTHING).verdict is Verdict.PASS
     if name == "decisions/write-no-hole":
         monkeypatch.setattr(Disk, "synced", lambda *_: None)
     else:
         monkeypatch.setattr(file_steps.Settle, "apply", lambda *_: None)
     answer = Reference().answer(case.request_with(1))
-    assert judge(case, answer, EVERYTHING).verdict is Verdict.DIFFER
+    assert compare(case, answer, EVERYTHING).verdict is Verdict.DIFFER
 
 
 def test_a_power_cut_that_cannot_happen_is_no_fault() -> None:
     case = cases()["recovery/truncate-power-cuts"]
     answer = {"ok": True, "nextOffset": "4", "outcomes": ["0 1 2"]}
-    assert judge(case, answer, EVERYTHING).verdict is Verdict.PASS
-    found = judge(case, {**answer, "outcomes": ["0 1 2", "0 2"]}, EVERYTHING)
+    assert compare(case, answer, EVERYTHING).verdict is Verdict.PASS
+    found = compare(case, {**answer, "outcomes": ["0 1 2", "0 2"]}, EVERYTHING)
     assert found.verdict is Verdict.DIFFER
     assert [difference.found for difference in found.differences] == ["0 2"]

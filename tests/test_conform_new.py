@@ -19,7 +19,7 @@ from seglog_format.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-ELSEWHERE = (".pre-commit-hooks.yaml", "conformance/action/action.yml", "Containerfile")
+OTHER_FILES = (".pre-commit-hooks.yaml", "conformance/action/action.yml", "Containerfile")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -41,7 +41,7 @@ def test_nothing_that_exists_is_written_over(tmp_path: Path) -> None:
     assert (tmp_path / "adapter.toml").read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ELSEWHERE)
+@pytest.mark.parametrize("name", OTHER_FILES)
 def test_what_others_run_are_commands_and_options_that_exist(name: str) -> None:
     text = (REPOSITORY / name).read_text(encoding="utf-8").replace("\\\n", " ")
     found = re.findall(r"(?:entry: |bin/)seglog\"? ([^\n]*)", text)

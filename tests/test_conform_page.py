@@ -35,14 +35,14 @@ class Pair(Builder):
 def matrix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = Options(smoke=False, known=Path("/nowhere"))
     outcomes = Runner(Pair(), CASES, options=options).run([Listed("right"), Listed("wrong")])
-    place = tmp_path_factory.mktemp("page") / "matrix.html"
+    path = tmp_path_factory.mktemp("page") / "matrix.html"
     environment = {"suite": "1", "casesSha256": "0" * 64, "platform": "a test"}
-    place.write_text(page(outcomes, CASES, environment), encoding="utf-8")
-    return place
+    path.write_text(page(outcomes, CASES, environment), encoding="utf-8")
+    return path
 
 
 def drawn(matrix: Path, **state: object) -> str:
-    """The document after its script has run."""
+    """Return the document after its script has run."""
     browser = node_tools.browser()
     if browser is None:
         pytest.skip("the page of the matrix needs a Chromium that works")

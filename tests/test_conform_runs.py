@@ -130,7 +130,7 @@ def test_a_list_is_about_one_version(tmp_path: Path) -> None:
         read_known("y", "1", tmp_path)
 
 
-def session(tmp_path: Path, *, resumes: bool = False, told: list[str] | None = None) -> list[Any]:
+def session(tmp_path: Path, *, resumes: bool = False, reported: list[str] | None = None) -> list[Any]:
     reports = Reports(jsonl=tmp_path / "r.jsonl", resumes=resumes, junit=tmp_path / "r.xml", html=tmp_path / "r.html")
     return run_session(
         Wrongs(),
@@ -139,7 +139,9 @@ def session(tmp_path: Path, *, resumes: bool = False, told: list[str] | None = N
         all_cases=FEW,
         options=Options(known=tmp_path, smoke=False),
         reports=reports,
-        on_result=lambda outcome, result: told.append(f"{outcome.name} {result.case}") if told is not None else None,
+        on_result=lambda outcome, result: (
+            reported.append(f"{outcome.name} {result.case}") if reported is not None else None
+        ),
     )
 
 
@@ -150,10 +152,10 @@ def data_of(path: Path) -> Json:
 
 
 def test_reports(tmp_path: Path) -> None:
-    told: list[str] = []
-    outcomes = session(tmp_path, told=told)
+    reported: list[str] = []
+    outcomes = session(tmp_path, reported=reported)
     lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert len(told) == 2 * len(FEW)
+    assert len(reported) == 2 * len(FEW)
     assert lines[0]["type"] == "run"
     assert len(lines[0]["casesSha256"]) == 64
     assert [line["testee"] for line in lines[-2:]] == ["reference", "wrong"]
@@ -211,24 +213,24 @@ def test_what_is_withheld_shows_its_verdict_and_no_bytes(tmp_path: Path) -> None
 def adapter(tmp_path: Path, **fields: object) -> Path:
     stored = {"name": "mine", "language": "Python", "versions": ["1", "0.9"], "run": ["{python}", "{adapter}/a.py"]}
     lines = [f"{name} = {json.dumps(value)}" for name, value in {**stored, **fields}.items()]
-    place = tmp_path / "mine"
-    place.mkdir(exist_ok=True)
-    (place / "adapter.toml").write_text("\n".join(lines), encoding="utf-8")
+    directory = tmp_path / "mine"
+    directory.mkdir(exist_ok=True)
+    (directory / "adapter.toml").write_text("\n".join(lines), encoding="utf-8")
     code = "from seglog_conformance.reference.__main__ import Reference, serve\nserve(Reference())\n"
-    (place / "a.py").write_text(code, encoding="utf-8")
-    return place
+    (directory / "a.py").write_text(code, encoding="utf-8")
+    return directory
 
 
 def test_an_adapter_is_built_once_and_run(tmp_path: Path) -> None:
     touch = [sys.executable, "-c", "open('count', 'a').write('x')"]
-    place = adapter(tmp_path, build=[touch])
-    wanted = listed(str(place))
+    directory = adapter(tmp_path, build=[touch])
+    wanted = listed(str(directory))
     builder = Builder(tmp_path / "build", strict=True)
     for _ in range(2):
         outcome = Runner(builder, FEW[:3], options=Options(known=tmp_path)).run_one(wanted)
         assert (outcome.state, [result.label for result in outcome.results]) == (COMPLETE, ["PASS"] * 3)
     assert (tmp_path / "build" / "mine-1" / "count").read_text(encoding="ascii") == "x"
-    assert listed(f"{place}@0.9").version == "0.9"
+    assert listed(f"{directory}@0.9").version == "0.9"
 
 
 def test_what_cannot_be_built_or_run_is_told_apart(tmp_path: Path) -> None:
@@ -292,16 +294,16 @@ def test_a_search_finds_nothing_wrong_with_the_reference(*, is_mutated: bool) ->
 def test_a_search_shrinks_to_the_smallest_bytes_and_keeps_them_as_a_case(tmp_path: Path) -> None:
     search = Search(wrong_verdict(examiner_of(Wrong()).examine), examples=60, most=2)
     found = search.run()
-    assert [one.told for one in found] != []
-    silent = next(one for one in found if one.told == "SILENT")
+    assert [one.reported for one in found] != []
+    silent = next(one for one in found if one.reported == "SILENT")
     records = [record for batch in silent.case.expect["batches"] for record in batch["records"]]
     assert len(records) <= 3
     assert {(record["timestamp"], record["key"]) for record in records} == {("0", None)}
-    place = tmp_path / "found.json"
-    place.write_text(case_file([one.case for one in found]), encoding="utf-8")
-    assert check([str(place)]) == 0
-    verdict = examiner_of(Wrong()).examine(load_cases(place)[0]).verdict
-    assert str(verdict) == found[0].told
+    directory = tmp_path / "found.json"
+    directory.write_text(case_file([one.case for one in found]), encoding="utf-8")
+    assert check([str(directory)]) == 0
+    verdict = examiner_of(Wrong()).examine(load_cases(directory)[0]).verdict
+    assert str(verdict) == found[0].reported
 
 
 def test_differences_without_an_expectation() -> None:

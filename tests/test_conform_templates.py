@@ -56,23 +56,25 @@ def program(name: str) -> str:
     return name
 
 
-def built(language: str, place: Path) -> tuple[str, ...]:
-    """The command of a template, built without its library."""
+def built(language: str, directory: Path) -> tuple[str, ...]:
+    """Return the command of a template, built without its library."""
     source = TEMPLATES / language
     match language:
         case "python":
-            (place / "your_library.py").write_text(LIBRARY, encoding="utf-8")
+            (directory / "your_library.py").write_text(LIBRARY, encoding="utf-8")
             return sys.executable, str(source / "adapter.py")
         case "javascript":
             return program("node"), str(source / "adapter.mjs"), "1"
         case "java":
-            subprocess.run([program("javac"), "-d", str(place), str(source / "Adapter.java")], check=True, timeout=120)
-            return program("java"), "-cp", str(place), "Adapter", "1"
+            subprocess.run(
+                [program("javac"), "-d", str(directory), str(source / "Adapter.java")], check=True, timeout=120
+            )
+            return program("java"), "-cp", str(directory), "Adapter", "1"
         case _:
             for name in ("main.go", "go.mod"):
-                shutil.copy(source / name, place)
-            subprocess.run([program("go"), "build", "-o", "adapter", "."], check=True, cwd=place, timeout=300)
-            return str(place / "adapter"), "1"
+                shutil.copy(source / name, directory)
+            subprocess.run([program("go"), "build", "-o", "adapter", "."], check=True, cwd=directory, timeout=300)
+            return str(directory / "adapter"), "1"
 
 
 @pytest.mark.parametrize("language", ["python", "javascript", "java", "go"])

@@ -154,7 +154,7 @@ def wire_answer(client: Client, topic: str, data: bytes) -> Answer:
     return answer.responses[0].partition_responses[0]
 
 
-def judged(verdict: Verdict, positions: list[str] | None, *, is_refused: bool = False, end: str = "10") -> Verdict:
+def verdict_of(verdict: Verdict, positions: list[str] | None, *, is_refused: bool = False, end: str = "10") -> Verdict:
     expect = {"reject": {}} if is_refused else {"batches": [{"nextOffset": "5"}, {"nextOffset": end}]}
     answer = {"ok": True} if positions is None else {"ok": True, "positions": positions}
     return with_positions(Judgement(verdict), expect, answer).verdict
@@ -176,13 +176,13 @@ def judged(verdict: Verdict, positions: list[str] | None, *, is_refused: bool = 
     ],
 )
 def test_positions_name_what_records_alone_do_not(before: Verdict, positions: list[str] | None, after: Verdict) -> None:
-    assert judged(before, positions) is after
+    assert verdict_of(before, positions) is after
 
 
 def test_only_who_says_nothing_of_damage_stands_still_before_it() -> None:
-    assert judged(Verdict.SILENT, ["0", "5", "5", "5"], is_refused=True) is Verdict.STALL
-    assert judged(Verdict.SILENT, ["0", "5", "10"], is_refused=True) is Verdict.SILENT
-    assert judged(Verdict.PASS, ["0", "5", "5", "5"], is_refused=True) is Verdict.PASS
+    assert verdict_of(Verdict.SILENT, ["0", "5", "5", "5"], is_refused=True) is Verdict.STALL
+    assert verdict_of(Verdict.SILENT, ["0", "5", "10"], is_refused=True) is Verdict.SILENT
+    assert verdict_of(Verdict.PASS, ["0", "5", "5", "5"], is_refused=True) is Verdict.PASS
 
 
 def test_one_topic_at_a_time_is_shown_and_its_end_is_told(tmp_path: Path) -> None:
@@ -216,10 +216,10 @@ def test_what_stock_producers_send_comes_to_the_verdicts_that_are_known(adapter:
 
 
 def asked(adapter: Adapter, cases: Iterable[str]) -> list[Result]:
-    """What a client makes of some cases, which is what its list says."""
+    """Return what a client makes of some cases, which is what its list says."""
     wanted, builder = listed(adapter.name), Builder(REPOSITORY / BUILDS, strict=True)
     need(adapter.name, adapter.toolchain)
-    if not os.environ.get("CI") and not (builder.place(adapter, wanted.version) / STAMP).is_file():
+    if not os.environ.get("CI") and not (builder.build_directory(adapter, wanted.version) / STAMP).is_file():
         pytest.skip(f"{adapter.name} is not built; seglog conform smoke --testee {adapter.name} builds it")
     examiner = Examiner(builder.testee(wanted), seconds=30, extra_growth=adapter.extra_memory)
     known = read_known(adapter.name, wanted.version)

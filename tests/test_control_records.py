@@ -288,7 +288,7 @@ PRODUCER_OF_MARKER = {"producer_id": 9, "producer_epoch": 2}
 
 
 def directory(tmp_path: Path, data: bytes) -> Path:
-    """A partition with one segment."""
+    """Return a partition with one segment."""
     partition = tmp_path / "topic-0"
     partition.mkdir(exist_ok=True)
     (partition / f"{0:020}.log").write_bytes(data)

@@ -63,12 +63,12 @@ RECORDS = [
 ]
 
 
-def told(line: dict[str, Any]) -> dict[str, Any]:
+def reported(line: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in line.items() if key not in RECOMPUTED}
 
 
 def batches_and_records(root: Path) -> list[dict[str, Any]]:
-    return [told(line) for line in lines_of(root) if line["type"] in {"batch", "record"}]
+    return [reported(line) for line in lines_of(root) if line["type"] in {"batch", "record"}]
 
 
 def write(root: Path, lines: list[dict[str, Any]], **options: Any) -> Path:  # noqa: ANN401 - options of the function

@@ -19,11 +19,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOT_ALONE = {
+    "SEG-CTL-014": "a snapshot that begins with another entry: put together anew by test_metadata_snapshot",
+    "SEG-CTL-015": "a snapshot without its last entry, likewise",
     "SEG-LOG-010": "a file above 2 GiB",
     "SEG-LOG-013": "an offset near 2^63, which no segment that a broker has written can hold",
     "SEG-PDR-020": "a file above 64 MiB",
 }
 """Requirements that a small damaged file cannot break, or not alone."""
+
+OTHER_FILES = {"46-remote-log-metadata", "47-tier-layouts"}
+"""Chapters about more than a log directory: the tests named after them break their rules."""
 
 
 def found_in(case: Case, path: Path) -> set[tuple[str, Severity]]:
@@ -48,7 +53,7 @@ def test_the_edits_break_the_one_requirement(case: Case, tmp_path: Path) -> None
 
 
 def bases() -> list[list[Case]]:
-    """The cases, grouped by what they are before their edits."""
+    """Return the cases, grouped by what they are before their edits."""
     groups: dict[str, list[Case]] = {}
     for case in damaged_cases():
         parts = [case.content.get(key) for key in ("base", "below", "file", "verify", "verify_base", "reader")]
@@ -71,6 +76,6 @@ def test_cases_are_named_after_what_they_break() -> None:
 
 
 def test_every_rule_that_is_checked_has_a_damaged_case() -> None:
-    checked = {rule.id for rule in requirements().values() if rule.check == "auto"}
+    checked = {rule.id for rule in requirements().values() if rule.check == "auto" and rule.chapter not in OTHER_FILES}
     covered = {identifier for case in damaged_cases() for identifier in case.violates}
     assert checked - covered == NOT_ALONE.keys()

@@ -49,7 +49,7 @@ def test_a_loss_that_nobody_names_is_noticed(tmp_path: Path) -> None:
     case.held = {name: [*held, Held(10**9, (1, b"never", b"written"))] for name, held in case.held.items()}
     kept = {name: delivered(case.root / name) for name in case.held}
     case.result.statuses.update(verify=0, recover=0)
-    case._judge_losses(kept)
+    case._check_losses(kept)
     assert any(failure.startswith("silent loss") for failure in case.result.failures)
 
 

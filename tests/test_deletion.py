@@ -72,7 +72,7 @@ def log_directory(root: Path) -> Path:
 
 
 def start_of(directory: Path) -> int:
-    """Where a reader begins."""
+    """Return where a reader begins."""
     with open_partition(directory) as log:
         return log.log_start_offset
 
@@ -208,7 +208,7 @@ def test_a_change_that_fails(tmp_path: Path) -> None:
 
 
 def finished(directory: Path, config: LogConfig) -> tuple[dict[int, int], int, int]:
-    """What a directory comes to that is recovered, and in which retention goes on."""
+    """Return what a directory comes to that is recovered, and in which retention goes on."""
     recover_partition(directory)
     retain_partition(directory, config, now_ms=NOW)
     recover_partition(directory)
@@ -297,7 +297,7 @@ def test_files_wait_for_their_removal(tmp_path: Path) -> None:
 def filled(
     path: Path, clock: Clock, *, files: Files = LOCAL_FILES, count: int = 4, **settings: object
 ) -> PartitionWriter:
-    """A writer of segments of two records each, a second between them."""
+    """Return a writer of segments of two records each, a second between them."""
     size = len(produced(value=b"v" * 50))
     config = LogConfig(segment_bytes=2 * size, segment_index_bytes=1000, **settings)  # type: ignore[arg-type]
     environment = Environment(files=files, clock=clock, locks_directory=files is LOCAL_FILES)

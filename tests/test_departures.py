@@ -1,76 +1,53 @@
-"""Appendix C: every case that Kafka's own code fails stands in the list of its departures, and nothing else does."""
+"""Appendix C is made from the marks of the rules, and every case that Kafka's own code fails is behind one of them."""
 
 from __future__ import annotations
 
 import re
-import tomllib
-from fnmatch import fnmatchcase
 from functools import cache
-from typing import NamedTuple
 
 import pytest
 from helpers.support import REPOSITORY
 from seglog_conformance.cases import load_cases
+from seglog_conformance.known import read_known
 
-KAFKA = ("kafka-clients", "kafka-storage")
-ROW = re.compile(
-    r"^\| \[(?P<id>DEP-\d\d)\]\(#\S+\) \| (?P<rules>[^|]+) \| \w+ \| (?P<who>[^|]+) \| (?P<cases>[^|]+) \|$",
-    re.MULTILINE,
-)
-MOST = 15
-
-
-class Departure(NamedTuple):
-    """A row of the list."""
-
-    id: str
-    rules: frozenset[str]
-    testees: frozenset[str]
-    cases: tuple[str, ...]
-
-    def covers(self, testee: str, case: str) -> bool:
-        return testee in self.testees and any(fnmatchcase(case, pattern) for pattern in self.cases)
+from seglog_format.requirements import requirements
+from tools.docs.departures_page import KAFKA, PAGE, departures, pages
+from tools.docs.gen_docs import NOTICE
 
 
 @cache
-def departures() -> tuple[Departure, ...]:
-    text = (REPOSITORY / "spec" / "C-departures.md").read_text(encoding="utf-8")
-    return tuple(
-        Departure(
-            row["id"],
-            frozenset(row["rules"].split(", ")),
-            frozenset(row["who"].split(", ")),
-            tuple(re.findall("`([^`]+)`", row["cases"])),
-        )
-        for row in ROW.finditer(text)
-    )
+def departing() -> frozenset[str]:
+    return frozenset(rule.id for rule in requirements().values() if rule.brokers.departs)
 
 
-def failures(testee: str) -> list[str]:
-    path = REPOSITORY / "conformance" / "known_failures" / f"{testee}.toml"
-    return [each["case"] for each in tomllib.loads(path.read_text(encoding="utf-8"))["failure"]]
+def test_every_departing_rule_is_told_of() -> None:
+    assert {one.rule.id for one in departures()} == departing()
+    assert all(len(one.account) > 10 for one in departures())
 
 
-@cache
-def requirements() -> dict[str, frozenset[str]]:
-    return {case.id: frozenset(case.requirements) for case in load_cases()}
+def test_the_page_has_nothing_that_is_not_made() -> None:
+    (text,) = pages(NOTICE).values()
+    rows = re.findall(r"^\| \[(SEG-[A-Z]{3}-\d{3})\]", text, re.MULTILINE)
+    assert sorted(rows) == sorted(departing())
+    assert sorted(re.findall(r"^## (SEG-\S+)$", text, re.MULTILINE)) == sorted(departing())
+    assert (REPOSITORY / PAGE).read_text(encoding="utf-8") == text
 
 
-def test_numbers_follow_each_other() -> None:
-    assert [each.id for each in departures()] == [f"DEP-{number + 1:02}" for number in range(len(departures()))]
-    assert len(departures()) <= MOST
+def test_numbers_are_kept() -> None:
+    numbers = {one.number for one in departures() if one.number}
+    assert numbers == {f"DEP-{number:02}" for number in range(1, 14)}
 
 
 @pytest.mark.parametrize("testee", KAFKA)
-def test_every_failure_of_kafkas_own_code_is_listed(testee: str) -> None:
-    unlisted = [
-        case
-        for case in failures(testee)
-        if not any(each.covers(testee, case) and each.rules & requirements()[case] for each in departures())
-    ]
-    assert unlisted == []
+def test_every_failure_of_kafkas_own_code_is_behind_a_mark(testee: str) -> None:
+    rules = {case.id: frozenset(case.requirements) for case in load_cases()}
+    failures = read_known(testee).entries
+    assert failures
+    assert [case for case in failures if not rules[case] & departing()] == []
 
 
-@pytest.mark.parametrize("departure", departures(), ids=lambda each: each.id)
-def test_every_pattern_stands_for_a_case(departure: Departure) -> None:
-    assert all(any(fnmatchcase(case, pattern) for case in requirements()) for pattern in departure.cases)
+@pytest.mark.parametrize("testee", [*KAFKA, "kafka-clients-wire"])
+def test_reasons_name_a_number_of_the_list(testee: str) -> None:
+    numbers = {one.number for one in departures()}
+    named = {number for one in read_known(testee).entries.values() for number in re.findall(r"DEP-\d\d", one.reason)}
+    assert named <= numbers

@@ -83,7 +83,7 @@ def origin(site: Path) -> Iterator[str]:
 
 @pytest.fixture
 def ask(browser: str, origin: str) -> Ask:
-    """Runs a scenario of the script; no error and no request to anybody else is allowed."""
+    """Provide what runs a scenario of the script; no error and no request to another host is allowed."""
 
     def run(scenario: str, question: object = None, *, seconds: float = 180) -> dict[str, Any]:
         text = json.dumps(question)
@@ -148,7 +148,7 @@ def compare(path: Path, data: memoryview, shown: dict[str, Any]) -> int:
 
 
 def logs_fields(data: memoryview, position: int) -> Iterator[list[list[Any]]]:
-    """The blocks of an entry, without what comes out of codecs that browsers do not know."""
+    """Yield the blocks of an entry, without what comes out of codecs that browsers do not know."""
     blocks, _ = entry_blocks(data, name="", start=position, count=1)
     stored, *derived = blocks
     yield fields(stored)
@@ -190,13 +190,13 @@ def compare_text(path: Path, data: bytes, shown: dict[str, Any]) -> int:
 
 
 def known_there() -> set[str]:
-    """The requirements that the explorer's own modules name."""
+    """Return the requirements that the explorer's own modules name."""
     sources = [path for path in explorer_page.SOURCES.glob("*.js") if path.name != "tables.js"]
     return {one for path in sources for one in explorer_page.IDENTIFIER.findall(path.read_text(encoding="utf-8"))}
 
 
 def opened(directory: Path) -> list[Path]:
-    """The files of a directory that are opened together."""
+    """Return the files of a directory that are opened together."""
     return [
         path
         for path in sorted(directory.iterdir())
@@ -205,23 +205,23 @@ def opened(directory: Path) -> list[Path]:
 
 
 def of_reference(path: Path) -> dict[str, set[tuple[str, int]]]:
-    """Requirement and place of every error and warning of the rules that the explorer knows, by file."""
+    """Return requirement and place of every error and warning of the rules that the explorer knows, by file."""
     known = known_there() - NOT_FOUND_THERE.keys()
     directory = path if path.is_dir() else path.parent
     found: dict[str, set[tuple[str, int]]] = {}
     for finding in verify(path):
         if finding.requirement in known and finding.severity is not Severity.NOTE:
             name = Path(finding.location.path).name
-            place = place_of(directory / name, finding.location.position)
-            found.setdefault(name, set()).add((finding.requirement, place))
+            entry_position = entry_position_of(directory / name, finding.location.position)
+            found.setdefault(name, set()).add((finding.requirement, entry_position))
     return found
 
 
 def of_explorer(path: Path, found: list[list[Any]]) -> set[tuple[str, int]]:
-    return {(identifier, place_of(path, at)) for identifier, severity, at in found if severity != "note"}
+    return {(identifier, entry_position_of(path, at)) for identifier, severity, at in found if severity != "note"}
 
 
-def place_of(path: Path, position: int) -> int:
+def entry_position_of(path: Path, position: int) -> int:
     """Start of the entry that a position lies in: both tell of an entry, but not always of the same byte in it."""
     if path.suffix == ".log":
         return max((start for start in entry_starts(path) if start <= position), default=0)

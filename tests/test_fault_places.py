@@ -35,23 +35,26 @@ replace = "        return 0"
 
 
 def test_every_place_names_the_innermost_symbol() -> None:
-    assert [place.symbol for place in fault_places.places(SOURCE, "return found")] == ["Index.count", "count"]
-    assert [place.symbol for place in fault_places.places(SOURCE, "size = 8")] == ["Index.size"]
-    assert [place.symbol for place in fault_places.places(SOURCE, "= 5")] == ["LIMIT"]
-    assert [place.symbol for place in fault_places.places(SOURCE, "@property")] == ["Index.count"]
-    assert [place.symbol for place in fault_places.places(SOURCE, "class Index:\n    size")] == ["Index"]
+    assert [occurrence.symbol for occurrence in fault_places.occurrences(SOURCE, "return found")] == [
+        "Index.count",
+        "count",
+    ]
+    assert [occurrence.symbol for occurrence in fault_places.occurrences(SOURCE, "size = 8")] == ["Index.size"]
+    assert [occurrence.symbol for occurrence in fault_places.occurrences(SOURCE, "= 5")] == ["LIMIT"]
+    assert [occurrence.symbol for occurrence in fault_places.occurrences(SOURCE, "@property")] == ["Index.count"]
+    assert [occurrence.symbol for occurrence in fault_places.occurrences(SOURCE, "class Index:\n    size")] == ["Index"]
 
 
 @pytest.mark.parametrize(("symbol", "count"), [("Index.size", 0), ("", 0), ("Index.count", 2)])
 def test_a_text_that_is_not_once_in_its_symbol_is_refused(symbol: str, count: int) -> None:
     with pytest.raises(ValueError, match=f"occurs {count} times in"):
-        fault_places.place_in(SOURCE, symbol, "found")
+        fault_places.occurrence_in(SOURCE, symbol, "found")
 
 
 def test_a_moved_fault_is_found_in_its_new_module() -> None:
-    text, told = rehome_faults.rehomed(LISTED, {"old.py": "", "new.py": SOURCE})
+    text, reported = rehome_faults.rehomed(LISTED, {"old.py": "", "new.py": SOURCE})
     assert text == LISTED.replace("old.py", "new.py")
-    assert told == ["SEG-XXX-001: new.py: Index.count"]
+    assert reported == ["SEG-XXX-001: new.py: Index.count"]
 
 
 def test_a_fault_whose_class_was_renamed_is_found_by_its_last_name() -> None:
@@ -61,9 +64,9 @@ def test_a_fault_whose_class_was_renamed_is_found_by_its_last_name() -> None:
 
 @pytest.mark.parametrize("source", ["", SOURCE.replace("return found", "return self")])
 def test_a_lost_fault_is_reported_and_left_alone(source: str) -> None:
-    text, told = rehome_faults.rehomed(LISTED, {"old.py": source})
+    text, reported = rehome_faults.rehomed(LISTED, {"old.py": source})
     assert text == LISTED
-    assert told == ["LOST SEG-XXX-001: 0 places hold 'return found'"]
+    assert reported == ["LOST SEG-XXX-001: 0 places hold 'return found'"]
 
 
 def test_a_fault_at_home_is_left_alone() -> None:

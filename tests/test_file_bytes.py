@@ -258,7 +258,7 @@ class Disk:
 
 
 def readable_parts(source: FileBytes) -> tuple[list[tuple[int, int]], dict[int, int]]:
-    """What can be read of a file, and positions and sizes of what cannot; both in order, and all of it."""
+    """Return what can be read of a file, and positions and sizes of what cannot; both in order, and all of it."""
     parts, lost, position = [], {}, 0
     while position < source.size:
         try:

@@ -25,7 +25,7 @@ from seglog_format.requirements import requirements
 if TYPE_CHECKING:
     from pathlib import Path
 
-VERSIONS = ["0.8.2.2", "0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "4.3.0"]
+VERSIONS = ["0.8.2.2", "0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "4.3.0", "4.4.0"]
 KINDS = ["plain", "one", "empty", "root", "segs-fine", "compact"]
 
 

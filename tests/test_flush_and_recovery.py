@@ -168,7 +168,7 @@ def test_nothing_is_scanned_after_a_clean_shutdown(tmp_path: Path) -> None:
 @pytest.mark.req("SEG-RCV-003", "SEG-RCV-004")
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_first_damage_ends_the_log(number: int, tmp_path: Path) -> None:
-    entries = [broken(entry) if place == number else entry for place, entry in enumerate(SIX[3])]
+    entries = [broken(entry) if index == number else entry for index, entry in enumerate(SIX[3])]
     plan = planned(tmp_path, MadeLog(SIX | {3: entries, 6: [broken(SIX[6][0])]})).plan
     cut = plan.cut
     end = 3 + number
@@ -188,13 +188,25 @@ FIRST = data_batch(0, [1, 2]).data
 SECOND = data_batch(2, [3]).data
 
 
-@pytest.mark.req("SEG-RCV-003")
+ORDER = {"SEG-LOG-006", "SEG-LOG-008", "SEG-LOG-013"}
+ENDS = {"SEG-LOG-002", "SEG-LOG-004", "SEG-LOG-005"}
+
+
+def deciding(requirement: str) -> str:
+    """The rule of recovery by which bytes that break another rule go."""
+    if requirement in ORDER:
+        return "SEG-RCV-032"
+    return "SEG-RCV-033" if requirement in ENDS else "SEG-RCV-003"
+
+
+@pytest.mark.req("SEG-RCV-003", "SEG-RCV-032", "SEG-RCV-033")
 @pytest.mark.parametrize(
     ("rest", "requirement"),
     [
-        pytest.param(b"\1" * 17, "SEG-LOG-004", id="too little for an entry"),
+        pytest.param(b"\1" * 17, "SEG-LOG-002", id="too little for an entry"),
         pytest.param(SECOND[:-1], "SEG-LOG-004", id="cut short"),
-        pytest.param(bytes(40), "SEG-LOG-004", id="zeros"),
+        pytest.param(bytes(40), "SEG-LOG-005", id="zeros"),
+        pytest.param(bytes(7), "SEG-LOG-005", id="a few zeros"),
         pytest.param(bytes(40) + SECOND, "SEG-LOG-003", id="zeros, then more"),
         pytest.param(patched(SECOND, 8, "i", 13, seal=False), "SEG-LOG-003", id="size 13"),
         pytest.param(patched(SECOND, 8, "i", -1, seal=False), "SEG-LOG-003", id="size -1"),
@@ -214,10 +226,11 @@ SECOND = data_batch(2, [3]).data
     ],
 )
 def test_a_segment_is_cut_before(rest: bytes, requirement: str) -> None:
-    scan = scanned(FIRST, rest, SECOND if requirement != "SEG-LOG-004" else b"")
+    behind = b"" if requirement in ENDS else SECOND
+    scan = scanned(FIRST, rest, behind)
     assert (scan.next_offset, scan.cut.position, scan.cut.next_offset) == (2, len(FIRST), 2)
-    assert scan.cut.requirements == ("SEG-RCV-003", requirement)
-    assert scan.cut.size == len(rest) + (len(SECOND) if requirement != "SEG-LOG-004" else 0)
+    assert scan.cut.requirements == (deciding(requirement), requirement)
+    assert scan.cut.size == len(rest) + len(behind)
     assert bool(scan.remarks) == (requirement in {"SEG-LOG-006", "SEG-LOG-008"})
 
 
@@ -312,7 +325,7 @@ def test_brokers_keep_what_follows_a_cut_segment_without_an_offset_index(tmp_pat
     assert remark.requirements == ("SEG-PDR-012",)
 
 
-@pytest.mark.req("SEG-RCV-006")
+@pytest.mark.req("SEG-RCV-034")
 @pytest.mark.parametrize(("last_offset", "scanned"), [(2, (3,)), (3, ())])
 def test_a_transaction_index_that_reaches_below_its_segment(
     last_offset: int, scanned: tuple[int, ...], tmp_path: Path

@@ -51,14 +51,14 @@ def read(request: pytest.FixtureRequest) -> Reading:
 
 @pytest.fixture
 def with_columnar_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records come from the engine, however few they are."""
+    """Read records by the columnar engine, however few they are."""
     from seglog_format.engine import choice
 
     monkeypatch.setattr(choice, "START_SIZE", 0)
     monkeypatch.setattr(choice, "LOADED_SIZE", 0)
 
 
-def told(partition: Partition, read: Reading, **options: object) -> list[tuple[int, int, str]]:
+def reported(partition: Partition, read: Reading, **options: object) -> list[tuple[int, int, str]]:
     gaps: list[Gap] = []
     read(partition, on_gap=gaps.append, **options)
     return [(gap.first_offset, gap.next_offset, gap.kind.value) for gap in gaps]
@@ -95,29 +95,29 @@ def test_a_scan_warns_where_it_is_read(threads: int, tmp_path: Path) -> None:
 @pytest.mark.req("SEG-LKP-019")
 def test_between_segments(read: Reading, tmp_path: Path) -> None:
     with open_partition(make(tmp_path, DENSE)) as partition:
-        assert told(partition, read) == [(15, 20, "between segments")]
-        assert told(partition, read, from_offset=12) == [(15, 20, "between segments")]
-        assert told(partition, read, from_offset=17) == [(17, 20, "between segments")]
-        assert told(partition, read, from_offset=20) == []
-        assert told(partition, read, to_offset=15) == []
-        assert told(partition, read, to_offset=16) == [(15, 20, "between segments")]
+        assert reported(partition, read) == [(15, 20, "between segments")]
+        assert reported(partition, read, from_offset=12) == [(15, 20, "between segments")]
+        assert reported(partition, read, from_offset=17) == [(17, 20, "between segments")]
+        assert reported(partition, read, from_offset=20) == []
+        assert reported(partition, read, to_offset=15) == []
+        assert reported(partition, read, to_offset=16) == [(15, 20, "between segments")]
 
 
 @pytest.mark.req("SEG-LKP-019")
 @pytest.mark.usefixtures("with_columnar_engine")
 def test_records_from_the_engine(tmp_path: Path) -> None:
     with open_partition(make(tmp_path, DENSE)) as partition:
-        assert told(partition, by_records) == [(15, 20, "between segments")]
+        assert reported(partition, by_records) == [(15, 20, "between segments")]
 
 
 def test_segments_that_join(read: Reading, tmp_path: Path) -> None:
     with open_partition(segments(tmp_path)) as partition:
-        assert told(partition, read) == []
+        assert reported(partition, read) == []
 
 
 def test_an_empty_segment(read: Reading, tmp_path: Path) -> None:
     with open_partition(make(tmp_path, {**DENSE, "10.log": b""})) as partition:
-        assert told(partition, read) == [(10, 20, "between segments")]
+        assert reported(partition, read) == [(10, 20, "between segments")]
 
 
 @pytest.mark.req("SEG-LKP-019")
@@ -125,11 +125,11 @@ def test_a_missing_log(read: Reading, tmp_path: Path) -> None:
     directory = segments(tmp_path)
     (directory / numbered("92.log")).unlink()
     with open_partition(directory) as partition:
-        assert told(partition, read) == [(92, 184, "missing log")]
+        assert reported(partition, read) == [(92, 184, "missing log")]
     (directory / numbered("0.log")).unlink()
     with open_partition(directory) as partition:
-        assert told(partition, read) == [(0, 184, "missing log")]
-        assert told(partition, read, from_offset=184) == []
+        assert reported(partition, read) == [(0, 184, "missing log")]
+        assert reported(partition, read, from_offset=184) == []
 
 
 @pytest.mark.req("SEG-LKP-019")
@@ -139,7 +139,7 @@ def test_a_cut_segment(read: Reading, size: int, tmp_path: Path) -> None:
     log = directory / numbered("92.log")
     log.write_bytes(log.read_bytes()[:size])
     with open_partition(directory) as partition:
-        assert told(partition, read) == [(92 if not size else 182, 184, "cut segment")]
+        assert reported(partition, read) == [(92 if not size else 182, 184, "cut segment")]
 
 
 @pytest.mark.req("SEG-LKP-019")
@@ -147,11 +147,11 @@ def test_the_log_ends_below_its_high_watermark(read: Reading, tmp_path: Path) ->
     directory = make(tmp_path, {"0.log": entry(0, 5)})
     checkpoint(directory, "replication-offset-checkpoint", 9)
     with open_partition(directory) as partition:
-        assert told(partition, read) == [(5, 9, "log end")]
-        assert told(partition, read, to_offset=5) == []
+        assert reported(partition, read) == [(5, 9, "log end")]
+        assert reported(partition, read, to_offset=5) == []
     (directory / numbered("0.log")).unlink()
     with open_partition(directory) as partition:
-        assert told(partition, read) == [(0, 9, "log end")]
+        assert reported(partition, read) == [(0, 9, "log end")]
 
 
 def test_damage_is_no_gap(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_damage_is_no_gap(tmp_path: Path) -> None:
     for number, log in enumerate((bytes(damaged), garbage)):
         files = {"0.log": entry(0, 10), "10.log": log, "15.log": entry(15)}
         with open_partition(make(tmp_path / str(number), files)) as partition:
-            assert told(partition, past_damage) == []
+            assert reported(partition, past_damage) == []
 
 
 COMPACTED = {
@@ -180,7 +180,7 @@ def test_nothing_is_told_of_a_compacted_log(how: str, read: Reading, tmp_path: P
     elif how == "by its cleaner":
         checkpoint(directory, "cleaner-offset-checkpoint", 0)
     with open_partition(directory) as partition:
-        assert told(partition, read) == []
+        assert reported(partition, read) == []
 
 
 def test_a_scan_of_a_log_directory(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_nothing_is_read_for_borders_that_join(tmp_path: Path, monkeypatch: pyte
 def test_dump_tells_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = make(tmp_path, DENSE)
     log = directory / numbered("10.log")
-    for path, options, is_told in (
+    for path, options, is_reported in (
         (directory, (), True),
         (directory.parent, ("--json",), True),
         (directory, ("--from", "12", "--to", "22"), True),
@@ -217,7 +217,7 @@ def test_dump_tells_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixt
         assert run(["dump", str(path), *options]) == 0
         out, err = capsys.readouterr()
         message = f"seglog: {log}: 5 offsets are missing, 15 to 19 (between segments)"
-        assert err.splitlines() == ([message] if is_told else [])
+        assert err.splitlines() == ([message] if is_reported else [])
         assert "are missing" not in out
 
 

@@ -29,7 +29,7 @@ DENSE = {"0.log": entry(0, 5) + entry(5, 5), "10.log": entry(10, 5), "20.log": e
 
 
 def verified(path: Path, capsys: pytest.CaptureFixture[str], *options: str, status: int = HOLE) -> list[dict[str, Any]]:
-    """What ``seglog verify`` finds about offsets that are missing; it has to exit like this."""
+    """Return what ``seglog verify`` finds about offsets that are missing; it has to exit like this."""
     assert run(["verify", str(path), "--json", *options]) == status
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return [one for one in found if one["missing"]]
@@ -280,9 +280,9 @@ def test_nothing_is_missing_before_the_first_segment(tmp_path: Path, capsys: pyt
 
 
 def undamaged() -> list[tuple[str, str]]:
-    """What brokers left and cleaned up: names of cases, and the directory in them."""
-    odd = ("flip-early", "noindex")
-    left = [name for name in authentic_names() if not any(part in name for part in odd)]
+    """Return what brokers left and cleaned up: names of cases, and the directory in them."""
+    unusual = ("flip-early", "noindex")
+    left = [name for name in authentic_names() if not any(part in name for part in unusual)]
     return [(name, "after" if "crash" in name else "") for name in left]
 
 
@@ -294,7 +294,7 @@ def test_what_brokers_left_has_no_hole(name: str, below: str, capsys: pytest.Cap
 
 
 def recovered(path: Path, capsys: pytest.CaptureFixture[str], *options: str, status: int) -> dict[str, Any]:
-    """What ``seglog recover`` says, which has to exit like this."""
+    """Return what ``seglog recover`` says, which has to exit like this."""
     assert run(["recover", str(path), "--json", *options]) == status
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
@@ -365,7 +365,7 @@ def test_recover_plans_a_partition_without_any_log(tmp_path: Path, capsys: pytes
 
 @pytest.fixture
 def open_transaction(tmp_path: Path) -> Path:
-    """A log of 15 offsets, and a snapshot that knows the producer of its last batch, as a broker left them."""
+    """Provide a log of 15 offsets, and a snapshot that knows the producer of its last batch, as a broker left them."""
     return shutil.copytree(bundled("4.3.0/txn-open") / "txn-open-0", tmp_path / "txn-open-0")
 
 

@@ -179,18 +179,18 @@ def test_the_seed_decides(tmp_path: Path) -> None:
 
 
 def test_numbers_are_the_same_under_every_python() -> None:
-    chance = SeededRandom(7, "topic", 3)
-    assert [chance.number(0, 999) for _ in range(6)] == [587, 27, 269, 60, 603, 458]
-    assert chance.data(4).hex() == "4ba118d4"
-    assert chance.fraction() == 0.4404475798570172
-    assert chance.shuffled("abcdef") == list("edfacb")
+    dice = SeededRandom(7, "topic", 3)
+    assert [dice.number(0, 999) for _ in range(6)] == [587, 27, 269, 60, 603, 458]
+    assert dice.data(4).hex() == "4ba118d4"
+    assert dice.fraction() == 0.4404475798570172
+    assert dice.shuffled("abcdef") == list("edfacb")
 
 
 def test_a_number_is_within_its_range() -> None:
-    chance = SeededRandom(1)
-    assert {chance.number(-2, 2) for _ in range(200)} == {-2, -1, 0, 1, 2}
-    assert chance.number(5, 5) == 5
-    assert chance.data(0) == b""
+    dice = SeededRandom(1)
+    assert {dice.number(-2, 2) for _ in range(200)} == {-2, -1, 0, 1, 2}
+    assert dice.number(5, 5) == 5
+    assert dice.data(0) == b""
 
 
 @pytest.mark.parametrize("role", ["leader", "follower"])

@@ -5,6 +5,7 @@ The tests walk the files with `struct` alone, so that no opinion of the package 
 
 from __future__ import annotations
 
+import json
 import struct
 import zlib
 from contextlib import suppress
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import google_crc32c
 import pytest
-from helpers.support import REPOSITORY, bundled, bundled_expected, handbook, handbook_lookups, vector
+from helpers.support import FIXTURES, REPOSITORY, bundled, bundled_expected, handbook, handbook_lookups, vector
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -156,10 +157,39 @@ def test_a_log_need_not_start_at_0() -> None:
     assert number_after(None, "C") == number_after(None, "E") == 0
 
 
+def listed_sizes() -> list[tuple[int, int, int]]:
+    """Base offset, bytes of the log and bytes of the index of each pair in article A's listing."""
+    found = json.loads((FIXTURES / "handbook" / "listing" / "sizes.json").read_text(encoding="utf-8"))
+    return [(int(base), sizes["log"], sizes["index"]) for base, sizes in found.items()]
+
+
+def test_the_listing_shows_entries_of_eight_bytes_and_segments_that_are_not_quite_full() -> None:
+    """A broker wrote these files: whole index entries, and less room left in each log than its next append took."""
+    assert [base for base, _, _ in listed_sizes()] == [
+        base_of(log) for log in sorted((handbook("listing") / "nginx_services-0").glob("*.log"))
+    ]
+    assert {index % 8 for _, _, index in listed_sizes()} == {0}
+    unused = [2**30 - log for _, log, _ in listed_sizes()]
+    assert (min(unused), max(unused), len(set(unused))) == (13782, 26614, 6)
+
+
+def test_the_listing_has_an_index_entry_per_append_not_per_4096_bytes() -> None:
+    spacing = [log // (index // 8) for _, log, index in listed_sizes()]
+    assert spacing == [35900, 27645, 36398, 33558, 34432, 31453]
+    offsets = [later - base for (base, _, _), (later, _, _) in pairwise(listed_sizes())]
+    entries = [index // 8 for _, _, index in listed_sizes()]
+    assert (offsets[0], entries[0]) == (597848, 29908)
+    assert [span // count for span, count in zip(offsets, entries, strict=False)] == [19, 15, 20, 19, 19]
+
+
+def test_300_mb_are_6144_times_50_kb() -> None:
+    assert (300 << 20) / (50 << 10) == 6144
+
+
 def test_segments_are_not_of_equal_size() -> None:
     sizes = [log.stat().st_size for log in logs_of("4.3.0/segs")]
     assert len(set(sizes)) == len(sizes)
-    starts = [sum(sizes[:place]) for place in range(len(sizes))]
+    starts = [sum(sizes[:number_of_entry]) for number_of_entry in range(len(sizes))]
     assert [file_at(start, max(sizes)) for start in starts] != list(range(len(sizes)))
 
 
@@ -200,7 +230,7 @@ def test_a_search_relative_to_the_file_before_misses() -> None:
 
 def test_an_index_number_is_no_ordinal() -> None:
     log = logs_of("0.8.2.2/segs-fine")[0]
-    places = {entry.position: place for place, entry in enumerate(entries_of(log), start=1)}
+    places = {entry.position: number_of_entry for number_of_entry, entry in enumerate(entries_of(log), start=1)}
     assert all(places[position] == ordinal(relative) + 1 for relative, position in stored_index(log))
 
 
@@ -415,8 +445,8 @@ def scanned(offset: int, logs: dict[int, Path], end: int) -> dict[str, Any]:
         for candidate in entries_of(log)
         if candidate.offset >= offset
     )
-    place = {"segment": segment, "position": found.position, "firstOffset": found.offset}
-    return {"offset": offset, "outcome": "found", "sought": sought, "indexEntry": list(entry), **place}
+    number_of_entry = {"segment": segment, "position": found.position, "firstOffset": found.offset}
+    return {"offset": offset, "outcome": "found", "sought": sought, "indexEntry": list(entry), **number_of_entry}
 
 
 def test_offset_368769_stands_in_a_file_where_nobody_looks() -> None:

@@ -16,7 +16,7 @@ PACKAGES = ("seglog_format", "seglog_conformance")
 
 
 def imports(package: str, *, with_types: bool) -> Graph:
-    """What each module of a package imports of it, inside of functions too.
+    """Return what each module of a package imports of it, inside of functions too.
 
     Args:
         package: name of the package.
@@ -27,7 +27,7 @@ def imports(package: str, *, with_types: bool) -> Graph:
 
 
 def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
-    """Groups of modules that all lead to each other, each sorted."""
+    """Return groups of modules that all lead to each other, each sorted."""
     reached = {module: set(_reached(graph, module)) for module in graph}
     groups = {
         frozenset({module, *(other for other in found if module in reached[other])})

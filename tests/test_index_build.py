@@ -45,7 +45,7 @@ def rows_of(path: Path) -> list[IndexedRow]:
 
 
 def recovered_segment(name: str) -> tuple[Path, dict[str, list[list[int]]]]:
-    """The last segment after recovery, which the broker scanned, and what Kafka reads in its indexes."""
+    """Return the last segment after recovery, which the broker scanned, and what Kafka reads in its indexes."""
     lines = {(line["type"], line["file"]): line for line in authentic_expected(name)}
     log = max((authentic(name) / "after").glob("crash-*-0/*.log"))
     stem = str(log.relative_to(authentic(name)))[: -len(".log")]

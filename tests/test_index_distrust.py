@@ -79,7 +79,7 @@ TRUSTED_CASES = [
 
 
 def with_damaged_indexes(source: Path, target: Path, damage: Callable[[Path], None]) -> Path:
-    """A copy of a partition directory; the logs are the same files."""
+    """Return a copy of a partition directory; the logs are the same files."""
     target.mkdir()
     for path in source.iterdir():
         if path.suffix == ".log":
@@ -116,7 +116,7 @@ def test_damage_that_trust_sees_through(name: str, damage: Callable[[Path], None
 
 
 def deceptive(root: Path) -> tuple[Path, Log, int]:
-    """A log whose second value holds a whole valid batch, and an index that points at it."""
+    """Return a log whose second value holds a whole valid batch, and an index that points at it."""
     inner = data_batch(2, [1000, 5000, 5000, 5000], deltas=[0, 1, 2, 3]).data
     made = MadeLog({0: [data_batch(0, [1000, 1001]), data_batch(2, [1002, 1003], value=inner), data_batch(4, [1004])]})
     log = made.full_scan()

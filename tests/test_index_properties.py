@@ -62,7 +62,7 @@ def logs(draw: st.DrawFn) -> list[Batch]:
 
 @st.composite
 def units(draw: st.DrawFn, batches: list[Batch], *, multiple: bool) -> list[list[Batch]]:
-    """The batches as append calls brought them."""
+    """Return the batches as append calls brought them."""
     grouped = []
     rest = batches
     while rest:
@@ -78,7 +78,7 @@ class Indexes(NamedTuple):
 
 
 def indexes_of(grouped: list[list[Batch]], interval: int, *, first_offset: bool, by_record: bool) -> Indexes:
-    """What a broker adds while it appends, and when it closes the segment."""
+    """Return what a broker adds while it appends, and when it closes the segment."""
     result = Indexes([], [])
     bytes_since_entry = 0
     largest = TimestampOffset(-1, BASE)
@@ -230,7 +230,7 @@ def row_of(line: dict[str, Any]) -> LogRow:
 
 
 def lines_by_log(name: str) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Expected lines of a case by the name of the segment, without its suffix, and by type."""
+    """Return expected lines of a case by the name of the segment, without its suffix, and by type."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for line in authentic_expected(name):
         stem, dot, suffix = line.get("file", "").rpartition(".")

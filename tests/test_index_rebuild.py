@@ -158,8 +158,8 @@ def test_salvage_tells_and_writes(capsys: pytest.CaptureFixture[str], tmp_path: 
     flipped = patched(entry(1), 70, "b", 77, seal=False)
     directory = make(tmp_path, {"0.log": entry(0) + flipped + entry(2)})
     (line,) = seglog(capsys, "salvage", "--json", "-o", tmp_path / "a", directory, status=1).splitlines()
-    told = json.loads(line)
-    assert (told["batches"], told["keptBytes"], told["damaged"][0]["position"]) == (2, 2 * ONE, ONE)
+    reported = json.loads(line)
+    assert (reported["batches"], reported["keptBytes"], reported["damaged"][0]["position"]) == (2, 2 * ONE, ONE)
     text = seglog(capsys, "salvage", "-o", tmp_path / "b", directory.parent, status=1)
     assert f"not copied: bytes {ONE} to {2 * ONE}" in text
     assert content(tmp_path / "b" / "orders-0") == content(tmp_path / "a")
@@ -168,12 +168,12 @@ def test_salvage_tells_and_writes(capsys: pytest.CaptureFixture[str], tmp_path: 
 
 def test_recover_writes_when_asked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     directory = make(tmp_path, {"0.log": entry(0) + b"x" * 50, "0.index": b"", "0.timeindex": b""})
-    told = json.loads(seglog(capsys, "recover", "--json", directory, status=1))
-    assert not told["isWritten"]
-    assert told["changes"][0] == {
+    reported = json.loads(seglog(capsys, "recover", "--json", directory, status=1))
+    assert not reported["isWritten"]
+    assert reported["changes"][0] == {
         "file": "00000000000000000000.log",
         "change": f"cut to {ONE} bytes",
-        "requirement": "SEG-RCV-003",
+        "requirement": "SEG-RCV-033",
     }
     assert "changed:" in seglog(capsys, "recover", "--write", directory, status=1)
     assert "chang" not in seglog(capsys, "recover", "--write", directory)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from helpers.support import REPOSITORY
 
 from proofs.fuzz.random_damage import DAMAGES, damaged
@@ -20,7 +21,7 @@ from seglog_format.codec.framing import walk
 if TYPE_CHECKING:
     from proofs.kafka.oracle import Oracle
 
-WITH_ODD_FILES = (2, 18, 35, 45, 69, 73, 76, 101, 125, 138)
+WITH_UNUSUAL_FILES = (2, 18, 35, 45, 69, 73, 76, 101, 125, 138)
 """Seeds of wrecks with a replacement that did not end, or a file by a name that no broker gives."""
 SEED = 5000
 """Apart from the seeds of the full run."""
@@ -33,6 +34,7 @@ COUNTS = {
     "fixtures": 17,
     "directories": 5,
     "broker": 2,
+    "tier": 60,
 }
 
 
@@ -66,7 +68,7 @@ def test_damaged_partitions_recover_as_kafka_loads_them(oracles: dict[str, Oracl
 
 
 def test_odd_names_and_replacements_load_as_kafka_loads_them(oracles: dict[str, Oracle]) -> None:
-    result = kafka_loads.check_loads(list(oracles.values()), WITH_ODD_FILES)
+    result = kafka_loads.check_loads(list(oracles.values()), WITH_UNUSUAL_FILES)
     assert result.failures == []
     damages = {name.removeprefix("damage: ") for name in result.counts}
     assert {"a file -0000000000000000001.log", "torn .log.swap without indexes", "a file x.snapshot"} <= damages
@@ -100,6 +102,21 @@ def test_a_broker_serves_generated_partitions(oracles: dict[str, Oracle]) -> Non
     newest = max(oracles.values(), key=lambda oracle: oracle.release)
     result = run(f"broker {newest.version}", oracles)
     assert result.counts["records read, read_uncommitted"]
+
+
+# Tiered storage
+
+
+@pytest.mark.req(
+    *("SEG-RLM-004", "SEG-RLM-005", "SEG-RLM-007", "SEG-RLM-008", "SEG-RLM-009", "SEG-RLM-010"),
+    *("SEG-RLM-011", "SEG-RLM-012", "SEG-RLM-013"),
+)
+def test_histories_of_remote_segments_end_as_kafkas_classes_end_them(oracles: dict[str, Oracle]) -> None:
+    result = run("tier", oracles)
+    assert result.counts["events dropped"]
+    assert result.counts["questions answered"]
+    assert result.counts["segments deleted by retention"]
+    assert 0 < result.counts["segments of the lineage"] < result.counts["segments"]
 
 
 # What the comparison is made of, without Kafka

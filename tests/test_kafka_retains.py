@@ -23,7 +23,7 @@ NOW_MS = 1_700_000_000_000
 
 
 def appends(dice: random.Random) -> list[dict[str, object]]:
-    """Steps of a broker: a few batches, some of which are old or from the future, under one leader and the next."""
+    """Return steps of a broker: a few batches, some of them old or from the future, under one leader and the next."""
     steps: list[dict[str, object]] = []
     for number in range(dice.randint(1, 14)):
         time = NOW_MS - dice.choice((0, 500, 1000, 1001, 5000, -400)) if dice.random() < 0.9 else -1
@@ -56,7 +56,7 @@ def left(directory: Path, start: int) -> dict[str, bytes | None]:
 
 
 def is_by_the_way(path: Path) -> bool:
-    """A time index that is made when a broker asks a new segment for its age, because size has taken all others."""
+    """Return a time index that is made when a broker asks a new segment for its age, after size took all others."""
     log = path.with_suffix(".log")
     return path.suffix == ".timeindex" and log.exists() and not log.stat().st_size
 

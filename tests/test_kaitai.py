@@ -92,7 +92,7 @@ def files() -> dict[str, tuple[str, bytes]]:
 
 
 def made_control_batches() -> dict[str, bytes]:
-    """What no bundled file has: a voter's directory, a version and a type to come, text of several bytes a letter."""
+    """Return what no bundled file has: a voter's directory, an unknown version and type, text of multi-byte letters."""
     voter = b"\0\0\0\7" + bytes(range(16)) + b"\0"
     leader = b"\0\1" + b"\0\0\0\7" + b"\2" + voter + b"\3" + voter + voter + b"\0"
     host = "Łódź".encode()
@@ -125,7 +125,7 @@ def _content(path: Path, kind: str) -> bytes:
 
 
 def expected(kind: str, data: bytes) -> Untyped:
-    """What the reference reads; None where it refuses an entry whose magic it does not know."""
+    """Return what the reference reads; None where it refuses an entry whose magic it does not know."""
     if kind == "log_segment":
         return _entries(data)
     if kind == "producer_snapshot":
@@ -218,7 +218,7 @@ def _hex(data: bytes | memoryview | None) -> str | None:
 
 
 def agrees(found: Untyped, wanted: Untyped, *, exact: bool) -> bool:
-    """Whether all that the reference says was found; without ``exact``, large numbers as JavaScript rounds them."""
+    """Hold what was found against the reference; without ``exact``, large numbers as JavaScript rounds them."""
     if isinstance(wanted, dict):
         return all(agrees(found.get(key), value, exact=exact) for key, value in wanted.items())
     if isinstance(wanted, list):
@@ -249,7 +249,7 @@ def test_javascript_reads_what_the_reference_reads(parsers: Path) -> None:
 
 
 def python(parsers: Path, questions: list[dict[str, str]]) -> list[Any]:
-    """What the Python parsers read, in a process of their own: see `kaitai_read`."""
+    """Return what the Python parsers read, in a process of their own: see `kaitai_read`."""
     pytest.importorskip("kaitaistruct")
     command = [sys.executable, "-W", "error", str(READER), str(parsers / "python")]
     done = subprocess.run(command, input=json.dumps(questions), capture_output=True, text=True, check=False)

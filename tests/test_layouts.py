@@ -21,7 +21,7 @@ LAYOUTS = make_layouts.declared_codes()
 
 
 def swapped(name: str, first: str, second: str) -> str:
-    """The layouts' module, with two neighbouring fields of one declaration swapped."""
+    """Return the layouts' module, with two neighbouring fields of one declaration swapped."""
     order = list(LAYOUTS[name])
     at = order.index(first)
     order[at : at + 2] = second, first

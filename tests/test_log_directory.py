@@ -135,9 +135,9 @@ def test_a_partition_of_several_log_directories(two_directories: Path) -> None:
         assert (partition.log_start_offset, partition.log_end_offset) == (11, 13)
     with pytest.raises(UsageError, match=r"no partition orders-7 in .*a, .*b"):
         opened.open("orders", 7)
-    elsewhere = open_log_directory(two_directories / "b").partitions["orders", 1]
+    other = open_log_directory(two_directories / "b").partitions["orders", 1]
     with pytest.raises(UsageError, match="in none of these"):
-        open_log_directory(two_directories / "a").directory_of(elsewhere)
+        open_log_directory(two_directories / "a").directory_of(other)
 
 
 def test_links_between_directories(tmp_path: Path) -> None:
@@ -415,9 +415,11 @@ SAMPLES = [b'{"version":0,"brokerEpoch":18}', V1 + b"directory.id=\\u00e9\\\n x\
 
 @pytest.mark.parametrize(("decode", "sample"), list(zip(DECODERS, SAMPLES, strict=True)))
 def test_every_change_of_a_byte(decode: Callable[..., Any], sample: bytes) -> None:
-    for place in range(len(sample)):
-        changed = [sample[:place] + bytes([byte]) + sample[place + 1 :] for byte in (0, 0x22, 0x5C, 0x7F, 0x80, 0xFF)]
-        for data in [sample[:place], *changed]:
+    for position in range(len(sample)):
+        changed = [
+            sample[:position] + bytes([byte]) + sample[position + 1 :] for byte in (0, 0x22, 0x5C, 0x7F, 0x80, 0xFF)
+        ]
+        for data in [sample[:position], *changed]:
             result_or_refusal(decode, data)
 
 

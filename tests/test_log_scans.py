@@ -13,10 +13,11 @@ from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery import entry_walk, log_scans
-from seglog_format.recovery.apply import RecoveryOptions, opened_segments, prepare_recovery
+from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
 from seglog_format.recovery.broker_scan import broker_scan
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.log_scans import LogScans
+from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.recovery.segment_scan import scan_segment
 

@@ -16,7 +16,7 @@ from tools.docs import man_page
 
 
 def shown() -> str:
-    """The page as a reader sees it, without emphasis."""
+    """Return the page as a reader sees it, without emphasis."""
     if shutil.which("man") is None or shutil.which("groff") is None:
         pytest.skip("showing a manual page needs man and groff, which this machine does not have")
     environment = os.environ | {"MANWIDTH": "200", "LC_ALL": "C.UTF-8", "MANPAGER": "cat", "GROFF_NO_SGR": "1"}

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import struct
+import tarfile
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 Line = dict[str, Any]
 MESSAGES = FIXTURES / "messages"
 FULL = AUTHENTIC / message_fixtures.RELEASE
+FORMATTED = AUTHENTIC.parent / f"kafka-{message_fixtures.RELEASE}"
 KINDS = list(message_fixtures.read(MESSAGES / "kinds.jsonl.gz"))
 RECORDS = list(message_fixtures.read(MESSAGES / "records.jsonl.gz"))
 OFFSETS = "__consumer_offsets"
@@ -85,7 +87,7 @@ def decode(topic: str, key: str | None, value: str | None) -> Line:
 
 
 def check_record(line: Line, found: Line) -> None:
-    """What we decode is what Kafka's converters print, field by field."""
+    """Hold what we decode against what Kafka's converters print, field by field."""
     if "keyType" in line:
         assert (found["version"], found["key"]) == (line["keyType"], line["key"])
         assert (found.get("valueVersion"), found["value"]) == (line.get("valueVersion"), line["value"])
@@ -149,6 +151,26 @@ def test_the_command_decodes_every_record_of_the_full_collection(case: str) -> N
             assert {**found["decoded"], "type": None} == {**line.get("value", found["decoded"]), "type": None}
         else:
             check_record(line, found["decoded"])
+
+
+@pytest.mark.skipif(not FORMATTED.is_dir(), reason=f"newly formatted directories are not at {FORMATTED}")
+def test_records_that_the_format_tool_wrote(tmp_path: Path) -> None:
+    with tarfile.open(FORMATTED / "formatted.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    expected = list(message_fixtures.read(FORMATTED / "formatted.decoded.jsonl.gz"))
+    found: dict[tuple[str, int], Line] = {}
+    for node in tmp_path.iterdir():
+        result = CliRunner().invoke(seglog, ["dump", "--decode", "--json", str(node)])
+        for line in map(json.loads, result.output.splitlines()):
+            if line["type"] == "record":
+                found[f"{node.name}/{line['file']}", line["offset"]] = line
+    assert len(found) == len(expected) == 56
+    for line in expected:
+        record = found[line["file"], line["offset"]]
+        if "control" in line:
+            assert record["control"] == line["control"]
+        else:
+            check_record(line, record["decoded"])
 
 
 # The wrong ones of old, and edges
@@ -361,11 +383,11 @@ def test_kinds_of_all_groups() -> None:
 
 
 def jars(releases: tuple[str, ...]) -> Path:
-    """The jars of some releases. Those of the newest are fetched in CI, a few megabytes; all are 200."""
-    place = message_definitions.WORK / "jars"
+    """Return the jars of some releases. Those of the newest are fetched in CI, a few megabytes; all are 200."""
+    jar_directory = message_definitions.WORK / "jars"
     names = [f"{name}-{release}.jar" for release in releases for name in message_definitions.artifacts_of(release)]
-    if all((place / name).is_file() for name in names):
-        return place
+    if all((jar_directory / name).is_file() for name in names):
+        return jar_directory
     if len(releases) > 1 or not os.environ.get("CI"):
         pytest.skip("the jars are not here; python -m tools.message_definitions fetches them")
     need("Kafka's definitions", ["java", "mvn"])

@@ -23,7 +23,8 @@ from seglog_format.errors import CorruptRecordError, FormatError, Location, Refu
 from seglog_format.model import INT64_MAX, Frame, TimestampType
 from seglog_format.record_model import Message
 from seglog_format.schema.fields import layout
-from seglog_format.schema.message_set import MESSAGE_MIN_SIZES, MESSAGES, MessageV0, MessageV1
+from seglog_format.schema.fixed_fields import MESSAGE_MIN_SIZES
+from seglog_format.schema.message_set import MESSAGES, MessageV0, MessageV1
 
 CASES = [
     name
@@ -429,7 +430,7 @@ def test_what_brokers_wrote(name: str) -> None:
 
 
 def survives(data: bytes) -> None:
-    """Decoding ends with messages or a format error, with the checksum made right and without."""
+    """Decode with the checksum made right and without; expect messages or a format error."""
     for variant in (data, data[:12] + struct.pack(">I", zlib.crc32(data[16:])) + data[16:]):
         with suppress(FormatError):
             decode_batch(variant)

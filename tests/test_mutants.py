@@ -121,9 +121,9 @@ def test_the_suite_flags_a_sample_in_the_decoder_of_records(cases: list[Case]) -
     every = [one for one in mutations(text, RECORD) if one.operator in CHANGES]
     chosen = random.Random(SEED).sample(every, SAMPLE)  # noqa: S311 - a sample, no secret
     gc.freeze()  # as the command line does, which other tests have run
-    in_place, anew = (_ran(chosen, cases, is_inside=is_inside) for is_inside in (True, False))
-    survived = {number for number, flag in anew.items() if flag.case is None}
-    assert survived == {number for number, flag in in_place.items() if flag.case is None}
+    inside, started = (_ran(chosen, cases, is_inside=is_inside) for is_inside in (True, False))
+    survived = {number for number, flag in started.items() if flag.case is None}
+    assert survived == {number for number, flag in inside.items() if flag.case is None}
     assert len(survived) <= SAMPLE // 4  # these few families do not see everything
 
 

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 def outcome(parse: Callable[[str], T], name: str) -> T | str:
-    """The result, or the text of the error, which can always be shown."""
+    """Return the result, or the text of the error, which can always be shown."""
     try:
         return parse(name)
     except FormatError as error:
@@ -439,6 +439,7 @@ SHOWN = [
 ]
 
 
+@pytest.mark.req("SEG-PDR-027")
 @pytest.mark.parametrize(("text", "shown"), SHOWN, ids=ascii)
 def test_printable(text: str, shown: str) -> None:
     assert printable(text) == shown
@@ -483,7 +484,7 @@ def declared(declaration: Any, name: str) -> dict[str, Any] | None:  # noqa: ANN
 
 
 def written(name: str) -> dict[str, Any] | None:
-    """The parts of a segment file name, if a broker would write it so."""
+    """Return the parts of a segment file name, if a broker would write it so."""
     with contextlib.suppress(FormatError):
         parsed = parse_file_name(name)
         usual = {"", ".deleted", ".cleaned", ".swap"}
@@ -511,7 +512,7 @@ def test_declared_file_names_agree_on_any_text(stem: str, end: str) -> None:
 
 
 def written_snapshot(name: str) -> dict[str, Any] | None:
-    """The parts of a metadata snapshot's name, if a broker would write it so."""
+    """Return the parts of a metadata snapshot's name, if a broker would write it so."""
     with contextlib.suppress(FormatError):
         parsed = parse_file_name(name)
         if parsed and parsed.kind is FileKind.METADATA_SNAPSHOT:

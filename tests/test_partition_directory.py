@@ -40,7 +40,7 @@ def name(offset: int, end: str = ".log") -> str:
 
 
 def one_record(offset: int, last: int | None = None) -> bytes:
-    """A batch with a record at an offset, and maybe one more that ends it."""
+    """Return a batch with a record at an offset, and maybe one more that ends it."""
     if last is None:
         return batch(record(value=str(offset).encode()), base_offset=offset)
     section = record(value=str(offset).encode()) + record(offset_delta=last - offset, value=str(last).encode())
@@ -48,7 +48,7 @@ def one_record(offset: int, last: int | None = None) -> bytes:
 
 
 def directory(path: Path, files: Mapping[str, bytes] | Iterable[str], called: str = "orders-0") -> Path:
-    """A partition directory with these files."""
+    """Return a partition directory with these files."""
     target = path / called
     target.mkdir()
     contents = files if hasattr(files, "keys") else dict.fromkeys(files, b"")
@@ -58,7 +58,7 @@ def directory(path: Path, files: Mapping[str, bytes] | Iterable[str], called: st
 
 
 def ids(path: Path) -> list[str]:
-    """Requirements that a validator names, but for the notes on missing index files."""
+    """Return requirements that a validator names, but for the notes on missing index files."""
     return [finding.requirement for finding in verify(path) if finding.requirement != "SEG-PDR-012"]
 
 
@@ -138,7 +138,7 @@ def test_digits_of_file_names(tmp_path: Path, kind: FileKind, digits: str, expec
 
 @pytest.mark.req("SEG-PDR-005", "SEG-PDR-007", "SEG-PDR-015", "SEG-PDR-011")
 @pytest.mark.parametrize(
-    ("odd", "requirement"),
+    ("misnamed_file", "requirement"),
     [
         ("orders.log", "SEG-PDR-005"),
         (".index", "SEG-PDR-005"),
@@ -151,8 +151,8 @@ def test_digits_of_file_names(tmp_path: Path, kind: FileKind, digits: str, expec
     ],
     ids=ascii,
 )
-def test_misnamed_files_are_reported_and_left_out(tmp_path: Path, odd: str, requirement: str) -> None:
-    path = directory(tmp_path, {name(0): one_record(0), odd: b"anything"})
+def test_misnamed_files_are_reported_and_left_out(tmp_path: Path, misnamed_file: str, requirement: str) -> None:
+    path = directory(tmp_path, {name(0): one_record(0), misnamed_file: b"anything"})
     listing = list_partition(path)
     assert listing.base_offsets == (0,)
     (error,) = listing.misnamed
@@ -440,9 +440,9 @@ def test_each_file_counts_or_is_set_aside(files: set[str], reach: int) -> None:
 
 def test_only_regular_files_and_links_to_them_are_read(tmp_path: Path) -> None:
     path = directory(tmp_path, {name(0): one_record(0)})
-    elsewhere = tmp_path / name(5)
-    elsewhere.write_bytes(one_record(5))
-    (path / name(5)).symlink_to(elsewhere)
+    other = tmp_path / name(5)
+    other.write_bytes(one_record(5))
+    (path / name(5)).symlink_to(other)
     (path / name(6)).symlink_to("../" + name(5))
     (path / name(7)).symlink_to(path / "nowhere")
     (path / name(8)).symlink_to(name(8))

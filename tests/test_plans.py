@@ -52,14 +52,14 @@ def partition(root: Path) -> Path:
 
 
 def whole(root: Path) -> Path:
-    """The same, where the last entry is whole."""
+    """Return the same, where the last entry is whole."""
     directory = partition(root)
     (directory / f"{12:020}.log").write_bytes(entry(12, 3, time=1000))
     return directory
 
 
 def planned(name: str, directory: Path) -> Any:  # noqa: ANN401 - a plan of some kind
-    """A plan for a directory."""
+    """Return a plan for a directory."""
     plans: dict[str, Callable[[], object]] = {
         "recover": lambda: recover(directory),
         "retain": lambda: retain(directory, RETAINED, now_ms=NOW),
@@ -208,18 +208,18 @@ def test_the_plan_for_a_broker_s_crash_says_what_the_command_says(
     shutil.copytree(bundled("2.8.2/crash-flip") / "before", root)
     plan = recover(root / "crash-flip-0")
     assert run(["recover", "--json", str(root / "crash-flip-0")]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert [cut.position for cut in plan.plan.cuts] == [cut["position"] for cut in told["plan"]["cuts"]]
-    assert [step.text for step in plan.steps if step.requirement] == [each["change"] for each in told["changes"]]
-    assert [one.file for one in plan.losses().lost] == [one["file"] for one in told["lost"]]
+    reported = json.loads(capsys.readouterr().out)
+    assert [cut.position for cut in plan.plan.cuts] == [cut["position"] for cut in reported["plan"]["cuts"]]
+    assert [step.text for step in plan.steps if step.requirement] == [each["change"] for each in reported["changes"]]
+    assert [one.file for one in plan.losses().lost] == [one["file"] for one in reported["lost"]]
 
 
 def test_one_segment_s_indexes_are_rebuilt_alone(tmp_path: Path) -> None:
     directory = whole(tmp_path)
     log = directory / f"{6:020}.log"
-    told: list[str] = []
-    written = rebuild_indexes(log, interval_bytes=0).apply(lambda segment: told.append(segment.log.name))
-    assert told == [log.name]
+    reported: list[str] = []
+    written = rebuild_indexes(log, interval_bytes=0).apply(lambda segment: reported.append(segment.log.name))
+    assert reported == [log.name]
     assert [path.name for path in written] == [f"{6:020}.index", f"{6:020}.timeindex"]
     with pytest.raises(UsageError, match="not the log of a segment"):
         rebuild_indexes(written[0])
@@ -229,9 +229,9 @@ def test_the_parts_of_a_salvage_are_reported_as_they_are_written(tmp_path: Path)
     directory = partition(tmp_path)
     plan = salvage(directory, tmp_path / "rescued", interval_bytes=0, generation=BrokerGeneration.V4_1)
     before = list(plan.segments())
-    told: list[tuple[str, bool]] = []
-    done = plan.apply(lambda part: told.append((part.log.name, (tmp_path / "rescued" / part.names[0]).exists())))
-    assert told == [(f"{base:020}.log", True) for base in (0, 6, 12)]
+    reported: list[tuple[str, bool]] = []
+    done = plan.apply(lambda part: reported.append((part.log.name, (tmp_path / "rescued" / part.names[0]).exists())))
+    assert reported == [(f"{base:020}.log", True) for base in (0, 6, 12)]
     assert list(done) == before
     assert [len(part.damaged) for part in done] == [0, 0, 1]
 

@@ -108,7 +108,7 @@ class Unlucky(random.Random):
 
 
 def dies_early(files: SimulatedFiles, config: LogConfig, operations: int) -> None:
-    """A process that opens a log, and ends after so many operations on files; the power stays."""
+    """Open a log in a process that ends after so many operations on files; the power stays."""
     files.cut_at = files.step_count + operations
     with pytest.raises(PowerCut):
         open_log(files, config)
@@ -120,7 +120,7 @@ def open_log(files: SimulatedFiles, config: LogConfig) -> PartitionWriter:
     return PartitionWriter(files.root / "t-0", config, environment=environment)
 
 
-@pytest.mark.req("SEG-FLS-002")
+@pytest.mark.req("SEG-FLS-012")
 def test_names_that_a_dead_process_made_are_on_the_disk_before_anything_is_acknowledged(tmp_path: Path) -> None:
     files = SimulatedFiles(tmp_path, Unlucky())
     dies_early(files, LogConfig(), 2)
@@ -130,6 +130,18 @@ def test_names_that_a_dead_process_made_are_on_the_disk_before_anything_is_ackno
     assert writer.flush() == 1
     files.lose_power()
     assert len(files.read(tmp_path / "t-0" / "00000000000000000000.log")) == len(produced())
+
+
+@pytest.mark.req("SEG-FLS-016", "SEG-ROL-018")
+def test_what_a_clean_end_adds_and_cuts_is_on_the_disk(tmp_path: Path) -> None:
+    files = SimulatedFiles(tmp_path, Unlucky())
+    writer = open_log(files, LogConfig(preallocate=True))
+    writer.append(produced(1000))
+    writer.close()
+    files.lose_power()
+    segment = tmp_path / "t-0" / f"{0:020d}"
+    sizes = [len(files.read(segment.with_suffix(suffix))) for suffix in (".log", ".index", ".timeindex")]
+    assert sizes == [len(produced(1000)), 0, 12]
 
 
 @pytest.mark.req("SEG-FLS-006")

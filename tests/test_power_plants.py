@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from proofs.power.plants import NOBODY, POWER_CUTS, Plant, PlantError, planted, plants
+from proofs.power.plants import NOT_NOTICED, POWER_CUTS, Plant, PlantError, planted, plants
 from proofs.power_cuts import run_all
 from proofs.power_plants import Notice, complaint, noticed
 from seglog_format.storage import files
 
-CUT = [plant for plant in plants() if plant.judge == POWER_CUTS]
-HARMLESS = [plant for plant in plants() if plant.judge == NOBODY]
+CUT = [plant for plant in plants() if plant.noticed_by == POWER_CUTS]
+HARMLESS = [plant for plant in plants() if plant.noticed_by == NOT_NOTICED]
 
 
 @pytest.mark.parametrize("plant", CUT, ids=lambda plant: plant.name)

@@ -45,11 +45,14 @@ FUNCTIONS = [
     "encode_batch",
     "encode_columns",
     "new_record",
+    "open_cluster",
     "open_log_directory",
     "open_partition",
+    "open_tier",
     "rebuild_indexes",
     "recover",
     "requirement",
+    "resurrect",
     "retain",
     "salvage",
     "truncate",
@@ -135,7 +138,7 @@ def classes_of_the_package() -> set[str]:
 
 
 def annotations_of(kind: type) -> Iterator[tuple[str, object]]:
-    """What the public attributes, properties and methods of a class take and return."""
+    """Yield what the public attributes, properties and methods of a class take and return."""
     for base in (each for each in kind.__mro__ if each.__module__.startswith("seglog_format")):
         yield from ((name, said) for name, said in vars(base).get("__annotations__", {}).items() if name[0] != "_")
         for name, value in vars(base).items():

@@ -36,5 +36,5 @@ def test_the_example_does_what_it_shows(name: str, demo: Path, tmp_path: Path, m
         for each in SHOWN:
             shutil.copytree(demo / each, tmp_path / "demo" / each)
     monkeypatch.chdir(tmp_path)
-    told: list[str] = []
-    assert doctest.DocTestRunner(verbose=False).run(example, out=told.append).failed == 0, "".join(told)
+    reported: list[str] = []
+    assert doctest.DocTestRunner(verbose=False).run(example, out=reported.append).failed == 0, "".join(reported)

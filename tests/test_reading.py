@@ -469,7 +469,7 @@ def test_a_limit_on_decompression_is_a_refusal(tmp_path: Path) -> None:
 
 @pytest.fixture
 def chapter(tmp_path: Path) -> Iterator[Partition]:
-    """The log of the examples of chapter 60."""
+    """Provide the log of the examples of chapter 60."""
     (tmp_path / "topic-0").mkdir()
     (tmp_path / "topic-0" / f"{0:020}.log").write_bytes(example("60-lookup", "log").data)
     with open_partition(tmp_path / "topic-0") as partition:

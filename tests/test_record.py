@@ -24,7 +24,7 @@ def one(data: bytes) -> Record:
 
 
 def raw(body: bytes) -> bytes:
-    """A batch with one record of exactly these bytes after its length."""
+    """Return a batch with one record of exactly these bytes after its length."""
     return batch(zigzag_varint(len(body)) + body)
 
 

@@ -12,7 +12,7 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import walk
 from seglog_format.errors import CorruptRecordError, FormatError, TruncatedError, UnsupportedVersionError
 from seglog_format.model import RecordBatchHeader, TimestampType
-from seglog_format.schema.fields import compiled, layout
+from seglog_format.schema.fields import field_codes, layout
 from seglog_format.schema.fixed_fields import (
     RECORD_BATCH_HEADER,
 )
@@ -33,9 +33,9 @@ def refusal(data: bytes) -> FormatError:
     return caught.value
 
 
-def test_only_big_endian_numbers_are_compiled() -> None:
+def test_only_big_endian_numbers_have_codes() -> None:
     with pytest.raises(TypeError, match="size is not a big-endian number"):
-        compiled(Struct("count" / Int16ub, "size" / Int32ul))
+        field_codes(Struct("count" / Int16ub, "size" / Int32ul))
 
 
 @pytest.mark.req("SEG-BAT-001", "SEG-BAT-003")

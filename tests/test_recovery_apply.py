@@ -67,14 +67,14 @@ INDEX = "00000000000000000000.index"
 
 
 def crashed_copy(name: str, target: Path) -> Path:
-    """A copy of the log directory of a killed broker, and in it the partition directory."""
+    """Return a copy of the log directory of a killed broker, and in it the partition directory."""
     shutil.copytree(authentic(name) / "before", target)
     (partition,) = (path for path in target.glob("crash-*-0"))
     return partition
 
 
-def slots(data: bytes, layout: str, base: int, place: int) -> list[list[int]]:
-    """Index entries with absolute offsets; ``place`` says which number is the offset."""
+def slots(data: bytes, layout: str, base: int, column: int) -> list[list[int]]:
+    """Index entries with absolute offsets; ``column`` says which number is the offset."""
     found = [
         list(numbers)
         for numbers in struct.iter_unpack(
@@ -82,7 +82,7 @@ def slots(data: bytes, layout: str, base: int, place: int) -> list[list[int]]:
         )
     ]
     for numbers in found:
-        numbers[place] += base
+        numbers[column] += base
     return found
 
 
@@ -90,8 +90,8 @@ KINDS = {"offsetIndex": (">ii", 0), "timeIndex": (">qi", 1)}
 
 
 def entries_of(path: Path, kind: str) -> list[list[int]]:
-    layout, place = KINDS[kind]
-    return slots(path.read_bytes(), layout, int(path.name.partition(".")[0]), place)
+    layout, column = KINDS[kind]
+    return slots(path.read_bytes(), layout, int(path.name.partition(".")[0]), column)
 
 
 def expected_after(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -119,7 +119,7 @@ def test_what_a_broker_made_of_it(name: str, tmp_path: Path) -> None:
 
 
 def errors_in(directory: Path) -> list[str]:
-    """Base offsets of the segments in which something is wrong."""
+    """Return base offsets of the segments in which something is wrong."""
     errors = [finding for finding in verify(directory) if finding.severity is Severity.ERROR]
     return [Path(error.location.path).name.partition(".")[0] for error in errors]
 
@@ -298,7 +298,7 @@ def test_indexes_without_a_log_go(tmp_path: Path) -> None:
     assert not list(directory.glob("*5.*"))
 
 
-@pytest.mark.req("SEG-RCV-027")
+@pytest.mark.req("SEG-RCV-027", "SEG-RCV-035")
 def test_snapshots_that_lead_nowhere_go(tmp_path: Path) -> None:
     snapshots = {f"{offset}.snapshot": EMPTY_SNAPSHOT for offset in (0, 1, 2, 3, 4, 9)}
     files = {"0.log": entry(0) + entry(1), "2.log": entry(2) + entry(3) + entry(4)}
@@ -414,7 +414,7 @@ def test_an_entry_too_wide_for_any_segment_is_left(tmp_path: Path) -> None:
     ("data", "requirement"),
     [
         (WIDE, "SEG-LOG-009"),
-        (far(2**40) + b"x", "SEG-LOG-004"),
+        (far(2**40) + b"x", "SEG-LOG-002"),
         (far(2**40) + patched(far(0), 8, "i", 3, seal=False), "SEG-LOG-003"),
         (far(2**40) + far(3), "SEG-LOG-009"),
         (far(2**40) + far(2**39), "SEG-LOG-006"),
@@ -579,7 +579,7 @@ def damaged_everywhere() -> dict[str, bytes]:
 
 
 def replaced() -> dict[str, bytes]:
-    """A replacement that was completed, and a segment that is to be split."""
+    """Return a replacement that was completed, and a segment that is to be split."""
     return {
         "0.log": entry(0) + entry(1),
         "0.index": b"",

@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import construct
 import pytest
 from helpers.batches import batch, record, zigzag_varint
-from helpers.decoders import answer, assert_same_entries, told
+from helpers.decoders import answer, assert_same_entries, decode_by_declaration, reported
 from helpers.messages import message, sealed, wrapper
 from helpers.support import authentic, authentic_names, vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofs.fuzz.random_logs import random_log
-from seglog_format.codec import index_entries, producer_snapshot
+from seglog_format import rebuild_indexes, recover, verify
+from seglog_format.cli.summaries import segment_summary
+from seglog_format.codec.compress import compress
+from seglog_format.codec.compression import decompress, trailing_size
+from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import decode_batch
+from seglog_format.codec.plain.containers import PLAIN
+from seglog_format.codec.producer_snapshot import encode_producer_snapshot
 from seglog_format.codec.record_stream import KEPT_RECORDS
-from seglog_format.codec.reference import index_entries as by_declaration_indexes
-from seglog_format.codec.reference import producer_snapshot as by_declaration_snapshot
-from seglog_format.codec.reference.decode import decode_batch as decode_by_declaration
+from seglog_format.codec.reference.containers import BY_DECLARATION as CONTAINERS
+from seglog_format.codec.reference.control_records import BY_DECLARATION as CONTROLS
+from seglog_format.codec.reference.decoders import declared
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location
+from seglog_format.log.engine_storage import storage_for
+from seglog_format.log.listing import list_partition
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.partition import Partition, open_partition
+from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.time_index import TimeIndex
+from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.model import CompressionCodec
+from seglog_format.recovery.apply import RecoveryOptions
 from seglog_format.small_model import ProducerStateEntry
+from seglog_format.storage.byte_source import MemoryBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from seglog_format.codec.container_headers import ContainerHeaders
 
 AT = Location("file", 7)
 SEEDS = st.integers(0, 200)
@@ -59,8 +76,8 @@ def test_logs_by_chance(seed: int, draw: st.DataObject) -> None:
     """Whole, cut short, and with bits that were flipped: checksums of whole batches fit again."""
     data = bytearray(random_log(seed).data)
     del data[draw.draw(st.integers(0, len(data)), "end") :]
-    for place in draw.draw(st.lists(st.integers(0, max(0, len(data) - 1)), max_size=3 if data else 0), "places"):
-        data[place] ^= 1 << draw.draw(st.integers(0, 7), "bit")
+    for position in draw.draw(st.lists(st.integers(0, max(0, len(data) - 1)), max_size=3 if data else 0), "places"):
+        data[position] ^= 1 << draw.draw(st.integers(0, 7), "bit")
     assert_same_entries(bytes(data))
 
 
@@ -90,21 +107,30 @@ def test_any_bytes_as_a_message(body: bytes, magic: int, is_wrapped: bool) -> No
 
 
 def _offset_index(data: bytes) -> None:
-    assert tuple(OffsetIndex.from_bytes(data, 10).entries) == by_declaration_indexes.decode_offset_index(data, 10)
+    indexes = [OffsetIndex(source, 10) for source in (MemoryBytes(data), declared(data))]
+    assert_same(*(list(index.entries) for index in indexes))
+    assert_same(*(list(index.raw_entries()) for index in indexes))
 
 
 def _time_index(data: bytes) -> None:
-    assert tuple(TimeIndex.from_bytes(data, 10).entries) == by_declaration_indexes.decode_time_index(data, 10)
+    indexes = [TimeIndex(source, 10) for source in (MemoryBytes(data), declared(data))]
+    assert_same(*(list(index.entries) for index in indexes))
+    assert_same(*([index.entries[slot] for slot in range(len(index.entries))] for index in indexes))
 
 
 def _transaction_index(data: bytes) -> None:
-    plain = answer(lambda: index_entries.decode_transaction_index(data, AT))
-    assert plain == answer(lambda: by_declaration_indexes.decode_transaction_index(data, AT))
+    assert_same(*(answer(partial(TransactionIndex.from_source, read(data), 10, "file")) for read in SOURCES))
 
 
 def _snapshot(data: bytes) -> None:
-    plain = answer(lambda: producer_snapshot.decode_producer_snapshot(data, AT))
-    assert plain == answer(lambda: by_declaration_snapshot.decode_producer_snapshot(data, AT))
+    assert_same(*(answer(partial(ProducerSnapshot.from_source, read(data), "file")) for read in SOURCES))
+
+
+SOURCES = (MemoryBytes, declared)
+
+
+def assert_same(plain: object, reference: object) -> None:
+    assert plain == reference
 
 
 SIDE_FILES: dict[str, Callable[[bytes], None]] = {
@@ -113,6 +139,59 @@ SIDE_FILES: dict[str, Callable[[bytes], None]] = {
     ".txnindex": _transaction_index,
     ".snapshot": _snapshot,
 }
+
+
+COMPRESSED = [codec for codec in CompressionCodec if codec is not CompressionCodec.NONE]
+CONTENT = b"some bytes that repeat, some bytes that repeat" * 3
+
+
+def decompressed(codec: CompressionCodec, headers: ContainerHeaders, data: bytes | None = None) -> object:
+    """Return the decompressed bytes, and how many are left over; or the error."""
+    stored = compress(codec, CONTENT, magic=1 if codec is CompressionCodec.LZ4 else 2) if data is None else data
+    options: dict[str, Any] = {"magic": 2, "at": AT, "limit": 2**20, "headers": headers}
+    return decompress(codec, stored, **options), trailing_size(codec, stored, **options)
+
+
+def assert_same_content(codec: CompressionCodec, data: bytes) -> None:
+    plain, reference = (answer(partial(decompressed, codec, headers, data)) for headers in (PLAIN, CONTAINERS))
+    assert plain == reference
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+@given(flips=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 255)), max_size=3), end=st.integers(0, 60))
+def test_compressed_data_with_bytes_that_were_changed(
+    codec: CompressionCodec, flips: list[tuple[int, int]], end: int
+) -> None:
+    data = bytearray(compress(codec, CONTENT, magic=2))
+    for position, byte in flips:
+        data[position % len(data)] = byte
+    assert_same_content(codec, bytes(data))
+    assert_same_content(codec, bytes(data[:end]))
+    assert_same_content(codec, bytes(data) + bytes(data[:end]))
+
+
+STARTS = {
+    CompressionCodec.GZIP: b"\x1f\x8b\x08",
+    CompressionCodec.SNAPPY: bytes.fromhex("82534e4150505900"),
+    CompressionCodec.LZ4: bytes.fromhex("04224d18"),
+    CompressionCodec.ZSTD: bytes.fromhex("28b52ffd"),
+}
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+@given(data=st.binary(max_size=40))
+def test_any_bytes_as_compressed_data(codec: CompressionCodec, data: bytes) -> None:
+    for start in (b"", STARTS[codec], b"\x50\x2a\x4d\x18"):
+        assert_same_content(codec, start + data)
+
+
+@given(st.none() | st.binary(max_size=6), st.none() | st.binary(max_size=8), st.integers(0, 3))
+def test_any_bytes_as_a_control_record(key: bytes | None, value: bytes | None, kind: int) -> None:
+    for one in (key, b"\0\0\0" + bytes([kind])):
+        plain, reference = (
+            answer(partial(decode_control_record, one, value, AT, *reader)) for reader in ((), (CONTROLS,))
+        )
+        assert plain == reference
 
 
 @pytest.mark.parametrize("suffix", SIDE_FILES)
@@ -128,7 +207,7 @@ NUMBERS = st.tuples(
 
 @given(st.lists(NUMBERS, max_size=4), st.none() | st.tuples(st.integers(0, 9), st.integers(1, 255)), st.integers(0, 3))
 def test_producer_snapshots(rows: list[Any], flip: tuple[int, int] | None, cut: int) -> None:
-    data = bytearray(producer_snapshot.encode_producer_snapshot(ProducerStateEntry(*row) for row in rows))
+    data = bytearray(encode_producer_snapshot(ProducerStateEntry(*row) for row in rows))
     if flip:
         data[flip[0]] ^= flip[1]
     _snapshot(bytes(data[: len(data) - cut]))
@@ -150,28 +229,97 @@ def test_records_of_partitions_of_brokers(name: str) -> None:
 
 
 def delivered(partition: Partition, bounds: tuple[int | None, int | None], engine: Engine) -> list[object]:
-    """What is delivered, up to the end or the error."""
+    """Return what is delivered, up to the end or the error."""
     found: list[object] = []
     try:
         found.extend(islice(partition.records(*bounds, engine=engine, on_gap=found.append), 500))
     except FormatError as error:
-        found.append(told(error))
+        found.append(reported(error))
     return found
 
 
-@pytest.mark.parametrize("name", ["4.3.0/segs", "4.3.0/createtime", "0.10.2.2/createtime"])
-def test_without_construct_the_plain_engine_reads_what_is_not_compressed(
-    name: str, monkeypatch: pytest.MonkeyPatch
+def block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing be parsed by construct."""
+    for method in ("parse", "parse_stream", "_parsereport"):
+        monkeypatch.setattr(construct.Construct, method, blocked)
+
+
+def partitions(name: str) -> list[Path]:
+    """Return the directories of a broker that hold something, the smallest first."""
+    sizes: Counter[Path] = Counter()
+    for path in authentic(name).rglob("*.log"):
+        sizes[path.parent] += path.stat().st_size
+    return sorted((path for path, size in sizes.items() if 0 < size < 2**17), key=lambda path: (sizes[path], path))
+
+
+@pytest.mark.parametrize("name", authentic_names())
+def test_without_construct_the_plain_engine_reads_records(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in partitions(name)[:2]:
+        with open_partition(path) as partition, monkeypatch.context() as patched:
+            wanted = delivered(partition, (None, None), Engine.PLAIN)
+            block(patched)
+            assert delivered(partition, (None, None), Engine.PLAIN) == wanted
+            with pytest.raises(RuntimeError, match="construct is blocked"):
+                delivered(partition, (None, None), Engine.REFERENCE)
+
+
+def recovery_plan(path: Path, engine: Engine) -> object:
+    return recover(path, options=RecoveryOptions(engine=engine)).plan
+
+
+def rebuilt(path: Path, engine: Engine) -> object:
+    return [segment.indexes for segment in rebuild_indexes(path, engine=engine).segments()]
+
+
+def findings(path: Path, engine: Engine) -> object:
+    return list(verify(path, engine=engine))
+
+
+def summaries(path: Path, engine: Engine) -> object:
+    storage = storage_for(engine)
+    return [segment_summary(files, copy=False, storage=storage) for files in list_partition(path).segments]
+
+
+TASKS: dict[str, Callable[[Path, Engine], object]] = {
+    "verify": findings,
+    "recover": recovery_plan,
+    "rebuild_indexes": rebuilt,
+    "ls": summaries,
+}
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+@pytest.mark.parametrize("name", authentic_names())
+def test_no_result_depends_on_the_engine(task: Callable[[Path, Engine], object], name: str) -> None:
+    for path in partitions(name)[:1]:
+        assert task(path, Engine.PLAIN) == task(path, Engine.REFERENCE)
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_a_task_of_the_reference_parses_with_the_declarations(
+    task: Callable[[Path, Engine], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paths = sorted({path.parent for path in authentic(name).rglob("*.log") if path.stat().st_size})
-    with open_partition(paths[0]) as partition:
-        wanted = delivered(partition, (None, None), Engine.PLAIN)
-        assert wanted
-        for method in ("parse", "parse_stream", "_parsereport"):
-            monkeypatch.setattr(construct.Construct, method, blocked)
-        assert delivered(partition, (None, None), Engine.PLAIN) == wanted
-        with pytest.raises(RuntimeError, match="construct is blocked"):
-            delivered(partition, (None, None), Engine.REFERENCE)
+    path = partitions("4.3.0/crash-flip")[0]
+    task(path, Engine.PLAIN)
+    task(path, Engine.REFERENCE)
+    block(monkeypatch)
+    with pytest.raises(RuntimeError, match="construct is blocked"):
+        task(path, Engine.REFERENCE)
+
+
+def test_logs_with_markers_and_snapshots_do_not_depend_on_the_engine() -> None:
+    """Transactions, aborted ones among them: their files are decoded by the engine that was asked for."""
+    paths = [path.parent for path in authentic_files(".txnindex")] + [
+        path.parent for path in authentic_files(".snapshot")
+    ]
+    assert paths
+    for path in sorted(set(paths))[:12]:
+        assert findings(path, Engine.PLAIN) == findings(path, Engine.REFERENCE)
+
+
+def authentic_files(suffix: str) -> list[Path]:
+    found = (path for name in authentic_names() for path in authentic(name).rglob(f"*{suffix}"))
+    return [path for path in found if 0 < path.stat().st_size < 2**14]
 
 
 def test_a_batch_of_very_many_records(tmp_path: Path) -> None:
@@ -188,12 +336,12 @@ def test_a_batch_of_very_many_records(tmp_path: Path) -> None:
 READINGS: dict[str, Callable[[], object]] = {
     "batch": lambda: decode_by_declaration(vectors()["V-06"]),
     "message": lambda: decode_by_declaration(message(0)),
-    "offset index": lambda: by_declaration_indexes.decode_offset_index(bytes(8), 0),
-    "time index": lambda: by_declaration_indexes.decode_time_index(bytes(12), 0),
-    "transaction index": lambda: by_declaration_indexes.decode_transaction_index(bytes(34), AT),
-    "snapshot": lambda: by_declaration_snapshot.decode_producer_snapshot(
-        producer_snapshot.encode_producer_snapshot([]), AT
-    ),
+    "offset index": lambda: list(OffsetIndex(declared(bytes(8)), 0).entries),
+    "time index": lambda: list(TimeIndex(declared(bytes(12)), 0).entries),
+    "transaction index": lambda: TransactionIndex.from_source(declared(bytes(34)), 0),
+    "snapshot": lambda: ProducerSnapshot.from_source(declared(encode_producer_snapshot([]))),
+    "control record": lambda: decode_control_record(bytes(4), bytes(6), AT, CONTROLS),
+    **{f"{codec.name} data": partial(decompressed, codec, CONTAINERS) for codec in COMPRESSED},
 }
 
 
@@ -202,8 +350,7 @@ def test_without_construct_the_reference_reads_nothing(
     reading: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reading()
-    for name in ("parse", "parse_stream", "_parsereport"):
-        monkeypatch.setattr(construct.Construct, name, blocked)
+    block(monkeypatch)
     with pytest.raises(RuntimeError, match="construct is blocked"):
         reading()
 

@@ -65,7 +65,7 @@ def numbered(size: int) -> bytes:
 
 
 def opened(data: bytes, max_size: int = 2**20) -> tuple[RemoteBytes, list[tuple[int, int]]]:
-    """A file, and what is fetched of it."""
+    """Return a file, and what is fetched of it."""
     reads: list[tuple[int, int]] = []
 
     def read(start: int, size: int) -> bytes:
@@ -228,7 +228,7 @@ def storage_of(files: dict[str, bytes]) -> tuple[RemoteStorage, KnownStore]:
 
 
 def uploaded(directory: Path) -> dict[str, bytes]:
-    """The files of a log directory or partition directory, below its name."""
+    """Return the files of a log directory or partition directory, below its name."""
     paths = (path for path in sorted(directory.rglob("*")) if path.is_file())
     return {path.relative_to(directory.parent).as_posix(): path.read_bytes() for path in paths}
 
@@ -298,8 +298,10 @@ def answers(partition: Partition) -> list[Any]:
 @pytest.mark.parametrize("trust_indexes", [False, True])
 @pytest.mark.parametrize("name", ["4.3.0/txn", "4.3.0/compact-txn"])
 def test_a_remote_partition_answers_as_the_local_one(name: str, trust_indexes: bool) -> None:  # noqa: FBT001
-    here = bundled(name)
-    (directory,) = [path for path in [here, *here.iterdir()] if path.is_dir() and any(path.glob("*.log"))]
+    bundled_path = bundled(name)
+    (directory,) = [
+        path for path in [bundled_path, *bundled_path.iterdir()] if path.is_dir() and any(path.glob("*.log"))
+    ]
     storage, store = storage_of(uploaded(directory))
     listing = list_partition(storage.root / directory.name, storage)
     with Partition(listing, trust_indexes=trust_indexes) as there, open_partition(directory, copy=True) as local:

@@ -56,8 +56,8 @@ TEN_SECONDS_LATER = ("--now", 10_000, "--config", "retention.ms=7500")
 
 def test_a_row_for_each_segment(cli: Seglog, orders: Path) -> None:
     before = content(orders)
-    told = cli("retain", orders, *TEN_SECONDS_LATER)
-    assert told.splitlines()[:7] == [
+    reported = cli("retain", orders, *TEN_SECONDS_LATER)
+    assert reported.splitlines()[:7] == [
         "orders-0: cleanup.policy delete, retention.ms 7500, retention.bytes -1; log end offset 30, high watermark 30",
         "base offset   size  largest timestamp         fate          why",
         "          0  531 B  1970-01-01T00:00:01.000Z  goes by time  it is 9000 ms old, 7500 ms are kept [SEG-RET-003]",
@@ -66,7 +66,7 @@ def test_a_row_for_each_segment(cli: Seglog, orders: Path) -> None:
         "2 of 3 segments go, 1.0 KiB; the log starts at 20 then",
         "to change, with --write:",
     ]
-    assert cli("retain", orders, *TEN_SECONDS_LATER, "--explain") == told
+    assert cli("retain", orders, *TEN_SECONDS_LATER, "--explain") == reported
     assert content(orders) == before
 
 
@@ -86,22 +86,22 @@ def test_the_plan_as_json(cli: Seglog, orders: Path) -> None:
 def test_a_file_time_says_so(cli: Seglog, tmp_path: Path) -> None:
     directory = make(tmp_path, {"0.log": entry(0, time=-1)})
     os.utime(directory / f"{0:020d}.log", (5, 5))
-    told = cli("retain", directory, "--now", "1970-01-01T00:00:05Z")
-    assert "1970-01-01T00:00:05.000Z (of the file)  stays" in told
-    assert told.endswith("nothing goes; the log starts at 0\n")
+    reported = cli("retain", directory, "--now", "1970-01-01T00:00:05Z")
+    assert "1970-01-01T00:00:05.000Z (of the file)  stays" in reported
+    assert reported.endswith("nothing goes; the log starts at 0\n")
 
 
 # Doing it
 
 
 def test_write(cli: Seglog, orders: Path) -> None:
-    told = cli("retain", orders, *TEN_SECONDS_LATER, "--write")
-    assert "2 of 3 segments are gone, 1.0 KiB; the log starts at 20\n" in told
+    reported = cli("retain", orders, *TEN_SECONDS_LATER, "--write")
+    assert "2 of 3 segments are gone, 1.0 KiB; the log starts at 20\n" in reported
     assert log_sizes(orders) == {20: 531}
     assert "0.log.deleted".lstrip("0") in names(orders)
     assert "nothing goes; the log starts at 20" in cli("retain", orders, *TEN_SECONDS_LATER, "--write")
-    told = cli("retain", orders, "--now", 10_000, "--config", "retention.ms=0", "--write")
-    assert "the log starts, in a new segment, at 30\n" in told
+    reported = cli("retain", orders, "--now", 10_000, "--config", "retention.ms=0", "--write")
+    assert "the log starts, in a new segment, at 30\n" in reported
     assert log_sizes(orders) == {30: 0}
 
 
@@ -177,7 +177,7 @@ def test_the_command_as_it_is_called(orders: Path) -> None:
 
 @pytest.fixture
 def compacted(tmp_path: Path) -> Path:
-    """A log in which one key is written again and again."""
+    """Provide a log in which one key is written again and again."""
     directory = make(tmp_path, {f"{10 * number}.log": entry(10 * number, 10) for number in range(3)})
     checkpoint(directory, "recovery-point-offset-checkpoint", 30)
     return directory
@@ -200,8 +200,8 @@ def test_the_plan_of_compaction(cli: Seglog, compacted: Path) -> None:
 
 
 def test_compaction_is_done_where_it_is_due(cli: Seglog, compacted: Path) -> None:
-    told = cli("retain", compacted, *COMPACT, "--write", "--config", "min.compaction.lag.ms=20000")
-    assert told.endswith("a broker would not do it now [SEG-CMP-005]\n")
+    reported = cli("retain", compacted, *COMPACT, "--write", "--config", "min.compaction.lag.ms=20000")
+    assert reported.endswith("a broker would not do it now [SEG-CMP-005]\n")
     assert log_sizes(compacted) == {0: 531, 10: 531, 20: 531}
     plan = cli.lines("retain", compacted, *COMPACT, "--write")[-1]
     assert (plan["isWritten"], plan["bytesBefore"]) == (True, 2 * 531)
@@ -211,9 +211,9 @@ def test_compaction_is_done_where_it_is_due(cli: Seglog, compacted: Path) -> Non
 
 def test_both_policies(cli: Seglog, orders: Path) -> None:
     arguments = (orders, *TEN_SECONDS_LATER, "--config", "cleanup.policy=compact,delete", "--write")
-    told = cli("retain", *arguments)
-    assert "2 of 3 segments are gone" in told
-    assert "compaction from offset 20 up to 20" in told
+    reported = cli("retain", *arguments)
+    assert "2 of 3 segments are gone" in reported
+    assert "compaction from offset 20 up to 20" in reported
     assert log_sizes(orders) == {20: 531}
 
 

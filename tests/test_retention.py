@@ -163,7 +163,7 @@ def test_decisions_equal_the_model(rows: list[tuple[int, int]], retention_ms: in
 
 
 def full_model(rows: list[RetainedSegment], config: LogConfig, start: int, mark: int) -> tuple[list[int], bool, int]:
-    """The same with everything that counts: what goes, whether all does, and where the log starts then."""
+    """Return the same with everything that counts: what goes, whether all does, and where the log starts then."""
     left = list(rows)
 
     def may_go() -> bool:

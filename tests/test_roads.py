@@ -64,7 +64,7 @@ ROADS: Final[dict[str, Callable[[Path], None]]] = {
 
 
 def sections() -> dict[str, str]:
-    """The page's text about each road."""
+    """Return the page's text about each road."""
     found = re.findall(r"^### `(\w+)`.*?\n(.*?)(?=^##|\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return dict(found)
 
@@ -75,7 +75,7 @@ def steps_of(name: str) -> list[str]:
 
 @cache
 def name_of(code: CodeType) -> str | None:
-    """Module and function, if it is the package's and has a name."""
+    """Return module and function, if it is the package's and has a name."""
     path = Path(code.co_filename)
     if not path.is_relative_to(PACKAGE) or "<" in code.co_name:
         return None
@@ -83,7 +83,7 @@ def name_of(code: CodeType) -> str | None:
 
 
 def stack_of(frame: FrameType | None) -> Iterator[str]:
-    """The functions of the package that are at work, the newest first."""
+    """Yield the functions of the package that are at work, the newest first."""
     for _ in range(FAR):
         if frame is None:
             return
@@ -94,7 +94,7 @@ def stack_of(frame: FrameType | None) -> Iterator[str]:
 
 
 def traced(name: str, tmp_path: Path) -> list[tuple[str, ...]]:
-    """The stack of each function of the package that runs, the function first; once for each caller of it."""
+    """Return the stack of each function of the package that runs, the function first; once for each caller of it."""
     run = ROADS[name]
     run(partition(tmp_path))  # what is loaded and compiled once is no part of the road
     path, seen = partition(tmp_path), set[tuple[CodeType, CodeType | None]]()
@@ -123,9 +123,9 @@ def test_a_road_is_what_the_page_says(name: str, tmp_path: Path) -> None:
     assert [step for step in steps if step not in order] == [], "the page names functions that are not called"
     assert sorted(steps, key=order.index) == steps, "the page names them in another order"
     beside = {stack[0].split(".", 1)[0] for stack in stacks} - {step.split(".", 1)[0] for step in steps}
-    told = re.search(r"^Besides: (.*)\.$", sections()[name], re.MULTILINE)
-    assert told, f"the page does not say what the road uses besides: {sorted(beside)}"
-    assert re.findall(r"`(\w+)`", told[1]) == sorted(beside)
+    reported = re.search(r"^Besides: (.*)\.$", sections()[name], re.MULTILINE)
+    assert reported, f"the page does not say what the road uses besides: {sorted(beside)}"
+    assert re.findall(r"`(\w+)`", reported[1]) == sorted(beside)
 
 
 @pytest.mark.parametrize("name", ROADS)

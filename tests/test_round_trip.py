@@ -58,7 +58,7 @@ pytestmark = pytest.mark.usefixtures("no_fsync")
 
 
 def row(record: Record | Message) -> Row:
-    """What a reader of a record is after."""
+    """Return what a reader of a record is after."""
     return record.timestamp_ms, record.key, record.value, tuple((each.key, each.value) for each in record.headers)
 
 

@@ -36,7 +36,7 @@ def salvage(source: Path, target: Path) -> list[SalvagedSegment]:
 
 
 def ranges(data: bytes, first: int = 0, last: int = 2**63 - 1) -> list[tuple[int, int, str]]:
-    """What is not kept of a log: from, to, and the decisive requirement."""
+    """Return what is not kept of a log: from, to, and the decisive requirement."""
     found = salvage_scan(memoryview(data), OffsetRange(first, last))
     return [(damage.start, damage.end, damage.requirements[0]) for damage in found.damaged]
 
@@ -128,7 +128,7 @@ def test_the_longest_increasing_choice(values: list[int]) -> None:
     from itertools import combinations
 
     chosen = longest_increasing(array("q", values))
-    picked = [values[place] for place in chosen]
+    picked = [values[which] for which in chosen]
     assert picked == sorted(set(picked))
     assert chosen == sorted(chosen)
     longer = combinations(values, len(chosen) + 1)

@@ -41,7 +41,7 @@ def segs() -> Path:
 
 
 def until(condition: Any) -> bool:  # noqa: ANN401 - a function
-    """Whether something is so before long."""
+    """Tell whether something is so before long."""
     deadline = time.monotonic() + SECONDS
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -64,7 +64,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def announced(served: Served, size: int, sent: int) -> socket.socket:
-    """A connection on which the beginning of a request has come, as far as the server takes it."""
+    """Return a connection on which the beginning of a request has come, as far as the server takes it."""
     connected = socket.create_connection(("127.0.0.1", served.port), timeout=2)
     with suppress(OSError):
         connected.sendall(struct.pack(">ihhih", size, PRODUCE, 9, 1, -1) + bytes(sent))
@@ -174,7 +174,7 @@ EMPTY_RECORD = b"\x0c\0\0\0\1\1\0"
 
 
 def crafted(section: bytes, count: int) -> bytes:
-    """A batch, its checksum right, whose records are these bytes, compressed with gzip."""
+    """Return a batch, its checksum right, whose records are these bytes, compressed with gzip."""
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     body = packer.compress(section) + packer.flush()
     made = bytearray(encode_batch(build_batch([new_record(value=None, timestamp_ms=1)])))[:61]
@@ -187,7 +187,7 @@ def crafted(section: bytes, count: int) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """A positive number as records store it."""
+    """Return a positive number as records store it."""
     left, made = 2 * value, bytearray()
     while left > 127:
         made.append(left & 127 | 128)
@@ -248,7 +248,7 @@ def test_the_end_does_not_wait_for_clients_that_never_go(directory: Path) -> Non
 
 @pytest.fixture
 def full_processor() -> Iterator[Processor]:
-    """A processor whose requests find no room in the queue."""
+    """Provide a processor whose requests find no room in the queue."""
     processor = Processor(0, Lanes(0, 1), Budget(MEBI), Settings(), lambda: None)
     processor.start()
     yield processor
@@ -257,7 +257,7 @@ def full_processor() -> Iterator[Processor]:
 
 @pytest.fixture
 def client_and_server() -> Iterator[Callable[[], tuple[socket.socket, serving_connection.Connection]]]:
-    """Makes connections, and closes them in the end."""
+    """Provide what makes connections; close them in the end."""
     with ExitStack() as stack:
 
         def connected() -> tuple[socket.socket, serving_connection.Connection]:

@@ -58,7 +58,7 @@ def topic_of(case: str) -> str:
 
 
 def source_of(case: str) -> Path:
-    """The first partition of a case that holds something."""
+    """Return the first partition of a case that holds something."""
     return min(path for path in bundled(case).glob("*-*") if any(log.stat().st_size for log in path.glob("*.log")))
 
 
@@ -86,7 +86,7 @@ def served(directory: Path) -> Iterator[Served]:
 
 @pytest.fixture(scope="module", params=CLIENTS)
 def answers(request: pytest.FixtureRequest, served: Served) -> dict[str, Any]:
-    """What one client made of all tasks: started once, since starting it takes longer than all of them."""
+    """Provide what one client made of all tasks: started once, since starting it takes longer than all of them."""
     name: str = request.param
     return {"client": name, **asked(name, served.port, tasks(name))}
 
@@ -106,18 +106,18 @@ def asked(name: str, port: int, wanted: dict[str, dict[str, Any]]) -> dict[str, 
 
 
 def command(name: str) -> list[str]:
-    """How to run a client; where it is not built, it is built now in CI, and the test is skipped elsewhere."""
+    """Return how to run a client; where it is not built, it is built now in CI, and the test is skipped elsewhere."""
     wanted = listed(name if name in PROGRAMS else str(SOURCES / name))
     builder = Builder(REPOSITORY / BUILDS, strict=True)
     assert wanted.adapter is not None
     need(name, wanted.adapter.toolchain)
-    place = builder.place(wanted.adapter, wanted.version)
+    build_directory = builder.build_directory(wanted.adapter, wanted.version)
     if name in PROGRAMS:
-        if not (place / STAMP).is_file():
+        if not (build_directory / STAMP).is_file():
             if not os.environ.get("CI"):
                 pytest.skip(f"{name} is not built; seglog conform smoke --testee {name} builds it")
             builder.testee(wanted)
-        return [str(place / "bin" / "python"), str(SOURCES / PROGRAMS[name])]
+        return [str(build_directory / "bin" / "python"), str(SOURCES / PROGRAMS[name])]
     builder.testee(wanted)
     return list(builder.command(wanted.adapter, wanted.version).arguments)
 
@@ -169,15 +169,15 @@ def expected(case: str, isolation: Isolation) -> list[list[Any]]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_record_is_the_one_that_the_reference_reads(answers: dict[str, Any], case: str) -> None:
-    judge(answers, case, "read_uncommitted")
+    compare(answers, case, "read_uncommitted")
 
 
 @pytest.mark.parametrize("case", COMMITTED)
 def test_committed_records_are_those_that_the_reference_reads(answers: dict[str, Any], case: str) -> None:
-    judge(answers, case, "read_committed")
+    compare(answers, case, "read_committed")
 
 
-def judge(answers: dict[str, Any], case: str, isolation: Isolation) -> None:
+def compare(answers: dict[str, Any], case: str, isolation: Isolation) -> None:
     client = answers["client"]
     if not is_asked_for(client, case):
         pytest.skip(f"{client} does not read this")

@@ -28,7 +28,7 @@ SECONDS = 60
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A log directory with two partitions in use, and three that are not."""
+    """Provide a log directory with two partitions in use, and three that are not."""
     segs = next(bundled("4.3.0/segs").glob("*-0"))
     unique = "0123456789abcdef0123456789abcdef"
     for name in ("segs-0", "segs-3", f"segs-1.{unique}-delete", f"segs-2.{unique}-stray", f"segs-4.{unique}-future"):
@@ -115,9 +115,9 @@ LATER = (
     "serve.writing",
     "columnar",
     "schema.fields",
-    "codec.plain",
+    "codec.plain.records",
+    "codec.plain.messages",
     "record_model",
-    "small_model",
 )
 
 

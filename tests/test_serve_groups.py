@@ -47,7 +47,7 @@ class Fellow:
         self.coordinator = coordinator
         self.name = name
         self.changed = changed
-        self.told: list[Mapping[str, Any]] = []
+        self.reported: list[Mapping[str, Any]] = []
         self.member_id = ""
 
     def join(self, **changed: Answer) -> None:
@@ -62,20 +62,20 @@ class Fellow:
             "rebalance_seconds": 5.0,
             "has_to_know_its_id": False,
         }
-        self.coordinator.join(Joining(**(fields | self.changed | changed)), self.told.append)
+        self.coordinator.join(Joining(**(fields | self.changed | changed)), self.reported.append)
         self._note()
 
     def _note(self) -> None:
-        if self.told and self.told[-1]["error_code"] is ErrorCode.none and "member_id" in self.told[-1]:
-            self.member_id = self.told[-1]["member_id"]
+        if self.reported and self.reported[-1]["error_code"] is ErrorCode.none and "member_id" in self.reported[-1]:
+            self.member_id = self.reported[-1]["member_id"]
 
     def sync(self, assignments: Mapping[str, bytes]) -> None:
         self._note()
-        self.coordinator.sync("g", self.member_id, self.generation, assignments, self.told.append)
+        self.coordinator.sync("g", self.member_id, self.generation, assignments, self.reported.append)
 
     @property
     def generation(self) -> int:
-        return max(each.get("generation_id", -1) for each in self.told)
+        return max(each.get("generation_id", -1) for each in self.reported)
 
     def beat(self) -> ErrorCode:
         self._note()
@@ -83,7 +83,7 @@ class Fellow:
 
     @property
     def last(self) -> Mapping[str, Any]:
-        return self.told[-1]
+        return self.reported[-1]
 
     @property
     def error(self) -> ErrorCode:
@@ -135,7 +135,7 @@ def test_a_new_member_makes_the_others_join_again(coordinator: Coordinator, cloc
     late.join()
     assert {one.beat(), two.beat()} == {ErrorCode.rebalance_in_progress}
     one.join()
-    assert not late.told
+    assert not late.reported
     two.join()
     divide([one, two, late])
     assert {each.generation for each in (one, two, late)} == {2}
@@ -262,14 +262,14 @@ def test_every_version_of_the_protocol_takes_a_member_through_its_life(
         if joined.error_code is ErrorCode.member_id_required:
             joined = client.ask(JOIN, join, member_id=joined.member_id, **fields)
         assert (joined.error_code, joined.leader) == (ErrorCode.none, joined.member_id)
-        who = {"group_id": group, "member_id": joined.member_id, "generation_id": joined.generation_id}
+        member_fields = {"group_id": group, "member_id": joined.member_id, "generation_id": joined.generation_id}
         assigned = [{"member_id": joined.member_id, "assignment": b"all"}]
-        assert client.ask(SYNC, sync, **who, assignments=assigned).assignment == b"all"
-        assert client.ask(HEARTBEAT, min(join, 4), **who).error_code is ErrorCode.none
+        assert client.ask(SYNC, sync, **member_fields, assignments=assigned).assignment == b"all"
+        assert client.ask(HEARTBEAT, min(join, 4), **member_fields).error_code is ErrorCode.none
         offset = {"partition_index": 0, "committed_offset": 17, "committed_metadata": "m"}
         topics = [{"name": name, "partitions": [offset]} for name in ("segs", "nowhere")]
         stated = {"generation_id_or_member_epoch": joined.generation_id, "retention_time": -1}
-        answer = client.ask(COMMIT, commit, **who, **stated, topics=topics)
+        answer = client.ask(COMMIT, commit, **member_fields, **stated, topics=topics)
         assert [topic.partitions[0].error_code for topic in answer.topics] == [
             ErrorCode.none,
             ErrorCode.unknown_topic_or_partition,
@@ -279,8 +279,8 @@ def test_every_version_of_the_protocol_takes_a_member_through_its_life(
         rows = (found.groups[0] if fetch >= 8 else found).topics[0].partitions
         assert [row.committed_offset for row in rows] == [17, -1]
         leaving = [{"member_id": joined.member_id, "group_instance_id": None}]
-        assert client.ask(LEAVE, leave, **who, members=leaving).error_code is ErrorCode.none
-        assert client.ask(HEARTBEAT, 0, **who).error_code is ErrorCode.unknown_member_id
+        assert client.ask(LEAVE, leave, **member_fields, members=leaving).error_code is ErrorCode.none
+        assert client.ask(HEARTBEAT, 0, **member_fields).error_code is ErrorCode.unknown_member_id
 
 
 @pytest.mark.parametrize("version", range(7))

@@ -39,7 +39,7 @@ def client(served: Served) -> Iterator[Client]:
 
 
 def stored(path: Path) -> bytes:
-    """The entries of all segments, one after the other."""
+    """Return the entries of all segments, one after the other."""
     return b"".join(file.read_bytes() for file in sorted(path.glob("*.log")))
 
 
@@ -147,7 +147,7 @@ def test_zstd_is_kept_from_clients_that_do_not_know_it() -> None:
 
 
 def damaged(tmp_path: Path, name: str, *, position: int) -> Path:
-    """A copy of a partition with one bit of its first log file changed."""
+    """Return a copy of a partition with one bit of its first log file changed."""
     path = tmp_path / partition_of(name).name
     shutil.copytree(partition_of(name), path)
     log = min(path.glob("*.log"))
@@ -176,10 +176,10 @@ def test_a_wrong_checksum_ends_the_fetch_before_it_and_fails_the_next_one(tmp_pa
         assert "SEG-BAT-003" in served.findings[0]
 
 
-@pytest.mark.parametrize("place", [8, 11, 16], ids=["size-too-large", "size-off-by-one", "magic"])
-def test_nothing_is_served_from_where_the_walk_ends(tmp_path: Path, place: int) -> None:
+@pytest.mark.parametrize("at", [8, 11, 16], ids=["size-too-large", "size-off-by-one", "magic"])
+def test_nothing_is_served_from_where_the_walk_ends(tmp_path: Path, at: int) -> None:
     third = third_entry()
-    path = damaged(tmp_path, "4.3.0/segs", position=third.position + place)
+    path = damaged(tmp_path, "4.3.0/segs", position=third.position + at)
     with serving(path) as served, served.client() as client:
         assert len(client.fetch("segs", 0).records) == third.position
         assert client.fetch("segs", third.header.base_offset).error_code is ErrorCode.corrupt_message

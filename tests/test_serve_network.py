@@ -52,8 +52,8 @@ def is_alive(served: Served) -> bool:
 
 @pytest.mark.parametrize("version", range(5))
 def test_versions_are_told(client: Client, version: int) -> None:
-    told = client.ask(API_VERSIONS, version, client_software_name="x", client_software_version="1").api_keys
-    assert {each.api_key: (each.min_version, each.max_version) for each in told} == {
+    reported = client.ask(API_VERSIONS, version, client_software_name="x", client_software_version="1").api_keys
+    assert {each.api_key: (each.min_version, each.max_version) for each in reported} == {
         key: (api.lowest, api.highest) for key, api in APIS.items()
     }
 
@@ -158,11 +158,11 @@ def test_a_count_that_cannot_be_closes_the_connection(served: Served, name: str)
 
 
 def test_every_request_that_is_cut_short_is_refused_or_read() -> None:
-    chance = random.Random(9)  # noqa: S311 - reproducible
+    dice = random.Random(9)  # noqa: S311 - reproducible
     for _ in range(1500):
-        key = chance.choice(sorted(APIS))
-        kind = request_type(key, chance.randint(APIS[key].lowest, APIS[key].highest))
-        data = bytes(chance.choice([0, 0, 1, 2, 3, 0x7F, 0xFF, chance.randrange(256)]) for _ in range(60))
+        key = dice.choice(sorted(APIS))
+        kind = request_type(key, dice.randint(APIS[key].lowest, APIS[key].highest))
+        data = bytes(dice.choice([0, 0, 1, 2, 3, 0x7F, 0xFF, dice.randrange(256)]) for _ in range(60))
         for each in (kind.__header_schema__, kind):
             try:
                 _, size = read_entity(each, data, 0)
@@ -172,15 +172,15 @@ def test_every_request_that_is_cut_short_is_refused_or_read() -> None:
 
 
 def test_a_hundred_connections_full_of_garbage_harm_nobody(served: Served) -> None:
-    chance = random.Random(4)  # noqa: S311 - reproducible
+    dice = random.Random(4)  # noqa: S311 - reproducible
     keys = sorted(APIS)
     with served.client() as watching:
         for number in range(100):
             with served.client() as client:
-                body = chance.randbytes(chance.randrange(200))
+                body = dice.randbytes(dice.randrange(200))
                 if number % 3:
-                    key = chance.choice(keys)
-                    version = chance.randint(APIS[key].lowest, APIS[key].highest)
+                    key = dice.choice(keys)
+                    version = dice.randint(APIS[key].lowest, APIS[key].highest)
                     body = struct.pack(">hhih", key, version, 1, -1) + body
                 if number % 2:
                     body = struct.pack(">i", len(body)) + body

@@ -42,7 +42,7 @@ def segs() -> Path:
 
 
 def made(path: Path, segments: int, record_size: int) -> int:
-    """A log of so many segments; its end."""
+    """Return a log of so many segments; its end."""
     one, offset = encode_batch(build_batch([new_record(value=bytes(record_size), timestamp_ms=1)])), 0
     with PartitionWriter(path, LogConfig(segment_bytes=SEGMENT_SIZE, retention_ms=-1)) as writer:
         for _ in range(segments * SEGMENT_SIZE // len(one) - 1):
@@ -99,10 +99,10 @@ def test_the_quick_look_finds_no_more_right_than_the_slow_one(name: str) -> None
                 mark = verified_entries._mark_of_batch(Window(0, memoryview(whole)), 0, len(whole))
                 assert bool(mark) == (whole[16] == 2)
                 assert not verified_entries._mark_of_batch(Window(0, memoryview(whole)[:-1]), 0, len(whole))
-                for place in (8, 16, 17, 21, len(whole) - 1):
-                    whole[place] ^= 1
+                for cut in (8, 16, 17, 21, len(whole) - 1):
+                    whole[cut] ^= 1
                     assert not verified_entries._mark_of_batch(Window(0, memoryview(whole)), 0, len(whole))
-                    whole[place] ^= 1
+                    whole[cut] ^= 1
 
 
 def test_a_damaged_entry_is_only_in_the_way_of_what_it_hides(tmp_path: Path) -> None:

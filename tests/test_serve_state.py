@@ -36,7 +36,7 @@ def directory(tmp_path: Path) -> Path:
 
 @contextmanager
 def process(*arguments: object, end: signal.Signals = signal.SIGTERM) -> Iterator[tuple[Client, list[str]]]:
-    """A server in a process of its own, a client of it, and what it says on standard error."""
+    """Provide a server in a process of its own, a client of it, and what it says on standard error."""
     command = [sys.executable, "-m", "seglog_format.cli", "serve", "--port", "0", *map(str, arguments)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
@@ -61,8 +61,10 @@ def commit(client: Client, offset: int, *, group: str = "g", metadata: str | Non
         "committed_leader_epoch": 7,
         "committed_metadata": metadata,
     }
-    who = {"group_id": group, "member_id": "", "generation_id_or_member_epoch": -1, "retention_time": -1}
-    answer = client.ask(COMMIT, 7, **who, group_instance_id=None, topics=[{"name": "segs", "partitions": [row]}])
+    member_fields = {"group_id": group, "member_id": "", "generation_id_or_member_epoch": -1, "retention_time": -1}
+    answer = client.ask(
+        COMMIT, 7, **member_fields, group_instance_id=None, topics=[{"name": "segs", "partitions": [row]}]
+    )
     found: ErrorCode = answer.topics[0].partitions[0].error_code
     return found
 
@@ -113,11 +115,11 @@ def test_without_state_commits_are_kept_in_memory(directory: Path, home: Path) -
     assert not home.exists()
 
 
-@pytest.mark.parametrize("place", ["data", "data/state", "data/segs-0", "data/segs-0/x"])
-def test_state_is_never_where_logs_are(directory: Path, capsys: pytest.CaptureFixture[str], place: str) -> None:
+@pytest.mark.parametrize("inside", ["data", "data/state", "data/segs-0", "data/segs-0/x"])
+def test_state_is_never_where_logs_are(directory: Path, capsys: pytest.CaptureFixture[str], inside: str) -> None:
     before = sorted(directory.rglob("*"))
     for served in (directory, directory / "segs-0"):
-        assert run(["serve", "--port", "0", "--state", str(directory.parent / place), str(served)]) == 2
+        assert run(["serve", "--port", "0", "--state", str(directory.parent / inside), str(served)]) == 2
         assert "which is served" in capsys.readouterr().err
     assert sorted(directory.rglob("*")) == before
 
@@ -152,11 +154,11 @@ def test_damaged_state_is_told_of_and_set_aside(directory: Path, tmp_path: Path,
     with serving(directory, state=state_of(state)) as served, served.client() as client:
         assert commit(client, 17) is ErrorCode.none
     (state / "groups.jsonl").write_bytes(damaged := DAMAGES[damage]((state / "groups.jsonl").read_bytes()))
-    told: list[str] = []
-    with serving(directory, state=state, told=told) as served, served.client() as client:
+    reported: list[str] = []
+    with serving(directory, state=state, reported=reported) as served, served.client() as client:
         assert committed(client)[0] == -1
         assert commit(client, 18) is ErrorCode.none
-    assert len(told) == 1
+    assert len(reported) == 1
     (aside,) = state.glob("groups.jsonl.damaged-*")
     assert aside.read_bytes() == damaged
     with serving(directory, state=state) as served, served.client() as client:
@@ -170,15 +172,15 @@ def state_of(path: Path) -> Path:
 
 def test_a_commit_that_cannot_be_written_is_refused(directory: Path, tmp_path: Path) -> None:
     state = state_of(tmp_path / "state")
-    told: list[str] = []
-    with serving(directory, state=state, told=told) as served, served.client() as client:
+    reported: list[str] = []
+    with serving(directory, state=state, reported=reported) as served, served.client() as client:
         assert commit(client, 17) is ErrorCode.none
         (state / "groups.jsonl.tmp").mkdir()
         assert commit(client, 18) is ErrorCode.coordinator_not_available
         assert commit(client, 19) is ErrorCode.coordinator_not_available
         (state / "groups.jsonl.tmp").rmdir()
         assert commit(client, 20) is ErrorCode.none
-    assert len(told) == 1
+    assert len(reported) == 1
     last = (state / "groups.jsonl").read_bytes().splitlines()[-2]
     assert json.loads(last)["offsets"][0][2] == 20
 

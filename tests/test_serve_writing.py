@@ -255,7 +255,7 @@ def test_a_server_that_is_killed_loses_nothing_that_it_acknowledged(tmp_path: Pa
     serve_kills.kill_while(server, seed=seed, between=(0.3, 1.5), seconds=5)
     answers = producing.answers()
     assert server.stop() == 0
-    found = serve_kills.judge(tmp_path / "logs", answers)
+    found = serve_kills.check(tmp_path / "logs", answers)
     assert found["acknowledged"] > 30
     assert {name: found.get(name, 0) for name in serve_kills.FAULTS} == dict.fromkeys(serve_kills.FAULTS, 0)
     assert server.kills >= 1  # a busy machine starts it slowly
@@ -270,7 +270,7 @@ def test_what_a_client_does_after_it_gave_up_is_told_apart(directory: Path) -> N
         for data in (sent(0, 0), sent(1, 1), sent(1, 0, epoch=1), sent(3, 1, epoch=1)):
             writer.append(data)
     answers = {"a": {"acknowledged": [0, 1, 3], "failed": [2], "left": 0}}
-    found = serve_kills.judge(directory, answers)
+    found = serve_kills.check(directory, answers)
     assert found == {
         "acknowledged": 3,
         "given_up": 1,
@@ -285,24 +285,24 @@ def test_what_a_client_does_after_it_gave_up_is_told_apart(directory: Path) -> N
 @pytest.mark.parametrize("seed", range(3))
 def test_a_producer_that_sends_again_in_order_is_never_out_of_order(directory: Path, seed: int) -> None:
     """Its connections end at any moment, with up to five batches under way; so does the server, now and then."""
-    chance = random.Random(seed)  # noqa: S311 - reproducible
+    dice = random.Random(seed)  # noqa: S311 - reproducible
     batches = [batch(b"%d" % each, producer_id=seed, producer_epoch=0, base_sequence=each) for each in range(200)]
     offsets: list[int | None] = []
     while len(offsets) < len(batches):
         with serving(directory, writers=Writers()) as served:
             for _ in range(8):
-                offsets += sent_in_a_row(served, batches[len(offsets) :], chance)
-    assert offsets == [None if offset is None else place for place, offset in enumerate(offsets)]
+                offsets += sent_in_a_row(served, batches[len(offsets) :], dice)
+    assert offsets == [None if offset is None else index for index, offset in enumerate(offsets)]
     assert stored(directory) == [b"%d" % each for each in range(200)]
 
 
-def sent_in_a_row(served: Served, batches: list[bytes], chance: random.Random) -> list[int | None]:
+def sent_in_a_row(served: Served, batches: list[bytes], dice: random.Random) -> list[int | None]:
     """Offsets of what was acknowledged before the connection ended; None where it was too long ago to know."""
     known = (ErrorCode.none, ErrorCode.duplicate_sequence_number)
     found: list[int | None] = []
     under_way = 0
     with served.client() as client:
-        while chance.random() > 0.05:
+        while dice.random() > 0.05:
             for data in batches[len(found) + under_way : len(found) + 5]:
                 send(client, data)
                 under_way += 1
@@ -316,7 +316,7 @@ def sent_in_a_row(served: Served, batches: list[bytes], chance: random.Random) -
 
 
 def received(client: Client, under_way: int) -> Any:  # noqa: ANN401 - a message
-    """The answer to the first of several requests that are under way."""
+    """Return the answer to the first of several requests that are under way."""
     return client.receive(PRODUCE, 9, before_last=under_way - 1).responses[0].partition_responses[0]
 
 

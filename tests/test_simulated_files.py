@@ -32,7 +32,7 @@ def synced(files: SimulatedFiles, path: Path, data: bytes = b"") -> None:
 
 
 def survivals(root: Path, act: Callable[[SimulatedFiles], None]) -> set[tuple[tuple[str, bytes], ...]]:
-    """The directories that power cuts leave, under many seeds, after the same operations."""
+    """Return the directories that power cuts leave, under many seeds, after the same operations."""
     found = set()
     for seed in range(RUNS):
         files = disk(root, seed)

@@ -18,14 +18,28 @@ from helpers import node_tools
 from helpers.node_support import need_browser, serving
 from helpers.support import REPOSITORY
 
+from seglog_format.cli.editions import editions, rules_of
+from seglog_format.cli.structures import structures
+from seglog_format.cli.traces import trace_of
 from seglog_format.requirements import requirements
-from tools.docs import source_pages
+from tools.docs import permalinks, source_pages, whole_page
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SCRIPT = REPOSITORY / "tests" / "node" / "site.cjs"
-SECTION = re.compile(r"^### (SEG-[A-Z]{3}-\d{3}) .*?\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
+HREF = re.compile(r'href="([^"]+)"')
+LABELS = {
+    "fields": "Fields",
+    "code": "Code",
+    "tests": "Tests",
+    "faults": "Faults",
+    "fixtures": "Fixtures",
+    "damaged": "Broken in",
+}
+FAMILIES = {name for _, name in source_pages.families()}
+REQUIREMENT = re.compile(r"^### (SEG-[A-Z]{3}-\d{3}) .*?\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 ALONE = {"404.html"}
 """Pages that no other leads to."""
 
@@ -47,7 +61,7 @@ class PageParser(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` builds it."""
+    """Provide the site, built as `make docs` builds it."""
     if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("material") is None:
         pytest.skip("building the site needs the packages of the extra `docs`")
     target = tmp_path_factory.mktemp("site")
@@ -68,7 +82,7 @@ def pages(site: Path) -> dict[Path, PageParser]:
 
 
 def target_of(page: Path, link: str, site: Path) -> Path | None:
-    """The file that a link leads to; None for another site."""
+    """Return the file that a link leads to; None for another site."""
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
         return None
@@ -77,6 +91,16 @@ def target_of(page: Path, link: str, site: Path) -> Path | None:
     start = site if parts.path.startswith("/") else page.parent
     found = (start / unquote(parts.path).lstrip("/")).resolve()
     return found / "index.html" if found.is_dir() else found
+
+
+def chapter_link(identifier: str, site: Path) -> tuple[Path | None, str]:
+    """Page and anchor of a rule."""
+    return site / "spec" / requirements()[identifier].chapter / "index.html", identifier.lower()
+
+
+def links_of(page: Path, text: str, site: Path) -> set[tuple[Path | None, str]]:
+    """Page and anchor of each link in a part of a page."""
+    return {(target_of(page, link, site), urlsplit(link).fragment) for link in HREF.findall(text)}
 
 
 def test_no_link_leads_nowhere_and_no_page_is_alone(site: Path, pages: dict[Path, PageParser]) -> None:
@@ -108,24 +132,93 @@ def test_every_rule_is_two_clicks_from_code_tests_and_fixtures(site: Path, pages
             assert any(target_of(page, link, site) == other for link in links), rule.id
 
 
-def test_each_place_and_fixture_that_the_table_names_is_shown(site: Path, pages: dict[Path, PageParser]) -> None:
+def test_every_field_is_one_click_from_each_rule_that_it_names(site: Path, pages: dict[Path, PageParser]) -> None:
+    read = [page for page in pages if page.parent.parent == site / "reference"]
+    rows = [(page, row) for page in read for row in ROW.findall(page.read_text(encoding="utf-8"))]
+    for structure in structures():
+        for field in structure.fields:
+            wanted = {chapter_link(identifier, site) for identifier in field.requirements}
+            found = [links_of(page, row, site) for page, row in rows if f"<code>{field.name}</code>" in row]
+            assert any(wanted <= links for links in found), (structure.name, field.name)
+
+
+def test_the_explorer_links_to_anchors_that_are_there(site: Path, pages: dict[Path, PageParser]) -> None:
+    script = (site / "explorer" / "tables.js").read_text(encoding="utf-8")
+    rules = re.findall(
+        r'^  "(SEG-[A-Z]{3}-[0-9]{3})": [{]"level": "[A-Z]+", "chapter": "([^"]+)"', script, re.MULTILINE
+    )
+    assert len(rules) > 50
+    for identifier, chapter in rules:
+        assert identifier.lower() in pages[site / "spec" / chapter / "index.html"].anchors
+
+
+def test_the_table_has_all_that_the_trace_has() -> None:
+    text = (REPOSITORY / "docs" / source_pages.TABLE).read_text(encoding="utf-8")
+    shown = {match[1]: match[2] for match in REQUIREMENT.finditer(text)}
+    for rule in requirements():
+        trace = trace_of(rule)
+        assert all(f"`{case}`" in shown[rule] for case in trace["cases"]), rule
+        for key, label in LABELS.items():
+            assert (f"- {label}: `" in shown[rule]) == bool(trace[key]), (rule, label)
+
+
+def test_each_place_fixture_and_case_that_the_table_names_is_shown(site: Path, pages: dict[Path, PageParser]) -> None:
     table = site / "reference" / "requirements" / "index.html"
     text = (REPOSITORY / "docs" / source_pages.TABLE).read_text(encoding="utf-8")
     shown = [link for link in pages[table].links if link.startswith("../../source/")]
-    named = source_pages.PLACE.findall(text), source_pages.FIXTURE.findall(text)
-    assert len(shown) == len(named[0]) + len(named[1])
-    assert sum("#" in link for link in shown) > len(named[1]) + len(named[0]) // 2
+    places, fixtures = source_pages.SOURCE.findall(text), source_pages.FIXTURE.findall(text)
+    cases = [case for case in source_pages.CASE.findall(text) if case[0] in FAMILIES]
+    assert len(shown) == len(places) + len(fixtures) + len(cases)
+    assert sum("#" in link for link in shown) > len(fixtures) + len(cases) + len(places) // 2
 
 
 def test_every_rule_tells_what_holds_it() -> None:
     text = (REPOSITORY / "docs" / "reference" / "requirements.md").read_text(encoding="utf-8")
-    told = {
-        match[1]: set(re.findall(r"^- ([A-Z][a-z ]+):", match[2], re.MULTILINE)) for match in SECTION.finditer(text)
+    reported = {
+        match[1]: set(re.findall(r"^- ([A-Z][a-z ]+):", match[2], re.MULTILINE)) for match in REQUIREMENT.finditer(text)
     }
     for rule in requirements().values():
         wanted = {"auto": {"Code", "Tests"}, "behaviour": {"Faults", "Tests"}}.get(rule.check, set())
-        assert wanted <= told[rule.id], rule.id
-    assert told["SEG-IDX-004"] >= {"Fields", "Code", "Tests", "Fixtures", "Broken in", "Kept by"}
+        assert wanted <= reported[rule.id], rule.id
+    assert reported["SEG-IDX-004"] >= {"Fields", "Code", "Tests", "Fixtures", "Broken in", "Kept by"}
+
+
+def test_permanent_links_lead_to_every_rule_of_every_edition(site: Path, pages: dict[Path, PageParser]) -> None:
+    published = {identifier for edition in editions() for identifier in rules_of(edition)}
+    numbered = permalinks.numbered().keys()
+    assert {"DEP-01", "DEP-13", "F-DIS-01", "ERR-001"} <= numbered
+    for name in published | numbered:
+        page = site / "r" / name / "index.html"
+        text = page.read_text(encoding="utf-8")
+        (link,) = pages[page].links[1:]
+        assert f'content="0; url={link}"' in text
+        target = target_of(page, link, site)
+        assert target is not None
+        assert unquote(urlsplit(link).fragment) in pages[target].anchors
+        if name in published:
+            assert (target, urlsplit(link).fragment) == chapter_link(name, site)
+
+
+def test_a_rule_that_is_gone_keeps_its_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(permalinks, "withdrawn", lambda: {"SEG-XXX-009": "Old & gone."})
+    page = dict(permalinks.made_pages())["r/SEG-XXX-009/index.html"]
+    assert "Old &amp; gone." in page
+    assert 'content="20; url=../../spec/../specification/changes/"' in page
+
+
+def test_the_whole_specification_is_on_one_page(site: Path, pages: dict[Path, PageParser]) -> None:
+    page = site / "spec" / "whole" / "index.html"
+    assert {rule.lower() for rule in requirements()} <= pages[page].anchors
+    assert set(whole_page.parts()) <= pages[page].anchors
+    text = page.read_text(encoding="utf-8")
+    body = text[text.index("<article") : text.index("</article>")]
+    anchors = re.findall(r' id="([^"]+)"', body)
+    assert len(anchors) == len(set(anchors))
+    leaving = {link for link in HREF.findall(body) if not link.startswith("#")}
+    assert not {link for link in leaving if "/spec/" in link or re.match(r"\.\./[0-9A-Z]", link)}
+    chapter = (REPOSITORY / "spec" / "40-offset-index.md").read_text(encoding="utf-8")
+    for heading in re.findall(r"^#+ (.+)$", chapter, re.MULTILINE):
+        assert heading.replace("`", "") in re.sub("<[^>]+>", "", body), heading
 
 
 def test_search_navigation_colours_and_widths(site: Path) -> None:
@@ -141,4 +234,4 @@ def test_search_navigation_colours_and_widths(site: Path) -> None:
     assert seen["backgroundChanges"]
     assert seen["narrow"][0] <= seen["narrow"][1]
     assert seen["drawer"]
-    assert {place: found for place, found in seen["axe"].items() if found} == {}
+    assert {address: found for address, found in seen["axe"].items() if found} == {}

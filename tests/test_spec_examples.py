@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
+import cramjam
 import pytest
 from helpers.spec_examples import Example, examples, parsed
-from helpers.support import REPOSITORY
+from helpers.support import FIXTURES, REPOSITORY
 
 from seglog_format.checks import verify
+from seglog_format.codec.application_records import decode_application_record
 from seglog_format.codec.checkpoints import (
     decode_leader_epoch_checkpoint,
     decode_offset_checkpoint,
@@ -27,6 +31,9 @@ from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.model import RecordBatchHeader
 from seglog_format.names import parse_file_name, parse_partition_directory
 from seglog_format.requirements import Severity, requirements
+from seglog_format.tier.aiven_manifest import read_manifest
+from seglog_format.tier.layouts import layout_named
+from seglog_format.tier.records import remote_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,7 +70,7 @@ def decode_log(example: Example) -> None:
         decode_frame(frame, at=Location("example", frame.position))
 
 
-def decode_section(example: Example) -> None:
+def decode_records_part(example: Example) -> None:
     count = int(example.options.get("count", "1"))
     header = RecordBatchHeader(0, 0, 0, 2, 0, 0, max(count - 1, 0), 0, 0, -1, -1, -1, count)
     decode_records(example.data, header, AT)
@@ -74,13 +81,37 @@ def decompress_stream(example: Example) -> None:
     decompress(codec, example.data, magic=int(example.options.get("magic", "2")), at=AT)
 
 
+def decode_remote_event(example: Example) -> None:
+    record = decode_application_record("__remote_log_metadata", None, example.data)
+    assert record is not None
+    assert remote_event(record) is not None
+
+
+def decode_object_name(example: Example) -> None:
+    assert layout_named(example.options["layout"]).parse(text_of(example)) is not None
+
+
+def decode_manifest(example: Example) -> None:
+    read_manifest(example.data, AT)
+
+
+def decode_chunk_sizes(example: Example) -> None:
+    """Decode the sizes as a manifest has them."""
+    packed = base64.b64encode(cramjam.zstd.compress(example.data)).decode()
+    sizes = {"originalChunkSize": int(example.options["chunk"]), "originalFileSize": int(example.options["size"])}
+    chunk_index = {"type": "variable", "transformedChunks": packed, **sizes}
+    indexes = {name: {"position": 0, "size": 0} for name in ("offset", "timestamp", "producerSnapshot", "leaderEpoch")}
+    fields = {"version": "1", "chunkIndex": chunk_index, "segmentIndexes": indexes, "compression": True}
+    read_manifest(json.dumps(fields).encode(), AT)
+
+
 def text_of(example: Example) -> str:
     return example.data.decode("utf-8", "surrogateescape")
 
 
 DECODERS: Mapping[str, Callable[[Example], Any]] = {
     "batch": decode_log,
-    "records": decode_section,
+    "records": decode_records_part,
     "compressed": decompress_stream,
     "offset-index": lambda example: list(OffsetIndex.from_bytes(example.data, example.base_offset).entries),
     "time-index": lambda example: list(TimeIndex.from_bytes(example.data, example.base_offset).entries),
@@ -89,13 +120,17 @@ DECODERS: Mapping[str, Callable[[Example], Any]] = {
     "checkpoint-offsets": lambda example: decode_offset_checkpoint(example.data, AT),
     "checkpoint-epochs": lambda example: decode_leader_epoch_checkpoint(example.data, AT),
     "partition-metadata": lambda example: decode_partition_metadata(example.data, AT),
+    "remote-log-metadata": decode_remote_event,
+    "object-name": decode_object_name,
+    "manifest": decode_manifest,
+    "chunk-sizes": decode_chunk_sizes,
     "name": lambda example: parse_file_name(text_of(example)),
     "directory-name": lambda example: parse_partition_directory(text_of(example)),
 }
 
 
 def refusal(example: Example) -> str | None:
-    """The requirement that a decoder names when it refuses the bytes; None where it takes them."""
+    """Return the requirement that a decoder names when it refuses the bytes; None where it takes them."""
     try:
         DECODERS[example.kind](example)
     except FormatError as error:
@@ -104,7 +139,7 @@ def refusal(example: Example) -> str | None:
 
 
 def reports(example: Example, root: Path) -> list[str]:
-    """The requirements that verifying a directory around the bytes reports, as grave as the example or graver.
+    """Return the requirements that verifying a directory around the bytes reports, as grave as the example or graver.
 
     An index that is shown without its log is held only against the rules of its own chapter; one that is right not
     even against those, since some of them speak of the log.
@@ -121,7 +156,7 @@ def is_without_log(example: Example) -> bool:
 
 
 def laid_out(example: Example, root: Path) -> Path:
-    """A partition directory, or a log directory where the bytes are a root file or a directory's name."""
+    """Return a partition directory, or a log directory where the bytes are a root file or a directory's name."""
     if example.kind == "directory-name":
         (root / text_of(example)).mkdir()
         (root / "recovery-point-offset-checkpoint").write_text("0\n0\n", encoding="utf-8")
@@ -135,8 +170,14 @@ def laid_out(example: Example, root: Path) -> Path:
         (partition / f"{example.base_offset:020}.log").write_bytes(log)
     if "next" in example.options:
         (partition / f"{int(example.options['next']):020}.log").touch()
-    target.write_bytes(b"" if example.kind == "name" else example.data)
+    target.write_bytes(content_of(name) if example.kind == "name" else example.data)
     return target.parent
+
+
+def content_of(name: str) -> bytes:
+    """Return what a file of that name may hold without breaking a rule: nothing, but for metadata snapshots."""
+    (snapshot, *_) = sorted((FIXTURES / "formatted").rglob("*.checkpoint"))
+    return snapshot.read_bytes() if name.endswith(".checkpoint") else b""
 
 
 def named(chapter: str, name: str) -> Example:
@@ -144,7 +185,10 @@ def named(chapter: str, name: str) -> Example:
     return found
 
 
-CANNOT_STAND_IN_A_DIRECTORY = {"records", "compressed"}
+CANNOT_STAND_IN_A_DIRECTORY = {
+    *("records", "compressed"),
+    *("remote-log-metadata", "object-name", "manifest", "chunk-sizes"),
+}
 
 
 @pytest.mark.parametrize("example", examples(), ids=str)

@@ -13,7 +13,7 @@ from authoring.every import all_families
 from authoring.make_cases import CASES, files
 from helpers.support import vector
 from seglog_conformance.cases import case_problems, load_cases
-from seglog_conformance.compare import judge
+from seglog_conformance.compare import compare
 from seglog_conformance.reference.testee import FEATURES, Reference
 from seglog_conformance.verdicts import Verdict
 
@@ -109,7 +109,7 @@ def test_the_reference_answers_every_case_as_expected(path: Path) -> None:
     wrong = []
     for case in load_cases(path, checked=True):
         wrong += [f"{case.id}: {problem}" for problem in case_problems(case)]
-        judgement = judge(case, {"seq": 1, **reference.answer({"op": case.op, **case.request})}, FEATURES)
+        judgement = compare(case, {"seq": 1, **reference.answer({"op": case.op, **case.request})}, FEATURES)
         if judgement.verdict is not Verdict.PASS:
             wrong.append(f"{case.id}: {judgement.verdict.value}: {judgement.detail}")
     assert wrong == []

@@ -36,10 +36,10 @@ def watched(watch: Callable[..., list[Event]], tmp_path: Path, *fault: str) -> t
 def test_whatever_is_acknowledged_was_synced(watch: Callable[..., list[Event]], tmp_path: Path) -> None:
     pytest.importorskip("kio", reason="the server needs kio")
     pytest.importorskip("pyarrow", reason="Spark's rows need pyarrow")
-    problems, told = watched(watch, tmp_path)
+    problems, reported = watched(watch, tmp_path)
     assert problems == []
     for what, count in MUST_BE_SEEN.items():
-        assert told.count(what) >= count, what
+        assert reported.count(what) >= count, what
 
 
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.name)
@@ -64,11 +64,11 @@ def synced(path: str) -> list[Event]:
     return [Event("sync begins", path), Event("sync", path)]
 
 
-def told(text: str) -> Event:
-    return Event("write", "/told", text)
+def reported(text: str) -> Event:
+    return Event("write", "/reported", text)
 
 
-FLUSHED = told("flushed /top/l/t-0")
+FLUSHED = reported("flushed /top/l/t-0")
 DIRECTORIES = [
     Event("make directory", "/top/l"),
     Event("make directory", "/top/l/t-0"),
@@ -82,7 +82,7 @@ DIRECTORIES = [
     [
         ([*made(LOG), FLUSHED], ""),
         ([*made(LOG), Event("write", LOG), FLUSHED], "l/t-0/0.log is not synced: flushed"),
-        ([*made(LOG), Event("truncate", INDEX), told("opened /top/l/t-0")], ""),
+        ([*made(LOG), Event("truncate", INDEX), reported("opened /top/l/t-0")], ""),
         ([Event("create", LOG), Event("write", LOG), *synced(LOG), FLUSHED], "the name l/t-0/0.log"),
         ([*made(LOG), Event("create", LOG, EMPTIES), FLUSHED], "l/t-0/0.log is not synced"),
         (
@@ -102,8 +102,11 @@ DIRECTORIES = [
         ([*made(LOG), *made(CLEAN), Event("write", LOG)], "changes (write) while there is a clean-shutdown file"),
         ([*made(LOG), *made(CLEAN), Event("remove", CLEAN), Event("write", LOG)], "may come back"),
         ([*made(LOG), *made(CLEAN), Event("remove", CLEAN), *synced("/top/l"), Event("write", LOG)], ""),
-        ([told("serves /top/l/t-0"), *made(LOG), Event("write", LOG), Event("send", "")], "a client is answered"),
-        ([*made(LOG), Event("remove", LOG), told("done /top/l")], "the name l/t-0/0.log is not synced when the work"),
+        ([reported("serves /top/l/t-0"), *made(LOG), Event("write", LOG), Event("send", "")], "a client is answered"),
+        (
+            [*made(LOG), Event("remove", LOG), reported("done /top/l")],
+            "the name l/t-0/0.log is not synced when the work",
+        ),
     ],
 )
 def test_rules(events: list[Event], problem: str) -> None:
@@ -119,7 +122,7 @@ def test_what_strace_writes_is_read() -> None:
         "8 fsync(5</top/a> <unfinished ...>",
         "7 <... pwrite64 resumed>) = 400",
         "8 <... fsync resumed>) = 0",
-        '7 write(3</told>, "done /top\\n", 10) = 10',
+        '7 write(3</reported>, "done /top\\n", 10) = 10',
         "7 mmap(NULL, 70, PROT_READ|PROT_WRITE, MAP_SHARED, 5</top/a>, 0) = 0x7f",
         "7 mmap(NULL, 70, PROT_READ, MAP_SHARED, 5</top/a>, 0) = 0x7f",
         '7 unlinkat(6</top/c>, "d", 0) = 0',
@@ -132,7 +135,7 @@ def test_what_strace_writes_is_read() -> None:
         Event("sync begins", "/top/a"),
         Event("write", "/top/a", "x = 1, y\\0"),
         Event("sync", "/top/a"),
-        Event("write", "/told", "done /top"),
+        Event("write", "/reported", "done /top"),
         Event("write", "/top/a"),
         Event("remove", "/top/c/d"),
         Event("link", "/top/a", "/here/e"),

@@ -136,8 +136,8 @@ def test_a_private_name_in_the_example_of_a_docstring_is_noticed(package: Path) 
 
 
 LISTED = """
-[[module]]
-name = "seglog_format.codec"
+[[modules]]
+names = ["seglog_format.codec"]
 by = ["proofs/fuzz"]
 reason = "bytes are decoded one by one"
 """
@@ -146,8 +146,10 @@ reason = "bytes are decoded one by one"
 @pytest.mark.parametrize(
     ("file", "code", "is_fine"),
     [
-        ("proofs/fuzz/seeds.py", "from seglog_format.codec.build import sealed", True),
-        ("proofs/fuzz/seeds.py", "from seglog_format.codec import build", True),
+        ("proofs/fuzz/seeds.py", "from seglog_format.codec import decode_all", True),
+        ("proofs/fuzz/seeds.py", "from seglog_format.codec import build", False),
+        ("proofs/fuzz/seeds.py", "from seglog_format.codec.build import sealed", False),
+        ("proofs/fuzz/seeds.py", "import seglog_format.codec.build", False),
         ("proofs/fuzz/seeds.py", "from seglog_format.codecs import build", False),
         ("proofs/power/life.py", "from seglog_format.codec.build import sealed", False),
         ("tools/docs/pages.py", "from seglog_format.schema import fields", False),
@@ -160,6 +162,7 @@ def test_proofs_and_generators_import_what_the_list_names_and_no_more(
     for name, text in (
         ("tools/private_imports.toml", LISTED),
         ("proofs/fuzz/other.py", "import seglog_format.codec"),
+        ("seglog_format/codec/build.py", ""),
         (file, code),
     ):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
@@ -168,9 +171,21 @@ def test_proofs_and_generators_import_what_the_list_names_and_no_more(
     assert len(found) == (0 if is_fine else 1)
 
 
+def test_a_prefix_is_no_module(package: Path) -> None:
+    (package / "tools").mkdir()
+    (package / "tools" / "private_imports.toml").write_text(LISTED.replace("codec", "cod"), encoding="utf-8")
+    (package / "proofs" / "fuzz").mkdir(parents=True)
+    (package / "proofs" / "fuzz" / "seeds.py").write_text("import seglog_format.codec", encoding="utf-8")
+    assert list(public_names.unlisted_uses(package)) == [
+        "proofs/fuzz/seeds.py:1: seglog_format.codec is neither public nor in tools/private_imports.toml",
+        "tools/private_imports.toml: nobody imports seglog_format.cod",
+    ]
+
+
 def test_a_long_list_and_an_entry_that_nobody_needs_are_noticed(package: Path) -> None:
     (package / "tools").mkdir()
-    (package / "tools" / "private_imports.toml").write_text(LISTED * 13, encoding="utf-8")
+    most = public_names.MOST_LISTED
+    (package / "tools" / "private_imports.toml").write_text(LISTED * (most + 1), encoding="utf-8")
     found = list(public_names.unlisted_uses(package))
-    assert "tools/private_imports.toml: 13 modules, and 12 at most" in found
+    assert f"tools/private_imports.toml: {most + 1} modules, and {most} at most" in found
     assert "tools/private_imports.toml: nobody imports seglog_format.codec" in found

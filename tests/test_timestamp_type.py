@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CREATED, APPENDED = TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME
-NOBODY = TimestampType.NO_TIMESTAMP_TYPE
+NO_TYPE = TimestampType.NO_TIMESTAMP_TYPE
 
 
 @pytest.fixture(params=("reference", "quick", "kernels"))
@@ -65,7 +65,7 @@ def test_one_batch(name: str, wanted: TimestampType) -> None:
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.GZIP])
 @pytest.mark.parametrize(
-    ("magic", "stamp", "wanted"), [(0, None, NOBODY), (0, 5, NOBODY), (1, None, CREATED), (1, 5, APPENDED)]
+    ("magic", "stamp", "wanted"), [(0, None, NO_TYPE), (0, 5, NO_TYPE), (1, None, CREATED), (1, 5, APPENDED)]
 )
 def test_messages(
     magic: int, stamp: int | None, wanted: TimestampType, codec: CompressionCodec, tmp_path: Path
@@ -82,7 +82,7 @@ def test_messages(
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(
-    ("outer", "inner", "wanted"), [(0, 0, NOBODY), (0, 1, NOBODY), (1, 0, NOBODY), (1, 1, APPENDED)]
+    ("outer", "inner", "wanted"), [(0, 0, NO_TYPE), (0, 1, NO_TYPE), (1, 0, NO_TYPE), (1, 1, APPENDED)]
 )
 @pytest.mark.req("SEG-MSG-008", "SEG-MSG-015")
 def test_messages_of_another_magic_than_their_wrapper(

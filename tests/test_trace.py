@@ -11,7 +11,7 @@ from helpers.support import REPOSITORY
 
 from proofs.mutants import enforcement
 from proofs.mutants.marked_tests import marked_tests
-from seglog_format.requirements import Requirement
+from seglog_format.requirements import BrokerMark, Requirement
 from tools import requirement_trace as trace
 
 SOURCE = """
@@ -29,7 +29,10 @@ Entry = Struct("magic" / Checked(Int8sb, positive, "1 or more", "SEG-XXX-004") *
 
 
 def entry(*, level: str = "MUST", check: str = "auto", text: str = "A rule.") -> object:
-    requirement = Requirement("SEG-XXX-001", level, ("reader",), "0.8.0", check, text, text, "40-offset-index")
+    mark = BrokerMark("yes", "4.3.0", "bytes")
+    requirement = Requirement(
+        "SEG-XXX-001", level, ("reader",), "0.8.0", "source", mark, check, text, text, "40-offset-index"
+    )
     return trace.Trace(requirement)
 
 
@@ -70,7 +73,7 @@ def test_sites_of_every_form_are_found(tmp_path: object, monkeypatch: pytest.Mon
     monkeypatch.setattr(enforcement, "REPOSITORY", tmp_path)
     monkeypatch.setattr(enforcement, "PACKAGE", tmp_path)
     (tmp_path / "module.py").write_text(SOURCE, encoding="utf-8")  # type: ignore[operator]
-    assert [(site.requirement, site.form, site.place) for site in enforcement.sites()] == [
+    assert [(site.requirement, site.form, site.scope_path) for site in enforcement.sites()] == [
         ("SEG-XXX-001", "checks", "module.py:rule"),
         ("SEG-XXX-002", "raise", "module.py:decode"),
         ("SEG-XXX-003", "raise", "module.py:decode"),

@@ -109,13 +109,13 @@ def test_a_search_stops_at_the_entry_that_decides_everything_below() -> None:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[str, int]]:
-    """What happens at each offset of a partition: a producer's data, or its COMMIT or ABORT."""
+    """Return what happens at each offset of a partition: a producer's data, or its COMMIT or ABORT."""
     actions = st.tuples(st.sampled_from(["data", "data", "commit", "abort"]), st.integers(0, 3))
     return draw(st.lists(actions, max_size=40))
 
 
 def index_of(history: list[tuple[str, int]]) -> tuple[list[tuple[int, int, int, int]], dict[int, int]]:
-    """The entries that a broker would write, and for each offset of aborted data where its marker is."""
+    """Return the entries that a broker would write, and for each offset of aborted data where its marker is."""
     open_since: dict[int, int] = {}
     data: dict[int, list[int]] = {}
     entries, hidden = [], {}

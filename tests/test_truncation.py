@@ -110,7 +110,7 @@ def test_below_the_first_segment(tmp_path: Path) -> None:
         assert (log.log_start_offset, log.log_end_offset) == (3, 3)
 
 
-@pytest.mark.req("SEG-TRN-003")
+@pytest.mark.req("SEG-TRN-003", "SEG-TRN-006")
 @pytest.mark.parametrize(("offset", "entries", "aborted"), [(9, 2, 2), (8, 1, 2), (6, 1, 2), (5, 0, 1), (2, 0, 0)])
 def test_indexes_end_below_the_offset(offset: int, entries: int, aborted: int, tmp_path: Path) -> None:
     directory = make(tmp_path, files())

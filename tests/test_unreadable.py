@@ -66,8 +66,8 @@ def test_salvage_copies_everything_around_what_the_disk_refuses(
     assert answer.status == 3, answer.err
     kept = b"".join(entry(number) for number in range(COUNT) if number not in lost)
     assert (tmp_path / "out" / "orders-0" / LOG).read_bytes() == kept
-    (told,) = (line for line in answer.lines if line["file"] == f"orders-0/{LOG}")
-    damaged = told["damaged"]
+    (reported,) = (line for line in answer.lines if line["file"] == f"orders-0/{LOG}")
+    damaged = reported["damaged"]
     assert {
         number
         for one in damaged
@@ -80,9 +80,9 @@ def test_salvage_copies_everything_around_what_the_disk_refuses(
 
 
 @pytest.mark.req("SEG-PDR-022")
-@pytest.mark.parametrize("place", [0, 10 * ONE + 20, COUNT * ONE - 1])
-def test_recovery_leaves_a_partition_alone_that_cannot_be_read(partition: Path, place: int) -> None:
-    refused = ((f"logs/orders-0/{LOG}", place, place + 1),)
+@pytest.mark.parametrize("which", [0, 10 * ONE + 20, COUNT * ONE - 1])
+def test_recovery_leaves_a_partition_alone_that_cannot_be_read(partition: Path, which: int) -> None:
+    refused = ((f"logs/orders-0/{LOG}", which, which + 1),)
     before = content(partition)
     answer = seglog("recover", "--write", partition.parent, refused=refused)
     assert answer.status == 3

@@ -23,7 +23,7 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Seglog:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A log directory with three partitions, in the first and the last of which a batch is damaged."""
+    """Provide a log directory with three partitions, in the first and the last of which a batch is damaged."""
     for name in NAMES:
         shutil.copytree(bundled("2.8.2/crash-flip") / "before" / "crash-flip-0", tmp_path / "data" / name)
     return tmp_path / "data"
@@ -31,7 +31,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["log", "directory"])
 def refused(request: pytest.FixtureRequest, data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A log or a partition directory that may not be read, whoever asks."""
+    """Provide a log or a partition directory that no user may read."""
     path = data / "mmm-0"
     path = path / f"{128:020}.log" if request.param == "log" else path
     real_open, real_scan, real_access = os.open, os.scandir, os.access
@@ -77,11 +77,11 @@ def test_what_cannot_be_read_is_passed_over(
     monkeypatch.chdir(data.parent)
     before = {path: path.read_bytes() for path in (data / "mmm-0").iterdir()} if refused.suffix else {}
     out, err = cli.both(*(part.format(data) for part in command), status=UNREADABLE)
-    told = out + err
-    assert "Permission denied" in told
-    assert refused.name in told
-    assert "Traceback" not in told
+    reported = out + err
+    assert "Permission denied" in reported
+    assert refused.name in reported
+    assert "Traceback" not in reported
     for name in ("aaa-0", "zzz-0") if command[0] != "index" else ():
-        assert name in told
+        assert name in reported
     if refused.suffix and command[0] == "recover":
         assert {path: before[path] if path == refused else path.read_bytes() for path in before} == before

@@ -176,8 +176,8 @@ def test_a_refusal_is_a_warning() -> None:
 
 
 def test_a_note_is_told_once_with_a_count() -> None:
-    odd = [later(patched(vector("V-06"), 21, "h", 0x80), offset) for offset in (10, 20, 30)]
-    (note,) = verify_log(b"".join(odd))
+    unusual = [later(patched(vector("V-06"), 21, "h", 0x80), offset) for offset in (10, 20, 30)]
+    (note,) = verify_log(b"".join(unusual))
     assert (note.count, note.location.position) == (3, 21)
     assert str(note).endswith("found 0x0080 (3 times) [SEG-BAT-014]")
 

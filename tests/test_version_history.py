@@ -1,4 +1,4 @@
-"""What appendix B says about six broker versions is what their directories show.
+"""What appendix B says about seven broker versions is what their directories show.
 
 Everything here is read from raw bytes, or from the lines that Kafka's own classes gave.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-VERSIONS = ["0.8.2.2", "0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "4.3.0"]
+VERSIONS = ["0.8.2.2", "0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "4.3.0", "4.4.0"]
 MAGIC = {"0.8.2.2": 0, "0.10.2.2": 1}
 HORIZON = 0x40
 
@@ -127,7 +127,7 @@ def test_files_of_a_topic_with_one_record(version: str) -> None:
     expected = {".log", ".index"}
     expected |= set() if version == "0.8.2.2" else {".timeindex"}
     expected |= set() if version in MAGIC else {".snapshot", "leader-epoch-checkpoint"}
-    expected |= {"partition.metadata"} if version in {"3.9.1", "4.3.0"} else set()
+    expected |= {"partition.metadata"} if version in {"3.9.1", "4.3.0", "4.4.0"} else set()
     assert kinds == expected
 
 
@@ -170,7 +170,7 @@ def test_preallocated_indexes_of_a_killed_broker(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS[1:])
 def test_version_of_meta_properties(version: str) -> None:
-    expected = "version=1" if version in {"3.9.1", "4.3.0"} else "version=0"
+    expected = "version=1" if version in {"3.9.1", "4.3.0", "4.4.0"} else "version=0"
     assert expected in text_of(f"{version}/root", "meta.properties").splitlines()
 
 

@@ -54,7 +54,7 @@ def open_writer(files: SimulatedFiles) -> PartitionWriter:
 
 
 def write_until_failure(files: SimulatedFiles) -> tuple[int, WriteError | None]:
-    """How many offsets were acknowledged, and the error that ended it."""
+    """Return how many offsets were acknowledged, and the error that ended it."""
     acknowledged = 0
     try:
         writer = open_writer(files)

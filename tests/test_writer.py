@@ -44,6 +44,7 @@ GENERATIONS = {
     "2.8.2": "2.0",
     "3.9.1": "4.1",
     "4.3.0": "4.1",
+    "4.4.0": "4.1",
 }
 OTHER_SETTINGS = ("min.cleanable.dirty.ratio", "message.format.version")
 REWRITTEN = ("compact", "crash", "root", "mixed", "cluster")
@@ -67,8 +68,8 @@ CASES = [
     # This broker got timestamps that the messages of magic 0 do not have, and stored them in the time index.
     and name != "0.10.2.2/format-0.8.2"
 ]
-MARKERS_IN_SNAPSHOTS = {"2.8.2", "3.9.1", "4.3.0"}
-KEEPS_SNAPSHOTS = {"2.8.2", "3.9.1", "4.3.0"}
+MARKERS_IN_SNAPSHOTS = {"2.8.2", "3.9.1", "4.3.0", "4.4.0"}
+KEEPS_SNAPSHOTS = {"2.8.2", "3.9.1", "4.3.0", "4.4.0"}
 
 
 def config_of(name: str) -> LogConfig:
@@ -82,7 +83,7 @@ def entries(directory: Path) -> list[Frame]:
 
 
 def requests(frames: list[Frame], case: str) -> Iterator[list[Frame]]:
-    """What was sent at once: one batch or wrapper, or several messages without a codec."""
+    """Yield what was sent at once: one batch or wrapper, or several messages without a codec."""
     sizes = iter(REQUESTS.get(case.partition("-")[0] if case.startswith("format") else case, ()))
     rest = iter(frames)
     for frame in rest:
@@ -277,7 +278,7 @@ def test_appends_that_come_during_a_flush_share_the_next(tmp_path: Path) -> None
     writer.close()
 
 
-@pytest.mark.req("SEG-FLS-002")
+@pytest.mark.req("SEG-FLS-002", "SEG-FLS-012")
 def test_a_flush_syncs_every_file_and_new_names_once(tmp_path: Path) -> None:
     files = CountingFiles()
     with open_writer(tmp_path, files=files, segment_bytes=200) as writer:
@@ -332,7 +333,7 @@ def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.req("SEG-FLS-005")
+@pytest.mark.req("SEG-FLS-005", "SEG-FLS-013", "SEG-FLS-014")
 def test_checkpoints(tmp_path: Path) -> None:
     clock = Clock()
     tmp_path.joinpath("recovery-point-offset-checkpoint").write_text("0\n1\nother 3 17\n", encoding="utf-8")
@@ -355,7 +356,7 @@ def test_checkpoints(tmp_path: Path) -> None:
         assert "b 0 1" in lines(tmp_path / "recovery-point-offset-checkpoint")
 
 
-@pytest.mark.req("SEG-FLS-005")
+@pytest.mark.req("SEG-FLS-013")
 def test_a_log_start_offset_inside_a_segment_stays_checkpointed(tmp_path: Path) -> None:
     with open_writer(tmp_path) as writer:
         writer.append(produced(1000, 1000, 1000))
@@ -365,7 +366,7 @@ def test_a_log_start_offset_inside_a_segment_stays_checkpointed(tmp_path: Path) 
     assert lines(tmp_path / "log-start-offset-checkpoint") == ["0", "1", "topic 0 2"]
 
 
-@pytest.mark.req("SEG-FLS-004", "SEG-ROL-014")
+@pytest.mark.req("SEG-FLS-004", "SEG-FLS-015", "SEG-ROL-014", "SEG-ROL-018")
 def test_a_clean_end(tmp_path: Path) -> None:
     with open_writer(tmp_path, segment_bytes=200) as writer:
         for _ in range(2):
@@ -386,7 +387,7 @@ def test_a_clean_end(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.req("SEG-FLS-004")
+@pytest.mark.req("SEG-FLS-015")
 def test_the_end_of_a_log_has_a_snapshot(tmp_path: Path) -> None:
     with open_writer(tmp_path) as writer:
         writer.append(produced(1000, 1001))

@@ -6,6 +6,8 @@ import gc
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -36,7 +38,7 @@ def epochs_of(path: Path) -> list[tuple[int, int]]:
 
 
 def of_epoch(epoch: int, base_offset: int) -> bytes:
-    """A batch as a leader wrote it."""
+    """Return a batch as a leader wrote it."""
     return patched(patched(produced(), 0, "q", base_offset, seal=False), 12, "i", epoch, seal=False)
 
 
@@ -118,7 +120,7 @@ def test_a_leader_does_not_go_on_below_what_it_took_over_as_a_follower(tmp_path:
 
 
 def in_child(act: Callable[[], object]) -> str:
-    """What a forked process comes to: its error, or what it returned; it must not hang."""
+    """Return what a forked process comes to: its error, or what it returned; it must not hang."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:  # nothing of pytest may run in here
@@ -213,6 +215,17 @@ def test_a_forked_process_does_not_keep_the_lock(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not DESCRIPTORS.is_dir(), reason="finds the descriptor where Linux lists them")
 @pytest.mark.req("SEG-FLS-011")
+@pytest.mark.req("SEG-LDR-007")
+def test_the_lock_is_exclusive_and_on_the_whole_file(tmp_path: Path) -> None:
+    """Another process asks for the last byte that a lock can cover, and for a shared lock."""
+    ask = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 2**62)"
+    command = [sys.executable, "-c", ask, str(tmp_path / ".lock")]
+    lock = DirectoryLock(tmp_path)
+    assert subprocess.run(command, check=False, capture_output=True).returncode != 0
+    lock.close()
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
 def test_a_copy_of_the_lock_file_does_not_keep_the_lock(tmp_path: Path) -> None:
     """As a process has it between the fork and its first step."""
     lock = DirectoryLock(tmp_path)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 MANIFEST = "manifest.json"
 MAX_FILE_SIZE = 5 * 10**6
-MAX_TOTAL_SIZE = 9 * 10**6
+MAX_TOTAL_SIZE = 20 * 10**6
 
 ARCHIVE = "files.tar.gz"
 EXPECTED = "expected.jsonl.gz"
@@ -43,12 +43,12 @@ def toml_lines(values: dict[str, object]) -> Iterator[str]:
 
 
 def by_longest_prefix(table: dict[str, list[str]], name: str) -> list[str]:
-    """The entry whose key is the longest that `name` starts with."""
+    """Return the entry whose key is the longest that `name` starts with."""
     return table[max((key for key in table if name.startswith(key)), key=len)]
 
 
 def exercised(selection: dict[str, Any], case: dict[str, Any]) -> list[str]:
-    """Requirement ids that a case exercises, sorted: by what it was made for, its formats and its kinds of file."""
+    """Return requirement ids that a case exercises, sorted: by its purpose, its formats and its kinds of file."""
     suffixes = {part for file in case["files"] for part in file["path"].replace("-", ".").split(".")}
     groups = [by_longest_prefix(selection["kind"], case["case"])]
     groups += [selection["magic"][str(magic)] for magic in case["magics"]]
@@ -58,7 +58,7 @@ def exercised(selection: dict[str, Any], case: dict[str, Any]) -> list[str]:
 
 
 def case_text(selection: dict[str, Any], collection: dict[str, Any], case: dict[str, Any], target: Path) -> str:
-    """The `case.toml` of a bundled case."""
+    """Return the `case.toml` of a bundled case."""
     values: dict[str, object] = {
         "producer": collection["software"],
         "version": collection["version"],
@@ -126,7 +126,7 @@ def write_manifest() -> None:
 
 
 def differences() -> Iterator[str]:
-    """What is wrong with `fixtures/`, one line each; nothing when it is as the manifest says."""
+    """Yield what is wrong with `fixtures/`, one line each; nothing when it is as the manifest says."""
     stored = json.loads((FIXTURES / MANIFEST).read_text(encoding="utf-8"))
     actual = manifest()
     for name in sorted(stored["files"].keys() | actual["files"].keys()):

@@ -40,6 +40,15 @@ INDEXED = {
 
 LISTED = (10574524, 11172372, 11792716, 12382702, 13022594, 13645244)
 """Base offsets of the files of `nginx_services-0` in article A's listing."""
+LISTED_SIZES = {
+    10574524: (1073716822, 239264),
+    11172372: (1073724203, 310712),
+    11792716: (1073728042, 235992),
+    12382702: (1073726160, 255968),
+    13022594: (1073718237, 249464),
+    13645244: (1073715210, 273096),
+}
+"""Bytes of the log and of the index of each, as the listing shows them: a broker's, unlike the files here."""
 LISTED_PARTITIONS = 16
 LISTED_END = 13645246
 
@@ -47,7 +56,7 @@ Segment = list[tuple[int, bytes]]
 
 
 def message(offset: int, size: int) -> bytes:
-    """A magic 0 message of exactly `size` bytes: null key, readable value."""
+    """Return a magic 0 message of exactly `size` bytes: null key, readable value."""
     text = f"message {offset} ".encode()
     value = text.ljust(size - OVERHEAD, b".")[: size - OVERHEAD]
     checked = struct.pack(">bbii", 0, 0, -1, len(value)) + value
@@ -63,7 +72,7 @@ def sizes(base: int) -> Iterator[int]:
 
 
 def segment(base: int) -> Segment:
-    """The messages of a segment of `report_push-0`."""
+    """Return the messages of a segment of `report_push-0`."""
     return [(offset, message(offset, size)) for offset, size in zip(ENDS[base], sizes(base), strict=False)]
 
 
@@ -83,7 +92,7 @@ def positions(messages: Segment) -> dict[int, int]:
 
 
 def index(base: int, messages: Segment, indexed: tuple[int, ...]) -> bytes:
-    """The offset index: offset less base, byte position; 32 bits each."""
+    """Return the offset index: offset less base, byte position; 32 bits each."""
     where = positions(messages)
     return b"".join(struct.pack(">ii", offset - base, where[offset]) for offset in indexed)
 
@@ -117,7 +126,7 @@ def write_listing(root: Path) -> None:
 
 
 def expected(root: Path) -> Iterator[dict[str, Any]]:
-    """The lines of `expected.jsonl`, file by file in the order of their paths."""
+    """Yield the lines of `expected.jsonl`, file by file in the order of their paths."""
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         name = path.relative_to(root).as_posix()
         data = path.read_bytes()
@@ -147,7 +156,7 @@ def log_lines(name: str, messages: Segment) -> Iterator[dict[str, Any]]:
 
 
 def batch_line(name: str, position: int, offset: int, data: bytes) -> dict[str, Any]:
-    """The line of an outermost message."""
+    """Return the line of an outermost message."""
     return {
         "type": "batch",
         "file": name,
@@ -175,7 +184,7 @@ def batch_line(name: str, position: int, offset: int, data: bytes) -> dict[str, 
 
 
 def record_line(name: str, position: int, offset: int, data: bytes) -> dict[str, Any]:
-    """The line of the message itself."""
+    """Return the line of the message itself."""
     value = data[OVERHEAD:]
     shown: object = base64.b64encode(value).decode()
     if len(value) > DIGEST_OVER:
@@ -185,7 +194,7 @@ def record_line(name: str, position: int, offset: int, data: bytes) -> dict[str,
 
 
 def index_lines(name: str, messages: Segment, indexed: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """The line of an `.index` file."""
+    """Yield the line of an `.index` file."""
     where = positions(messages)
     entries = [[offset, where[offset]] for offset in indexed]
     sizes = {"fileBytes": 8 * len(entries), "entryCount": len(entries), "trailingZeroEntries": 0}
@@ -197,9 +206,9 @@ def index_lines(name: str, messages: Segment, indexed: tuple[int, ...]) -> Itera
 
 
 def found(offset: int, sought: int, entry: list[int], segment: int, position: int, first: int) -> dict[str, Any]:
-    """A lookup that finds a message."""
-    place = {"sought": sought, "indexEntry": entry, "segment": segment, "position": position, "firstOffset": first}
-    return {"offset": offset, "outcome": "found", **place}
+    """Return a lookup that finds a message."""
+    answer = {"sought": sought, "indexEntry": entry, "segment": segment, "position": position, "firstOffset": first}
+    return {"offset": offset, "outcome": "found", **answer}
 
 
 SEGMENT_LOOKUPS = (
@@ -282,7 +291,8 @@ source = "The directory listing of article A, by its names; not written by a bro
 about = \"\"\"
 Topic nginx_services with 16 partitions, of which partition 0 has six pairs of files from 10574524 on. Their content is
 cut down to two messages of 64 bytes each: the first offset of the file and the last before the next file. The last
-file ends at 13645245. For the search in a list of files; the first segment does not start at 0.\"\"\"
+file ends at 13645245. For the search in a list of files; the first segment does not start at 0. `sizes.json` has the
+sizes that the listing shows.\"\"\"
 states = ["built"]
 magics = [0]
 codecs = ["none"]
@@ -290,8 +300,14 @@ requirements = ["SEG-LKP-001", "SEG-LKP-004", "SEG-LKP-005", "SEG-PDR-005", "SEG
 """
 
 
+def write_sizes(path: Path) -> None:
+    """The sizes of article A's listing, by base offset."""
+    rows = [f' "{base}": {{"log": {log}, "index": {index}}}' for base, (log, index) in LISTED_SIZES.items()]
+    path.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+
+
 def write_case(target: Path, text: str, lookups: dict[str, Any]) -> None:
-    """Description and expectations of a case whose files are written."""
+    """Write description and expectations of a case whose files are written."""
     lines = (json.dumps(line, separators=(",", ":")) + "\n" for line in expected(target / "files"))
     (target / "expected.jsonl").write_text("".join(lines), encoding="utf-8")
     (target / "case.toml").write_text(text, encoding="utf-8")
@@ -310,3 +326,4 @@ def build(fixtures: Path) -> None:
     segments = {"directory": "report_push-0", "lookups": SEGMENT_LOOKUPS, "articles": ARTICLE_LOOKUPS}
     write_case(root / "segments", SEGMENTS_CASE, segments)
     write_case(root / "listing", LISTING_CASE, {"directory": "nginx_services-0", "lookups": LISTING_LOOKUPS})
+    write_sizes(root / "listing" / "sizes.json")

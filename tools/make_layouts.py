@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seglog_format.schema.control_record import ControlRecordKey, EndTransactionMarker
 from seglog_format.schema.fields import field_codes
-from seglog_format.schema.message_set import MessageV0Header, MessageV1Header
+from seglog_format.schema.message_set import BytesLength, MessageV0Header, MessageV1Header
 from seglog_format.schema.offset_index import OffsetIndexEntry
 from seglog_format.schema.producer_snapshot import ProducerSnapshotHeader, ProducerStateEntry
 from seglog_format.schema.record_batch import EntryPrefix, RecordBatchHeader
@@ -30,6 +31,9 @@ DECLARATIONS: dict[str, Struct] = {
     "RECORD_BATCH_HEADER": RecordBatchHeader,
     "MESSAGE_V0_HEADER": MessageV0Header,
     "MESSAGE_V1_HEADER": MessageV1Header,
+    "BYTES_LENGTH": BytesLength,
+    "CONTROL_RECORD_KEY": ControlRecordKey,
+    "END_TRANSACTION_MARKER": EndTransactionMarker,
     "OFFSET_INDEX_ENTRY": OffsetIndexEntry,
     "TIME_INDEX_ENTRY": TimeIndexEntry,
     "TRANSACTION_INDEX_ENTRY": TransactionIndexEntry,

@@ -103,7 +103,7 @@ def fetch(releases: Sequence[str]) -> Path:
 
 
 def artifacts_of(release: str) -> list[str]:
-    """The jars of a release that hold definitions."""
+    """Return the jars of a release that hold definitions."""
     line = _order(line_of(release))
     return [
         artifact
@@ -113,7 +113,7 @@ def artifacts_of(release: str) -> list[str]:
 
 
 def definitions(jars: Path, release: str) -> Iterator[tuple[str, Definition]]:
-    """The definitions of stored messages in a release's jars, each with the table that it belongs to."""
+    """Yield the definitions of stored messages in a release's jars, each with the table that it belongs to."""
     for artifact in artifacts_of(release):
         with zipfile.ZipFile(jars / f"{artifact}-{release}.jar") as jar:
             for name in sorted(jar.namelist()):
@@ -142,7 +142,7 @@ def _table_of(artifact: str, definition: Definition) -> str | None:
 
 
 def layout(definition: Definition) -> Layout:
-    """What a definition says of the bytes of its message."""
+    """Return what a definition says of the bytes of its message."""
     is_key = definition["name"].endswith("Key")
     number = definition.get("apiKey", definition["validVersions"].partition("-")[0] if is_key else None)
     shared = {each["name"]: each["fields"] for each in definition.get("commonStructs", ())}
@@ -175,7 +175,7 @@ def _field(field: Definition, shared: Mapping[str, list[Definition]], *, is_key:
 
 
 def stored(each: Layout, version: int) -> list[Any]:
-    """The layout of one version, without tagged fields: a reader passes over those that it does not know."""
+    """Return the layout of one version, without tagged fields: a reader passes over those that it does not know."""
     return [_is_in(each.get("flexible", "none"), version), *_stored(each["fields"], version)]
 
 
@@ -206,7 +206,7 @@ def span(versions: str) -> tuple[int, int]:
 
 
 def messages_of(found: Mapping[str, Mapping[str, Definition]]) -> list[Layout]:
-    """The messages of a table: as the newest release lays each out, and as earlier ones did where that differs.
+    """Return the messages of a table: as the newest release lays each out, and as earlier ones did where that differs.
 
     Args:
         found: definitions by name and release.
@@ -249,7 +249,7 @@ def _differs(older: Layout, newer: Layout) -> bool:
 
 
 def document(table: str, messages: list[Layout]) -> str:
-    """The text of a table: a line for each field."""
+    """Return the text of a table: a line for each field."""
     rows = ",\n".join(_text(message, " ") for message in messages)
     return f'{{"table": "{table}", "release": "{RELEASES[-1]}", "messages": [\n{rows}\n]}}\n'
 
@@ -265,7 +265,7 @@ def _text(each: Layout, indent: str) -> str:
 
 
 def derive(jars: Path) -> dict[str, str]:
-    """The texts of all tables, by file name."""
+    """Return the texts of all tables, by file name."""
     found: dict[str, dict[str, dict[str, Definition]]] = {table: {} for table in TABLE_NAMES}
     for release in RELEASES:
         for table, definition in definitions(jars, release):

@@ -64,7 +64,7 @@ def _write(path: Path, lines: Iterator[Line]) -> None:
 
 
 def read(path: Path) -> Iterator[Line]:
-    """The objects of a compressed file."""
+    """Yield the objects of a compressed file."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
@@ -89,9 +89,9 @@ def _records(source: Path, case: str) -> Iterator[Line]:
         taken[kind] += 1
         if taken[kind] <= EACH:
             key, value = stored[line["file"], line["offset"]]
-            place = {"case": case, "topic": _topic(line["file"]), "offset": line["offset"]}
+            origin = {"case": case, "topic": _topic(line["file"]), "offset": line["offset"]}
             decoded = {name: found for name, found in line.items() if name not in {"file", "offset", "timestamp"}}
-            yield {**place, "keyBytes": key, "valueBytes": value, **decoded}
+            yield {**origin, "keyBytes": key, "valueBytes": value, **decoded}
 
 
 def _topic(file: str) -> str:

@@ -12,7 +12,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 from proofs.mutants.enforcement import FAULTS, relative, source_files
-from proofs.mutants.fault_places import homes, place_in
+from proofs.mutants.fault_places import homes, occurrence_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,9 +22,9 @@ ENTRY = "[[fault]]"
 
 
 def is_at_home(entry: Mapping[str, Any], sources: Mapping[str, str]) -> bool:
-    """Whether the text of a fault occurs once in the symbol and file that it names."""
+    """Tell whether the text of a fault occurs once in the symbol and file that it names."""
     try:
-        place_in(sources.get(entry["file"], ""), entry.get("symbol", ""), entry["find"])
+        occurrence_in(sources.get(entry["file"], ""), entry.get("symbol", ""), entry["find"])
     except ValueError:
         return False
     return "symbol" in entry
@@ -73,10 +73,10 @@ def main() -> int:
         1 where one is lost, or is not at home and nothing was to be written.
     """
     writes, is_wrong = "--write" in sys.argv[1:], False
-    for path, text, told in lists():
-        for line in told:
+    for path, text, reported in lists():
+        for line in reported:
             print(f"{relative(path)}: {line}")
-        is_wrong |= any(line.startswith("LOST ") for line in told) or (bool(told) and not writes)
+        is_wrong |= any(line.startswith("LOST ") for line in reported) or (bool(reported) and not writes)
         if writes:
             path.write_text(text, encoding="utf-8")
     return 1 if is_wrong else 0

@@ -40,7 +40,7 @@ print(sum(batch.num_rows for batch in open_log_directory("made").scan()), "rows 
 
 
 def build() -> tuple[Path, Path]:
-    """The wheel and the sdist."""
+    """Return the wheel and the sdist."""
     shutil.rmtree(DIST, ignore_errors=True)
     tell("building wheel and sdist")
     run([sys.executable, "-m", "build", "--outdir", str(DIST)], REPOSITORY, quiet=True)
@@ -58,55 +58,63 @@ def build() -> tuple[Path, Path]:
 
 
 def environment(directory: Path) -> Path:
-    """The directory of programs of a new and empty environment."""
+    """Return the directory of programs of a new and empty environment."""
     venv.create(directory, with_pip=True)
     return directory / "bin"
 
 
-def try_wheel(wheel: Path, programs: Path, place: Path) -> None:
+def try_wheel(wheel: Path, programs: Path, working_directory: Path) -> None:
     """Use what the wheel brings, from a directory that is not the repository's."""
     tell("installing the wheel into an empty environment")
-    install(programs, str(wheel), place)
-    run([str(programs / "python"), "-c", "import numba"], place, fails=True)
+    install(programs, str(wheel), working_directory)
+    run([str(programs / "python"), "-c", "import numba"], working_directory, fails=True)
     for command in COMMANDS:
         first, *rest = command.split()
-        run([str(programs / first), *rest], place)
+        run([str(programs / first), *rest], working_directory)
     tell("installing what the columnar engine needs")
-    install(programs, f"{wheel}[fast]", place)
-    run([str(programs / "python"), "-c", COUNT_ROWS], place)
+    install(programs, f"{wheel}[fast]", working_directory)
+    run([str(programs / "python"), "-c", COUNT_ROWS], working_directory)
 
 
-def take_tour(source: Path, programs: Path, place: Path) -> None:
-    """The tour of ``make demo``, with the tools of the sdist and the package of the wheel."""
-    unpack_archive(source, place)
-    (unpacked,) = (path for path in place.iterdir() if path.name == source.name.removesuffix(".tar.gz"))
+def take_tour(source: Path, programs: Path, working_directory: Path) -> None:
+    """Run the tour of ``make demo``, with the tools of the sdist and the package of the wheel."""
+    unpack_archive(source, working_directory)
+    (unpacked,) = (path for path in working_directory.iterdir() if path.name == source.name.removesuffix(".tar.gz"))
     run([str(programs / "python"), "-P", "tools/demo.py"], unpacked, quiet=True, path=unpacked / "tools")
 
 
-def install(programs: Path, what: str, place: Path) -> None:
+def install(programs: Path, what: str, working_directory: Path) -> None:
     """Install a package."""
     pip = [str(programs / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install", what]
-    run(pip, place, quiet=True)
+    run(pip, working_directory, quiet=True)
 
 
-def run(command: list[str], place: Path, *, quiet: bool = False, fails: bool = False, path: Path | None = None) -> None:
+def run(
+    command: list[str], working_directory: Path, *, quiet: bool = False, fails: bool = False, path: Path | None = None
+) -> None:
     """Run a command, and end if it does not go as expected.
 
     Args:
         command: its words.
-        place: where.
+        working_directory: where.
         quiet: show its output only where it fails.
         fails: it has to.
         path: for ``PYTHONPATH``; nothing else is on it.
     """
     if not quiet:
-        told = " ".join(word for word in [Path(command[0]).name, *command[1:]] if "\n" not in word)
-        tell(f"$ {told}")
+        reported = " ".join(word for word in [Path(command[0]).name, *command[1:]] if "\n" not in word)
+        tell(f"$ {reported}")
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     if path is not None:
         variables["PYTHONPATH"] = str(path)
     done = subprocess.run(
-        command, check=False, cwd=place, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        check=False,
+        cwd=working_directory,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     if bool(done.returncode) != fails:
         sys.exit(f"{done.stdout}\nthis ended with status {done.returncode}: {' '.join(command)}")
@@ -115,7 +123,7 @@ def run(command: list[str], place: Path, *, quiet: bool = False, fails: bool = F
 
 
 def tell(text: str) -> None:
-    """A line of progress."""
+    """Print a line of progress."""
     print(text, flush=True)
 
 
@@ -123,11 +131,11 @@ def main() -> int:
     """Build everything, and use it as somebody who has nothing else."""
     wheel, source = build()
     with tempfile.TemporaryDirectory(prefix="seglog-release-") as name:
-        place = Path(name)
-        programs = environment(place / "environment")
-        try_wheel(wheel, programs, place)
+        working_directory = Path(name)
+        programs = environment(working_directory / "environment")
+        try_wheel(wheel, programs, working_directory)
         tell("the tour of `make demo`, with the wheel")
-        take_tour(source, programs, place)
+        take_tour(source, programs, working_directory)
     print("The release can be used: dist/ holds what to publish.")
     return 0
 

@@ -1,4 +1,4 @@
-"""Join every requirement of spec/ with what points at it: schema fields, code, tests, fixtures, faults, documents.
+"""Join every requirement of spec/ with what points at it: fields, code, tests, fixtures, faults, cases, documents.
 
 ``python -m tools.trace`` prints the table, ``--json`` the same as data. With ``--check`` it fails when an id is
 unknown or defined twice, when a MUST has no test on bytes, when a rule that is said to be checked has no enforcing
@@ -15,11 +15,15 @@ import sys
 import tomllib
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seglog_conformance.cases import load_cases
+
 from proofs.mutants.enforcement import ENFORCING, IDENTIFIER, REPOSITORY, Fault, faults, relative, sites
 from proofs.mutants.marked_tests import marked_tests
+from seglog_format.cli.structures import structures
 from seglog_format.errors import UsageError
 from tools.rules import requirements
 
@@ -36,6 +40,11 @@ LIST = "docs/reference/requirements.md"
 
 REASON = re.compile(r"\b(?:because|cannot|nothing)\b", re.IGNORECASE)
 """What an explanation contains that says why a rule is not checked."""
+
+KEPT = ("yes", "partly", "no")
+BASES = ("source", "bytes", "run")
+VERSION = re.compile(r"\d+\.\d+\.\d+(?:\.\d+)?")
+"""What a mark about brokers is made of."""
 
 TEXT_FILES = (
     "seglog_format/**/*.py",
@@ -56,22 +65,26 @@ class Trace:
 
     Attributes:
         requirement: the table entry.
-        fields: schema declarations and modules whose documentation names it.
+        fields: schema fields whose documentation names it, such as ``OffsetIndexEntry.position``.
+        declared: schema declarations and modules whose documentation names it.
         code: places that enforce it.
         tests: node ids of tests on bytes.
         fixtures: bundled cases that exercise it.
         damaged: bundled cases that break it.
         faults: kept by hand.
+        cases: of the conformance suite that are about it.
         documents: pages that mention it.
     """
 
     requirement: Requirement
     fields: list[str] = field(default_factory=list)
+    declared: list[str] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
     tests: list[str] = field(default_factory=list)
     fixtures: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    cases: list[str] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
 
 
@@ -91,21 +104,39 @@ def mentions() -> Iterator[tuple[str, int, str]]:
                 yield relative(path), number, identifier
 
 
+def named_in_fields() -> Iterator[tuple[str, str, str]]:
+    """Every id that a schema field names, the attribute of its trace, structure and field."""
+    for structure in structures():
+        for one in structure.fields:
+            yield from ((identifier, "fields", f"{structure.name}.{one.name}") for identifier in one.requirements)
+
+
+def named_in_cases() -> Iterator[tuple[str, str, str]]:
+    """Every id that a case of the conformance suite is about, the attribute of its trace, the id of the case."""
+    for case in load_cases():
+        yield from ((identifier, "cases", case.id) for identifier in case.requirements)
+
+
+def named_in_fixtures() -> Iterator[tuple[str, str, str]]:
+    """Every id that a bundled case exercises or breaks, the attribute of its trace, the name of the case."""
+    for name, case in case_files():
+        for key, attribute in (("requirements", "fixtures"), ("violates", "damaged")):
+            yield from ((identifier, attribute, name) for identifier in case.get(key, ()))  # type: ignore[attr-defined]
+
+
 def join() -> dict[str, Trace]:
-    """The trace of every requirement, in reading order. Ids that do not exist are left to `unknown`."""
+    """Return the trace of every requirement, in reading order. Ids that do not exist are left to `unknown`."""
     traces = {identifier: Trace(entry) for identifier, entry in requirements().items()}
     found: defaultdict[str, Trace] = defaultdict(lambda: Trace(next(iter(requirements().values()))), traces)
+    for identifier, attribute, name in chain(named_in_fields(), named_in_cases(), named_in_fixtures()):
+        getattr(found[identifier], attribute).append(name)
     for site in sites():
-        target = found[site.requirement].code if site.form in ENFORCING else found[site.requirement].fields
-        target.append(site.place)
+        target = found[site.requirement].code if site.form in ENFORCING else found[site.requirement].declared
+        target.append(site.scope_path)
     for identifier, nodes in marked_tests().items():
         found[identifier].tests = nodes
     for fault in faults():
         found[fault.requirement].faults.append(fault)
-    for name, case in case_files():
-        for key, attribute in (("requirements", "fixtures"), ("violates", "damaged")):
-            for identifier in case.get(key, ()):  # type: ignore[attr-defined]
-                getattr(found[identifier], attribute).append(name)
     for file, _, identifier in mentions():
         if file.startswith("docs/") and file != LIST and file not in found[identifier].documents:
             found[identifier].documents.append(file)
@@ -123,7 +154,7 @@ def unknown() -> Iterator[str]:
 
 
 def explanation(entry: Requirement) -> str:
-    """The text of a requirement and the paragraphs below it, up to the next one or the next heading."""
+    """Return the text of a requirement and the paragraphs below it, up to the next one or the next heading."""
     chapter = REPOSITORY / "spec" / f"{entry.chapter}.md"
     text = chapter.read_text(encoding="utf-8") if chapter.is_file() else ""
     below = re.split(r"^#|^\[SEG-", text.partition(f"[{entry.id}]: ")[2], maxsplit=1, flags=re.MULTILINE)[0]
@@ -133,8 +164,9 @@ def explanation(entry: Requirement) -> str:
 def gaps(trace: Trace) -> Iterator[str]:
     """Complaints about one requirement."""
     entry = trace.requirement
-    if not (entry.text and entry.since and all(entry.binds) and entry.check in ("auto", "behaviour", "none")):
-        yield f"{entry.id}: text, binds, since or check is missing or not known"
+    if not (entry.text and all(entry.binds) and entry.check in ("auto", "behaviour", "none")):
+        yield f"{entry.id}: text, binds or check is missing or not known"
+    yield from _marks(entry)
     if entry.check == "none":
         if not REASON.search(explanation(entry)):
             yield f"{entry.id}: check=none, and its text does not say why"
@@ -147,6 +179,24 @@ def gaps(trace: Trace) -> Iterator[str]:
         yield f"{entry.id}: check=behaviour, and no fault in tests/faults breaks it"
     if (trace.code or trace.faults) and not trace.tests:
         yield f"{entry.id}: held by code that no test on bytes is marked for"
+
+
+def _marks(entry: Requirement) -> Iterator[str]:
+    """Complaints about what is said of brokers."""
+    mark = entry.brokers
+    if not (mark.kept in KEPT and VERSION.fullmatch(mark.version) and mark.basis in BASES):
+        yield f"{entry.id}: brokers is not yes, partly or no with a version and a basis, such as yes:4.3.0:bytes"
+    if mark.kept == "no" and entry.since:
+        yield f"{entry.id}: no broker keeps it, so it has no since"
+    if mark.kept != "no" and not (VERSION.fullmatch(entry.since) and entry.since_basis in BASES):
+        yield f"{entry.id}: since is no version with a basis, such as 0.11.0:source"
+
+
+def untold() -> Iterator[str]:
+    """Complaints about rules that brokers depart from, while no paragraph of the chapter tells what they do."""
+    for entry in requirements().values():
+        if entry.brokers.departs and "*What brokers do" not in explanation(entry):
+            yield f"{entry.id}: brokers={entry.brokers.kept}, and no paragraph '*What brokers do.*' follows it"
 
 
 def misplaced_faults() -> Iterator[str]:
@@ -168,7 +218,7 @@ def damaged_fixtures() -> Iterator[str]:
 def complaints(traces: dict[str, Trace]) -> list[str]:
     """Everything that is wrong, worst first."""
     whole_table = (line for trace in traces.values() for line in gaps(trace))
-    return list(dict.fromkeys([*unknown(), *whole_table, *misplaced_faults(), *damaged_fixtures()]))
+    return list(dict.fromkeys([*unknown(), *whole_table, *untold(), *misplaced_faults(), *damaged_fixtures()]))
 
 
 def table(traces: dict[str, Trace]) -> Iterator[str]:
@@ -178,10 +228,11 @@ def table(traces: dict[str, Trace]) -> Iterator[str]:
         entry = trace.requirement
         if entry.chapter != chapter:
             chapter = entry.chapter
-            yield f"\n{chapter:40} fields code tests fixtures damaged faults docs"
-        counts = (trace.fields, trace.code, trace.tests, trace.fixtures, trace.damaged, trace.faults, trace.documents)
+            yield f"\n{chapter:40} fields code tests fixtures damaged faults cases docs"
+        counts = (trace.fields, trace.code, trace.tests, trace.fixtures, trace.damaged, trace.faults)
+        counts += (trace.cases, trace.documents)
         numbers = [str(len(part)) if part else "." for part in counts]
-        row = "{:>6} {:>4} {:>5} {:>8} {:>7} {:>6} {:>4}".format(*numbers)
+        row = "{:>6} {:>4} {:>5} {:>8} {:>7} {:>6} {:>5} {:>4}".format(*numbers)
         yield f"  {entry.id}  {entry.level:6} {entry.check:9}          {row}"
 
 
@@ -192,16 +243,19 @@ def as_data(trace: Trace) -> dict[str, object]:
         "requirement": entry.id,
         "level": entry.level,
         "binds": list(entry.binds),
-        "since": entry.since,
+        "since": entry.since or None,
+        "brokers": f"{entry.brokers.kept}:{entry.brokers.version}:{entry.brokers.basis}",
         "check": entry.check,
         "chapter": entry.chapter,
         "text": entry.text,
-        "fields": sorted(set(trace.fields)),
+        "fields": trace.fields,
+        "declared": sorted(set(trace.declared)),
         "code": sorted(set(trace.code)),
         "tests": trace.tests,
         "fixtures": trace.fixtures,
         "damaged": trace.damaged,
         "faults": [f"{fault.listed_in} -> {fault.file}" for fault in trace.faults],
+        "cases": trace.cases,
         "documents": trace.documents,
     }
 

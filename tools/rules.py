@@ -25,3 +25,14 @@ def requirements() -> dict[str, Requirement]:
     """
     texts = [path.read_text(encoding="utf-8") for path in sorted(SPEC.glob("*.md"))]
     return {identifier: requirement(identifier) for text in texts for identifier in DEFINED.findall(text)}
+
+
+def broker_marks(entry: Requirement) -> str:
+    """Return since when brokers keep a rule and whether they do, for a page.
+
+    Args:
+        entry: the rule.
+    """
+    since = f"since {entry.since} ({entry.since_basis}) · " if entry.since else ""
+    mark = entry.brokers
+    return f"{since}kept by brokers: {mark.kept} ({mark.version}, {mark.basis})"

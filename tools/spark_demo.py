@@ -47,7 +47,7 @@ Spark is not installed here, so this stage is left out. It comes with: pip insta
 
 
 def codecs(spark: SparkSession) -> None:
-    """What old formats and close codecs take in each release; no record is decoded for it."""
+    """Show what old formats and codecs take in each release; no record is decoded for it."""
     reader = spark.read.format("seglog").option("table", "batches").option("recreatedTopics", "keep")
     batches = reader.option("replicas", "all").load([str(path) for path in sorted(DEMO.glob("kafka-*"))])
     batches.createOrReplaceTempView("batches")
@@ -55,7 +55,7 @@ def codecs(spark: SparkSession) -> None:
 
 
 def transactions(spark: SparkSession) -> None:
-    """SQL over records: what a consumer that reads committed records only would not get."""
+    """Query by SQL what a consumer that reads committed records only would not get."""
     for name, isolation in (("everything", "read_uncommitted"), ("committed", "read_committed")):
         reader = spark.read.format("seglog").option("subscribe", "txn").option("isolationLevel", isolation)
         reader.load(str(DEMO / "kafka-4.3.0")).createOrReplaceTempView(name)
@@ -63,11 +63,11 @@ def transactions(spark: SparkSession) -> None:
 
 
 def damage(spark: SparkSession) -> None:
-    """A damaged directory: what is intact is there, the rest is told."""
+    """Read a damaged directory: what is intact, and a report of the rest."""
     marked = spark.read.format("seglog").option("mode", "permissive").load(str(DEMO / "broken"))
     marked.selectExpr("_corrupt is null as intact").groupBy("intact").count().orderBy("intact").show()
-    told = marked.where("_corrupt is not null").select("topic", "_corrupt.position", "_corrupt.requirement")
-    told.orderBy("topic", "position").show(5)
+    reported = marked.where("_corrupt is not null").select("topic", "_corrupt.position", "_corrupt.requirement")
+    reported.orderBy("topic", "position").show(5)
 
 
 QUERIES: Final[tuple[Callable[[SparkSession], None], ...]] = (codecs, transactions, damage)

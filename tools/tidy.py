@@ -27,10 +27,21 @@ MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:work|home|root|Users)/\w")
 REGISTRY_HOST = re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|golang|maven|debian)\.(?:org|com|io|net)\b")
 BARE_TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!: \w+ \w+ \w+)(?!-)")
 
-PROSE_ONLY = ("00-terms", "A-disagreements", "B-version-history", "C-departures")
+PROSE_ONLY = ("00-terms", "A-disagreements", "B-version-history", "C-departures", "D-errata")
 """Chapters without requirements."""
 SCHEMA_HELPERS = (
-    *("__init__", "derived", "fields", "fixed_fields", "protocol", "protocol_parts", "text", "tracing", "varint"),
+    *(
+        "__init__",
+        "compression_rules",
+        "derived",
+        "fields",
+        "fixed_fields",
+        "protocol",
+        "protocol_parts",
+        "text",
+        "tracing",
+        "varint",
+    ),
 )
 """Schema modules that describe no structure of their own."""
 APPLICATION_SCHEMAS = ("coordinator_records", "metadata_records")
@@ -38,7 +49,7 @@ APPLICATION_SCHEMAS = ("coordinator_records", "metadata_records")
 
 
 def tracked_files(root: Path) -> list[Path]:
-    """The files that git knows, or every file where there is no git."""
+    """Return the files that git knows, or every file where there is no git."""
     command = ["git", "-C", str(root), "ls-files", "-z"]
     try:
         listed = subprocess.run(command, capture_output=True, check=True).stdout.decode()
@@ -96,6 +107,11 @@ def stems_agree(root: Path) -> Iterator[str]:
             yield f"tests/faults/{path.name}: spec/ has no chapter of that name"
 
 
+def identifiers_follow_glossary(root: Path) -> Iterator[str]:
+    """Yield the identifiers with a word that the glossary replaces, in every directory."""
+    yield from names_follow_glossary(root, tracked_files(root))
+
+
 def text_follows_glossary(root: Path) -> Iterator[str]:
     """Yield the lines with a phrase that the glossary replaces."""
     yield from phrases_in(text_lines(root), of_tree(root)[0])
@@ -103,7 +119,7 @@ def text_follows_glossary(root: Path) -> Iterator[str]:
 
 RULES = (
     *(no_machine_in_text, files_are_small, modules_are_short, functions_are_short, exceptions_are_needed, stems_agree),
-    *(private_uses, unlisted_uses, names_follow_glossary, text_follows_glossary),
+    *(private_uses, unlisted_uses, identifiers_follow_glossary, text_follows_glossary),
 )
 
 

@@ -16,7 +16,7 @@ from authoring.batches import (
     Rec,
     with_field,
 )
-from authoring.casefile import Family, Json, Terms, must, should
+from authoring.casefile import Basis, Family, Json, must, should
 from authoring.control import control_key, empty, marker_value
 from authoring.damage import COMPRESSORS
 from authoring.primitives import flipped
@@ -29,7 +29,7 @@ INT32_MAX: Final = 2**31 - 1
 
 
 def sent(*recs: Rec, **fields: object) -> Batch:
-    """A batch as a producer sends it."""
+    """Return a batch as a producer sends it."""
     return Batch(recs=recs or (Rec(), Rec()), leader_epoch=-1, base_timestamp=NOW, **fields)  # type: ignore[arg-type]
 
 
@@ -51,7 +51,7 @@ def appends() -> Family:
     }
     family = Family(41, "append-policy", "What a broker takes on produce", "facts 2.3, 5.1 and 7", flags=flags)
 
-    def ask(name: str, result: str, why: str, terms: Terms, content: bytes, **config: str) -> None:
+    def ask(name: str, result: str, why: str, basis: Basis, content: bytes, **config: str) -> None:
         request = {
             "data": content.hex(),
             "policy": "append",
@@ -61,13 +61,13 @@ def appends() -> Family:
         accepted, refused = {"accept": True}, {"reject": {"class": "policy"}}
         branches = {"allowed": [{"branch": "refused", **refused}, {"branch": "accepted", **accepted}]}
         expect: Json = {"valid": accepted, "invalid": refused, "acceptable": branches}[result]
-        family.add(name, "validate", result, why, terms, request=request, expect=expect)
+        family.add(name, "validate", result, why, basis, request=request, expect=expect)
 
-    def takes(name: str, why: str, terms: Terms, content: bytes, **config: str) -> None:
-        ask(name, "valid", why, terms, content, **config)
+    def takes(name: str, why: str, basis: Basis, content: bytes, **config: str) -> None:
+        ask(name, "valid", why, basis, content, **config)
 
-    def refuses(name: str, why: str, terms: Terms, content: bytes, **config: str) -> None:
-        ask(name, "invalid", why, terms, content, **config)
+    def refuses(name: str, why: str, basis: Basis, content: bytes, **config: str) -> None:
+        ask(name, "invalid", why, basis, content, **config)
 
     def may_refuse(name: str, why: str, rule: str, content: bytes) -> None:
         ask(name, "acceptable", why, should(rule, flags=("LENIENT_LEADER",)), content)
@@ -203,14 +203,14 @@ def appends() -> Family:
 
 
 def _read(family: Family) -> None:
-    """What a reader takes that asks for whole entries and nothing else."""
+    """Add appends that a reader takes which asks for whole entries and nothing else."""
 
     def read(name: str, why: str, content: bytes, rule: str = "") -> None:
         level = must if rule == "SEG-BAT-003" else should
-        terms = level(rule or "SEG-LOG-004", flags=("APPEND_POLICY",), needs=("policy:read",))
+        basis = level(rule or "SEG-LOG-004", flags=("APPEND_POLICY",), needs=("policy:read",))
         result, expect = ("invalid", {"reject": {"class": "length"}}) if rule else ("valid", {"accept": True})
         request = {"data": content.hex(), "policy": "read"}
-        family.add(f"read-{name}", "validate", result, why, terms, request=request, expect=expect)
+        family.add(f"read-{name}", "validate", result, why, basis, request=request, expect=expect)
 
     one, two = sent().encoded(), sent(Rec()).encoded()
     read("nothing", "No entry is none too few.", b"")
@@ -227,23 +227,23 @@ def _read(family: Family) -> None:
 def _sizes(takes: object, refuses: object, plain: Batch) -> None:
     assert callable(takes)
     assert callable(refuses)
-    terms = must("SEG-APP-006", flags=("APPEND_POLICY",))
+    basis = must("SEG-APP-006", flags=("APPEND_POLICY",))
     size = len(plain.encoded())
     takes(
         "max-message-bytes",
         "Exactly as large as allowed, prefix included.",
-        terms,
+        basis,
         plain.encoded(),
         max_message_bytes=str(size),
     )
     refuses(
         "max-message-bytes-one-less",
         "One byte more than allowed.",
-        terms,
+        basis,
         plain.encoded(),
         max_message_bytes=str(size - 1),
     )
-    refuses("max-message-bytes-0", "Nothing is allowed.", terms, plain.encoded(), max_message_bytes="0")
+    refuses("max-message-bytes-0", "Nothing is allowed.", basis, plain.encoded(), max_message_bytes="0")
 
 
 def _keys(takes: object, refuses: object) -> None:
@@ -278,27 +278,27 @@ def _keys(takes: object, refuses: object) -> None:
 def _clocks(takes: object, refuses: object) -> None:
     assert callable(takes)
     assert callable(refuses)
-    terms = must("SEG-APP-011", flags=("CLOCKS",))
+    basis = must("SEG-APP-011", flags=("CLOCKS",))
 
     def at(timestamp: int) -> bytes:
         return Batch(recs=(Rec(),), leader_epoch=-1, base_timestamp=timestamp).encoded()
 
     limits = {"message_timestamp_after_max_ms": str(HOUR), "message_timestamp_before_max_ms": str(2 * HOUR)}
-    takes("time-ahead", "As far ahead as allowed.", terms, at(NOW + HOUR), **limits)
-    refuses("time-too-far-ahead", "A millisecond further.", terms, at(NOW + HOUR + 1), **limits)
-    takes("time-behind", "As far behind as allowed.", terms, at(NOW - 2 * HOUR), **limits)
-    refuses("time-too-far-behind", "A millisecond further.", terms, at(NOW - 2 * HOUR - 1), **limits)
-    takes("no-time", "No time at all is always fine.", terms, at(-1), **limits)
+    takes("time-ahead", "As far ahead as allowed.", basis, at(NOW + HOUR), **limits)
+    refuses("time-too-far-ahead", "A millisecond further.", basis, at(NOW + HOUR + 1), **limits)
+    takes("time-behind", "As far behind as allowed.", basis, at(NOW - 2 * HOUR), **limits)
+    refuses("time-too-far-behind", "A millisecond further.", basis, at(NOW - 2 * HOUR - 1), **limits)
+    takes("no-time", "No time at all is always fine.", basis, at(-1), **limits)
     takes(
         "stamped-topic",
         "Where the broker sets the time, the producer's does not matter.",
-        terms,
+        basis,
         at(NOW + 99 * HOUR),
         message_timestamp_type="LogAppendTime",
         **limits,
     )
     mixed = Batch(recs=(Rec(), Rec(time=HOUR + 1)), leader_epoch=-1, base_timestamp=NOW).encoded()
-    refuses("second-record-too-far-ahead", "The second record of the batch is too far ahead.", terms, mixed, **limits)
+    refuses("second-record-too-far-ahead", "The second record of the batch is too far ahead.", basis, mixed, **limits)
 
 
 def families() -> list[Family]:

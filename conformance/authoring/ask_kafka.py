@@ -17,7 +17,7 @@ REPOSITORY: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "conformance"))
 
 from seglog_conformance.cases import Case, load_cases  # noqa: E402
-from seglog_conformance.compare import judge  # noqa: E402
+from seglog_conformance.compare import compare  # noqa: E402
 from seglog_conformance.features import EVERYTHING, missing_feature  # noqa: E402
 from seglog_conformance.toolchains import complaints  # noqa: E402
 from seglog_conformance.verdicts import Verdict  # noqa: E402
@@ -34,11 +34,11 @@ FEATURES: Final = {
 
 
 def asked(oracle: Oracle, case: Case) -> str:
-    """What Kafka made of a case, in a word or two."""
+    """Return what Kafka made of a case, in a word or two."""
     answer = {"seq": 0, **ask(oracle, case)}
     if case.result == "undefined":
         return "survives" if "ok" in answer else "fails"
-    judgement = judge(case, answer, FEATURES)
+    judgement = compare(case, answer, FEATURES)
     if judgement.verdict is Verdict.PASS:
         return f"agrees ({judgement.branch})" if judgement.branch else "agrees"
     print(f"{case.id}: {judgement.verdict.value}: {judgement.detail}")
@@ -46,12 +46,12 @@ def asked(oracle: Oracle, case: Case) -> str:
 
 
 def ask(oracle: Oracle, case: Case) -> dict[str, Any]:
-    """The answer of the classes, as an adapter would give it."""
+    """Return the answer of the classes, as an adapter would give it."""
     return oracle.ask("decode", data=case.request["data"])
 
 
 def storage_classes() -> tuple[str, dict[str, str]]:
-    """What the storage classes of a broker made of the cases that are not about batches alone."""
+    """Return what the storage classes of a broker made of the cases that are not about batches alone."""
     with tempfile.TemporaryDirectory() as scratch:
         results = Path(scratch) / "results.jsonl"
         command = [
@@ -87,8 +87,10 @@ def main() -> int:
     storage, texts = storage_classes()
     others = {case: [digest(stored[case]), text] for case, text in texts.items() if stored[case]["op"] != "decode"}
     ASKED.write_text(document({name: answers, storage: others}), encoding="utf-8")
-    for who, said in ((name, answers), (storage, others)):
-        print(f"{who}: {len(said)} cases asked, {sum('departs' in text for _, text in said.values())} departures")
+    for asked_class, said in ((name, answers), (storage, others)):
+        print(
+            f"{asked_class}: {len(said)} cases asked, {sum('departs' in text for _, text in said.values())} departures"
+        )
     return 0
 
 

@@ -12,7 +12,7 @@ Asked = dict[str, list[str]]
 
 
 def digest(case: dict[str, Any]) -> str:
-    """Changes with what is asked and with what is expected."""
+    """Return a digest that changes with what is asked and with what is expected."""
     parts = [case["op"], case["result"], case["request"], case["expect"]]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -23,7 +23,7 @@ def document(answers: dict[str, Asked]) -> str:
 
 
 def with_answers(case: dict[str, Any], answers: dict[str, Asked]) -> dict[str, Any]:
-    """The same case, its source saying who was asked and how far they agree."""
+    """Return the same case, its source saying who was asked and how far they agree."""
     texts = [case["source"]]
     for name, said in answers.items():
         found, text = said.get(case["id"], ["", ""])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from authoring import codecs
 from authoring.batches import Batch, Rec
-from authoring.casefile import Family, Terms, must, should
+from authoring.casefile import Basis, Family, must, should
 from authoring.codecs import (
     LZ4_END,
     XERIAL,
@@ -82,18 +82,18 @@ def bad_data() -> Family:
             Msg(offset=4, attributes=number).encoded(),
             more=Msg(offset=9),
         )
-    terms = must("SEG-COD-002", flags=("BAD_STREAM",))
+    basis = must("SEG-COD-002", flags=("BAD_STREAM",))
     starts = {"gzip": "SEG-COD-002", "snappy": "SEG-COD-004", "lz4": "SEG-COD-006", "zstd": "SEG-COD-014"}
     as_records = {"gzip": "SEG-REC-002", "snappy": "SEG-REC-006", "lz4": "SEG-REC-006", "zstd": "SEG-REC-006"}
     for codec, compress in COMPRESSORS.items():
-        start = replace(terms, req=(starts[codec],))
+        start = replace(basis, req=(starts[codec],))
         size = len(packed(codec, compress).encoded()) - 61
         for cut in sorted({1, 2, 4, 8, size // 2, size - 8, size - 5, size - 4, size - 2, size - 1}):
             refused(
                 family,
                 f"{codec}-cut-at-{cut}",
                 "The compressed data ends too early, under a right checksum.",
-                _of_a_cut(codec, cut, size, terms),
+                _of_a_cut(codec, cut, size, basis),
                 codec,
                 lambda data, cut=cut, compress=compress: compress(data)[:cut],
             )
@@ -131,21 +131,21 @@ def bad_data() -> Family:
                 base=10, stored=compress(b"".join(rec.encoded() for rec in (R1, R2, R3))), recs=(R1, R2, R3)
             ).encoded(),
         )
-    _bad_gzip(family, terms)
-    _bad_snappy(family, replace(terms, req=("SEG-COD-003",)))
+    _bad_gzip(family, basis)
+    _bad_snappy(family, replace(basis, req=("SEG-COD-003",)))
     return family
 
 
-def _bad_gzip(family: Family, terms: Terms) -> None:
-    def trailer(change: int, place: int) -> Callable[[bytes], bytes]:
-        return lambda data: (whole := gzip(data))[:place] + bytes([whole[place] ^ change]) + whole[place:][1:]
+def _bad_gzip(family: Family, basis: Basis) -> None:
+    def trailer(change: int, position: int) -> Callable[[bytes], bytes]:
+        return lambda data: (whole := gzip(data))[:position] + bytes([whole[position] ^ change]) + whole[position:][1:]
 
-    refused(family, "gzip-wrong-crc", "The checksum in the trailer is wrong.", terms, "gzip", trailer(1, -8))
+    refused(family, "gzip-wrong-crc", "The checksum in the trailer is wrong.", basis, "gzip", trailer(1, -8))
     refused(
         family,
         "gzip-wrong-size",
         "The size in the trailer is wrong.",
-        terms,
+        basis,
         "gzip",
         lambda data: gzip(data)[:-4] + struct.pack("<I", len(data) + 1),
     )
@@ -153,7 +153,7 @@ def _bad_gzip(family: Family, terms: Terms) -> None:
         family,
         "gzip-wrong-method",
         "A compression method that is not deflate.",
-        terms,
+        basis,
         "gzip",
         lambda data: b"\x1f\x8b\x09" + gzip(data)[3:],
     )
@@ -161,7 +161,7 @@ def _bad_gzip(family: Family, terms: Terms) -> None:
         family,
         "gzip-second-member-damaged",
         "The second member has a wrong checksum.",
-        replace(terms, req=("SEG-COD-002", "SEG-COD-017")),
+        replace(basis, req=("SEG-COD-002", "SEG-COD-017")),
         "gzip",
         lambda data: gzip(halves(data)[0]) + trailer(1, -8)(halves(data)[1]),
         LONG,
@@ -170,7 +170,7 @@ def _bad_gzip(family: Family, terms: Terms) -> None:
         family,
         "gzip-second-member-cut",
         "The second member is cut.",
-        replace(terms, req=("SEG-COD-002", "SEG-COD-017")),
+        replace(basis, req=("SEG-COD-002", "SEG-COD-017")),
         "gzip",
         lambda data: gzip(halves(data)[0]) + gzip(halves(data)[1])[:-9],
         LONG,
@@ -179,7 +179,7 @@ def _bad_gzip(family: Family, terms: Terms) -> None:
         family,
         "gzip-bad-distance",
         "A reference to before the start of the data.",
-        terms,
+        basis,
         "gzip",
         lambda data: gzip(data, body=bytes.fromhex("4b04120000")),
     )
@@ -187,14 +187,14 @@ def _bad_gzip(family: Family, terms: Terms) -> None:
         family,
         "zlib-not-gzip",
         "A zlib stream in place of a gzip one.",
-        terms,
+        basis,
         "gzip",
         lambda data: b"\x78\x9c" + deflated(data) + b"\0\0\0\0",
     )
 
 
-def _of_a_cut(codec: str, cut: int, size: int, terms: Terms) -> Terms:
-    """What data breaks that was cut: before its header ends, in a block, or before what ends the frame."""
+def _of_a_cut(codec: str, cut: int, size: int, basis: Basis) -> Basis:
+    """Return what data breaks that was cut: before its header ends, in a block, or before what ends the frame."""
     match codec:
         case "snappy":
             rule = "SEG-COD-004" if cut < SNAPPY_MAGIC_SIZE else "SEG-COD-003"
@@ -205,10 +205,10 @@ def _of_a_cut(codec: str, cut: int, size: int, terms: Terms) -> Terms:
             rule = "SEG-COD-009" if is_in_block else "SEG-COD-010"
         case _:
             rule = "SEG-COD-002" if codec == "gzip" else "SEG-COD-014"
-    return replace(terms, req=(rule,))
+    return replace(basis, req=(rule,))
 
 
-def _bad_snappy(family: Family, terms: Terms) -> None:
+def _bad_snappy(family: Family, basis: Basis) -> None:
     def block(raw: bytes) -> bytes:
         return XERIAL + struct.pack(">i", len(raw)) + raw
 
@@ -232,7 +232,7 @@ def _bad_snappy(family: Family, terms: Terms) -> None:
             family,
             f"snappy-{name}",
             "A snappy block that says what cannot be; its size is no reason to allocate.",
-            terms,
+            basis,
             "snappy",
             compress,
         )
@@ -240,7 +240,7 @@ def _bad_snappy(family: Family, terms: Terms) -> None:
         family,
         "snappy-bare-size-of-4-gib",
         "A raw block that claims 4 GiB.",
-        replace(terms, req=("SEG-COD-004",)),
+        replace(basis, req=("SEG-COD-004",)),
         "snappy",
         lambda data: b"\xff\xff\xff\xff\x0f" + snappy_block(data)[1:],
     )
@@ -248,7 +248,7 @@ def _bad_snappy(family: Family, terms: Terms) -> None:
         family,
         "snappy-cut-between-blocks",
         "The data ends where a block does: only the count shows that something is missing.",
-        replace(terms, req=("SEG-BAT-008",)),
+        replace(basis, req=("SEG-BAT-008",)),
         "snappy",
         lambda data: xerial(data[:8]),
     )
@@ -341,18 +341,18 @@ def bombs() -> Family:
 
 
 def _limits(family: Family) -> None:
-    """A limit that the caller sets, where a library takes one."""
+    """Add cases of a limit that the caller sets, where a library takes one."""
     for codec, compress in COMPRESSORS.items():
         batch = packed(codec, compress, TEXT)
         size = len(batch.section())
-        terms = must("SEG-COD-016", flags=("BOMB",), needs=("limit",))
+        basis = must("SEG-COD-016", flags=("BOMB",), needs=("limit",))
         why = "Exactly as much as the caller allows comes out: it is delivered."
-        family.valid(f"limit-{codec}-exact", why, terms, batch, options={"limit": size})
-        terms = must("SEG-COD-016", flags=("BOMB",), needs=("limit", "magic:2", f"codec:{codec}"))
+        family.valid(f"limit-{codec}-exact", why, basis, batch, options={"limit": size})
+        basis = must("SEG-COD-016", flags=("BOMB",), needs=("limit", "magic:2", f"codec:{codec}"))
         for limit in (size - 1, 10, 0):
             why = "More would come out than the caller allows: it is refused, and not called damaged."
             family.invalid(
-                f"limit-{codec}-{limit}", why, terms, "limit", GOOD, batch.encoded(), options={"limit": limit}
+                f"limit-{codec}-{limit}", why, basis, "limit", GOOD, batch.encoded(), options={"limit": limit}
             )
 
 
@@ -366,7 +366,7 @@ def deflated_zeros(mebibytes: int) -> bytes:
 
 def _nested(family: Family) -> None:
     for magic, since in ((0, "0.8"), (1, "0.10")):
-        terms = must("SEG-MSG-010", flags=("BOMB",), needs=(f"magic:{magic}", "codec:gzip"), since=since)
+        basis = must("SEG-MSG-010", flags=("BOMB",), needs=(f"magic:{magic}", "codec:gzip"), since=since)
         leaf = Wrapper(magic=magic, offset=0, inner=(Msg(magic=magic),), compress=gzip)
         for depth in (2, 3, 20):
             inner = leaf.encoded()
@@ -378,7 +378,7 @@ def _nested(family: Family) -> None:
             family.invalid(
                 f"magic-{magic}-nested-{depth}",
                 "A wrapper inside a wrapper: whoever unwraps without end runs out of stack or memory.",
-                terms,
+                basis,
                 "compression",
                 Msg(magic=magic),
                 inner,

@@ -79,7 +79,7 @@ class Rec:
         return fields + b"".join(sized(name) + sized(content) for name, content in self.headers)
 
     def encoded(self) -> bytes:
-        """The record as it is stored."""
+        """Return the record as it is stored."""
         return self.raw if self.raw is not None else sized(self.body())
 
 
@@ -138,11 +138,11 @@ class Batch:
         return self.attributes | CODECS.index(self.codec)
 
     def section(self) -> bytes:
-        """The records as stored, before compression."""
+        """Return the records as stored, before compression."""
         return b"".join(rec.encoded() for rec in self.placed)
 
     def encoded(self) -> bytes:
-        """The batch as it is stored."""
+        """Return the batch as it is stored."""
         stored = self.stored
         if stored is None:
             stored = self.section() if self.compress is None else self.compress(self.section())
@@ -164,7 +164,7 @@ class Batch:
         return sealed(header + stored)
 
     def answer(self, position: int) -> dict[str, Any]:
-        """What a reader answers."""
+        """Return what a reader answers."""
         data = self.encoded()
         return {
             "position": position,
@@ -213,12 +213,12 @@ class Batch:
 
 
 def sealed(data: bytes) -> bytes:
-    """The same batch with a right length and checksum."""
+    """Return the same batch with a right length and checksum."""
     data = replaced(data, *LENGTH, len(data) - 12)
     return replaced(data, *CRC, crc32c(data[21:]))
 
 
 def with_field(data: bytes, field: tuple[int, str], value: int, *, seal: bool = True) -> bytes:
-    """The same batch with another value in one field, and the checksum made right or left as it was."""
+    """Return the same batch with another value in one field, and the checksum made right or left as it was."""
     data = replaced(data, *field, value)
     return replaced(data, *CRC, crc32c(data[21:])) if seal else data

@@ -26,14 +26,14 @@ class Unit(Protocol):
         """As it is stored."""
 
     def answer(self, position: int) -> Json:
-        """What a reader answers."""
+        """Return what a reader answers."""
 
     def follower(self, offset: int | None = None) -> Unit:
         """One more good entry, to see whether a reader gets past this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class Basis:
     """What a case says about itself, beside its bytes and its answer.
 
     Attributes:
@@ -50,19 +50,19 @@ class Terms:
     smoke: bool = False
 
 
-def must(*req: str, **rest: Any) -> Terms:  # noqa: ANN401 - fields of Terms
-    """What concerns interoperability, or loses data."""
-    return Terms(req=req, level="must", **rest)
+def must(*req: str, **rest: Any) -> Basis:  # noqa: ANN401 - fields of Terms
+    """Return what concerns interoperability, or loses data."""
+    return Basis(req=req, level="must", **rest)
 
 
-def should(*req: str, **rest: Any) -> Terms:  # noqa: ANN401 - fields of Terms
-    """What concerns robustness against hostile or odd bytes."""
-    return Terms(req=req, level="should", **rest)
+def should(*req: str, **rest: Any) -> Basis:  # noqa: ANN401 - fields of Terms
+    """Return what concerns robustness against hostile or odd bytes."""
+    return Basis(req=req, level="should", **rest)
 
 
-def may(*req: str, **rest: Any) -> Terms:  # noqa: ANN401 - fields of Terms
-    """What is a matter of quality."""
-    return Terms(req=req, level="may", **rest)
+def may(*req: str, **rest: Any) -> Basis:  # noqa: ANN401 - fields of Terms
+    """Return what is a matter of quality."""
+    return Basis(req=req, level="may", **rest)
 
 
 LAST: Final = Batch().follower(1000)
@@ -80,21 +80,21 @@ class Family:
     flags: dict[str, Json] = field(default_factory=dict)
     cases: list[Json] = field(default_factory=list)
 
-    def add(self, name: str, op: str, result: str, why: str, terms: Terms, **parts: Any) -> None:  # noqa: ANN401
+    def add(self, name: str, op: str, result: str, why: str, basis: Basis, **parts: Any) -> None:  # noqa: ANN401
         """Add a case: its request and what is expected."""
         self.cases.append(
             {
                 "id": f"{self.name}/{name}",
                 "op": op,
-                "requirements": list(terms.req),
-                "level": terms.level,
+                "requirements": list(basis.req),
+                "level": basis.level,
                 "result": result,
-                "needs": sorted(set(terms.needs)),
-                "flags": list(terms.flags),
+                "needs": sorted(set(basis.needs)),
+                "flags": list(basis.flags),
                 "why": why,
-                "since": terms.since,
-                "source": terms.source or self.source,
-                **({"smoke": True} if terms.smoke else {}),
+                "since": basis.since,
+                "source": basis.source or self.source,
+                **({"smoke": True} if basis.smoke else {}),
                 "request": parts["request"],
                 "expect": parts["expect"],
             }
@@ -104,7 +104,7 @@ class Family:
         self,
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         *units: Unit | bytes,
         more: bool | Unit = True,
         tail: Json | None = None,
@@ -115,7 +115,7 @@ class Family:
         Args:
             name: of the case.
             why: what breaks in practice.
-            terms: of the case.
+            basis: of the case.
             units: entries; bytes behind them are a tail.
             more: whether another good entry follows, or which.
             tail: what the answer says about the tail.
@@ -125,13 +125,13 @@ class Family:
         data, answers = lay(log)
         consumed = sum(answer["sizeInBytes"] for answer in answers)
         expect = {"batches": answers, "consumed": consumed, "tail": tail}
-        self._decode(name, "valid", why, terms, log, data, options, expect)
+        self._decode(name, "valid", why, basis, log, data, options, expect)
 
     def invalid(
         self,
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         reject: str,
         *units: Unit | bytes,
         more: bool | Unit = LAST,
@@ -142,7 +142,7 @@ class Family:
         Args:
             name: of the case.
             why: what breaks in practice.
-            terms: of the case.
+            basis: of the case.
             reject: the class of the refusal.
             units: entries that may be delivered, then the bytes that are refused.
             more: the good entry that follows, or False.
@@ -151,34 +151,34 @@ class Family:
         good = units[: next(at for at, unit in enumerate(units) if isinstance(unit, bytes))]
         log = [*units, *_following(units[-1], more)]
         expect = {"reject": {"class": reject}, "batches": lay(good)[1]}
-        self._decode(name, "invalid", why, terms, log, lay(log)[0], options, expect)
+        self._decode(name, "invalid", why, basis, log, lay(log)[0], options, expect)
 
-    def survive(self, name: str, why: str, terms: Terms, *units: Unit | bytes, options: Json | None = None) -> None:
+    def survive(self, name: str, why: str, basis: Basis, *units: Unit | bytes, options: Json | None = None) -> None:
         """Bytes about which nothing is asked but that a reader lives through them."""
-        self._decode(name, "undefined", why, terms, list(units), lay(units)[0], options, {})
+        self._decode(name, "undefined", why, basis, list(units), lay(units)[0], options, {})
 
-    def either(self, name: str, why: str, terms: Terms, data: bytes, allowed: Sequence[Json]) -> None:
+    def either(self, name: str, why: str, basis: Basis, data: bytes, allowed: Sequence[Json]) -> None:
         """Bytes with several right answers, each a ``branch``."""
-        self._decode(name, "acceptable", why, terms, [], data, None, {"allowed": list(allowed)})
+        self._decode(name, "acceptable", why, basis, [], data, None, {"allowed": list(allowed)})
 
     def _decode(
         self,
         name: str,
         result: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         log: Sequence[Unit | bytes],
         data: bytes,
         options: Json | None,
         expect: Json,
     ) -> None:
-        needs = {*terms.needs, *features(log)}
-        terms = Terms(**{**vars(terms), "needs": tuple(needs)})
+        needs = {*basis.needs, *features(log)}
+        basis = Basis(**{**vars(basis), "needs": tuple(needs)})
         request = {"data": data.hex(), "options": {"crc": True, **(options or {})}}
-        self.add(name, "decode", result, why, terms, request=request, expect=expect)
+        self.add(name, "decode", result, why, basis, request=request, expect=expect)
 
     def document(self) -> Json:
-        """The content of the family's file."""
+        """Return the content of the family's file."""
         used = {flag for case in self.cases for flag in case["flags"]}
         assert used == set(self.flags), (self.name, used ^ set(self.flags))
         head = {"family": self.number, "name": self.name, "title": self.title}
@@ -211,7 +211,7 @@ def lay(units: Sequence[Unit | bytes]) -> tuple[bytes, list[Json]]:
 
 
 def features(log: Sequence[Unit | bytes]) -> set[str]:
-    """What a reader has to know to read some entries."""
+    """Return what a reader has to know to read some entries."""
     found = set()
     for answer in lay([unit for unit in log if not isinstance(unit, bytes)])[1]:
         found |= {f"magic:{answer['magic']}", *(f"magic:{rec.get('innerMagic', 2)}" for rec in answer["records"])}

@@ -29,7 +29,7 @@ _used: dict[str, str] = {}
 
 
 def kept(name: str, content: bytes, make: Callable[[bytes], bytes]) -> bytes:
-    """What a library made of some content the first time."""
+    """Return what a library made of some content the first time."""
     key = f"{name} {hashlib.sha256(content).hexdigest()}"
     if key not in _kept:
         _kept[key] = make(content).hex()
@@ -73,7 +73,7 @@ def gzip(content: bytes, *, body: bytes | None = None, header: bytes = GZIP_HEAD
 
 
 def gzip_header(flags: int, optional: bytes) -> bytes:
-    """A header with optional fields."""
+    """Return a header with optional fields."""
     return GZIP_HEADER[:3] + bytes([flags]) + GZIP_HEADER[4:] + optional
 
 
@@ -88,7 +88,7 @@ def snappy_block(content: bytes) -> bytes:
 
 
 def xerial(content: bytes, size: int = 32768, header: bytes = XERIAL) -> bytes:
-    """A xerial stream of blocks of some size."""
+    """Return a xerial stream of blocks of some size."""
     pieces = [content[at : at + size] for at in range(0, len(content), size)]
     blocks = [snappy_block(piece) for piece in pieces]
     return header + b"".join(struct.pack(">i", len(block)) + block for block in blocks)
@@ -112,35 +112,35 @@ def lz4_block(content: bytes) -> bytes:
 
 
 def xxh32(data: bytes) -> bytes:
-    """A checksum of lz4, as it is stored."""
+    """Return a checksum of lz4, as it is stored."""
     return struct.pack("<I", xxhash.xxh32_intdigest(data))
 
 
 def lz4_header(flags: int = LZ4_PLAIN, block: int = 0x40, size: int | None = None, *, old: bool = False) -> bytes:
-    """A frame header; ``old`` counts the magic number into its checksum, as writers of magic 0 do."""
+    """Return a frame header; ``old`` counts the magic number into its checksum, as writers of magic 0 do."""
     described = bytes([flags, block]) + (b"" if size is None else struct.pack("<Q", size))
     return LZ4_MAGIC + described + xxh32((LZ4_MAGIC if old else b"") + described)[1:2]
 
 
 def lz4_stored(content: bytes, *, checksum: bool = False) -> bytes:
-    """A block that is not compressed."""
+    """Return a block that is not compressed."""
     return struct.pack("<I", len(content) | 1 << 31) + content + (xxh32(content) if checksum else b"")
 
 
 def lz4_packed(content: bytes, *, checksum: bool = False) -> bytes:
-    """A compressed block."""
+    """Return a compressed block."""
     block = lz4_block(content)
     return struct.pack("<I", len(block)) + block + (xxh32(block) if checksum else b"")
 
 
 def lz4_frame(content: bytes) -> bytes:
-    """A frame as Kafka writes it."""
+    """Return a frame as Kafka writes it."""
     pieces = [content[at : at + 65536] for at in range(0, len(content), 65536)]
     return lz4_header() + b"".join(map(lz4_packed, pieces)) + LZ4_END
 
 
 def lz4_frame_v0(content: bytes) -> bytes:
-    """A frame as Kafka writes it in magic 0: with the other header checksum."""
+    """Return a frame as Kafka writes it in magic 0: with the other header checksum."""
     return lz4_header(old=True) + lz4_packed(content) + LZ4_END
 
 
@@ -163,10 +163,10 @@ def zstd(content: bytes, *, size: bool = False, checksum: bool = False, level: i
 
 
 def zstd_block(content: bytes, *, last: bool = True) -> bytes:
-    """A raw block inside a frame."""
+    """Return a raw block inside a frame."""
     return (len(content) << 3 | last).to_bytes(3, "little") + content
 
 
 def zstd_raw(content: bytes) -> bytes:
-    """A frame with a window of 2 MiB and one raw block."""
+    """Return a frame with a window of 2 MiB and one raw block."""
     return ZSTD_MAGIC + b"\x00\x58" + zstd_block(content)

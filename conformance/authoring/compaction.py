@@ -17,9 +17,9 @@ from authoring.casefile import Family, must
 from authoring.codecs import gzip, xerial, zstd
 from authoring.control import data, empty, marker
 from authoring.damage import COMPRESSORS
-from authoring.lives import lives
 from authoring.messages import Msg, Wrapper
 from authoring.own_files import own_compactions
+from authoring.scenario_cases import add_scenarios
 
 NOW: Final = 1_700_000_000_000
 HOUR: Final = 3_600_000
@@ -35,7 +35,7 @@ def compaction() -> Family:
         },
     }
     family = Family(45, "compaction-results", "What compaction leaves for a reader", "facts 5.7", flags=flags)
-    terms = must("SEG-REC-012", "SEG-BAT-016", flags=("COMPACTED",))
+    basis = must("SEG-REC-012", "SEG-BAT-016", flags=("COMPACTED",))
     producer = {"producer_id": 9, "producer_epoch": 0, "base_sequence": 0, "leader_epoch": 4}
     before = Batch(
         base=100,
@@ -81,7 +81,7 @@ def compaction() -> Family:
     family.valid(
         "whole-log",
         "A log after several rounds: each kind of rest, with gaps between.",
-        terms,
+        basis,
         Batch(base=3, recs=(Rec(),), last_delta=9),
         replace(none, base=40),
         one,
@@ -91,14 +91,14 @@ def compaction() -> Family:
     family.valid(
         "first-offset-far-above",
         "The first batch is far above the name of the segment.",
-        terms,
+        basis,
         Batch(base=5_000_000, recs=(Rec(delta=77),), last_delta=99),
     )
     for codec, compress in COMPRESSORS.items():
         family.valid(
             f"recompressed-{codec}",
             "A batch that lost records is compressed again with its old codec.",
-            terms,
+            basis,
             replace(
                 one,
                 codec=codec,
@@ -177,8 +177,8 @@ def compaction() -> Family:
         converted,
     )
     long = [Batch(base=1000 * at, recs=(Rec(key=b"k%d" % at),), last_delta=999 if at % 2 else 500) for at in range(12)]
-    family.valid("sparse-log", "Twelve records are left of twelve thousand.", terms, *long)
-    lives(family, "compact")
+    family.valid("sparse-log", "Twelve records are left of twelve thousand.", basis, *long)
+    add_scenarios(family, "compact")
     own_compactions(family)
     return family
 

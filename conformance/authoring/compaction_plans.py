@@ -11,7 +11,7 @@ from authoring.casefile import must, should
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authoring.casefile import Family, Json, Terms
+    from authoring.casefile import Basis, Family, Json
 
 THREE: Final = [[0, 10, 20]]
 """All but the active segment become one."""
@@ -27,24 +27,24 @@ def compaction_plans(family: Family) -> None:
 
 def _plan(
     family: Family,
-    name: str, why: str, terms: Terms, groups: Sequence[Sequence[int]], *, due: bool | None = None, config: dict[str, str] | None = None, listing: Sequence[Json] | None = None, expect: Json | None = None, **more: str) -> None:  # fmt: skip
+    name: str, why: str, basis: Basis, groups: Sequence[Sequence[int]], *, due: bool | None = None, config: dict[str, str] | None = None, listing: Sequence[Json] | None = None, expect: Json | None = None, **more: str) -> None:  # fmt: skip
     rows = listing or [segment(base) for base in (0, 10, 20, 30)]
     request = {"what": "compact", "listing": list(rows), "config": config or {}, "now": "100000", **more}
-    told_groups = [[str(base) for base in group] for group in groups]
+    reported_groups = [[str(base) for base in group] for group in groups]
     answer: Json = {
         "decision": "clean" if groups else "keep",
-        "segments": [base for group in told_groups for base in group],
-        "groups": told_groups,
+        "segments": [base for group in reported_groups for base in group],
+        "groups": reported_groups,
         **(expect or {}),
     }
     if due is not None:
         answer["isDue"] = due
-    terms = replace(terms, needs=("decide:compact",), flags=("KEPT_FILES",))
-    family.add(f"plan-{name}", "decide", "valid", why, terms, request=request, expect=answer)
+    basis = replace(basis, needs=("decide:compact",), flags=("KEPT_FILES",))
+    family.add(f"plan-{name}", "decide", "valid", why, basis, request=request, expect=answer)
 
 
 def segment(base: int, **more: int) -> Json:
-    """A row of a listing: ten offsets and 100 bytes, written a little after the one before."""
+    """Return a row of a listing: ten offsets and 100 bytes, written a little after the one before."""
     known = {
         "baseOffset": base,
         "nextOffset": base + 10,

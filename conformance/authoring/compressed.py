@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from authoring import codecs
 from authoring.batches import Batch, Rec
-from authoring.casefile import Family, Json, Terms, lay, may, must, should
+from authoring.casefile import Basis, Family, Json, lay, may, must, should
 from authoring.codecs import (
     LZ4_BLOCK_CHECKSUM,
     LZ4_CONTENT_CHECKSUM,
@@ -56,12 +56,12 @@ TEXT: Final = tuple(Rec(value=b"the same words again and again, " * 8) for _ in 
 def packed(
     codec: str, compress: Callable[[bytes], bytes], recs: tuple[Rec, ...] = (R1, R2, R3), base: int = 10
 ) -> Batch:
-    """A compressed batch."""
+    """Return a compressed batch."""
     return Batch(base=base, codec=codec, compress=compress, recs=recs)
 
 
 def halves(content: bytes, count: int = 2) -> list[bytes]:
-    """Some bytes in parts, cut where no record ends."""
+    """Return some bytes in parts, cut where no record ends."""
     size = len(content) // count + 1
     return [content[at : at + size] for at in range(0, len(content), size)]
 
@@ -192,14 +192,14 @@ def gzips() -> Family:
 
 def _gzip_edges(family: Family, every: bytes) -> None:
     """Header checksums that are wrong, and deflate data that stays empty for long."""
-    terms = must("SEG-COD-002", flags=("GZIP_FIELDS",))
+    basis = must("SEG-COD-002", flags=("GZIP_FIELDS",))
     for name, header in (
         ("wrong-header-checksum", every[:-2] + bytes([every[-2] ^ 1, every[-1]])),
         ("wrong-header-checksum-second-byte", every[:-1] + bytes([every[-1] ^ 0x80])),
         ("header-differs-from-its-checksum", every[:4] + b"\1" + every[5:]),
     ):
         why = "The header has a checksum, and it is wrong."
-        refused(family, name, why, terms, "gzip", lambda data, header=header: gzip(data, header=header))
+        refused(family, name, why, basis, "gzip", lambda data, header=header: gzip(data, header=header))
     hollow = b"\0\0\0\xff\xff"
     for count in (1, 13107, 13108, 30000):
         family.valid(
@@ -235,7 +235,7 @@ def xerials() -> Family:
             }
         },
     )
-    terms = must("SEG-COD-003", flags=("XERIAL",))
+    basis = must("SEG-COD-003", flags=("XERIAL",))
     family.valid(
         "by-a-broker",
         "Three records in one block, as a broker writes them.",
@@ -250,26 +250,26 @@ def xerials() -> Family:
         family.valid(
             f"blocks-of-{size}",
             "Many small blocks, cut inside records and lengths.",
-            terms,
+            basis,
             packed("snappy", lambda data, size=size: xerial(data, size)),
         )
     for size in (1024, 32768, 65536, 200_000):
         family.valid(
             f"blocks-of-{size}-long",
             "Old producers cut at 1,024 bytes, newer ones at 32,768; any size may come.",
-            terms,
+            basis,
             packed("snappy", lambda data, size=size: xerial(data, size), WIDE),
         )
     family.valid(
         "compressible",
         "Blocks with copies, not only literals.",
-        terms,
+        basis,
         packed("snappy", lambda data: xerial(data, 100), TEXT),
     )
     family.valid(
         "empty-block",
         "A block that holds nothing.",
-        terms,
+        basis,
         packed("snappy", lambda data: xerial(data[:9]) + b"\0\0\0\1\0" + xerial(data[9:], header=b"")),
     )
     for name, rest in (("5", b"\0\0\0\5"), ("greatest", b"\x7f\xff\xff\xff"), ("minus-1", b"\xff" * 4)):
@@ -277,7 +277,7 @@ def xerials() -> Family:
             family,
             f"length-{name}-and-nothing",
             "A length at the very end, and no block behind it.",
-            terms,
+            basis,
             "snappy",
             lambda data, rest=rest: xerial(data) + rest,
         )
@@ -326,32 +326,32 @@ def bare_snappy() -> Family:
             }
         },
     )
-    terms = must("SEG-COD-004", flags=("BARE_SNAPPY",))
-    family.valid("three-records", "One raw block.", terms, packed("snappy", snappy_block))
-    family.valid("long", "A raw block of seventy thousand bytes.", terms, packed("snappy", snappy_block, WIDE))
-    family.valid("compressible", "Copies of all lengths.", terms, packed("snappy", snappy_block, TEXT))
+    basis = must("SEG-COD-004", flags=("BARE_SNAPPY",))
+    family.valid("three-records", "One raw block.", basis, packed("snappy", snappy_block))
+    family.valid("long", "A raw block of seventy thousand bytes.", basis, packed("snappy", snappy_block, WIDE))
+    family.valid("compressible", "Copies of all lengths.", basis, packed("snappy", snappy_block, TEXT))
     family.valid(
         "smallest",
         "Less than sixteen bytes: shorter than a xerial header.",
-        terms,
+        basis,
         packed("snappy", snappy_block, (Rec(key=None, value=b""),)),
     )
     family.valid(
         "seventeen",
         "About as long as a xerial header.",
-        terms,
+        basis,
         packed("snappy", snappy_block, (Rec(key=None, value=b"12345678"),)),
     )
     family.valid(
         "literal-of-two-length-bytes",
         "A literal whose length takes two bytes, which encoders seldom write.",
-        terms,
+        basis,
         packed("snappy", lambda data: bytes([len(data), 61 << 2]) + struct.pack("<H", len(data) - 1) + data),
     )
     family.valid(
         "two-literals",
         "Two literals one behind the other.",
-        terms,
+        basis,
         packed("snappy", lambda data: bytes([len(data), 4 << 2]) + data[:5] + bytes([len(data) - 6 << 2]) + data[5:]),
     )
     return family
@@ -383,7 +383,7 @@ def lz4s() -> Family:
             },
         },
     )
-    terms = must("SEG-COD-006", "SEG-COD-009")
+    basis = must("SEG-COD-006", "SEG-COD-009")
     options = {"flags": ("LZ4_OPTIONS",)}
     family.valid(
         "by-a-broker",
@@ -395,11 +395,11 @@ def lz4s() -> Family:
             **VECTOR,
         ),
     )
-    family.valid("packed", "A block that is compressed.", terms, packed("lz4", lz4_frame, TEXT))
+    family.valid("packed", "A block that is compressed.", basis, packed("lz4", lz4_frame, TEXT))
     family.valid(
         "stored-and-packed",
         "Stored and compressed blocks in one frame.",
-        terms,
+        basis,
         packed(
             "lz4",
             lambda data: (
@@ -408,11 +408,11 @@ def lz4s() -> Family:
             TEXT,
         ),
     )
-    family.valid("several-full-blocks", "More than a block of 64 KiB.", terms, packed("lz4", lz4_frame, WIDE))
+    family.valid("several-full-blocks", "More than a block of 64 KiB.", basis, packed("lz4", lz4_frame, WIDE))
     family.valid(
         "many-blocks",
         "Blocks of five bytes, cut inside records.",
-        terms,
+        basis,
         packed(
             "lz4",
             lambda data: (
@@ -424,7 +424,7 @@ def lz4s() -> Family:
         family.valid(
             f"blocks-up-to-{size}-kib",
             "Frames may ask for greater blocks.",
-            terms,
+            basis,
             packed("lz4", lambda data, code=code: lz4_header(block=code << 4) + lz4_packed(data) + LZ4_END, WIDE),
         )
     family.valid(
@@ -493,13 +493,13 @@ def lz4s() -> Family:
     return family
 
 
-def _choice(family: Family, name: str, why: str, terms: Terms, batch: Batch, kinder: str = "delivered") -> None:
+def _choice(family: Family, name: str, why: str, basis: Basis, batch: Batch, kinder: str = "delivered") -> None:
     """Bytes that brokers refuse and a kinder decoder may deliver."""
     log, answers = lay([GOOD, batch, batch.follower()])
     family.either(
         name,
         why,
-        replace(terms, needs=("magic:2", f"codec:{batch.codec}")),
+        replace(basis, needs=("magic:2", f"codec:{batch.codec}")),
         log,
         [
             {"branch": "refused", "reject": {"class": "compression"}, "batches": answers[:1]},
@@ -551,18 +551,18 @@ def refused(
     family: Family,
     name: str,
     why: str,
-    terms: Terms,
+    basis: Basis,
     codec: str,
     compress: Callable[[bytes], bytes],
     recs: tuple[Rec, ...] = (R1, R2, R3),
     options: Json | None = None,
 ) -> None:
-    """A batch whose compressed data has to be refused."""
-    needs = {*terms.needs, "magic:2", f"codec:{codec}"} - {"codec:none"}
+    """Add a batch whose compressed data has to be refused."""
+    needs = {*basis.needs, "magic:2", f"codec:{codec}"} - {"codec:none"}
     family.invalid(
         name,
         why,
-        replace(terms, needs=tuple(needs)),
+        replace(basis, needs=tuple(needs)),
         "compression",
         GOOD,
         packed(codec, compress, recs).encoded(),
@@ -783,7 +783,7 @@ def zstds() -> Family:
             },
         },
     )
-    terms = must("SEG-COD-014", flags=("ZSTD_STREAM",), since="2.1")
+    basis = must("SEG-COD-014", flags=("ZSTD_STREAM",), since="2.1")
     plain = must("SEG-COD-014", since="2.1")
     family.valid(
         "by-a-broker",
@@ -791,8 +791,8 @@ def zstds() -> Family:
         must("SEG-COD-014", flags=("ZSTD_STREAM",), since="2.1", source="vector V-12", smoke=True),
         Batch(codec="zstd", stored=V_12, **VECTOR),
     )
-    family.valid("streamed", "A frame without a content size.", terms, packed("zstd", zstd, LONG))
-    family.valid("streamed-long", "Seventy thousand bytes without a content size.", terms, packed("zstd", zstd, WIDE))
+    family.valid("streamed", "A frame without a content size.", basis, packed("zstd", zstd, LONG))
+    family.valid("streamed-long", "Seventy thousand bytes without a content size.", basis, packed("zstd", zstd, WIDE))
     family.valid(
         "content-size",
         "A frame with its content size.",
@@ -910,12 +910,12 @@ def zstds() -> Family:
     return family
 
 
-def _zstd_damage(family: Family, terms: Terms) -> None:
+def _zstd_damage(family: Family, basis: Basis) -> None:
     refused(
         family,
         "wrong-checksum",
         "The checksum of the frame is wrong.",
-        terms,
+        basis,
         "zstd",
         lambda data: zstd(data, checksum=True)[:-1] + b"\x99",
         LONG,
@@ -924,7 +924,7 @@ def _zstd_damage(family: Family, terms: Terms) -> None:
         family,
         "wrong-content-size",
         "The frame holds less than it says.",
-        terms,
+        basis,
         "zstd",
         lambda data: ZSTD_MAGIC + b"\x20" + bytes([len(data) + 1]) + zstd_block(data),
     )
@@ -932,7 +932,7 @@ def _zstd_damage(family: Family, terms: Terms) -> None:
         family,
         "no-last-block",
         "No block is marked as the last.",
-        terms,
+        basis,
         "zstd",
         lambda data: ZSTD_MAGIC + b"\0\x58" + zstd_block(data, last=False),
     )
@@ -948,7 +948,7 @@ def _zstd_damage(family: Family, terms: Terms) -> None:
         family,
         "reserved-block-type",
         "A block of a type that does not exist.",
-        terms,
+        basis,
         "zstd",
         lambda data: ZSTD_MAGIC + b"\0\x58" + ((len(data) << 3) | 7).to_bytes(3, "little") + data,
     )
@@ -956,7 +956,7 @@ def _zstd_damage(family: Family, terms: Terms) -> None:
         family,
         "reserved-bit",
         "A reserved bit of the frame header.",
-        terms,
+        basis,
         "zstd",
         lambda data: ZSTD_MAGIC + b"\x08\x58" + zstd_block(data),
     )
@@ -1040,21 +1040,21 @@ def mixed() -> Family:
             }
         },
     )
-    terms = must("SEG-LOG-011", flags=("MIXED_MAGIC",))
+    basis = must("SEG-LOG-011", flags=("MIXED_MAGIC",))
 
     def entry(magic: int, offset: int) -> Msg | Batch:
         return Batch(base=offset, recs=(R1, R2)) if magic == 2 else Msg(magic=magic, offset=offset)  # noqa: PLR2004 - a magic
 
     for order in ((0, 1, 2), (2, 1, 0), (0, 2, 1), (1, 2, 1, 2), (2, 0, 2, 0)):
         log = [entry(magic, 10 * at) for at, magic in enumerate(order)]
-        family.valid("magic-" + "-".join(map(str, order)), "Each entry is read by its own magic.", terms, *log)
+        family.valid("magic-" + "-".join(map(str, order)), "Each entry is read by its own magic.", basis, *log)
     inner = (Msg(offset=0), Msg(offset=1))
     wrapper = Wrapper(offset=3, inner=inner, offsets=(2, 3), compress=gzip)
     old = Wrapper(magic=0, inner=(Msg(magic=0, offset=0), Msg(magic=0, offset=1)), compress=gzip)
     family.valid(
         "wrappers-then-batches",
         "Wrappers of both magics, then a compressed batch.",
-        terms,
+        basis,
         old,
         wrapper,
         packed("gzip", gzip, base=4),
@@ -1062,7 +1062,7 @@ def mixed() -> Family:
     family.valid(
         "batches-then-wrappers",
         "A batch, then wrappers, as after a downgrade.",
-        terms,
+        basis,
         packed("gzip", gzip, base=0),
         replace(wrapper, offset=6, offsets=(5, 6)),
         Msg(offset=7),

@@ -34,17 +34,17 @@ MARKER: Final = CONTROL | TRANSACTIONAL
 
 
 def control_key(kind: int, version: int = 0, more: bytes = b"") -> bytes:
-    """The key of a control record."""
+    """Return the key of a control record."""
     return struct.pack(">hh", version, kind) + more
 
 
 def marker_value(coordinator_epoch: int, version: int = 0, more: bytes = b"") -> bytes:
-    """The value of an end marker."""
+    """Return the value of an end marker."""
     return struct.pack(">hi", version, coordinator_epoch) + more
 
 
 def control_record(kind: int, value: bytes, **fields: Any) -> Rec:  # noqa: ANN401 - fields of Rec
-    """A control record of a known type."""
+    """Return a control record of a known type."""
     return Rec(key=control_key(kind), value=value, control=(("control", TYPES[kind]),), **fields)
 
 
@@ -58,7 +58,7 @@ def marker(
     at: int = 1234,
     leader_epoch: int = 3,
 ) -> Batch:
-    """The batch that ends a transaction."""
+    """Return the batch that ends a transaction."""
     rec = control_record(TYPES.index(kind), marker_value(epoch))
     rec = replace(rec, control=(*rec.control, ("coordinatorEpoch", epoch)))
     return Batch(
@@ -73,13 +73,13 @@ def marker(
 
 
 def kraft(kind: str, value: bytes, base: int = 5) -> Batch:
-    """A control batch of a metadata log."""
+    """Return a control batch of a metadata log."""
     rec = control_record(TYPES.index(kind), value)
     return Batch(base=base, recs=(rec,), attributes=CONTROL, base_timestamp=1234, leader_epoch=3)
 
 
 def data(base: int, *values: bytes, producer_id: int = 9, transactional: bool = True, sequence: int = 0) -> Batch:
-    """A batch of a producer."""
+    """Return a batch of a producer."""
     recs = tuple(Rec(key=b"p%d" % producer_id, value=value) for value in values)
     return Batch(
         base=base,
@@ -92,7 +92,7 @@ def data(base: int, *values: bytes, producer_id: int = 9, transactional: bool = 
 
 
 def voters(*ids: int) -> bytes:
-    """A compact array of voters, as version 0 of LEADER_CHANGE has it."""
+    """Return a compact array of voters, as version 0 of LEADER_CHANGE has it."""
     return uvarint(len(ids) + 1) + b"".join(struct.pack(">i", one) + NO_TAGS for one in ids)
 
 
@@ -113,7 +113,7 @@ KRAFT_VALUES: Final = {
 
 
 def empty(base: int, last_delta: int, **fields: Any) -> Batch:  # noqa: ANN401 - fields of Batch
-    """A batch that lost all its records."""
+    """Return a batch that lost all its records."""
     return Batch(base=base, recs=(), last_delta=last_delta, base_timestamp=-1, **{"max_timestamp": 1234, **fields})
 
 
@@ -133,7 +133,7 @@ def empty_batches() -> Family:
             "COUNT_ZERO": {"effect": "Brokers and clients do not look at bytes behind a count of 0.", "links": []},
         },
     )
-    terms = must("SEG-BAT-018", "SEG-BAT-016", flags=("EMPTY_BATCH",))
+    basis = must("SEG-BAT-018", "SEG-BAT-016", flags=("EMPTY_BATCH",))
     producer = {"producer_id": 9, "producer_epoch": 2, "base_sequence": 0}
     family.valid(
         "of-a-producer",
@@ -148,30 +148,30 @@ def empty_batches() -> Family:
         empty(100, 3, leader_epoch=4, max_timestamp=2000, producer_id=9, producer_epoch=0, base_sequence=0),
     )
     family.valid(
-        "without-a-producer", "The last batch of a cleaning round is kept empty, whoever wrote it.", terms, empty(7, 0)
+        "without-a-producer", "The last batch of a cleaning round is kept empty, whoever wrote it.", basis, empty(7, 0)
     )
-    family.valid("first-in-the-log", "Nothing stands before it.", terms, empty(0, 9), Batch(base=10))
+    family.valid("first-in-the-log", "Nothing stands before it.", basis, empty(0, 9), Batch(base=10))
     family.valid(
         "between-two",
         "The batch behind it is delivered all the same.",
-        terms,
+        basis,
         Batch(base=0),
         empty(1, 4),
         Batch(base=6),
     )
-    family.valid("three-in-a-row", "Several in a row, and then data.", terms, empty(0, 4), empty(5, 0), empty(6, 93))
+    family.valid("three-in-a-row", "Several in a row, and then data.", basis, empty(0, 4), empty(5, 0), empty(6, 93))
     family.valid(
         "last-in-the-log",
         "At the end of a fetch: it is all there is, and the position moves on.",
-        terms,
+        basis,
         Batch(base=0),
         empty(1, 4),
         more=False,
     )
-    family.valid("alone", "The whole answer to a fetch is an empty batch.", terms, empty(50, 9), more=False)
-    family.valid("log-append-time", "The type of its timestamp stays.", terms, empty(3, 1, attributes=LOG_APPEND_TIME))
+    family.valid("alone", "The whole answer to a fetch is an empty batch.", basis, empty(50, 9), more=False)
+    family.valid("log-append-time", "The type of its timestamp stays.", basis, empty(3, 1, attributes=LOG_APPEND_TIME))
     family.valid(
-        "transactional", "It may belong to a transaction.", terms, empty(3, 1, attributes=TRANSACTIONAL, **producer)
+        "transactional", "It may belong to a transaction.", basis, empty(3, 1, attributes=TRANSACTIONAL, **producer)
     )
     family.valid(
         "control",
@@ -180,11 +180,11 @@ def empty_batches() -> Family:
         empty(3, 0, attributes=MARKER, producer_id=9, producer_epoch=2),
     )
     family.valid(
-        "greatest-last-delta", "It may stand for more than two thousand million offsets.", terms, empty(0, 2**31 - 1)
+        "greatest-last-delta", "It may stand for more than two thousand million offsets.", basis, empty(0, 2**31 - 1)
     )
-    family.valid("no-timestamps", "Nor has it a time.", terms, empty(0, 2, max_timestamp=-1))
-    odd = replace(empty(3, 1), codec="gzip", stored=b"")
-    log, answers = lay([odd, odd.follower()])
+    family.valid("no-timestamps", "Nor has it a time.", basis, empty(0, 2, max_timestamp=-1))
+    unusual = replace(empty(3, 1), codec="gzip", stored=b"")
+    log, answers = lay([unusual, unusual.follower()])
     family.either(
         "codec-without-data",
         "No record, a codec, and no byte to decompress: nothing is missing, but a decoder that is started finds no stream.",
@@ -243,7 +243,7 @@ def control_records() -> Family:
         },
     )
     needs = ("control",)
-    terms = must("SEG-CTL-009", "SEG-CTL-004", needs=needs, flags=("CONTROL_AS_DATA",))
+    basis = must("SEG-CTL-009", "SEG-CTL-004", needs=needs, flags=("CONTROL_AS_DATA",))
     for kind, name in (("COMMIT", "V-13"), ("ABORT", "V-14")):
         family.valid(
             kind.lower(),
@@ -260,7 +260,7 @@ def control_records() -> Family:
     family.valid(
         "data-commit-data",
         "The marker takes an offset between two batches of data.",
-        terms,
+        basis,
         data(0, b"a", b"b"),
         marker("COMMIT", 2),
         data(3, b"c", sequence=2),
@@ -268,7 +268,7 @@ def control_records() -> Family:
     family.valid(
         "data-abort-data",
         "An aborted transaction is still in the log; reading uncommitted delivers its data and not the marker.",
-        terms,
+        basis,
         data(0, b"a"),
         marker("ABORT", 1),
         data(2, b"b", sequence=1),
@@ -302,8 +302,8 @@ def control_records() -> Family:
         must("SEG-CTL-009", "SEG-CTL-006", needs=needs, since="3.8"),
         several,
     )
-    _odd_keys(family)
-    _odd_values(family)
+    _unusual_keys(family)
+    _unusual_values(family)
     compressed = replace(marker("COMMIT", 5), codec="gzip", compress=gzip)
     family.valid(
         "compressed-marker",
@@ -335,10 +335,10 @@ def control_records() -> Family:
     return family
 
 
-def _odd_keys(family: Family) -> None:
+def _unusual_keys(family: Family) -> None:
     needs = ("control",)
 
-    def odd(key: bytes, label: str, *, value: bytes = b"", kind: int = CONTROL) -> Batch:
+    def unusual(key: bytes, label: str, *, value: bytes = b"", kind: int = CONTROL) -> Batch:
         rec = Rec(key=key, value=value, control=(("control", label),))
         return Batch(base=5, recs=(rec,), attributes=kind)
 
@@ -347,14 +347,14 @@ def _odd_keys(family: Family) -> None:
             f"unknown-type-{kind}",
             "A type that nobody knows is passed over, and its offset counts.",
             may("SEG-CTL-003", needs=needs, flags=("UNKNOWN_CONTROL",)),
-            odd(control_key(kind), "UNKNOWN"),
+            unusual(control_key(kind), "UNKNOWN"),
         )
     family.valid(
         "unknown-type-odd-value",
         "The value of an unknown type may be anything, null also.",
         may("SEG-CTL-003", needs=needs, flags=("UNKNOWN_CONTROL",)),
         replace(
-            odd(control_key(9), "UNKNOWN"),
+            unusual(control_key(9), "UNKNOWN"),
             recs=(Rec(key=control_key(9), value=None, control=(("control", "UNKNOWN"),)),),
         ),
     )
@@ -381,7 +381,7 @@ def _odd_keys(family: Family) -> None:
 
 
 def _unreadable(family: Family, name: str, why: str, rule: str, rec: Rec) -> None:
-    """A control record that a reader refuses, or delivers without a type; what follows is whole."""
+    """Add a control record that a reader refuses, or delivers without a type; what follows is whole."""
     batch = Batch(
         base=5, recs=(replace(rec, control=(("control", None),)),), attributes=MARKER, producer_id=9, producer_epoch=2
     )
@@ -398,7 +398,7 @@ def _unreadable(family: Family, name: str, why: str, rule: str, rec: Rec) -> Non
     )
 
 
-def _odd_values(family: Family) -> None:
+def _unusual_values(family: Family) -> None:
     needs = ("control",)
 
     def with_value(value: bytes | None) -> Batch:
@@ -486,7 +486,7 @@ def horizons() -> Family:
             },
         },
     )
-    terms = must("SEG-BAT-013", flags=("HORIZON",), since="3.1")
+    basis = must("SEG-BAT-013", flags=("HORIZON",), since="3.1")
     cleaned = Batch(
         base=100,
         leader_epoch=4,
@@ -508,7 +508,7 @@ def horizons() -> Family:
     family.valid(
         "horizon-far-ahead",
         "The horizon is years after the records: deltas of six bytes.",
-        terms,
+        basis,
         Batch(
             attributes=DELETE_HORIZON,
             base_timestamp=4_000_000_000_000,
@@ -519,7 +519,7 @@ def horizons() -> Family:
     family.valid(
         "marker-with-horizon",
         "A marker gets a horizon, too, before it goes.",
-        terms,
+        basis,
         replace(
             marker("COMMIT", 5),
             attributes=MARKER | DELETE_HORIZON,
@@ -542,7 +542,7 @@ def horizons() -> Family:
     family.valid(
         "horizon-of-a-record-without-time",
         "A record without a timestamp keeps having none.",
-        terms,
+        basis,
         Batch(
             attributes=DELETE_HORIZON, base_timestamp=70_000, max_timestamp=-1, recs=(Rec(value=None, time=-70_001),)
         ),
@@ -593,18 +593,18 @@ def record_attributes() -> Family:
             }
         },
     )
-    terms = may("SEG-REC-003", flags=("RECORD_ATTRIBUTES",))
+    basis = may("SEG-REC-003", flags=("RECORD_ATTRIBUTES",))
     for bits in (0x01, 0x04, 0x08, 0x20, 0x7F, 0x80, 0xFF):
         family.valid(
             f"bits-{bits:02x}",
             "Bits of a record's own attributes mean nothing; the record is delivered as it is.",
-            terms,
+            basis,
             Batch(recs=(Rec(attributes=bits), Rec(key=b"z"))),
         )
     family.valid(
         "in-a-compressed-batch",
         "The same inside compressed data.",
-        terms,
+        basis,
         Batch(codec="gzip", compress=gzip, recs=(Rec(attributes=2), Rec())),
     )
     return family
@@ -636,11 +636,11 @@ def transactions() -> Family:
             },
         },
     )
-    terms = must("SEG-CTL-009", "SEG-BAT-001")
+    basis = must("SEG-CTL-009", "SEG-BAT-001")
     family.valid(
         "two-producers-interleaved",
         "Two transactions at once; each batch says whose it is.",
-        terms,
+        basis,
         data(0, b"a", producer_id=9),
         data(1, b"x", producer_id=11),
         marker("ABORT", 2, producer_id=11),

@@ -55,30 +55,37 @@ def checksums() -> Family:
             },
         },
     )
-    terms = must("SEG-BAT-003", needs=CRC_NEEDS, flags=("CRC",))
+    basis = must("SEG-BAT-003", needs=CRC_NEEDS, flags=("CRC",))
     why = "A changed {}: the checksum covers it, and a reader that misses this delivers changed data."
     for name, (position, code) in FIELDS.items():
         if position >= FIELDS["attributes"][0]:
-            for place in sorted({0, struct.calcsize(code) - 1}):
-                bad = flipped(WHOLE, position + place, 1 if name == "attributes" and place else 0)
-                family.invalid(f"flip-{name}-byte-{place}", why.format(name.replace("-", " ")), terms, "crc", GOOD, bad)
-    for place in range(4):
+            for byte_position in sorted({0, struct.calcsize(code) - 1}):
+                bad = flipped(WHOLE, position + byte_position, 1 if name == "attributes" and byte_position else 0)
+                family.invalid(
+                    f"flip-{name}-byte-{byte_position}", why.format(name.replace("-", " ")), basis, "crc", GOOD, bad
+                )
+    for byte_position in range(4):
         family.invalid(
-            f"flip-crc-byte-{place}",
+            f"flip-crc-byte-{byte_position}",
             "The checksum itself is damaged.",
-            terms,
+            basis,
             "crc",
             GOOD,
-            flipped(WHOLE, CRC[0] + place, 7),
+            flipped(WHOLE, CRC[0] + byte_position, 7),
         )
-    for place, part in ((61, "record-length"), (67, "value"), (72, "key-of-the-second"), (len(WHOLE) - 1, "last-byte")):
+    for byte_position, part in (
+        (61, "record-length"),
+        (67, "value"),
+        (72, "key-of-the-second"),
+        (len(WHOLE) - 1, "last-byte"),
+    ):
         family.invalid(
             f"flip-{part}",
             "One bit of the records: what looks like a fine record is not what was sent.",
-            terms,
+            basis,
             "crc",
             GOOD,
-            flipped(WHOLE, place, 0),
+            flipped(WHOLE, byte_position, 0),
         )
     others = {
         "zero": 0,
@@ -94,7 +101,7 @@ def checksums() -> Family:
         family.invalid(
             f"wrong-{name}",
             "A checksum of another kind, or over other bytes, as a writer by the wrong description makes it.",
-            terms,
+            basis,
             "crc",
             GOOD,
             with_field(WHOLE, CRC, value, seal=False),
@@ -102,14 +109,14 @@ def checksums() -> Family:
     family.invalid(
         "first-batch",
         "The first batch is damaged; nothing before it can be delivered.",
-        terms,
+        basis,
         "crc",
         flipped(WHOLE, 70),
     )
     family.invalid(
         "last-batch",
         "The last batch is damaged, and nothing follows.",
-        terms,
+        basis,
         "crc",
         GOOD,
         flipped(WHOLE, 70),
@@ -118,7 +125,7 @@ def checksums() -> Family:
     family.invalid(
         "third-batch",
         "Two good ones, a damaged one, a good one: the two may be delivered.",
-        terms,
+        basis,
         "crc",
         GOOD,
         Batch(base=4),
@@ -141,15 +148,15 @@ def checksums() -> Family:
 
 
 def _outside(family: Family) -> None:
-    terms = must("SEG-BAT-010", flags=("OUTSIDE_CRC",))
+    basis = must("SEG-BAT-010", flags=("OUTSIDE_CRC",))
     for name, field, number in (("base-offset", BASE_OFFSET, 500), ("leader-epoch", LEADER_EPOCH, 77)):
-        sealed_elsewhere = with_field(THREE.encoded(), field, number, seal=False)
+        sealed_at_position = with_field(THREE.encoded(), field, number, seal=False)
         other = Batch(**{**vars(THREE), "base" if name == "base-offset" else "leader_epoch": number})
-        assert other.encoded() == sealed_elsewhere
+        assert other.encoded() == sealed_at_position
         family.valid(
             f"other-{name}",
             f"A leader wrote another {name.replace('-', ' ')} into the batch, as it does with each; the checksum stays right.",
-            terms,
+            basis,
             other,
         )
 
@@ -157,23 +164,28 @@ def _outside(family: Family) -> None:
 def _legacy(family: Family) -> None:
     for magic, rule_since in ((0, "0.8"), (1, "0.10")):
         needs = ("crc", f"magic:{magic}")
-        terms = must("SEG-MSG-004", needs=needs, flags=("CRC",), since=rule_since)
+        basis = must("SEG-MSG-004", needs=needs, flags=("CRC",), since=rule_since)
         good, last = Msg(magic=magic, offset=3), Msg(magic=magic, offset=9)
         whole = Msg(magic=magic, offset=4).encoded()
-        for place, name in ((12, "crc"), (17, "attributes"), (len(whole) - 1, "value"), (len(whole) - 6, "key")):
+        for byte_position, name in (
+            (12, "crc"),
+            (17, "attributes"),
+            (len(whole) - 1, "value"),
+            (len(whole) - 6, "key"),
+        ):
             family.invalid(
                 f"magic-{magic}-flip-{name}",
                 "One bit of a message.",
-                terms,
+                basis,
                 "crc",
                 good,
-                flipped(whole, place, 4),
+                flipped(whole, byte_position, 4),
                 more=last,
             )
         family.invalid(
             f"magic-{magic}-crc-32c",
             "The checksum of record batches over a message: the wrong polynomial.",
-            terms,
+            basis,
             "crc",
             good,
             replaced(whole, 12, "I", crc32c(whole[16:])),
@@ -182,7 +194,7 @@ def _legacy(family: Family) -> None:
         family.invalid(
             f"magic-{magic}-whole-entry",
             "A checksum over offset and size, too.",
-            terms,
+            basis,
             "crc",
             good,
             replaced(whole, 12, "I", crc32(whole[:12] + whole[16:])),
@@ -290,7 +302,7 @@ def lengths() -> Family:
         GOOD,
         bare,
     )
-    terms = should("SEG-LOG-004", flags=("BATCH_LENGTH",), needs=("partialTail",))
+    basis = should("SEG-LOG-004", flags=("BATCH_LENGTH",), needs=("partialTail",))
     past = replaced(WHOLE, *LENGTH, INT32_MAX)
     log, answers = lay([GOOD, past])
     size = len(GOOD.encoded())
@@ -309,7 +321,7 @@ def lengths() -> Family:
         family.valid(
             f"length-{name}",
             "The length leads past the end: an entry cut short, as far as anybody can tell. No memory may be set aside for it.",
-            terms,
+            basis,
             GOOD,
             damaged,
             more=False,
@@ -345,23 +357,23 @@ def magics() -> Family:
             }
         },
     )
-    terms = must("SEG-BAT-004", needs=("magic:2",), flags=("UNKNOWN_MAGIC",))
+    basis = must("SEG-BAT-004", needs=("magic:2",), flags=("UNKNOWN_MAGIC",))
     for number in (3, 4, 9, 66, 126, 127, -1, -2, -126, -128):
         family.invalid(
             f"magic-{number}",
             "A magic that does not exist, under a checksum that is right.",
-            terms,
+            basis,
             "magic",
             GOOD,
             replaced(WHOLE, *MAGIC, number),
         )
-    family.invalid("first-of-all", "The first entry has an unknown magic.", terms, "magic", replaced(WHOLE, *MAGIC, 3))
-    family.invalid("last-of-all", "The last one has.", terms, "magic", GOOD, replaced(WHOLE, *MAGIC, 3), more=False)
+    family.invalid("first-of-all", "The first entry has an unknown magic.", basis, "magic", replaced(WHOLE, *MAGIC, 3))
+    family.invalid("last-of-all", "The last one has.", basis, "magic", GOOD, replaced(WHOLE, *MAGIC, 3), more=False)
     empty = Batch(base=10, recs=(), base_timestamp=-1, last_delta=4).encoded()
     family.invalid(
         "empty-batch",
         "An entry of unknown magic that would be an empty batch.",
-        terms,
+        basis,
         "magic",
         GOOD,
         replaced(empty, *MAGIC, 3),
@@ -415,7 +427,7 @@ def counts() -> Family:
             }
         },
     )
-    terms = must("SEG-BAT-008", needs=("magic:2",), flags=("RECORDS_COUNT",))
+    basis = must("SEG-BAT-008", needs=("magic:2",), flags=("RECORDS_COUNT",))
     rows = {
         "one-less": 2,
         "two-less": 1,
@@ -429,7 +441,7 @@ def counts() -> Family:
         family.invalid(
             f"count-{name}",
             "Three records, and a count that says something else, under a right checksum.",
-            hostile if number > len(WHOLE) else terms,
+            hostile if number > len(WHOLE) else basis,
             "count",
             GOOD,
             with_field(WHOLE, COUNT, number),
@@ -577,11 +589,11 @@ def _cuts(family: Family) -> None:
     for magic, since in ((0, "0.8"), (1, "0.10")):
         first, last = Msg(magic=magic, offset=3), Msg(magic=magic, offset=4)
         for count in range(1, len(last.encoded())):
-            terms = should("SEG-LOG-004", flags=("CUT",), since=since)
+            basis = should("SEG-LOG-004", flags=("CUT",), since=since)
             family.valid(
                 f"magic-{magic}-cut-{count}",
                 "The last message is cut.",
-                terms,
+                basis,
                 first,
                 last.encoded()[:count],
                 more=False,
@@ -629,9 +641,9 @@ def _either_tail(family: Family, name: str, why: str, rest: bytes, kind: str, ru
     data, answers = lay([GOOD, rest])
     at = len(GOOD.encoded())
     ends: Json = {"branch": "end", "batches": answers, "consumed": at, "tail": {"class": kind, "at": at}}
-    terms = (may if rule == "SEG-LOG-005" else should)(rule, flags=("FILE_OR_MEMORY",), needs=("magic:2",))
+    basis = (may if rule == "SEG-LOG-005" else should)(rule, flags=("FILE_OR_MEMORY",), needs=("magic:2",))
     family.either(
-        name, why, terms, data, [ends, {"branch": "refused", "reject": {"class": "length"}, "batches": answers}]
+        name, why, basis, data, [ends, {"branch": "refused", "reject": {"class": "length"}, "batches": answers}]
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authoring.casefile import Family, Json, Terms, must
-from authoring.lives import lives
+from authoring.casefile import Basis, Family, Json, must
 from authoring.own_files import own_retention
-from authoring.own_lives import own_writes
+from authoring.own_scenarios import own_writes
+from authoring.scenario_cases import add_scenarios
 from authoring.settings import settings
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def decisions() -> Family:
     _rolls(family)
     _retention(family)
     settings(family)
-    lives(family, "write", "retain")
+    add_scenarios(family, "write", "retain")
     own_writes(family)
     own_retention(family)
     return family
@@ -50,7 +50,7 @@ def _rolls(family: Family) -> None:
     def roll(
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         reason: str | None,
         *,
         active: Json | None = None,
@@ -74,7 +74,7 @@ def _rolls(family: Family) -> None:
         expect: Json = (
             {"decision": "keep"} if reason is None else {"decision": "roll", "reason": reason, "baseOffset": str(base)}
         )
-        family.add(f"roll-{name}", "decide", "valid", why, terms, request=request, expect=expect)
+        family.add(f"roll-{name}", "decide", "valid", why, basis, request=request, expect=expect)
 
     size = must("SEG-ROL-002", "SEG-ROL-001", **flags)
     roll("nothing", "Nothing asks for it.", must("SEG-ROL-001", **flags), None)
@@ -249,7 +249,7 @@ def _retention(family: Family) -> None:
     def keep(
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         gone: int,
         *,
         config: dict[str, str],
@@ -289,7 +289,7 @@ def _retention(family: Family) -> None:
             "logStartOffset": str(after),
             "rollsFirst": rolls,
         }
-        family.add(f"retain-{name}", "decide", "valid", why, terms, request=request, expect=expect)
+        family.add(f"retain-{name}", "decide", "valid", why, basis, request=request, expect=expect)
 
     family.add(
         "retain-no-segment",

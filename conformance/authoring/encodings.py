@@ -11,7 +11,7 @@ from authoring.batches import (
     Batch,
     Rec,
 )
-from authoring.casefile import Family, Json, Terms, lay, may, must, should
+from authoring.casefile import Basis, Family, Json, lay, may, must, should
 from authoring.codecs import gzip
 from authoring.control import data, empty, marker
 from authoring.damage import COMPRESSORS
@@ -40,7 +40,7 @@ def encodings() -> Family:
         flags=flags,
     )
 
-    def encode(name: str, why: str, terms: Terms, *batches: Batch | Msg | Wrapper, exact: bool = True) -> None:
+    def encode(name: str, why: str, basis: Basis, *batches: Batch | Msg | Wrapper, exact: bool = True) -> None:
         bytes_and_answers = lay(batches)
         asked = []
         for answer in bytes_and_answers[1]:
@@ -61,9 +61,9 @@ def encodings() -> Family:
             for answer in bytes_and_answers[1]
         ]
         magics = {f"magic:{answer['magic']}" for answer in answers} | {f"codec:{answer['codec']}" for answer in answers}
-        terms = replace(terms, needs=tuple(magics - {"codec:none"}))
+        basis = replace(basis, needs=tuple(magics - {"codec:none"}))
         expect: Json = {"data": bytes_and_answers[0].hex()} if exact else {"batches": answers}
-        family.add(name, "encode", "valid", why, terms, request={"batches": asked}, expect=expect)
+        family.add(name, "encode", "valid", why, basis, request={"batches": asked}, expect=expect)
 
     layout = must("SEG-BAT-001", "SEG-BAT-003")
     r1, r2, r3 = Rec(key=None, value=b"a"), Rec(key=b"k", value=None, time=5), Rec(key=b"k", value=b"vv", time=3)
@@ -224,7 +224,7 @@ def encodings() -> Family:
 
 
 def _long(count: int) -> tuple[Rec, ...]:
-    """Records of 3000 bytes, no two of which are the same."""
+    """Return records of 3000 bytes, no two of which are the same."""
     return tuple(Rec(key=None, value=(b"%06d " % at) * 428 + b"end.") for at in range(count))
 
 

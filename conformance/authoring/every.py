@@ -23,8 +23,8 @@ from authoring import (
     records,
     recovery,
 )
+from authoring.control_fields import control_fields
 from authoring.own_topics import own_topics
-from authoring.told import told
 
 if TYPE_CHECKING:
     from authoring.casefile import Family
@@ -54,6 +54,6 @@ def all_families() -> tuple[Family, ...]:
     """Every family with its cases."""
     found = sorted((family for module in MODULES for family in module.families()), key=lambda family: family.number)
     control_family = next(family for family in found if family.name == "control-records")
-    told(control_family)
+    control_fields(control_family)
     own_topics(control_family)
     return tuple(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from authoring.casefile import Family, Json, Terms, may, must, should
+from authoring.casefile import Basis, Family, Json, may, must, should
 from authoring.primitives import crc32c
 from authoring.segments import aborted, time_entry
 from authoring.verified import verified
@@ -59,25 +59,25 @@ class Parsing:
         self,
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         data: bytes | None,
         found: Json,
         *,
         file_name: str = "",
         base: int | None = None,
     ) -> None:
-        """A file that is read."""
-        self._add(name, "valid", why, terms, self._request(data, file_name, base), {"object": found})
+        """Add a file that is read."""
+        self._add(name, "valid", why, basis, self._request(data, file_name, base), {"object": found})
 
-    def either(self, name: str, why: str, terms: Terms, data: bytes, found: dict[str, Json]) -> None:
-        """A file that may be read in several ways."""
+    def either(self, name: str, why: str, basis: Basis, data: bytes, found: dict[str, Json]) -> None:
+        """Add a file that may be read in several ways."""
         branches = [{"branch": branch, "object": answer} for branch, answer in found.items()]
-        self._add(name, "acceptable", why, terms, self._request(data, "", None), {"allowed": branches})
+        self._add(name, "acceptable", why, basis, self._request(data, "", None), {"allowed": branches})
 
-    def bad(self, name: str, why: str, terms: Terms, data: bytes | None, *, file_name: str = "") -> None:
-        """A file that is refused."""
+    def bad(self, name: str, why: str, basis: Basis, data: bytes | None, *, file_name: str = "") -> None:
+        """Add a file that is refused."""
         reject = {"name": "name", "checkpoint": "text", "metadata": "text"}.get(self.kind, "index")
-        self._add(name, "invalid", why, terms, self._request(data, file_name, None), {"reject": {"class": reject}})
+        self._add(name, "invalid", why, basis, self._request(data, file_name, None), {"reject": {"class": reject}})
 
     def _request(self, data: bytes | None, file_name: str, base: int | None) -> Json:
         request: Json = {"kind": self.kind, "name": file_name or self.file_name}
@@ -87,8 +87,8 @@ class Parsing:
             request["baseOffset"] = str(base)
         return request
 
-    def _add(self, name: str, result: str, why: str, terms: Terms, request: Json, expect: Json) -> None:
-        self.family.add(f"{self.kind}-{name}", "parse", result, why, terms, request=request, expect=expect)
+    def _add(self, name: str, result: str, why: str, basis: Basis, request: Json, expect: Json) -> None:
+        self.family.add(f"{self.kind}-{name}", "parse", result, why, basis, request=request, expect=expect)
 
 
 def small_files() -> Family:
@@ -208,7 +208,7 @@ def _file_names(names: Parsing) -> None:
 
 
 def _directory_names(names: Parsing) -> None:
-    terms = must("SEG-PDR-001", since="0.8")
+    basis = must("SEG-PDR-001", since="0.8")
 
     def of(topic: str, partition: int, state: str = "") -> Json:
         return {"topic": topic, "partition": partition, "state": state}
@@ -228,13 +228,13 @@ def _directory_names(names: Parsing) -> None:
         names.good(
             f"directory-{text if len(text) < len(UNIQUE) else 'long'}",
             "The last dash parts topic and partition.",
-            terms,
+            basis,
             None,
             of(topic, partition),
             file_name=text,
         )
-    odd = {"topic-007": 7, "topic-+5": 5, "topic-\u0667": 7}
-    for number, (text, partition) in enumerate(odd.items()):
+    unusual = {"topic-007": 7, "topic-+5": 5, "topic-\u0667": 7}
+    for number, (text, partition) in enumerate(unusual.items()):
         names.good(
             f"directory-odd-{number}",
             "Odd digits are read by brokers, too.",
@@ -243,7 +243,7 @@ def _directory_names(names: Parsing) -> None:
             of("topic", partition),
             file_name=text,
         )
-    bad_terms = must("SEG-PDR-001", "SEG-LDR-001", since="0.8")
+    bad_basis = must("SEG-PDR-001", "SEG-LDR-001", since="0.8")
     bad = (
         "topic",
         "topic-",
@@ -259,7 +259,7 @@ def _directory_names(names: Parsing) -> None:
     )
     for number, text in enumerate(bad):
         names.bad(
-            f"directory-bad-{number}", f"The name {text} is no topic and partition.", bad_terms, None, file_name=text
+            f"directory-bad-{number}", f"The name {text} is no topic and partition.", bad_basis, None, file_name=text
         )
     marked = must("SEG-PDR-003")
     for state in ("delete", "future", "stray"):
@@ -301,7 +301,7 @@ def _lines(*rows: object, end: str = "\n") -> bytes:
 
 
 def _offset_checkpoints(files: Parsing) -> None:
-    terms = must("SEG-CKP-001", "SEG-CKP-002", "SEG-CKP-003", "SEG-CKP-004", since="0.8")
+    basis = must("SEG-CKP-001", "SEG-CKP-002", "SEG-CKP-003", "SEG-CKP-004", since="0.8")
 
     def of(*entries: Sequence[Any]) -> Json:
         return {"version": 0, "entries": [[topic, partition, str(offset)] for topic, partition, offset in entries]}
@@ -310,14 +310,14 @@ def _offset_checkpoints(files: Parsing) -> None:
     files.good(
         "one-entry",
         "Topic, partition and offset on a line.",
-        terms,
+        basis,
         _lines(0, 1, f"a-b 12 {INT64_MAX}"),
         of(("a-b", 12, INT64_MAX)),
     )
     orders = {"in-order": of(*two), "any-order": of(*reversed(two))}
     loose = must("SEG-CKP-002", "SEG-CKP-003", flags=("CHECKPOINT_MAP",), since="0.8")
     files.either("two-entries", "Two lines, in any order.", loose, _lines(0, 2, "a-b 0 5", f"t 12 {INT64_MAX}"), orders)
-    files.good("no-entries", "A count of 0.", terms, _lines(0, 0), of())
+    files.good("no-entries", "A count of 0.", basis, _lines(0, 0), of())
     none = must("SEG-CKP-005", since="0.8")
     files.good("empty", "An empty file has no entries.", none, b"", of())
     files.good("version-only", "So has one with a version only.", none, _lines(0), of())
@@ -391,16 +391,16 @@ def _offset_checkpoints(files: Parsing) -> None:
 
 
 def _epochs(files: Parsing) -> None:
-    terms = must("SEG-CKP-002", "SEG-CKP-003", "SEG-CKP-004")
+    basis = must("SEG-CKP-002", "SEG-CKP-003", "SEG-CKP-004")
 
     def of(*entries: Sequence[int]) -> Json:
         return {"version": 0, "entries": [[str(epoch), str(offset)] for epoch, offset in entries]}
 
-    files.good("epochs-one", "Epoch and start offset.", terms, b"0\n1\n5 0\n", of((5, 0)))
+    files.good("epochs-one", "Epoch and start offset.", basis, b"0\n1\n5 0\n", of((5, 0)))
     files.good(
         "epochs-three",
         "Three of them, the last above 2^53.",
-        terms,
+        basis,
         _lines(0, 3, "0 0", "3 17", f"4 {2**53 + 1}"),
         of((0, 0), (3, 17), (4, 2**53 + 1)),
     )
@@ -426,18 +426,18 @@ def _epochs(files: Parsing) -> None:
 
 
 def _metadata(files: Parsing) -> None:
-    terms = must("SEG-CKP-009", since="2.8")
+    basis = must("SEG-CKP-009", since="2.8")
     found = {"version": 0, "topicId": TOPIC_ID}
     files.good(
-        "topic-id", "Two lines, the last without its end.", terms, f"version: 0\ntopic_id: {TOPIC_ID}".encode(), found
+        "topic-id", "Two lines, the last without its end.", basis, f"version: 0\ntopic_id: {TOPIC_ID}".encode(), found
     )
     files.good(
-        "topic-id-line-end", "With a line end behind it.", terms, f"version: 0\ntopic_id: {TOPIC_ID}\n".encode(), found
+        "topic-id-line-end", "With a line end behind it.", basis, f"version: 0\ntopic_id: {TOPIC_ID}\n".encode(), found
     )
     files.good(
         "topic-id-version-7",
         "A later version is read.",
-        terms,
+        basis,
         f"version: 7\ntopic_id: {TOPIC_ID}".encode(),
         {**found, "version": 7},
     )
@@ -453,11 +453,11 @@ def _metadata(files: Parsing) -> None:
         "version-text": f"version: x\ntopic_id: {TOPIC_ID}",
     }
     for name, text in bad.items():
-        files.bad(f"topic-id-{name}", "A file that does not tell a topic id.", terms, text.encode())
+        files.bad(f"topic-id-{name}", "A file that does not tell a topic id.", basis, text.encode())
 
 
 def _properties(files: Parsing) -> None:
-    terms = must("SEG-LDR-005", since="0.9")
+    basis = must("SEG-LDR-005", since="0.9")
 
     def of(version: int, cluster: str | None, node: int | None, directory: str | None = None) -> Json:
         return {"version": version, "clusterId": cluster, "nodeId": node, "directoryId": directory}
@@ -465,74 +465,74 @@ def _properties(files: Parsing) -> None:
     files.good(
         "properties-0",
         "A directory of a ZooKeeper cluster.",
-        terms,
+        basis,
         b"#\n#Tue Nov 17 2020\nversion=0\nbroker.id=3\ncluster.id=abc\n",
         of(0, "abc", 3),
     )
-    files.good("properties-0-bare", "Version 0 needs neither.", terms, b"version=0\n", of(0, None, None))
-    files.good("properties-no-version", "Without a version it is 0.", terms, b"broker.id=4\n", of(0, None, 4))
+    files.good("properties-0-bare", "Version 0 needs neither.", basis, b"version=0\n", of(0, None, None))
+    files.good("properties-no-version", "Without a version it is 0.", basis, b"broker.id=4\n", of(0, None, 4))
     files.good(
         "properties-1",
         "A directory of a KRaft cluster.",
-        terms,
+        basis,
         b"version=1\nnode.id=7\ncluster.id=kLrBX\n",
         of(1, "kLrBX", 7),
     )
     files.good(
         "properties-directory",
         "With the id of the directory.",
-        terms,
+        basis,
         f"version=1\nnode.id=7\ncluster.id=c\ndirectory.id={TOPIC_ID}\n".encode(),
         of(1, "c", 7, TOPIC_ID),
     )
     files.good(
         "properties-escapes",
         "The rules of Java properties: colons, spaces, escapes.",
-        terms,
+        basis,
         b"! note\nversion : 1\n  node.id\\=x=1\nnode.id 7\ncluster.id=a\\u0062\\\n   c\n",
         of(1, "abc", 7),
     )
     for number in (0, 2**30, 2**31 - 1):
         content = f"version=1\nnode.id={number}\ncluster.id=c\n".encode()
-        files.good(f"properties-node-{number}", "A number of 32 bits.", terms, content, of(1, "c", number))
+        files.good(f"properties-node-{number}", "A number of 32 bits.", basis, content, of(1, "c", number))
     for number in (2**31, 2**32 + 7, 2**63):
         content = f"version=1\nnode.id={number}\ncluster.id=c\n".encode()
-        files.bad(f"properties-node-{number}", "It has more than 32 bits.", terms, content)
+        files.bad(f"properties-node-{number}", "It has more than 32 bits.", basis, content)
     for name, text in (
         ("1-without-node", "version=1\ncluster.id=c\n"),
         ("1-without-cluster", "version=1\nnode.id=7\n"),
         ("version-2", "version=2\nnode.id=7\ncluster.id=c\n"),
         ("node-text", "version=1\nnode.id=x\ncluster.id=c\n"),
     ):
-        files.bad(f"properties-{name}", "A file that does not say whose directory it is.", terms, text.encode())
+        files.bad(f"properties-{name}", "A file that does not say whose directory it is.", basis, text.encode())
 
 
 def _clean_shutdown(marks: Parsing) -> None:
-    terms = should("SEG-LDR-004", needs=("cleanShutdown",))
+    basis = should("SEG-LDR-004", needs=("cleanShutdown",))
     why = "The mark of a clean end is empty before 3.7, and an object since."
-    marks.good("mark-empty", why, terms, b"", {"version": 0, "brokerEpoch": "-1"})
-    marks.good("mark-object", why, terms, b'{"version":0,"brokerEpoch":42}', {"version": 0, "brokerEpoch": "42"})
-    marks.bad("mark-text", "Anything else is no such mark.", terms, b"clean")
-    marks.bad("mark-list", "A list is no object.", terms, b"[]")
+    marks.good("mark-empty", why, basis, b"", {"version": 0, "brokerEpoch": "-1"})
+    marks.good("mark-object", why, basis, b'{"version":0,"brokerEpoch":42}', {"version": 0, "brokerEpoch": "42"})
+    marks.bad("mark-text", "Anything else is no such mark.", basis, b"clean")
+    marks.bad("mark-list", "A list is no object.", basis, b"[]")
 
 
 def _quorum_state(states: Parsing) -> None:
-    terms = may("SEG-LDR-006", needs=("quorumState",), since="2.7")
+    basis = may("SEG-LDR-006", needs=("quorumState",), since="2.7")
 
     def found(version: int, *, leader: int = 1, voted: int = -1, voters: tuple[int, ...] = ()) -> Json:
-        told = {"dataVersion": version, "leaderId": leader, "leaderEpoch": 7}
-        return {**told, "votedId": voted, "voterIds": list(voters)}
+        reported = {"dataVersion": version, "leaderId": leader, "leaderEpoch": 7}
+        return {**reported, "votedId": voted, "voterIds": list(voters)}
 
     first = b'{"clusterId":"","leaderId":1,"leaderEpoch":7,"votedId":-1,"appliedOffset":0,'
     first += b'"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
-    states.good("quorum-state-0", "With the voters.", terms, first, found(0, voters=(1, 2)))
+    states.good("quorum-state-0", "With the voters.", basis, first, found(0, voters=(1, 2)))
     second = b'{"leaderId":-1,"leaderEpoch":7,"votedId":3,"votedDirectoryId":"x","data_version":1}'
-    states.good("quorum-state-1", "With the vote.", terms, second, found(1, leader=-1, voted=3))
-    odd = b'{"leaderId":"1","leaderEpoch":7,"data_version":1}'
-    states.good("quorum-state-odd", "What is no number is none.", terms, odd, found(1, leader=-1))
-    states.bad("quorum-state-2", "A version that nobody knows.", terms, second.replace(b":1}", b":2}"))
-    states.bad("quorum-state-none", "No version at all.", terms, b'{"leaderId":1}')
-    states.bad("quorum-state-text", "Anything else is no quorum state.", terms, b"leader")
+    states.good("quorum-state-1", "With the vote.", basis, second, found(1, leader=-1, voted=3))
+    unusual = b'{"leaderId":"1","leaderEpoch":7,"data_version":1}'
+    states.good("quorum-state-odd", "What is no number is none.", basis, unusual, found(1, leader=-1))
+    states.bad("quorum-state-2", "A version that nobody knows.", basis, second.replace(b":1}", b":2}"))
+    states.bad("quorum-state-none", "No version at all.", basis, b'{"leaderId":1}')
+    states.bad("quorum-state-text", "Anything else is no quorum state.", basis, b"leader")
 
 
 def _snapshots(files: Parsing) -> None:
@@ -578,7 +578,7 @@ def _snapshots(files: Parsing) -> None:
         return {"producers": producers}
 
     two = ((88, 0, 0, 2, 0, 1000, -1, 2), (77, 1, 1, 1, 1, 1001, -1, 0))
-    terms = must("SEG-PSN-007", "SEG-PSN-002", **flags)
+    basis = must("SEG-PSN-007", "SEG-PSN-002", **flags)
     files.good(
         "two-producers",
         "Two producers, both in a transaction.",
@@ -587,17 +587,17 @@ def _snapshots(files: Parsing) -> None:
         of(*two),
     )
     files.good(
-        "empty", "A broker without producers writes ten bytes.", terms, bytes.fromhex("000148674bc700000000"), of()
+        "empty", "A broker without producers writes ten bytes.", basis, bytes.fromhex("000148674bc700000000"), of()
     )
     files.good(
         "no-transaction",
         "A producer that only is idempotent.",
-        terms,
+        basis,
         packed((5, 3, 2**31 - 1, 2**53 + 1, 9, 1_700_000_000_000, 4, -1)),
         of((5, 3, 2**31 - 1, 2**53 + 1, 9, 1_700_000_000_000, 4, -1)),
     )
     many = tuple((at, 0, at, 10 * at + 1, 0, 1000, -1, -1) for at in range(30))
-    files.good("thirty-producers", "Thirty of them.", terms, packed(*many), of(*many))
+    files.good("thirty-producers", "Thirty of them.", basis, packed(*many), of(*many))
     for version in (0, 2, -1):
         files.bad(
             f"version-{version}",
@@ -627,14 +627,14 @@ def _snapshots(files: Parsing) -> None:
 
 def _offset_indexes(files: Parsing) -> None:
     rows = struct.pack(">iiii", 3, 119, 5, 238)
-    terms = must("SEG-IDX-011", since="0.8")
+    basis = must("SEG-IDX-011", since="0.8")
     found = {"entries": [["103", 119], ["105", 238]]}
-    files.good("two-entries", "Offsets count from the base of the segment.", terms, rows, found)
-    files.good("empty", "An index without entries.", terms, b"", {"entries": []})
+    files.good("two-entries", "Offsets count from the base of the segment.", basis, rows, found)
+    files.good("empty", "An index without entries.", basis, b"", {"entries": []})
     files.good(
         "base-above-2-53",
         "The base may be any offset.",
-        terms,
+        basis,
         rows,
         {"entries": [[str(2**53 + 4), 119], [str(2**53 + 6), 238]]},
         file_name=f"{2**53 + 1:020}.index",
@@ -643,7 +643,7 @@ def _offset_indexes(files: Parsing) -> None:
     files.good(
         "widest",
         "The greatest relative offset and position.",
-        terms,
+        basis,
         struct.pack(">ii", 2**31 - 1, 2**31 - 2),
         {"entries": [[str(100 + 2**31 - 1), 2**31 - 2]]},
     )
@@ -663,14 +663,14 @@ def _offset_indexes(files: Parsing) -> None:
 
 def _time_indexes(files: Parsing) -> None:
     rows = time_entry(1101, 3) + time_entry(1201, 5)
-    terms = must("SEG-TIX-010", since="0.10.1")
+    basis = must("SEG-TIX-010", since="0.10.1")
     found = {"entries": [["1101", "103"], ["1201", "105"]]}
-    files.good("two-entries", "A time, and an offset that counts from the base of the segment.", terms, rows, found)
-    files.good("empty", "A time index without entries.", terms, b"", {"entries": []})
+    files.good("two-entries", "A time, and an offset that counts from the base of the segment.", basis, rows, found)
+    files.good("empty", "A time index without entries.", basis, b"", {"entries": []})
     files.good(
         "large-times",
         "Times of 64 bits.",
-        terms,
+        basis,
         time_entry(2**53 + 1, 0) + time_entry(INT64_MAX, 2**31 - 1),
         {"entries": [[str(2**53 + 1), "100"], [str(INT64_MAX), str(100 + 2**31 - 1)]]},
     )
@@ -694,11 +694,11 @@ def _transaction_indexes(files: Parsing) -> None:
             ]
         }
 
-    terms = must("SEG-TXN-009")
+    basis = must("SEG-TXN-009")
     one, two = (77, 0, 3, 2), (2**53 + 1, 2**53 + 3, 2**53 + 9, 2**53 + 10)
-    files.good("one-entry", "An aborted transaction as a broker recorded it.", terms, aborted(*one), of(one))
-    files.good("two-entries", "Numbers of 64 bits.", terms, aborted(*one) + aborted(*two), of(one, two))
-    files.good("empty", "A file without entries.", terms, b"", of())
+    files.good("one-entry", "An aborted transaction as a broker recorded it.", basis, aborted(*one), of(one))
+    files.good("two-entries", "Numbers of 64 bits.", basis, aborted(*one) + aborted(*two), of(one, two))
+    files.good("empty", "A file without entries.", basis, b"", of())
     files.good(
         "torn", "A crash cut the last entry.", should("SEG-TXN-001"), aborted(*one) + aborted(*two)[:33], of(one)
     )

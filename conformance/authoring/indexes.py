@@ -10,7 +10,7 @@ from authoring.batches import (
     Batch,
     Rec,
 )
-from authoring.casefile import Family, Terms, must
+from authoring.casefile import Basis, Family, must
 from authoring.codecs import gzip
 from authoring.control import data, empty, marker
 from authoring.messages import Msg, Wrapper
@@ -44,7 +44,7 @@ def index_building() -> Family:
         },
     }
     family = Family(38, "index-build", "Building indexes", "facts 4.2 and 4.3", flags=flags)
-    terms = must("SEG-ROL-010", "SEG-ROL-011", "SEG-RCV-025", flags=("SPARSE_RULE",), since="4.1")
+    basis = must("SEG-ROL-010", "SEG-ROL-011", "SEG-RCV-025", flags=("SPARSE_RULE",), since="4.1")
 
     def build(
         name: str,
@@ -53,7 +53,7 @@ def index_building() -> Family:
         *,
         interval: int = 100,
         base: int = 0,
-        terms: Terms = terms,
+        basis: Basis = basis,
         txn: bytes | None = None,
     ) -> None:
         files = {
@@ -63,7 +63,7 @@ def index_building() -> Family:
         if txn is not None:
             files[".txnindex"] = txn.hex()
         request = {"data": bytes_of(units).hex(), "baseOffset": str(base), "indexIntervalBytes": interval}
-        family.add(name, "index", "valid", why, terms, request=request, expect={"files": files})
+        family.add(name, "index", "valid", why, basis, request=request, expect={"files": files})
 
     value = bytes(19)
     eight = [
@@ -82,7 +82,7 @@ def index_building() -> Family:
         "eight-batches",
         "Eight batches of 119 bytes, as a broker indexed them.",
         eight,
-        terms=must(
+        basis=must(
             "SEG-ROL-010", "SEG-ROL-011", "SEG-RCV-025", flags=("SPARSE_RULE",), since="4.1", source="vector V-26"
         ),
     )
@@ -131,19 +131,19 @@ def _indexed_times(build: Callable[..., None]) -> None:
         "times-descend",
         "Timestamps go down: the first batch has the largest, and one entry says it all.",
         row(6, start=9000, step=-500),
-        terms=time,
+        basis=time,
     )
-    build("times-equal", "All the same: the first batch that has it counts.", row(6, step=0), terms=time)
+    build("times-equal", "All the same: the first batch that has it counts.", row(6, step=0), basis=time)
     zigzag = [
         replace(one, base_timestamp=at)
         for one, at in zip(row(7), (1000, 5000, 2000, 6000, 6000, 100, 9000), strict=True)
     ]
-    build("times-up-and-down", "Entries only where the largest grew.", zigzag, terms=time, interval=0)
+    build("times-up-and-down", "Entries only where the largest grew.", zigzag, basis=time, interval=0)
     build(
         "times-up-and-down-sparse",
         "The same with fewer entries: the largest may stand before the batch that is indexed.",
         zigzag,
-        terms=time,
+        basis=time,
         interval=SIZE,
     )
     build(
@@ -151,35 +151,35 @@ def _indexed_times(build: Callable[..., None]) -> None:
         "Records without a time leave no entry.",
         row(5, start=-10_000, step=0)
         and [replace(one, base_timestamp=-1, recs=(Rec(),), base=at) for at, one in enumerate(row(5))],
-        terms=time,
+        basis=time,
     )
     build(
         "time-zero",
         "The time 0 is a time.",
         [replace(one, base_timestamp=0, recs=(Rec(),), base=at) for at, one in enumerate(row(3))],
-        terms=time,
+        basis=time,
         interval=0,
     )
     build(
         "last-batch-newest",
         "Only the closing entry knows the last batch.",
         [*row(3), *row(1, base=9, start=99_000)],
-        terms=time,
+        basis=time,
         interval=1000,
     )
     stamped = [replace(one, attributes=LOG_APPEND_TIME, max_timestamp=7000 + at) for at, one in enumerate(row(5))]
-    build("log-append-time", "The broker's time counts.", stamped, terms=time)
+    build("log-append-time", "The broker's time counts.", stamped, basis=time)
     build(
         "within-a-batch",
         "The largest timestamp is that of the first record; the entry names the last offset of the batch.",
         [Batch(base=3 * at, recs=(Rec(time=50), Rec(), Rec()), base_timestamp=1000 + at) for at in range(5)],
-        terms=time,
+        basis=time,
     )
     build(
         "empty-batches",
         "An empty batch is a unit like any other, with the time that its header kept.",
         [*row(2), empty(6, 4, max_timestamp=5000), *row(2, base=11), empty(17, 0, max_timestamp=-1), *row(1, base=18)],
-        terms=time,
+        basis=time,
         interval=60,
     )
     build(
@@ -221,14 +221,14 @@ def _indexed_transactions(build: Callable[..., None]) -> None:
         "aborted",
         "An aborted transaction while another one is open since offset 2.",
         open_one,
-        terms=txn,
+        basis=txn,
         txn=aborted(77, 0, 3, 2),
     )
     build(
         "aborted-alone",
         "No other one is open: what is stable ends behind the marker.",
         [open_one[0], marker("ABORT", 2, producer_id=77)],
-        terms=txn,
+        basis=txn,
         txn=aborted(77, 0, 2, 3),
     )
     two = [
@@ -242,14 +242,14 @@ def _indexed_transactions(build: Callable[..., None]) -> None:
         "two-aborted",
         "In the order of their markers, not of their beginnings.",
         two,
-        terms=txn,
+        basis=txn,
         txn=aborted(2, 1, 2, 0) + aborted(1, 0, 4, 5),
     )
     build(
         "committed",
         "A committed transaction leaves nothing.",
         [open_one[0], marker("COMMIT", 2, producer_id=77)],
-        terms=txn,
+        basis=txn,
     )
 
 

@@ -26,7 +26,7 @@ def plain_messages() -> Family:
     )
     for magic, rule, vector, since in ((0, "SEG-MSG-001", "V-01", "0.8"), (1, "SEG-MSG-002", "V-02", "0.10")):
         both = {"since": since, "flags": ("OLD_FORMAT",)}
-        terms = must(rule, "SEG-MSG-004", **both)
+        basis = must(rule, "SEG-MSG-004", **both)
         three = (
             Msg(magic=magic, offset=10, key=None, value=b"a"),
             Msg(magic=magic, offset=11, value=None, timestamp=1005),
@@ -56,13 +56,13 @@ def plain_messages() -> Family:
         family.valid(
             f"{name}-binary",
             "Every byte value in key and value.",
-            terms,
+            basis,
             Msg(magic=magic, key=bytes(range(256)), value=bytes(range(256))),
         )
         family.valid(
             f"{name}-gap",
             "Offsets with holes.",
-            terms,
+            basis,
             Msg(magic=magic, offset=5),
             Msg(magic=magic, offset=90),
             Msg(magic=magic, offset=2**40),
@@ -87,7 +87,7 @@ def plain_messages() -> Family:
                 may("SEG-MSG-020", **both),
                 Msg(magic=magic, offset=3, attributes=bits),
             )
-        _told_attributes(family, magic)
+        _reported_attributes(family, magic)
         _negative_lengths(family, magic, both)
         _damaged(family, magic, both)
     _timestamps(family)
@@ -102,8 +102,8 @@ def plain_messages() -> Family:
     return family
 
 
-def _told_attributes(family: Family, magic: int) -> None:
-    """The byte as it is stored, by those who tell it."""
+def _reported_attributes(family: Family, magic: int) -> None:
+    """Add the byte as it is stored, by those who tell it."""
     for number in (-128, -1 & ~0x7, 0x70):
         data, (answer,) = lay([Msg(magic=magic, attributes=number)])
         answer["records"][0]["attributes"] = number
@@ -137,13 +137,13 @@ def _negative_lengths(family: Family, magic: int, both: dict[str, object]) -> No
 
 
 def _given(
-    family: Family, name: str, why: str, terms: object, magic: int, data: bytes, answer: dict[str, object]
+    family: Family, name: str, why: str, basis: object, magic: int, data: bytes, answer: dict[str, object]
 ) -> None:
     after = Msg(magic=magic, offset=9)
     request = {"data": (data + after.encoded()).hex(), "options": {"crc": True}}
     expect = {"batches": [answer, after.answer(len(data))], "consumed": len(data) + len(after.encoded()), "tail": None}
-    terms = type(terms)(**{**vars(terms), "needs": (f"magic:{magic}",)})
-    family.add(name, "decode", "valid", why, terms, request=request, expect=expect)
+    basis = type(basis)(**{**vars(basis), "needs": (f"magic:{magic}",)})
+    family.add(name, "decode", "valid", why, basis, request=request, expect=expect)
 
 
 def _damaged(family: Family, magic: int, both: dict[str, object]) -> None:
@@ -238,13 +238,13 @@ def relative_wrappers() -> Family:
         },
     )
     both = {"since": "0.10", "flags": ("RELATIVE",)}
-    terms = must("SEG-MSG-012", **both)
+    basis = must("SEG-MSG-012", **both)
     for codec, compress in (("gzip", gzip), ("snappy", xerial), ("lz4", lz4_frame)):
         for count in (1, 3, 50):
             family.valid(
                 f"{codec}-{count}",
                 "The wrapper has the offset of the last message; the others are counted back from it.",
-                terms,
+                basis,
                 Wrapper(
                     offset=99 + count,
                     inner=inner_messages(count),
@@ -256,7 +256,7 @@ def relative_wrappers() -> Family:
     family.valid(
         "bare-snappy",
         "A wrapper whose value is one raw block.",
-        terms,
+        basis,
         Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), codec="snappy", compress=snappy_block),
     )
     holes = {
@@ -271,19 +271,19 @@ def relative_wrappers() -> Family:
         family.valid(
             f"hole-{name}",
             "Compaction took messages out; the last one left decides what the others count from.",
-            terms,
+            basis,
             Wrapper(offset=offset, inner=inner, offsets=offsets, compress=gzip),
         )
     family.valid(
         "starts-above-0",
         "The relative offsets begin at 7; only their distance from the last counts.",
-        terms,
+        basis,
         Wrapper(offset=20, inner=inner_messages(3, first=7), offsets=(18, 19, 20), compress=gzip),
     )
     family.valid(
         "absolute-inside",
         "Absolute offsets inside come out right by the same rule.",
-        terms,
+        basis,
         Wrapper(offset=12, inner=inner_messages(3, first=10), offsets=(10, 11, 12), compress=gzip),
     )
     family.valid(
@@ -296,13 +296,13 @@ def relative_wrappers() -> Family:
     family.valid(
         "offset-0-one-message",
         "One message at offset 0.",
-        terms,
+        basis,
         Wrapper(offset=0, inner=inner_messages(1), offsets=(0,), compress=gzip),
     )
     family.valid(
         "above-2-53",
         "The sum has 64 bits.",
-        terms,
+        basis,
         Wrapper(offset=2**53 + 3, inner=inner_messages(3), offsets=(2**53 + 1, 2**53 + 2, 2**53 + 3), compress=gzip),
     )
     null = (Msg(key=None, value=b"a"), Msg(offset=1, value=None), Msg(offset=2, key=b"", value=b""))
@@ -321,7 +321,7 @@ def relative_wrappers() -> Family:
     family.valid(
         "two-wrappers",
         "Each wrapper counts for itself.",
-        terms,
+        basis,
         Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip),
         Wrapper(offset=14, inner=inner_messages(2), offsets=(13, 14), compress=gzip),
     )
@@ -380,19 +380,19 @@ def absolute_wrappers() -> Family:
         },
     )
     both = {"since": "0.8", "flags": ("ABSOLUTE",)}
-    terms = must("SEG-MSG-011", **both)
+    basis = must("SEG-MSG-011", **both)
     for codec, compress in (("gzip", gzip), ("snappy", xerial), ("lz4", lz4_frame_v0)):
         for count in (1, 3, 50):
             family.valid(
                 f"{codec}-{count}",
                 "The offsets inside are the messages' own.",
-                terms,
+                basis,
                 Wrapper(magic=0, inner=inner_messages(count, 0, 100), codec=codec, compress=compress),
             )
     holes = tuple(moved(one, at) for one, at in zip(inner_messages(3, 0), (10, 17, 90), strict=True))
-    family.valid("holes", "Messages are missing.", terms, Wrapper(magic=0, inner=holes, compress=gzip))
+    family.valid("holes", "Messages are missing.", basis, Wrapper(magic=0, inner=holes, compress=gzip))
     family.valid(
-        "from-0", "A log begins with a wrapper.", terms, Wrapper(magic=0, inner=inner_messages(3, 0), compress=gzip)
+        "from-0", "A log begins with a wrapper.", basis, Wrapper(magic=0, inner=inner_messages(3, 0), compress=gzip)
     )
     family.valid(
         "other-wrapper-offset",
@@ -403,13 +403,13 @@ def absolute_wrappers() -> Family:
     family.valid(
         "above-2-53",
         "Offsets of 64 bits inside.",
-        terms,
+        basis,
         Wrapper(magic=0, inner=inner_messages(2, 0, 2**53 + 1), compress=gzip),
     )
     family.valid(
         "two-wrappers",
         "Two wrappers in a row.",
-        terms,
+        basis,
         Wrapper(magic=0, inner=inner_messages(2, 0, 10), compress=gzip),
         Wrapper(magic=0, inner=inner_messages(2, 0, 12), compress=gzip),
     )
@@ -432,7 +432,7 @@ def absolute_wrappers() -> Family:
 
 
 def _wrapper_ends(family: Family, magic: int, both: dict[str, object]) -> None:
-    """A last message inside that is cut short."""
+    """Add a last message inside that is cut short."""
     inner = inner_messages(3, magic, 10 if magic == 0 else 0)
     whole = Msg(magic=magic, offset=inner[-1].offset + 1).encoded()
     for count in (1, 11, 12, 20, len(whole) - 1):
@@ -537,7 +537,7 @@ def stamped_wrappers() -> Family:
         },
     )
     both = {"since": "0.10", "flags": ("WRAPPER_TIME",)}
-    terms = must("SEG-MSG-015", **both)
+    basis = must("SEG-MSG-015", **both)
     r1, r3 = Msg(offset=0, key=None, value=b"a"), Msg(offset=1, value=b"vv", timestamp=1003)
     v_05 = bytes.fromhex(
         "1f8b08000000000000ff63608003f147aaedb71839201ce18eff400064302642a519815872d5fc566b841290683690602a2b0300a1f44c1b48000000"
@@ -559,7 +559,7 @@ def stamped_wrappers() -> Family:
         family.valid(
             codec,
             "The same with another codec.",
-            terms,
+            basis,
             Wrapper(
                 offset=11,
                 inner=(r1, r3),
@@ -574,25 +574,25 @@ def stamped_wrappers() -> Family:
     family.valid(
         "bits-inside-too",
         "The bit is set inside as well; the wrapper's time counts.",
-        terms,
+        basis,
         Wrapper(offset=11, inner=stamped, offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=5000, compress=gzip),
     )
     family.valid(
         "bits-inside-only",
         "The bit is set inside only: the wrapper says CreateTime, so each has its own time.",
-        terms,
+        basis,
         Wrapper(offset=11, inner=stamped, offsets=(10, 11), timestamp=41, compress=gzip),
     )
     family.valid(
         "wrapper-before-the-messages",
         "The broker's clock is behind the producer's.",
-        terms,
+        basis,
         Wrapper(offset=11, inner=(r1, r3), offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=3, compress=gzip),
     )
     family.valid(
         "messages-without-time",
         "The messages have no time of their own.",
-        terms,
+        basis,
         Wrapper(
             offset=11,
             inner=tuple(Msg(offset=at, timestamp=-1) for at in range(2)),

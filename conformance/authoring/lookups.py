@@ -11,7 +11,7 @@ from authoring.batches import (
     Batch,
     Rec,
 )
-from authoring.casefile import Family, Json, Terms, must, should
+from authoring.casefile import Basis, Family, Json, must, should
 from authoring.control import data, marker
 from authoring.messages import Msg
 from authoring.segments import (
@@ -53,7 +53,7 @@ def lookups() -> Family:
     def find(
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         files: dict[str, bytes],
         found: Json | None,
         *,
@@ -65,9 +65,9 @@ def lookups() -> Family:
             **{key: str(number) for key, number in asked.items()},
             **({"options": options} if options else {}),
         }
-        family.add(name, "lookup", "valid", why, terms, request=request, expect={"found": found})
+        family.add(name, "lookup", "valid", why, basis, request=request, expect={"found": found})
 
-    def place(at: int, size: int = SIZE, units: Sequence[Batch] = ROW) -> Json:
+    def position_of(at: int, size: int = SIZE, units: Sequence[Batch] = ROW) -> Json:
         return {"position": at * size, "baseOffset": str(units[at].base)}
 
     for offset in (0, 2, 3, 7, 12, 14):
@@ -78,7 +78,7 @@ def lookups() -> Family:
             "The entry that holds the offset, from its first byte, whatever the index says first.",
             plain,
             good,
-            {"entry": entry, **place(at)},
+            {"entry": entry, **position_of(at)},
             offset=offset,
         )
         find(
@@ -86,7 +86,7 @@ def lookups() -> Family:
             "The same without an index.",
             must("SEG-LKP-002", "SEG-IDX-009"),
             {name_of(0): log},
-            place(at),
+            position_of(at),
             offset=offset,
         )
     out = must("SEG-LKP-004", "SEG-LKP-005")
@@ -99,7 +99,7 @@ def lookups() -> Family:
             "The offset is missing: the next entry counts.",
             plain,
             gap,
-            place(at, units=holes),
+            position_of(at, units=holes),
             offset=offset,
         )
     short = [replace(one, last_delta=7, base=one.base * 3) for one in ROW]
@@ -108,7 +108,7 @@ def lookups() -> Family:
         "The offset belonged to a record that is gone; its batch counts.",
         plain,
         {name_of(0): bytes_of(short)},
-        place(1, units=short),
+        position_of(1, units=short),
         offset=15,
     )
     later = row(3, base=100)
@@ -191,7 +191,7 @@ def lookups() -> Family:
                 "Whatever the index says, the answer is the one that the log gives.",
                 trust,
                 files,
-                place(offset // 3),
+                position_of(offset // 3),
                 offset=offset,
             )
     _usable_entries(find, log)
@@ -202,7 +202,7 @@ def lookups() -> Family:
         "One entry for the whole log: walk on from there.",
         harmless,
         sparse,
-        {"entry": {"offset": "5", "position": SIZE}, **place(4)},
+        {"entry": {"offset": "5", "position": SIZE}, **position_of(4)},
         offset=13,
     )
     wide = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 8, SIZE)}
@@ -211,7 +211,7 @@ def lookups() -> Family:
         "An older broker's entry: the offset is that of a later batch than the position.",
         harmless,
         wide,
-        {"entry": {"offset": "8", "position": SIZE}, **place(2)},
+        {"entry": {"offset": "8", "position": SIZE}, **position_of(2)},
         offset=8,
     )
     first = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 3, SIZE)}
@@ -220,7 +220,7 @@ def lookups() -> Family:
         "A broker before 2.0 stored the first offset of the batch.",
         harmless,
         first,
-        {"entry": {"offset": "3", "position": SIZE}, **place(1)},
+        {"entry": {"offset": "3", "position": SIZE}, **position_of(1)},
         offset=3,
     )
     _times(find)
@@ -229,7 +229,7 @@ def lookups() -> Family:
 
 def _usable_entries(find: Callable[..., None], log: bytes) -> None:
     """Which entries of an index count."""
-    terms = should("SEG-IDX-010", "SEG-IDX-008", flags=("INDEX_TRUST",))
+    basis = should("SEG-IDX-010", "SEG-IDX-008", flags=("INDEX_TRUST",))
     dense = offset_index(ROW, 0)
     rows = {
         "preallocated": (dense + bytes(800), (14, 4)),
@@ -243,8 +243,8 @@ def _usable_entries(find: Callable[..., None], log: bytes) -> None:
         why = (
             "The entries end before the first one that is not greater; the last that counts is where the search begins."
         )
-        find(f"usable-{name}", why, terms, {name_of(0): log, name_of(0, ".index"): content}, found, offset=14)
-    terms = should("SEG-TIX-009", "SEG-TIX-008", flags=("INDEX_TRUST",))
+        find(f"usable-{name}", why, basis, {name_of(0): log, name_of(0, ".index"): content}, found, offset=14)
+    basis = should("SEG-TIX-009", "SEG-TIX-008", flags=("INDEX_TRUST",))
     times = time_index(ROW, 0)
     rows = {
         "preallocated": (times + bytes(1200), (1042, 14)),
@@ -260,7 +260,7 @@ def _usable_entries(find: Callable[..., None], log: bytes) -> None:
         find(
             f"usable-times-{name}",
             why,
-            terms,
+            basis,
             {name_of(0): log, name_of(0, ".timeindex"): content},
             found,
             timestamp=1042,
@@ -268,7 +268,7 @@ def _usable_entries(find: Callable[..., None], log: bytes) -> None:
 
 
 def _floor(offset: int) -> Json:
-    """The entry of the dense index of `ROW` that a lookup begins with."""
+    """Return the entry of the dense index of `ROW` that a lookup begins with."""
     found = {"offset": "0", "position": 0}
     for at, batch in list(enumerate(ROW))[1:]:
         if last_offset(batch) <= offset:
@@ -278,7 +278,7 @@ def _floor(offset: int) -> Json:
 
 def _times(find: Callable[..., None]) -> None:
     log, index = bytes_of(ROW), time_index(ROW, 0)
-    terms = must("SEG-LKP-008")
+    basis = must("SEG-LKP-008")
     good = {name_of(0): log, name_of(0, ".index"): offset_index(ROW, 0), name_of(0, ".timeindex"): index}
 
     def found(offset: int, timestamp: int) -> Json:
@@ -305,7 +305,7 @@ def _times(find: Callable[..., None]) -> None:
         find(
             f"time-{timestamp}",
             "The first record, in offset order, that is not older.",
-            terms,
+            basis,
             good,
             found(offset, at),
             timestamp=timestamp,
@@ -318,7 +318,7 @@ def _times(find: Callable[..., None]) -> None:
             found(offset, at),
             timestamp=timestamp,
         )
-    find("time-after-all", "Nothing is that young.", terms, good, None, timestamp=1043)
+    find("time-after-all", "Nothing is that young.", basis, good, None, timestamp=1043)
     mixed = [replace(one, base_timestamp=start) for one, start in zip(ROW, (1000, 5000, 2000, 6000, 100), strict=True)]
     files = {
         name_of(0): bytes_of(mixed),
@@ -356,7 +356,7 @@ def _times(find: Callable[..., None]) -> None:
     find(
         "equal-times",
         "Several records have the time: the first of them.",
-        terms,
+        basis,
         {name_of(0): bytes_of(equal)},
         found(0, 1000),
         timestamp=1000,

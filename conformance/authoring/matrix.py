@@ -28,6 +28,7 @@ LEVELS: Final = ("must", "should", "may")
 
 Json = dict[str, Any]
 Verdicts = dict[tuple[str, str], str]
+"""By testee, with its version, and case."""
 
 
 def run(number: int, arguments: list[str]) -> tuple[Path, float, int]:
@@ -41,17 +42,22 @@ def run(number: int, arguments: list[str]) -> tuple[Path, float, int]:
 
 
 def lines_of(path: Path) -> list[Json]:
-    """The lines of a report of a run."""
+    """Return the lines of a report of a run."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def verdicts_of(lines: list[Json]) -> Verdicts:
-    """What each testee's cases came to, before its list of known failures was looked at."""
-    return {(line["testee"], line["case"]): line["raw"] for line in lines if line["type"] == "result"}
+    """Return what each testee's cases came to, before its list of known failures was looked at."""
+    return {(label(line), line["case"]): line["raw"] for line in lines if line["type"] == "result"}
+
+
+def label(line: Json) -> str:
+    """Name and version of the testee that a line is about."""
+    return f"{line['testee']} {line['version']}"
 
 
 def testees(lines: list[Json], cases: dict[str, Case]) -> list[Json]:
-    """Who was asked, and what came of it, by level, by family and by requirement.
+    """Return who was asked, and what came of it, by level, by family and by requirement.
 
     Args:
         lines: of a run.
@@ -60,7 +66,7 @@ def testees(lines: list[Json], cases: dict[str, Case]) -> list[Json]:
     found = []
     for line in lines:
         if line["type"] == "testee":
-            results = [one for one in lines if one["type"] == "result" and one["testee"] == line["testee"]]
+            results = [one for one in lines if one["type"] == "result" and label(one) == label(line)]
             found.append(_testee(line, results, cases))
     return found
 
@@ -85,7 +91,7 @@ def _testee(line: Json, results: list[Json], cases: dict[str, Case]) -> Json:
 
 
 def report(paths: list[Path], seconds: list[float]) -> Json:
-    """The report of two runs."""
+    """Return the report of two runs."""
     first, second = (lines_of(path) for path in paths)
     cases = {case.id: case for case in load_cases()}
     before, after = verdicts_of(first), verdicts_of(second)

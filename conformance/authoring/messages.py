@@ -39,7 +39,7 @@ class Msg:
         return self.offset + 1
 
     def encoded(self) -> bytes:
-        """The message as it is stored."""
+        """Return the message as it is stored."""
         return message(
             self.magic,
             self.offset,
@@ -49,7 +49,7 @@ class Msg:
         )
 
     def answer(self, position: int) -> dict[str, Any]:
-        """What a reader answers."""
+        """Return what a reader answers."""
         stamped = self.magic and self.attributes & LOG_APPEND_TIME
         return {
             **outermost(self.encoded(), position, self.attributes, self.timestamp, "none"),
@@ -58,7 +58,7 @@ class Msg:
         }
 
     def record(self, offset: int, stamp: int | None) -> dict[str, Any]:
-        """What a reader answers for the message, at an absolute offset and with the wrapper's timestamp if it has one."""
+        """Return what a reader answers for the message, at an absolute offset and with the wrapper's timestamp, if any."""
         timestamp = self.timestamp if stamp is None else stamp
         return {
             "offset": str(offset),
@@ -121,12 +121,12 @@ class Wrapper:
         return self.attributes | CODECS.index(self.codec)
 
     def encoded(self) -> bytes:
-        """The wrapper as it is stored."""
+        """Return the wrapper as it is stored."""
         value = self.compress(b"".join(one.encoded() for one in self.inner) + self.behind)
         return message(self.magic, self.last_offset, self.all_attributes, self.time, sized32(self.key) + sized32(value))
 
     def answer(self, position: int) -> dict[str, Any]:
-        """What a reader answers."""
+        """Return what a reader answers."""
         offsets = self.offsets or tuple(one.offset for one in self.inner)
         stamp = self.time if self.magic and self.attributes & LOG_APPEND_TIME else None
         return {
@@ -141,23 +141,23 @@ class Wrapper:
 
 
 def message(magic: int, offset: int, attributes: int, timestamp: int, body: bytes) -> bytes:
-    """An entry of magic 0 or 1 around its key and value."""
+    """Return an entry of magic 0 or 1 around its key and value."""
     covered = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp) if magic else b"") + body
     return struct.pack(">qiI", offset, len(covered) + 4, crc32(covered)) + covered
 
 
 def resealed(data: bytes) -> bytes:
-    """The same message with its size and checksum made right."""
+    """Return the same message with its size and checksum made right."""
     return replaced(replaced(data, 8, "i", len(data) - 12), 12, "I", crc32(data[16:]))
 
 
 def moved(one: Msg, offset: int) -> Msg:
-    """The same message at another offset."""
+    """Return the same message at another offset."""
     return replace(one, offset=offset)
 
 
 def outermost(data: bytes, position: int, attributes: int, timestamp: int, codec: str) -> dict[str, Any]:
-    """What a reader answers for an outermost message, but for its records and its first offset."""
+    """Return what a reader answers for an outermost message, but for its records and its first offset."""
     magic, offset = data[16], int.from_bytes(data[:8], "big", signed=True)
     kind = "LogAppendTime" if attributes & LOG_APPEND_TIME else "CreateTime"
     return {

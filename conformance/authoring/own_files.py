@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from authoring.casefile import must, should
 from authoring.compaction_plans import compaction_plans
-from authoring.kept_lives import left_by_kafka
-from authoring.lives import FLAG, Lives, checkpoint
-from authoring.scenes import NOW, SMALL, keyed
+from authoring.recorded_scenarios import left_by_kafka
+from authoring.scenario_cases import FLAG, ScenarioCases, checkpoint
+from authoring.scenarios import NOW, SMALL, keyed
 from authoring.segments import aborted, bytes_of, name_of, offset_index, row, time_index
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ IDEMPOTENT: Final = {"producer_id": 9, "producer_epoch": 0}
 
 
 def three_segments() -> dict[str, bytes]:
-    """A log of three segments, with indexes and snapshots."""
+    """Return a log of three segments, with indexes and snapshots."""
     found: dict[str, bytes] = {}
     for base in (0, 9, 18):
         units = row(3, base=base, start=NOW)
@@ -30,14 +30,14 @@ def three_segments() -> dict[str, bytes]:
     return found
 
 
-def told(last: int, first: int = 0) -> str:
+def reported(last: int, first: int = 0) -> str:
     """Offsets, as an outcome tells them."""
     return " ".join(str(offset) for offset in range(first, last))
 
 
 def own_retention(family: Family) -> None:
     """Family 44, without Kafka."""
-    add = Lives(family)
+    add = ScenarioCases(family)
     files = three_segments()
     size = len(files[name_of(0)])
     base: Json = {"config": {**SMALL, "retention.bytes": str(size), "retention.ms": "-1"}, "now": str(NOW)}
@@ -60,7 +60,7 @@ def own_retention(family: Family) -> None:
         "power-cuts",
         "Whenever the power goes, no hole is left in the log.",
         should("SEG-RET-012", needs=("powerCuts",)),
-        {"outcomes": [told(27), told(27, 9), told(27, 18)]},
+        {"outcomes": [reported(27), reported(27, 9), reported(27, 18)]},
         files,
         **base,
         options={"powerCuts": True},
@@ -81,7 +81,7 @@ def own_retention(family: Family) -> None:
 
 def own_recoveries(family: Family) -> None:
     """Family 40: power cuts."""
-    add = Lives(family)
+    add = ScenarioCases(family)
     family.flags |= FLAG
     files = three_segments()
     cuts = {"powerCuts": True, "indexIntervalBytes": 100}
@@ -90,7 +90,7 @@ def own_recoveries(family: Family) -> None:
         "power-cuts",
         "Segments go from the end on, each for good before the next.",
         must("SEG-TRN-001", needs=("powerCuts",)),
-        {"nextOffset": "4", "outcomes": [told(27), told(18), told(9), told(3)]},
+        {"nextOffset": "4", "outcomes": [reported(27), reported(18), reported(9), reported(3)]},
         files,
         offset="4",
         options=cuts,
@@ -102,7 +102,7 @@ def own_recoveries(family: Family) -> None:
             name,
             "What follows the damage is gone for good before the damage is.",
             must("SEG-RCV-004", "SEG-RCV-029", needs=("powerCuts",)),
-            {"nextOffset": "6", "outcomes": [told(6)]},
+            {"nextOffset": "6", "outcomes": [reported(6)]},
             damaged,
             options={**cuts, "likeBroker": like_broker},
         )
@@ -113,7 +113,7 @@ def own_recoveries(family: Family) -> None:
         "power-cuts-in-a-replacement",
         "A replacement that was begun is finished, whenever the power goes again.",
         must("SEG-RCV-021", needs=("powerCuts",)),
-        {"nextOffset": "27", "outcomes": [told(27)]},
+        {"nextOffset": "27", "outcomes": [reported(27)]},
         {**swapped, **old},
         options=cuts,
     )
@@ -123,7 +123,7 @@ def own_recoveries(family: Family) -> None:
         "power-cuts-in-an-undone-replacement",
         "A replacement that had not come far is undone, whenever the power goes again.",
         must("SEG-RCV-021", needs=("powerCuts",)),
-        {"nextOffset": "27", "outcomes": [told(27)]},
+        {"nextOffset": "27", "outcomes": [reported(27)]},
         {**files, name_of(0, ".log.swap"): shorter, name_of(0, ".index.cleaned"): b""},
         options=cuts,
     )
@@ -131,7 +131,7 @@ def own_recoveries(family: Family) -> None:
 
 def own_compactions(family: Family) -> None:
     """Family 45, without Kafka."""
-    add = Lives(family)
+    add = ScenarioCases(family)
     config = {**SMALL, "cleanup.policy": "compact", "segment.bytes": "400"}
     units = {0: [keyed(0, "a", "b"), keyed(2, "c")], 10: [keyed(10, "a", "d")], 1000: [keyed(1000, "z")]}
     files = {name_of(base): bytes_of(row_of) for base, row_of in units.items()}
@@ -158,12 +158,12 @@ def own_compactions(family: Family) -> None:
         **base,
         options={"checkpoints": {"cleaner-offset-checkpoint": checkpoint("other 1 7", "topic 0 2")}},
     )
-    _odd_compactions(add, base)
+    _unusual_compactions(add, base)
     compaction_plans(family)
 
 
-def _odd_compactions(add: Lives, base: Json) -> None:
-    """Logs that something is wrong with, or that little is known of."""
+def _unusual_compactions(add: ScenarioCases, base: Json) -> None:
+    """Add logs that something is wrong with, or that little is known of."""
     doubled = [
         keyed(0, "a", base_sequence=0, **IDEMPOTENT),
         keyed(1, "a", base_sequence=1, **IDEMPOTENT),

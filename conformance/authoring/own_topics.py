@@ -42,8 +42,8 @@ def own_topics(family: Family) -> None:
 
     def says(name: str, why: str, topic: str, key: bytes | None, value: bytes | None, decoded: Json | None) -> None:
         rec = Rec(key=key, value=value, control=() if decoded is None else (("decoded", decoded),))
-        terms = must("SEG-CTL-010", needs=("applicationRecords",), source="message definitions of Kafka 4.1")
-        family.valid(f"own-{name}", why, terms, Batch(base=5, recs=(rec,)), more=False, options={"topic": topic})
+        basis = must("SEG-CTL-010", needs=("applicationRecords",), source="message definitions of Kafka 4.1")
+        family.valid(f"own-{name}", why, basis, Batch(base=5, recs=(rec,)), more=False, options={"topic": topic})
 
     sound = "The record is sound, whatever its application wrote into it."
     says(

@@ -134,33 +134,33 @@ def null_and_empty() -> Family:
             }
         },
     )
-    terms = must("SEG-REC-007", flags=("TOMBSTONE",))
+    basis = must("SEG-REC-007", flags=("TOMBSTONE",))
     contents = {"null": None, "empty": b"", "some": b"x"}
     for key_name, key in contents.items():
         for value_name, value in contents.items():
             family.valid(
                 f"key-{key_name}-value-{value_name}",
                 f"A {key_name} key with a {value_name} value stays what it is.".replace("some ", "full "),
-                terms,
+                basis,
                 Batch(recs=(Rec(key=key, value=value),)),
             )
     every = tuple(Rec(key=key, value=value) for key in contents.values() for value in contents.values())
     family.valid(
         "all-in-one-batch",
         "All nine in one batch, so that a reader that reuses buffers shows what it left in them.",
-        terms,
+        basis,
         Batch(base=3, recs=every),
     )
     for number in (-2, -7, -64, -65, -(2**31)):
         for part in ("key", "value"):
             rec = Rec(key=None, value=b"v") if part == "key" else Rec(key=b"k", value=None)
             body = b"\0\0\0" + (varint(number) + sized(b"v") if part == "key" else sized(b"k") + varint(number)) + b"\0"
-            odd = Rec(key=rec.key, value=rec.value, raw=sized(body))
+            unusual = Rec(key=rec.key, value=rec.value, raw=sized(body))
             family.valid(
                 f"{part}-length-of-{number}",
                 "Brokers read any negative length as null; a reader that asks for -1 alone refuses what a broker serves.",
                 should("SEG-REC-007"),
-                Batch(recs=(odd,)),
+                Batch(recs=(unusual,)),
             )
     family.valid(
         "smallest-record",
@@ -186,7 +186,7 @@ def headers() -> Family:
             }
         },
     )
-    terms = must("SEG-REC-010", flags=("HEADER_MAP",))
+    basis = must("SEG-REC-010", flags=("HEADER_MAP",))
     rows = {
         "one": (((b"a", b"1"),), "One header."),
         "order-kept": (
@@ -211,19 +211,19 @@ def headers() -> Family:
         "long-key": (((b"k" * 300, b"v"),), "A header key may be longer than 127 bytes; its length takes two."),
     }
     for name, (pairs, why) in rows.items():
-        family.valid(name, why, terms, Batch(recs=(Rec(headers=pairs), Rec())))
+        family.valid(name, why, basis, Batch(recs=(Rec(headers=pairs), Rec())))
     for count in (63, 64, 200):
         pairs = tuple((b"h%d" % at, b"%d" % at) for at in range(count))
         family.valid(
             f"headers-{count}",
             "The count of headers is a varint; from 64 on it takes two bytes.",
-            terms,
+            basis,
             Batch(recs=(Rec(headers=pairs),)),
         )
     family.valid(
         "on-some-records-only",
         "Headers belong to their record; none may leak to the next one.",
-        terms,
+        basis,
         Batch(recs=(Rec(), Rec(headers=((b"a", b"1"),)), Rec(), Rec(headers=((b"b", b"2"), (b"a", b"3"))))),
     )
     return family
@@ -244,7 +244,7 @@ def null_header_values() -> Family:
             }
         },
     )
-    terms = must("SEG-REC-007", "SEG-REC-010", flags=("NULL_HEADER",))
+    basis = must("SEG-REC-007", "SEG-REC-010", flags=("NULL_HEADER",))
     family.valid(
         "after-a-full-one",
         "A full header, then a null one, as a broker wrote them.",
@@ -260,7 +260,7 @@ def null_header_values() -> Family:
         "many": (tuple((b"n%d" % at, None) for at in range(70)), "Seventy headers without a value."),
     }
     for name, (pairs, why) in rows.items():
-        family.valid(name, why, terms, Batch(recs=(Rec(headers=pairs), Rec(key=b"z", value=b"z"))))
+        family.valid(name, why, basis, Batch(recs=(Rec(headers=pairs), Rec(key=b"z", value=b"z"))))
     for number in (-2, -65, -(2**31)):
         raw = b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + sized(b"n") + varint(number)
         family.valid(
@@ -287,7 +287,7 @@ def header_keys() -> Family:
             }
         },
     )
-    terms = may("SEG-REC-011", needs=("magic:2",), flags=("HEADER_KEY_BYTES",))
+    basis = may("SEG-REC-011", needs=("magic:2",), flags=("HEADER_KEY_BYTES",))
     rows = {
         "lone-continuation": (b"\x80", "A byte that only continues a character."),
         "byte-ff": (b"\xff", "A byte that UTF-8 never has."),
@@ -319,7 +319,7 @@ def header_keys() -> Family:
         family.either(
             name,
             f"{why} The record around it is whole and has to be delivered; the key comes as bytes or as the nearest text.",
-            terms,
+            basis,
             batch.encoded() + after.encoded(),
             allowed,
         )
@@ -409,7 +409,7 @@ def offset_deltas() -> Family:
             }
         },
     )
-    terms = must("SEG-REC-012", "SEG-BAT-016", flags=("COUNTED_OFFSETS",))
+    basis = must("SEG-REC-012", "SEG-BAT-016", flags=("COUNTED_OFFSETS",))
     rows = {
         "first-missing": ((1, 2), 2, "The first record is gone: the base offset is that of a record that is no more."),
         "last-missing": ((0, 1), 2, "The last record is gone: the next offset is behind it all the same."),
@@ -432,7 +432,7 @@ def offset_deltas() -> Family:
         family.valid(
             name,
             why,
-            terms,
+            basis,
             Batch(base=100, last_delta=last, recs=recs, base_sequence=0, producer_id=5, producer_epoch=0),
         )
     family.valid(
@@ -483,16 +483,16 @@ def timestamps() -> Family:
             }
         },
     )
-    terms = must("SEG-BAT-012")
+    basis = must("SEG-BAT-012")
     wide = must("SEG-BAT-012", "SEG-REC-004", flags=("DELTA_32",))
-    family.valid("none", "Base timestamp -1 and delta 0: the record has no timestamp.", terms, Batch(base_timestamp=-1))
+    family.valid("none", "Base timestamp -1 and delta 0: the record has no timestamp.", basis, Batch(base_timestamp=-1))
     family.valid(
         "some-without",
         "Some records have no timestamp: the delta leads to -1.",
-        terms,
+        basis,
         Batch(base_timestamp=1000, recs=(Rec(), Rec(time=-1001), Rec(time=3)), max_timestamp=1003),
     )
-    family.valid("zero", "The first of January 1970 is a time like any other.", terms, Batch(base_timestamp=0))
+    family.valid("zero", "The first of January 1970 is a time like any other.", basis, Batch(base_timestamp=0))
     family.valid(
         "before-1970",
         "A timestamp below -1 is no valid time, but brokers keep it, and it is no damage.",
@@ -534,7 +534,7 @@ def timestamps() -> Family:
     family.valid(
         "base-is-no-record",
         "The base timestamp need not be that of the first record.",
-        terms,
+        basis,
         Batch(base_timestamp=5000, recs=(Rec(time=-4000), Rec(time=-3000))),
     )
     return family
@@ -555,7 +555,7 @@ def log_append_time() -> Family:
             }
         },
     )
-    terms = must("SEG-BAT-011", flags=("STAMPED",))
+    basis = must("SEG-BAT-011", flags=("STAMPED",))
     family.valid(
         "stamped-by-a-broker",
         "Three records that all read as 7777.",
@@ -565,13 +565,13 @@ def log_append_time() -> Family:
     family.valid(
         "before-the-producer",
         "The broker's clock is behind the producer's: the stamp is less than any record's own time.",
-        terms,
+        basis,
         Batch(base_timestamp=9000, recs=(Rec(), Rec(time=500)), attributes=LOG_APPEND_TIME, max_timestamp=8000),
     )
     family.valid(
         "no-producer-time",
         "The producer set no time, the broker did.",
-        terms,
+        basis,
         Batch(base_timestamp=-1, attributes=LOG_APPEND_TIME, max_timestamp=1_700_000_000_000),
     )
     family.valid(
@@ -583,13 +583,13 @@ def log_append_time() -> Family:
     family.valid(
         "wild-deltas",
         "Deltas of all sizes do not matter.",
-        terms,
+        basis,
         Batch(recs=(Rec(time=2**40), Rec(time=-(2**40)), Rec(time=-1)), attributes=LOG_APPEND_TIME, max_timestamp=123),
     )
     family.valid(
         "both-kinds-in-a-log",
         "The setting of the topic was changed: each batch has a type of its own.",
-        terms,
+        basis,
         Batch(base=0, recs=(R1, R2)),
         Batch(base=2, recs=(R1, R2), attributes=LOG_APPEND_TIME, max_timestamp=50),
         Batch(base=4, recs=(R1, R2)),

@@ -19,7 +19,7 @@ crc32 = zlib.crc32
 
 
 def uvarint(value: int, size: int = 1) -> bytes:
-    """An unsigned varint, in at least ``size`` bytes."""
+    """Return an unsigned varint, in at least ``size`` bytes."""
     groups = []
     while value > 127 or len(groups) < size - 1:  # noqa: PLR2004 - seven bits
         groups.append(value & 127 | 128)
@@ -28,7 +28,7 @@ def uvarint(value: int, size: int = 1) -> bytes:
 
 
 def varint(value: int, size: int = 1) -> bytes:
-    """A zig-zag varint, in at least ``size`` bytes."""
+    """Return a zig-zag varint, in at least ``size`` bytes."""
     return uvarint(value << 1 if value >= 0 else (-value << 1) - 1, size)
 
 
@@ -43,13 +43,13 @@ def sized32(data: bytes | None) -> bytes:
 
 
 def replaced(data: bytes, position: int, code: str, value: int) -> bytes:
-    """The same bytes with one big-endian number put over them."""
+    """Return the same bytes with one big-endian number put over them."""
     number = struct.pack(">" + code, value)
     return data[:position] + number + data[position + len(number) :]
 
 
 def flipped(data: bytes, position: int, bit: int = 0) -> bytes:
-    """The same bytes with one bit turned over."""
+    """Return the same bytes with one bit turned over."""
     return data[:position] + bytes([data[position] ^ 1 << bit]) + data[position + 1 :]
 
 
@@ -61,5 +61,5 @@ def shown(data: bytes | None) -> Any:  # noqa: ANN401 - a string, null or a dige
 
 
 def sequence(base: int, delta: int) -> int:
-    """A sequence number further on; -1 stays."""
+    """Return a sequence number further on; -1 stays."""
     return -1 if base < 0 else (base + delta) % SEQUENCES

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from authoring.batches import Batch, Rec
-from authoring.casefile import Json, Terms, must, should
+from authoring.casefile import Basis, Json, must, should
 from authoring.control import data, empty, marker
 from authoring.messages import Msg
 from authoring.segments import bytes_of
@@ -23,18 +23,18 @@ Epochs = tuple[tuple[int, int], ...]
 
 
 def batch(base: int, first: int, count: int = 1, *, epoch: int = 2, producer: int = 9) -> Batch:
-    """Records of a producer, by the sequence of the first; their offsets as a leader gives them."""
+    """Return records of a producer, by the sequence of the first; their offsets as a leader gives them."""
     recs = tuple(Rec(value=b"%d" % at) for at in range(count))
     return Batch(base=base, recs=recs, producer_id=producer, producer_epoch=epoch, base_sequence=first)
 
 
 def sent(first: int, count: int = 1, **fields: Any) -> Batch:  # noqa: ANN401
-    """The same as it is sent."""
+    """Return the same as it is sent."""
     return batch(0, first, count, **fields)
 
 
 def opened(base: int, producer: int = 9, sequence: int = 0, epoch: int = 2) -> Batch:
-    """A batch of a transaction."""
+    """Return a batch of a transaction."""
     return replace(data(base, b"t", producer_id=producer, sequence=sequence), producer_epoch=epoch)
 
 
@@ -48,13 +48,13 @@ class States:
         self,
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         log: Sequence[Unit],
         new: Sequence[Unit],
         expect: Json,
         **request: Any,  # noqa: ANN401
     ) -> None:
-        """An append to a log."""
+        """Add an append to a log."""
         end = log[-1].next_offset if log else 0
         given = {
             "data": bytes_of(new).hex(),
@@ -64,23 +64,23 @@ class States:
             "now": "1000",
             **request,
         }
-        own = replace(terms, needs=(*terms.needs, "logState"), source=SOURCE, flags=("APPEND_POLICY",))
+        own = replace(basis, needs=(*basis.needs, "logState"), source=SOURCE, flags=("APPEND_POLICY",))
         result = "invalid" if "reject" in expect else "valid"
         self.family.add(f"state-{name}", "validate", result, why, own, request=given, expect=expect)
 
     def takes(self, name: str, why: str, rule: str, log: Sequence[Unit], new: Unit, **more: Any) -> None:  # noqa: ANN401
-        """It is appended."""
+        """Add one that is appended."""
         aborted = more.pop("aborted", [])
-        terms = should(rule) if rule == LISTED else must(rule)
-        self.ask(name, why, terms, log, [new], {"accept": True, "duplicateOf": None, "aborted": aborted}, **more)
+        basis = should(rule) if rule == LISTED else must(rule)
+        self.ask(name, why, basis, log, [new], {"accept": True, "duplicateOf": None, "aborted": aborted}, **more)
 
     def repeats(self, name: str, why: str, log: Sequence[Unit], new: Unit, last: int) -> None:
-        """It is there already."""
+        """Add one that is there already."""
         expect = {"accept": True, "duplicateOf": str(last), "entries": []}
         self.ask(name, why, must("SEG-APP-008"), log, [new], expect)
 
     def refuses(self, name: str, why: str, rule: str, log: Sequence[Unit], new: Unit, **more: Any) -> None:  # noqa: ANN401
-        """It is not appended."""
+        """Add one that is refused."""
         self.ask(name, why, must(rule), log, [new], {"reject": {"class": "policy"}}, **more)
 
 
@@ -169,12 +169,12 @@ def _transactions(to: States) -> None:
         ("emptied-marker", [opened(0), empty(1, 0, attributes=0x30, producer_id=9, producer_epoch=2)], 9, 0, 3),
     ):
         end = before[-1].next_offset
-        told = {"producerId": str(producer), "firstOffset": str(first), "lastOffset": str(end), "lastStableOffset": str(stable)}  # fmt: skip
+        reported = {"producerId": str(producer), "firstOffset": str(first), "lastOffset": str(end), "lastStableOffset": str(stable)}  # fmt: skip
         why = "What is aborted is listed: from its first offset to the marker, and where reading may go up to."
         ending = marker("ABORT", 0, producer_id=producer)
-        to.takes(f"abort-{name}", why, LISTED, before, ending, aborted=[told], **coordinator)
+        to.takes(f"abort-{name}", why, LISTED, before, ending, aborted=[reported], **coordinator)
         copied = replace(ending, base=end)
-        to.takes(f"abort-{name}-replicated", why, LISTED, before, copied, aborted=[told], policy="replicate")
+        to.takes(f"abort-{name}-replicated", why, LISTED, before, copied, aborted=[reported], policy="replicate")
     to.takes("abort-of-nothing", "An empty transaction is not listed.", LISTED, [batch(0, 0)], marker("ABORT", 0), **coordinator)  # fmt: skip
     hollow = empty(1, 0, attributes=0x30, producer_id=9, producer_epoch=2)
     to.takes("emptied-marker", "A control batch without a record ends nothing.", "SEG-CTL-007", log, hollow, policy="replicate")  # fmt: skip
@@ -203,7 +203,7 @@ def _transactions(to: States) -> None:
 
 def _epochs(family: Family) -> None:
     """Family 41, what becomes of the leader epochs."""
-    terms = must("SEG-APP-016", needs=("leaderEpochs",), source="facts 4.7 and 5.1", flags=("APPEND_POLICY",))
+    basis = must("SEG-APP-016", needs=("leaderEpochs",), source="facts 4.7 and 5.1", flags=("APPEND_POLICY",))
 
     def assigns(name: str, why: str, known: Epochs, units: Sequence[Unit], found: Epochs) -> None:
         request = {
@@ -213,7 +213,7 @@ def _epochs(family: Family) -> None:
             "leaderEpochs": [[epoch, str(start)] for epoch, start in known],
         }
         expect = {"accept": True, "leaderEpochs": [[epoch, str(start)] for epoch, start in found]}
-        family.add(f"epochs-{name}", "validate", "valid", why, terms, request=request, expect=expect)
+        family.add(f"epochs-{name}", "validate", "valid", why, basis, request=request, expect=expect)
 
     def of(*epochs: int, base: int = 30) -> list[Batch]:
         return [Batch(base=base + at, leader_epoch=epoch) for at, epoch in enumerate(epochs)]

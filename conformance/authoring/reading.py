@@ -9,7 +9,7 @@ from authoring.batches import (
     LAST_OFFSET_DELTA,
     Batch,
 )
-from authoring.casefile import Family, Json, Terms, lay, may, must, should
+from authoring.casefile import Basis, Family, Json, lay, may, must, should
 from authoring.control import data, empty, marker, transactions
 from authoring.primitives import flipped, replaced
 from authoring.segments import (
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 def reads(family: Family) -> None:
-    """The reading half of family 19: fetches, and what read_committed leaves out."""
+    """Add the reading half of family 19: fetches, and what read_committed leaves out."""
 
     def fetch(
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         units: Sequence[Unit | bytes] | dict[str, bytes],
         offset: int,
         offsets: Iterable[int],
@@ -55,7 +55,7 @@ def reads(family: Family) -> None:
         wanted = [record for record in records if int(record["offset"]) in set(offsets)]
         request = {"files": {key: content.hex() for key, content in files.items()}, "offset": str(offset), **more}
         family.add(
-            name, "read", "valid", why, terms, request=request, expect={"records": wanted, "nextOffset": str(end)}
+            name, "read", "valid", why, basis, request=request, expect={"records": wanted, "nextOffset": str(end)}
         )
 
     batch = must("SEG-LKP-003", "SEG-LKP-002")
@@ -338,12 +338,12 @@ def _committed_reads(family: Family, fetch: Callable[..., None]) -> None:
 
 
 def _directory_reads(family: Family) -> None:
-    """What counts as part of a log, and where it starts and ends."""
+    """Add what counts as part of a log, and where it starts and ends."""
 
     def read(
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         files: dict[str, bytes],
         units: Sequence[Batch],
         offset: int,
@@ -357,7 +357,7 @@ def _directory_reads(family: Family) -> None:
         if options:
             request["options"] = options
         family.add(
-            name, "read", "valid", why, terms, request=request, expect={"records": records, "nextOffset": str(end)}
+            name, "read", "valid", why, basis, request=request, expect={"records": records, "nextOffset": str(end)}
         )
 
     log = bytes_of(ROW)
@@ -559,7 +559,7 @@ def _with_index(
     rule: str = "SEG-IDX-009",
 ) -> None:
     right = name == "txn-index-right"
-    terms = must("SEG-LKP-011", "SEG-TXN-007") if right else should("SEG-LKP-011", rule, flags=("TXN_INDEX_TRUST",))
+    basis = must("SEG-LKP-011", "SEG-TXN-007") if right else should("SEG-LKP-011", rule, flags=("TXN_INDEX_TRUST",))
     records = [record for answer in lay(units)[1] for record in answer["records"] if int(record["offset"]) in offsets]
     request = {
         "files": {key: content.hex() for key, content in files.items()},
@@ -571,7 +571,7 @@ def _with_index(
         "read",
         "valid",
         why,
-        terms,
+        basis,
         request=request,
         expect={"records": records, "nextOffset": str(units[-1].next_offset)},
     )

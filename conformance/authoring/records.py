@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authoring.batches import BASE_OFFSET, LAST_OFFSET_DELTA, Batch, Rec, with_field
-from authoring.casefile import Family, Terms, lay, must, should
+from authoring.casefile import Basis, Family, lay, must, should
 from authoring.codecs import gzip
 from authoring.damage import GOOD, WHOLE
 from authoring.messages import Msg, Wrapper
@@ -23,22 +23,22 @@ PLAIN: Final = b"\0\0\0" + sized(b"k") + sized(b"v") + b"\0"
 class Bad:
     """Adds records that have to be refused, plain and compressed, first and in the middle of a batch."""
 
-    def __init__(self, family: Family, terms: Terms, reject: str) -> None:
+    def __init__(self, family: Family, basis: Basis, reject: str) -> None:
         self.family = family
-        self.terms = terms
+        self.basis = basis
         self.reject = reject
 
     def add(self, name: str, why: str, raw: bytes, *, compressed: bool = False) -> None:
         """One record alone in a batch; with ``compressed``, a second case with gzip."""
-        terms = Terms(**{**vars(self.terms), "needs": ("magic:2",)})
-        self.family.invalid(name, why, terms, self.reject, GOOD, Batch(base=10, recs=(Rec(raw=raw),)).encoded())
+        basis = Basis(**{**vars(self.basis), "needs": ("magic:2",)})
+        self.family.invalid(name, why, basis, self.reject, GOOD, Batch(base=10, recs=(Rec(raw=raw),)).encoded())
         if compressed:
-            terms = Terms(**{**vars(self.terms), "needs": ("magic:2", "codec:gzip")})
+            basis = Basis(**{**vars(self.basis), "needs": ("magic:2", "codec:gzip")})
             batch = Batch(base=10, recs=(Rec(), Rec(raw=raw), Rec()), codec="gzip", compress=gzip)
             self.family.invalid(
                 f"{name}-compressed",
                 f"{why} The same in the middle of compressed records.",
-                terms,
+                basis,
                 self.reject,
                 GOOD,
                 batch.encoded(),

@@ -16,7 +16,7 @@ from authoring.batches import (
     Rec,
     with_field,
 )
-from authoring.casefile import Family, Json, Terms, must, should
+from authoring.casefile import Basis, Family, Json, must, should
 from authoring.control import data, empty, marker
 from authoring.messages import Msg
 from authoring.own_files import own_recoveries
@@ -63,7 +63,7 @@ def recoveries() -> Family:
     def recover(
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         files: dict[str, bytes],
         left: dict[str, bytes | None],
         end: int,
@@ -81,9 +81,9 @@ def recoveries() -> Family:
         }
         if removed is not None:
             expect["truncatedBytes"] = removed
-        family.add(name, "recover", "valid", why, terms, request=request, expect=expect)
+        family.add(name, "recover", "valid", why, basis, request=request, expect=expect)
 
-    def cut(name: str, why: str, log: bytes, kept: int, *, terms: Terms = many, units: Sequence[Unit] = ROW) -> None:
+    def cut(name: str, why: str, log: bytes, kept: int, *, basis: Basis = many, units: Sequence[Unit] = ROW) -> None:
         """One segment of which some entries are kept."""
         good = list(units[:kept])
         left = {
@@ -92,12 +92,12 @@ def recoveries() -> Family:
             name_of(0, ".timeindex"): time_index(good, 100),
         }
         end, removed = good[-1].next_offset if good else 0, len(log) - len(bytes_of(good))
-        recover(name, why, terms, {name_of(0): log}, left, end, removed=removed)
-        by_text = replace(terms, needs=(*terms.needs, "recovery:by-the-text"))
+        recover(name, why, basis, {name_of(0): log}, left, end, removed=removed)
+        by_text = replace(basis, needs=(*basis.needs, "recovery:by-the-text"))
         recover(f"{name}-by-the-text", why, by_text, {name_of(0): log}, left, end, removed=removed, likeBroker=False)
 
     keep = must("SEG-RCV-003", "SEG-RCV-025", flags=("CUT_TOO_MUCH",))
-    cut("whole", "Nothing is damaged: nothing goes, and the indexes are built anew.", whole, 5, terms=keep)
+    cut("whole", "Nothing is damaged: nothing goes, and the indexes are built anew.", whole, 5, basis=keep)
     for at in range(5):
         cut(
             f"flipped-batch-{at}", "One bit: everything from that batch on goes.", flipped(whole, at * SIZE + 70, 2), at
@@ -133,7 +133,7 @@ def recoveries() -> Family:
         cut(f"zeros-{count}", "Zeros at the end, as preallocation leaves them.", whole + bytes(count), 5)
     for count in (3, 17, 18, 60):
         cut(f"garbage-{count}", "Garbage at the end.", whole + b"\xa5" * count, 5)
-    cut("nothing", "An empty segment stays.", b"", 0, terms=keep)
+    cut("nothing", "An empty segment stays.", b"", 0, basis=keep)
     cut("only-zeros", "A preallocated file that was never written to.", bytes(4096), 0)
     _kept_by_recovery(cut)
     _recovered_directories(recover)
@@ -146,9 +146,9 @@ def recoveries() -> Family:
 
 
 def _kept_by_recovery(cut: Callable[..., None]) -> None:
-    """What recovery must not cut, whatever a reader will say to it."""
+    """Add what recovery must not cut, whatever a reader will say to it."""
     stays = must("SEG-RCV-005", flags=("CUT_TOO_MUCH",))
-    odd: dict[str, tuple[str, Batch]] = {
+    unusual: dict[str, tuple[str, Batch]] = {
         "unknown-codec": (
             "A codec that does not exist.",
             Batch(base=6, attributes=6, recs=(Rec(), Rec(), Rec()), base_timestamp=1020),
@@ -168,33 +168,33 @@ def _kept_by_recovery(cut: Callable[..., None]) -> None:
         "empty-batch": ("An empty batch.", empty(6, 2)),
         "gap": ("A gap before it.", Batch(base=7, recs=(Rec(), Rec()), base_timestamp=1020)),
     }
-    for name, (why, batch) in odd.items():
+    for name, (why, batch) in unusual.items():
         log = [*ROW[:2], batch, *ROW[3:]]
         cut(
             f"keeps-{name}",
             f"{why} The checksum is right, so it stays: a broker keeps it, and so do the other replicas.",
             bytes_of(log),
             5,
-            terms=stays,
+            basis=stays,
             units=log,
         )
     counted = with_field(ROW[2].encoded(), COUNT, 99)
     units = [*ROW[:2], Batch(**{**vars(ROW[2]), "count": 99}), *ROW[3:]]
     assert units[2].encoded() == counted
     cut(
-        "keeps-wrong-count", "A wrong count under a right checksum stays.", bytes_of(units), 5, terms=stays, units=units
+        "keeps-wrong-count", "A wrong count under a right checksum stays.", bytes_of(units), 5, basis=stays, units=units
     )
     for magic in (0, 1):
         old = [Msg(magic=magic, offset=at, timestamp=1000 + at, value=bytes(40)) for at in range(5)]
-        terms = must("SEG-RCV-003", "SEG-MSG-004", needs=(f"magic:{magic}",), since="0.8" if magic == 0 else "0.10")
-        cut(f"magic-{magic}-whole", "Old messages stay.", bytes_of(old), 5, terms=terms, units=old)
+        basis = must("SEG-RCV-003", "SEG-MSG-004", needs=(f"magic:{magic}",), since="0.8" if magic == 0 else "0.10")
+        cut(f"magic-{magic}-whole", "Old messages stay.", bytes_of(old), 5, basis=basis, units=old)
         size = len(old[0].encoded())
         cut(
             f"magic-{magic}-flipped",
             "One bit of an old message.",
             flipped(bytes_of(old), 3 * size + 40, 1),
             3,
-            terms=terms,
+            basis=basis,
             units=old,
         )
     committed = [data(0, b"a"), marker("COMMIT", 1), data(2, b"b", sequence=1)]
@@ -203,7 +203,7 @@ def _kept_by_recovery(cut: Callable[..., None]) -> None:
         "Markers are read on the way, and stay.",
         bytes_of(committed),
         3,
-        terms=must("SEG-RCV-008", flags=("CUT_TOO_MUCH",)),
+        basis=must("SEG-RCV-008", flags=("CUT_TOO_MUCH",)),
         units=committed,
     )
     epochs = [replace(one, leader_epoch=at) for at, one in enumerate(ROW)]
@@ -212,7 +212,7 @@ def _kept_by_recovery(cut: Callable[..., None]) -> None:
         "The leader epoch is outside the checksum and may grow.",
         bytes_of(epochs),
         5,
-        terms=must("SEG-RCV-003", "SEG-BAT-010"),
+        basis=must("SEG-RCV-003", "SEG-BAT-010"),
         units=epochs,
     )
 
@@ -457,7 +457,7 @@ def _order(family: Family) -> None:
             {"branch": "emptied", "nextOffset": "0", "files": {name_of(0): ""}},
             {"branch": "kept", "nextOffset": "15", "files": {name_of(0): log.hex()}},
         ]
-        terms = should("SEG-RCV-023", flags=("ORDER_REPAIR",))
+        basis = should("SEG-RCV-023", flags=("ORDER_REPAIR",))
         request = {
             "files": {name_of(0): log.hex(), name_of(0, ".index"): ""},
             "options": {"indexIntervalBytes": interval},
@@ -467,7 +467,7 @@ def _order(family: Family) -> None:
             "recover",
             "acceptable",
             "The offset of the fourth batch lies in the first.",
-            terms,
+            basis,
             request=request,
             expect={"allowed": [cut, *others]},
         )
@@ -503,7 +503,7 @@ def _truncations(family: Family) -> None:
     def truncate(
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         offset: int,
         end: int,
         left: dict[str, bytes | None],
@@ -515,13 +515,13 @@ def _truncations(family: Family) -> None:
             "nextOffset": str(end),
             "files": {key: None if content is None else content.hex() for key, content in left.items()},
         }
-        family.add(f"truncate-{name}", "truncate", "valid", why, terms, request=request, expect=expect)
+        family.add(f"truncate-{name}", "truncate", "valid", why, basis, request=request, expect=expect)
 
-    terms = must("SEG-TRN-001")
+    basis = must("SEG-TRN-001")
     truncate(
         "between-batches",
         "Whole batches from the offset on go.",
-        terms,
+        basis,
         9,
         9,
         {name_of(0): bytes_of(first[:3]), name_of(15): None},
@@ -529,7 +529,7 @@ def _truncations(family: Family) -> None:
     truncate(
         "inside-a-batch",
         "A batch goes as a whole, and the log ends at the offset all the same.",
-        terms,
+        basis,
         10,
         10,
         {name_of(0): bytes_of(first[:3]), name_of(15): None},
@@ -537,7 +537,7 @@ def _truncations(family: Family) -> None:
     truncate(
         "last-offset-of-a-batch",
         "Its last record is at the offset: the batch goes.",
-        terms,
+        basis,
         11,
         11,
         {name_of(0): bytes_of(first[:3])},
@@ -545,7 +545,7 @@ def _truncations(family: Family) -> None:
     truncate(
         "in-the-second-segment",
         "The first segment stays.",
-        terms,
+        basis,
         18,
         18,
         {name_of(0): bytes_of(first), name_of(15): bytes_of(second[:1])},
@@ -553,7 +553,7 @@ def _truncations(family: Family) -> None:
     truncate(
         "at-a-segment",
         "The base offset of the second segment: it stays, empty.",
-        terms,
+        basis,
         15,
         15,
         {name_of(0): bytes_of(first), name_of(15): b""},
@@ -561,7 +561,7 @@ def _truncations(family: Family) -> None:
     truncate(
         "last-of-the-first",
         "The offset before it: the second segment goes.",
-        terms,
+        basis,
         14,
         14,
         {name_of(0): bytes_of(first[:4]), name_of(15): None},
@@ -579,7 +579,7 @@ def _truncations(family: Family) -> None:
         {name_of(100): None, name_of(50): b""},
         given=moved,
     )
-    truncate("to-0", "To the very start.", terms, 0, 0, {name_of(0): b"", name_of(15): None})
+    truncate("to-0", "To the very start.", basis, 0, 0, {name_of(0): b"", name_of(15): None})
     index = must("SEG-TRN-003")
     kept = [
         struct.pack(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from authoring.batches import BASE_OFFSET, CONTROL, LAST_OFFSET_DELTA, TRANSACTIONAL, Batch, Rec, with_field
-from authoring.casefile import Json, Terms, must, should
+from authoring.casefile import Basis, Json, must, should
 from authoring.control import control_key, data, marker, marker_value
 from authoring.messages import Msg
 from authoring.primitives import crc32c, flipped
@@ -29,7 +29,7 @@ Files = dict[str, bytes]
 
 
 def segment(units: Sequence[Unit | Batch], base: int = 0, interval: int = INTERVAL, **kinds: bool) -> Files:
-    """A log with the indexes that a broker makes for it."""
+    """Return a log with the indexes that a broker makes for it."""
     made = {
         ".log": bytes_of(units),
         ".index": offset_index(units, interval, base),
@@ -39,24 +39,24 @@ def segment(units: Sequence[Unit | Batch], base: int = 0, interval: int = INTERV
 
 
 def logs(files: Files) -> Files:
-    """The logs alone."""
+    """Return the logs alone."""
     return {name: content for name, content in files.items() if name.endswith(".log")}
 
 
 def epochs(*starts: tuple[int, int]) -> Files:
-    """A leader epoch checkpoint."""
+    """Return a leader epoch checkpoint."""
     lines = "".join(f"{epoch} {offset}\n" for epoch, offset in starts)
     return {EPOCHS: f"0\n{len(starts)}\n{lines}".encode()}
 
 
 def offsets(*rows: tuple[str, int, int]) -> bytes:
-    """An offset checkpoint."""
+    """Return an offset checkpoint."""
     lines = "".join(f"{topic} {partition} {offset}\n" for topic, partition, offset in rows)
     return f"0\n{len(rows)}\n{lines}".encode()
 
 
 def snapshot(*producers: tuple[int, int], last_offset: int = 0) -> bytes:
-    """A producer snapshot: ids, and first offsets of what is open, or -1; and the newest offset of each, or -1."""
+    """Return a producer snapshot: ids, first offsets of what is open, or -1; newest offset of each, or -1."""
     rows = (struct.pack(">qhiqiqiq", one, 2, 0, last_offset, 0, 1000, 7, first) for one, first in producers)
     body = struct.pack(">i", len(producers)) + b"".join(rows)
     return struct.pack(">hI", 1, crc32c(body)) + body
@@ -80,7 +80,7 @@ class Repairs:
         self,
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         files: Files,
         left: Files,
         end: int,
@@ -91,7 +91,7 @@ class Repairs:
         root: Files | None = None,
         **options: Any,  # noqa: ANN401
     ) -> None:
-        """What recovery leaves: like a broker (``b``), and by the text (``t``)."""
+        """Add what recovery leaves: like a broker (``b``), and by the text (``t``)."""
         options = {"indexIntervalBytes": INTERVAL, "checkpoints": _hex(root) if root else None, **options}
         options = {key: value for key, value in options.items() if value is not None}
         expect: Json = {"nextOffset": str(end), "names": sorted(left), "files": _hex(left)}
@@ -106,12 +106,12 @@ class Repairs:
             if mode in modes:
                 said = {} if mode == "b" else {"likeBroker": False}
                 request = {"files": _hex(files), "options": {**options, **said}}
-                own = replace(terms, needs=(*terms.needs, *needs, f"recovery:{feature}"), source=SOURCE)
+                own = replace(basis, needs=(*basis.needs, *needs, f"recovery:{feature}"), source=SOURCE)
                 self.family.add(f"all-{name}{suffix}", "recover", "valid", why, own, request=request, expect=expect)
 
-    def stops(self, name: str, why: str, terms: Terms, files: Files, **options: Any) -> None:  # noqa: ANN401
-        """Where a broker does not start."""
-        own = replace(terms, needs=(*terms.needs, "names", "recovery:like-brokers"), source=SOURCE)
+    def stops(self, name: str, why: str, basis: Basis, files: Files, **options: Any) -> None:  # noqa: ANN401
+        """Add a directory with which a broker does not start."""
+        own = replace(basis, needs=(*basis.needs, "names", "recovery:like-brokers"), source=SOURCE)
         request = {"files": _hex(files), "options": {"indexIntervalBytes": INTERVAL, **options}}
         expect = {"reject": {"class": "other"}}
         self.family.add(f"all-{name}", "recover", "invalid", why, own, request=request, expect=expect)
@@ -120,7 +120,7 @@ class Repairs:
         self,
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         offset: int,
         files: Files,
         left: Files,
@@ -130,24 +130,24 @@ class Repairs:
         root: Files | None = None,
         **options: Any,  # noqa: ANN401
     ) -> None:
-        """What truncating leaves."""
+        """Add what truncating leaves."""
         options = {"checkpoints": _hex(root), **options} if root else options
         expect: Json = {
             "nextOffset": str(offset if end is None else end),
             "names": sorted(left),
             "files": _hex(left),
         }
-        needs = (*terms.needs, "names", *(() if beside is None else ("checkpoints",)))
+        needs = (*basis.needs, "names", *(() if beside is None else ("checkpoints",)))
         if beside is not None:
             expect["checkpoints"] = {key: None if value is None else value.hex() for key, value in beside.items()}
         request = {"files": _hex(files), "offset": str(offset), **({"options": options} if options else {})}
-        own = replace(terms, needs=needs, source=SOURCE)
+        own = replace(basis, needs=needs, source=SOURCE)
         self.family.add(f"truncate-all-{name}", "truncate", "valid", why, own, request=request, expect=expect)
 
-    def refused(self, name: str, why: str, terms: Terms, offset: int, files: Files) -> None:
-        """What cannot be truncated."""
+    def refused(self, name: str, why: str, basis: Basis, offset: int, files: Files) -> None:
+        """Add what cannot be truncated."""
         request = {"files": _hex(files), "offset": str(offset)}
-        own = replace(terms, needs=("names",), source=SOURCE)
+        own = replace(basis, needs=("names",), source=SOURCE)
         expect = {"reject": {"class": "offset"}}
         self.family.add(f"truncate-all-{name}", "truncate", "invalid", why, own, request=request, expect=expect)
 
@@ -165,16 +165,16 @@ def repairs(family: Family) -> None:
     _markers(to)
     _believed(to)
     _truncated(to)
-    _odd(to)
+    _unusual(to)
     _rare(to)
     _far_and_late(to)
 
 
 def _epochs(to: Repairs) -> None:
-    terms = must("SEG-RCV-028")
+    basis = must("SEG-RCV-028")
 
     def keeps(name: str, why: str, given: Files, left: Files, **options: Any) -> None:  # noqa: ANN401
-        to.recover(f"epochs-{name}", why, terms, {**ALL, **given}, {**ALL, **left}, 30, **options)
+        to.recover(f"epochs-{name}", why, basis, {**ALL, **given}, {**ALL, **left}, 30, **options)
 
     keeps("none", "Where there is no such file, it is made of what was scanned.", {}, epochs((0, 0)))
     keeps("right", "They are right: nothing changes.", epochs((0, 0), (3, 15)), epochs((0, 0), (3, 15)))
@@ -217,7 +217,7 @@ def _epochs(to: Repairs) -> None:
         to.recover(
             f"epochs-{name}",
             "Each epoch begins where its first batch does.",
-            terms,
+            basis,
             {**segment(grown), **given},
             {**segment(grown), **epochs((0, 0), (2, 3), (5, 9), (6, 12))},
             15,
@@ -225,7 +225,7 @@ def _epochs(to: Repairs) -> None:
     to.recover(
         "epochs-known-is-newer",
         "An epoch that is known already is not found again, nor one below it.",
-        terms,
+        basis,
         {**segment(grown), **epochs((5, 1))},
         {**segment(grown), **epochs((5, 1), (6, 12))},
         15,
@@ -234,18 +234,18 @@ def _epochs(to: Repairs) -> None:
     to.recover(
         "epochs-back",
         "An epoch that goes back begins nothing.",
-        terms,
+        basis,
         segment(back),
         {**segment(back), **epochs((4, 0), (5, 9))},
         15,
     )
     none = [replace(one, leader_epoch=-1) for one in FIRST]
-    to.recover("epochs-minus-1", "No epoch: none is made.", terms, segment(none), segment(none), 15)
+    to.recover("epochs-minus-1", "No epoch: none is made.", basis, segment(none), segment(none), 15)
     cut = {name_of(0): flipped(bytes_of(grown), 2 * SIZE + 70)}
     to.recover(
         "epochs-of-what-stays",
         "Epochs from the cut on go.",
-        terms,
+        basis,
         {**segment(grown), **cut, **epochs((0, 0), (2, 3), (4, 6), (5, 9))},
         {**segment(grown[:2]), **epochs((0, 0), (2, 3))},
         6,
@@ -255,7 +255,7 @@ def _epochs(to: Repairs) -> None:
 
 
 def _snapshots(to: Repairs) -> None:
-    terms = must("SEG-RCV-027")
+    basis = must("SEG-RCV-027")
 
     def at(*bases: int, content: bytes = EMPTY) -> Files:
         return {name_of(base, ".snapshot"): content for base in bases}
@@ -273,7 +273,7 @@ def _snapshots(to: Repairs) -> None:
         to.recover(
             f"snapshots-{name}",
             "Those at which segments begin stay, and the newest behind them all.",
-            terms,
+            basis,
             {**ALL, **at(*given)},
             {**ALL, **at(*left), **epochs((0, 0))},
             30,
@@ -397,7 +397,7 @@ def _leftovers(to: Repairs) -> None:
 
 
 def _transactions(to: Repairs) -> None:
-    terms = must("SEG-RCV-025", "SEG-TXN-001")
+    basis = must("SEG-RCV-025", "SEG-TXN-001")
     begun = [data(0, b"a", b"b"), *row(1, base=2)]
     ended = [
         marker("ABORT", 5),
@@ -411,7 +411,7 @@ def _transactions(to: Repairs) -> None:
     to.recover(
         "aborted-across-segments",
         "A transaction that began in the segment before is listed where it ends.",
-        terms,
+        basis,
         {**first, **second},
         {**first, **second, **index, **epochs((0, 0), (3, 5))},
         10,
@@ -419,7 +419,7 @@ def _transactions(to: Repairs) -> None:
     to.recover(
         "aborted-from-the-recovery-point",
         "The first segment is not scanned, but what it leaves open is known.",
-        terms,
+        basis,
         {**first, **second},
         {**first, **second, **index, **epochs((3, 5))},
         10,
@@ -434,7 +434,7 @@ def _transactions(to: Repairs) -> None:
         to.recover(
             f"aborted-{name}",
             "What was open at the start of the segment is what its snapshot says.",
-            terms,
+            basis,
             {**first, **second, **shot},
             {**first, **second, **shot, **row_of, **epochs((3, 5))},
             10,
@@ -444,7 +444,7 @@ def _transactions(to: Repairs) -> None:
     to.recover(
         "aborted-unreadable-snapshot",
         "A snapshot that cannot be read says nothing.",
-        terms,
+        basis,
         {**first, **second, **bad},
         {**first, **second, **index, **epochs((3, 5))},
         10,
@@ -463,7 +463,7 @@ def _transactions(to: Repairs) -> None:
     to.recover(
         "aborted-interleaved",
         "Each is listed with the last stable offset at that moment.",
-        terms,
+        basis,
         whole,
         {**whole, name_of(0, ".txnindex"): rows, **epochs((0, 0), (3, 2))},
         6,
@@ -493,8 +493,8 @@ def _transactions(to: Repairs) -> None:
 
 
 def _settings(to: Repairs) -> None:
-    """What a rebuilt index is like where nobody says."""
-    terms = should("SEG-RCV-025")
+    """Add what a rebuilt index is like where the caller does not say."""
+    basis = should("SEG-RCV-025")
     long = row(40)
     tail = row(20, base=120)
     for interval in (0, 50, 100, 128, 150, 200, 256, 300, 500, 512, 1000, 1024, 2000):
@@ -502,7 +502,7 @@ def _settings(to: Repairs) -> None:
         to.recover(
             f"interval-{interval}",
             "The index of the segment before shows what the setting was.",
-            terms,
+            basis,
             {**known, **segment(tail, 120, interval=9_999_999)},
             {**known, **segment(tail, 120, interval=interval), **epochs((0, 120))},
             180,
@@ -513,19 +513,19 @@ def _settings(to: Repairs) -> None:
     to.recover(
         "interval-unknown",
         "No index tells: it is the setting that brokers have.",
-        terms,
+        basis,
         {name_of(0): bytes_of(big)},
         {**segment(big, interval=4096), **epochs((0, 0))},
         12,
         indexIntervalBytes=None,
     )
-    odd = {**segment(long), name_of(0, ".index"): struct.pack(">ii", 9, 77)}
+    unusual = {**segment(long), name_of(0, ".index"): struct.pack(">ii", 9, 77)}
     to.recover(
         "interval-of-another-log",
         "An index that does not belong to its log tells nothing.",
-        terms,
-        {**odd, **segment(tail, 120, interval=9_999_999)},
-        {**odd, **segment(tail, 120, interval=4096), **epochs((0, 120))},
+        basis,
+        {**unusual, **segment(tail, 120, interval=9_999_999)},
+        {**unusual, **segment(tail, 120, interval=4096), **epochs((0, 120))},
         180,
         indexIntervalBytes=None,
         recoveryPoint="120",
@@ -534,7 +534,7 @@ def _settings(to: Repairs) -> None:
 
 
 def _first_offsets(to: Repairs, long: list[Batch], tail: list[Batch]) -> None:
-    terms = should("SEG-RCV-025", since="0.11")
+    basis = should("SEG-RCV-025", since="0.11")
 
     def early(units: Sequence[Unit], base: int) -> bytes:
         """As brokers before 2.0 wrote them: each entry names the first offset of its batch."""
@@ -544,13 +544,13 @@ def _first_offsets(to: Repairs, long: list[Batch], tail: list[Batch]) -> None:
             start[position] = int(unit.answer(0)["baseOffset"])
             position += len(unit.encoded())
         found = (struct.unpack(">ii", rows[at : at + 8]) for at in range(0, len(rows), 8))
-        return b"".join(struct.pack(">ii", start[place] - base, place) for _, place in found)
+        return b"".join(struct.pack(">ii", start[start_of_entry] - base, start_of_entry) for _, start_of_entry in found)
 
     old = {**segment(long), name_of(0, ".index"): early(long, 0)}
     to.recover(
         "first-offsets",
         "The index of the segment before names first offsets: so do the others.",
-        terms,
+        basis,
         {**old, **segment(tail, 120, interval=9_999_999)},
         {**old, **segment(tail, 120), name_of(120, ".index"): early(tail, 120), **epochs((0, 120))},
         180,
@@ -609,11 +609,11 @@ def _strict_order(to: Repairs) -> None:
         plan={"scanned": ["0"], "cuts": [emptied], "dropped": []},
         cleanShutdown=False,
     )
-    cut = {"baseOffset": "0", "position": 3 * SIZE, "nextOffset": "9", "requirements": ["SEG-RCV-003", "SEG-LOG-006"]}
+    cut = {"baseOffset": "0", "position": 3 * SIZE, "nextOffset": "9", "requirements": ["SEG-RCV-032", "SEG-LOG-006"]}
     to.recover(
         "order-cut",
         "By the text, the segment is cut before it.",
-        must("SEG-RCV-003", "SEG-LOG-006"),
+        must("SEG-RCV-032", "SEG-LOG-006"),
         files,
         {**segment(FIRST[:3]), **epochs((0, 0))},
         9,
@@ -641,7 +641,7 @@ def _strict_order(to: Repairs) -> None:
     to.recover(
         "order-below-the-base",
         "The first batch begins below the name of its file: by the text, it goes.",
-        must("SEG-RCV-003", "SEG-LOG-008"),
+        must("SEG-RCV-032", "SEG-LOG-008"),
         below,
         segment([], 15),
         15,
@@ -649,7 +649,7 @@ def _strict_order(to: Repairs) -> None:
         plan={
             "scanned": ["15"],
             "cuts": [
-                {"baseOffset": "15", "position": 0, "nextOffset": "15", "requirements": ["SEG-RCV-003", "SEG-LOG-008"]}
+                {"baseOffset": "15", "position": 0, "nextOffset": "15", "requirements": ["SEG-RCV-032", "SEG-LOG-008"]}
             ],
             "remarks": [{"at": 0, "requirement": "SEG-LOG-008"}],
         },
@@ -658,7 +658,7 @@ def _strict_order(to: Repairs) -> None:
     to.recover(
         "order-negative-delta",
         "A batch that ends before it begins: by the text, it goes.",
-        must("SEG-RCV-003", "SEG-LOG-008"),
+        must("SEG-RCV-032", "SEG-LOG-008"),
         {name_of(0): short, name_of(0, ".index"): b""},
         {**segment(FIRST[:2]), **epochs((0, 0))},
         6,
@@ -666,14 +666,14 @@ def _strict_order(to: Repairs) -> None:
         plan={"remarks": [{"at": 2 * SIZE, "requirement": "SEG-LOG-008"}]},
     )
     tail = ALL[name_of(24)] + bytes(7)
-    for name, content, found in (
-        ("tail", tail, "SEG-LOG-004"),
-        ("checksum", ALL[name_of(24)] + flipped(row(1, base=30)[0].encoded(), 70), "SEG-BAT-003"),
+    for name, content, rule, found in (
+        ("tail", tail, "SEG-RCV-033", "SEG-LOG-005"),
+        ("checksum", ALL[name_of(24)] + flipped(row(1, base=30)[0].encoded(), 70), "SEG-RCV-003", "SEG-BAT-003"),
     ):
         to.recover(
             f"reason-{name}",
             "A cut rests on a rule.",
-            must("SEG-RCV-003"),
+            must(rule),
             {**ALL, name_of(24): content},
             {**ALL, **epochs((0, 0))},
             30,
@@ -684,7 +684,7 @@ def _strict_order(to: Repairs) -> None:
                         "baseOffset": "24",
                         "position": 2 * SIZE,
                         "nextOffset": "30",
-                        "requirements": ["SEG-RCV-003", found],
+                        "requirements": [rule, found],
                     }
                 ],
                 "dropped": [],
@@ -700,7 +700,7 @@ def _control(base: int, key: bytes | None, value: bytes, **fields: Any) -> Batch
 def _markers(to: Repairs) -> None:
     rule = must("SEG-RCV-008")
     good = [data(0, b"a"), *row(1, base=1)]
-    for name, odd, found in (
+    for name, unusual, found in (
         ("short-key", _control(4, b"\0", marker_value(0)), "SEG-CTL-001"),
         ("null-key", _control(4, None, marker_value(0)), "SEG-CTL-001"),
         ("short-value", _control(4, control_key(0), b"\0"), "SEG-CTL-004"),
@@ -710,8 +710,8 @@ def _markers(to: Repairs) -> None:
             f"marker-{name}-cut-behind",
             "An end marker that cannot be read: brokers keep it, and cut behind it.",
             should(found, "SEG-RCV-008"),
-            segment([*good, odd, *rest]),
-            {**segment([*good, odd]), **epochs((0, 0))},
+            segment([*good, unusual, *rest]),
+            {**segment([*good, unusual]), **epochs((0, 0))},
             5,
             modes="b",
         )
@@ -721,7 +721,7 @@ def _markers(to: Repairs) -> None:
             f"marker-{name}-cut-before",
             "By the text, it goes, too.",
             rule,
-            segment([*good, odd, *rest]),
+            segment([*good, unusual, *rest]),
             {**segment(good), **epochs((0, 0))},
             4,
             modes="t",
@@ -757,8 +757,8 @@ def _markers(to: Repairs) -> None:
         modes="t",
         plan={"cuts": [], "remarks": [{"at": len(bytes_of(good)), "requirement": "SEG-COD-002"}]},
     )
-    odd = _control(4, control_key(5), marker_value(0))
-    kept = segment([*good, odd, *row(1, base=5)])
+    unusual = _control(4, control_key(5), marker_value(0))
+    kept = segment([*good, unusual, *row(1, base=5)])
     to.recover(
         "marker-unknown-kept",
         "By the text, a type that is not known stays, with a remark.",
@@ -876,7 +876,7 @@ def _believed(to: Repairs) -> None:
                     "baseOffset": "24",
                     "position": 2 * SIZE,
                     "nextOffset": "30",
-                    "requirements": ["SEG-RCV-024", "SEG-LOG-004"],
+                    "requirements": ["SEG-RCV-024", "SEG-LOG-005"],
                 }
             ],
         },
@@ -1033,7 +1033,7 @@ def _truncated(to: Repairs) -> None:
 
 
 def _short(units: Sequence[Batch], offset: int, base: int = 0) -> Files:
-    """A segment of the full log that was cut: its indexes have the entries below the offset."""
+    """Return a segment of the full log that was cut: its indexes have the entries below the offset."""
     whole = {0: segment(FIRST), 15: segment(SECOND, 15)}[base]
     rows, times = whole[name_of(base, ".index")], whole[name_of(base, ".timeindex")]
     kept = [rows[at : at + 8] for at in range(0, len(rows), 8)]
@@ -1047,8 +1047,8 @@ def _short(units: Sequence[Batch], offset: int, base: int = 0) -> Files:
     }
 
 
-def _odd(to: Repairs) -> None:
-    """What is found once in a thousand directories."""
+def _unusual(to: Repairs) -> None:
+    """Add what is found once in a thousand directories."""
     high = [*FIRST[:4], replace(FIRST[4], base=2, base_timestamp=5000)]
     to.recover(
         "order-late-time",
@@ -1161,7 +1161,7 @@ def _odd(to: Repairs) -> None:
 
 
 def _rare(to: Repairs) -> None:
-    """What only one more batch, or one number less, shows."""
+    """Add what only one more batch, or one number less, shows."""
     back = [*FIRST[:3], replace(FIRST[3], base=2), FIRST[4]]
     to.recover(
         "order-kept-one-byte-short",
@@ -1290,8 +1290,8 @@ def _far_and_late(to: Repairs) -> None:
         {name_of(0): bytes_of(crossed), name_of(0, ".index"): b""},
         indexIntervalBytes=4096,
     )
-    odd = _control(2**31 + 1, control_key(5), marker_value(0))
-    far = [Batch(base=0), Batch(base=2**31, base_timestamp=2000), odd]
+    unusual = _control(2**31 + 1, control_key(5), marker_value(0))
+    far = [Batch(base=0), Batch(base=2**31, base_timestamp=2000), unusual]
     to.stops(
         "split-and-then-stopped",
         "The segment is split first; then a broker meets what it cannot start with.",
@@ -1330,13 +1330,13 @@ def _far_and_late(to: Repairs) -> None:
     long, tail = row(40), row(20, base=120)
     rows = b"".join(struct.pack(">ii", 3 * at + 2, at * SIZE) for at in (3, 4, 20))
     guessed = max(value for value in (1, 2, 4, 8, 16, 32, 64, 128, *range(10, 100, 10), 100) if value <= SIZE - 1)
-    odd_index = {**segment(long), name_of(0, ".index"): rows}
+    unusual_index = {**segment(long), name_of(0, ".index"): rows}
     to.recover(
         "interval-of-no-rule",
         "No setting explains the index: it is the greatest round one that its closest entries allow.",
         should("SEG-RCV-025"),
-        {**odd_index, **segment(tail, 120, interval=9_999_999)},
-        {**odd_index, **segment(tail, 120, interval=guessed), **epochs((0, 120))},
+        {**unusual_index, **segment(tail, 120, interval=9_999_999)},
+        {**unusual_index, **segment(tail, 120, interval=guessed), **epochs((0, 120))},
         180,
         indexIntervalBytes=None,
         recoveryPoint="120",

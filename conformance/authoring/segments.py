@@ -20,7 +20,7 @@ INTERVAL: Final = 4096
 
 
 def name_of(base: int, kind: str = ".log") -> str:
-    """The name of a segment file."""
+    """Return the name of a segment file."""
     return f"{base:020}{kind}"
 
 
@@ -30,17 +30,17 @@ def bytes_of(units: Iterable[Unit | bytes]) -> bytes:
 
 
 def last_offset(unit: Unit) -> int:
-    """The last offset of an entry."""
+    """Return the last offset of an entry."""
     return unit.next_offset - 1
 
 
 def largest_timestamp(unit: Unit) -> int:
-    """The largest timestamp of an entry, as its header says."""
+    """Return the largest timestamp of an entry, as its header says."""
     return int(unit.answer(0)["maxTimestamp"])
 
 
 def offset_index(units: Sequence[Unit], interval: int, base: int = 0) -> bytes:
-    """The offset index of a segment whose entries are each a unit of the sparse rule."""
+    """Return the offset index of a segment whose entries are each a unit of the sparse rule."""
     rows, since, position = b"", 0, 0
     for unit in units:
         if since > interval:
@@ -52,7 +52,7 @@ def offset_index(units: Sequence[Unit], interval: int, base: int = 0) -> bytes:
 
 
 def time_index(units: Sequence[Unit], interval: int, base: int = 0) -> bytes:
-    """The time index of the same segment, once it is closed."""
+    """Return the time index of the same segment, once it is closed."""
     rows, since, written = b"", 0, -1
     newest = (-1, base)
     for unit in units:
@@ -67,12 +67,12 @@ def time_index(units: Sequence[Unit], interval: int, base: int = 0) -> bytes:
 
 
 def time_entry(timestamp: int, offset: int, base: int = 0) -> bytes:
-    """A row of a time index."""
+    """Return a row of a time index."""
     return struct.pack(">qi", timestamp, offset - base)
 
 
 def aborted(producer_id: int, first: int, last: int, stable: int) -> bytes:
-    """A row of a transaction index."""
+    """Return a row of a transaction index."""
     return struct.pack(">hqqqq", 0, producer_id, first, last, stable)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from authoring.casefile import Terms, must
+from authoring.casefile import Basis, must
 
 if TYPE_CHECKING:
     from authoring.casefile import Family
@@ -55,7 +55,7 @@ RANGES: Final = {
     "flush.messages": (1, INT64, "SEG-ROL-001"),
     "flush.ms": (0, INT64, "SEG-ROL-001"),
 }
-TERMS: Final = {"flags": ("CONFIG",), "needs": ("config",), "source": SOURCE}
+BASIS: Final = {"flags": ("CONFIG",), "needs": ("config",), "source": SOURCE}
 
 
 class Settings:
@@ -65,25 +65,25 @@ class Settings:
         self.family = family
 
     def takes(self, name: str, why: str, rule: str, given: dict[str, str], found: dict[str, str]) -> None:
-        """Settings that hold."""
-        self._ask(name, "valid", why, must(rule, **TERMS), given, {"object": found})
+        """Add settings that hold."""
+        self._ask(name, "valid", why, must(rule, **BASIS), given, {"object": found})
 
     def refuses(self, name: str, why: str, rule: str, given: dict[str, str]) -> None:
-        """A setting that is out of its range, or none."""
-        self._ask(name, "invalid", why, must(rule, **TERMS), given, {"reject": {"class": "policy"}})
+        """Add a setting that is out of its range, or none."""
+        self._ask(name, "invalid", why, must(rule, **BASIS), given, {"reject": {"class": "policy"}})
 
     def _ask(
-        self, name: str, result: str, why: str, terms: Terms, given: dict[str, str], expect: dict[str, object]
+        self, name: str, result: str, why: str, basis: Basis, given: dict[str, str], expect: dict[str, object]
     ) -> None:
         lines = "".join(f"{key}={value}\n" for key, value in given.items())
         request = {"kind": "config", "data": lines.encode().hex()}
         self.family.add(
-            f"config-{name}", "parse", result, why, replace(terms, level="may"), request=request, expect=expect
+            f"config-{name}", "parse", result, why, replace(basis, level="may"), request=request, expect=expect
         )
 
 
 def _of_brokers(to: Settings) -> None:
-    """Settings of a broker, in units of their own."""
+    """Add settings of a broker, in units of their own."""
     rule, why = "SEG-RET-013", "Of several units the smallest counts; a topic's own setting counts more."
     spans = (("hours", "2", "7200000"), ("minutes", "3", "180000"), ("ms", "1000", "1000"))
     given: dict[str, str] = {}

@@ -28,7 +28,7 @@ def splits(family: Family) -> None:
 
 
 def bare(units: list[Batch], base: int = 0) -> dict[str, bytes]:
-    """A log whose indexes are empty."""
+    """Return a log whose indexes are empty."""
     return {name_of(base): bytes_of(units), name_of(base, ".index"): b"", name_of(base, ".timeindex"): b""}
 
 
@@ -66,7 +66,7 @@ def _split(to: Repairs) -> None:
     to.stops(
         "split-with-a-tail",
         "Bytes behind the last entry: brokers fail to split the segment.",
-        should("SEG-LOG-004", "SEG-RCV-022"),
+        should("SEG-LOG-005", "SEG-RCV-022"),
         {**bare([near, far]), name_of(0): bytes_of([near, far]) + bytes(5)},
     )
     to.stops(
@@ -78,7 +78,7 @@ def _split(to: Repairs) -> None:
 
 
 def _remarks(to: Repairs) -> None:
-    """What a plan says of what it leaves alone, and where brokers do otherwise."""
+    """Add what a plan says of what it leaves alone, and where brokers do otherwise."""
     clean = should("SEG-RCV-024")
     for name, rest in (("zeros", bytes(30)), ("half", Batch(base=30).encoded()[:-1])):
         files = {**ALL, name_of(24): ALL[name_of(24)] + rest}
@@ -131,7 +131,7 @@ def _remarks(to: Repairs) -> None:
 
 
 def _one_offset(to: Repairs) -> None:
-    """A segment of one offset, and the snapshot from where it begins."""
+    """Add a segment of one offset, and the snapshot from where it begins."""
     rows, one, ended = segment([*FIRST[:1]]), segment([data(3, b"a")], 3), segment([marker("ABORT", 4)], 4)
     shot = {name_of(3, ".snapshot"): snapshot((8, -1))}
     to.recover(
@@ -149,8 +149,8 @@ def _names(to: Repairs) -> None:
     rule = must("SEG-PDR-005")
     good = {**segment(FIRST), **segment(SECOND, 15)}
     left = {**good, **epochs((0, 0))}
-    for name, odd in (("log", "15.log"), ("index", "15.index"), ("of-the-first", "0.log")):
-        extra = {odd: b"other bytes"}
+    for name, unusual in (("log", "15.log"), ("index", "15.index"), ("of-the-first", "0.log")):
+        extra = {unusual: b"other bytes"}
         to.recover(
             f"name-twice-{name}",
             "There is a file of the right name: the other one is left alone.",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from authoring.batches import Batch, Rec
-from authoring.casefile import Terms, may, must, should
+from authoring.casefile import Basis, may, must, should
 from authoring.codecs import gzip, lz4_frame, xerial
 from authoring.control import data, marker
 from authoring.messages import Msg, Wrapper
@@ -33,21 +33,21 @@ class Verifying:
     def __init__(self, family: Family) -> None:
         self.family = family
 
-    def says(self, name: str, why: str, terms: Terms, files: Files, *found: Found) -> None:
+    def says(self, name: str, why: str, basis: Basis, files: Files, *found: Found) -> None:
         """All that is found, by file and requirement."""
         findings = [{"file": file, "requirement": rule, "severity": severity} for file, rule, severity in sorted(found)]
         request = {"files": {key: content.hex() for key, content in files.items()}}
-        own = replace(terms, needs=("requirements",), source=SOURCE)
+        own = replace(basis, needs=("requirements",), source=SOURCE)
         self.family.add(f"verify-{name}", "verify", "valid", why, own, request=request, expect={"findings": findings})
 
     def finds(self, name: str, why: str, rule: str, files: Files, file: str, severity: str, *more: Found) -> None:
         """One finding that the case is about, and what follows from the same bytes."""
-        terms = {"error": must, "warning": should, "note": may}[severity](rule)
-        self.says(name, why, terms, files, (file, rule, severity), *more)
+        basis = {"error": must, "warning": should, "note": may}[severity](rule)
+        self.says(name, why, basis, files, (file, rule, severity), *more)
 
 
 def whole(units: Sequence[Batch], base: int = 0) -> Files:
-    """A segment with the indexes that brokers have by default."""
+    """Return a segment with the indexes that brokers have by default."""
     return segment(units, base, interval=4096)
 
 
@@ -65,10 +65,10 @@ def verified(family: Family) -> None:
         "options": {"sizes": {EPOCHS: str(LARGEST_SIZE + 1)}},
     }
     finding = {"file": EPOCHS, "requirement": "SEG-PDR-020", "severity": "warning"}
-    terms = should("SEG-PDR-020", needs=("requirements", "sizes"), source=SOURCE)
+    basis = should("SEG-PDR-020", needs=("requirements", "sizes"), source=SOURCE)
     why = "What is decoded as a whole has a limit."
     expect = {"findings": [finding]}
-    family.add("verify-too-large", "verify", "valid", why, terms, request=request, expect=expect)
+    family.add("verify-too-large", "verify", "valid", why, basis, request=request, expect=expect)
 
 
 def _directories(to: Verifying) -> None:
@@ -87,8 +87,8 @@ def _directories(to: Verifying) -> None:
     copy = {f"topic-0.{UNIQUE}-future/{name}": content for name, content in whole(FIRST).items()}
     to.says("future-copy", "A copy that will take its place.", must("SEG-LDR-002"), {**topic, **copy})
     twice = {f"topic-00/{name}": content for name, content in whole(FIRST).items()}
-    odd = ("topic-00", "SEG-PDR-017", "warning")
-    to.finds("directory-twice", "The same partition under two names.", "SEG-LDR-002", {**topic, **twice}, "topic-00", "error", odd)  # fmt: skip
+    unusual = ("topic-00", "SEG-PDR-017", "warning")
+    to.finds("directory-twice", "The same partition under two names.", "SEG-LDR-002", {**topic, **twice}, "topic-00", "error", unusual)  # fmt: skip
     for name, content, rule, severity in (
         ("no-number", b"0\n1\ntopic 0 x\n", "SEG-CKP-004", "error"),
         ("twice", offsets(("topic", 0, 1), ("topic", 0, 2)), "SEG-CKP-008", "warning"),
@@ -157,8 +157,8 @@ def _side_files(to: Verifying) -> None:
     to.finds("index-offset-of-the-base", "It names the base offset, which is of the first.", "SEG-IDX-006", low, index, "error")  # fmt: skip
     old = Wrapper(inner=tuple(Msg(offset=at) for at in range(3)), compress=gzip, offset=2, offsets=(0, 1, 2))
     follows_it = replace(old, offset=5, offsets=(3, 4, 5))
-    place = len(old.encoded())
-    entry = (5).to_bytes(4, "big") + place.to_bytes(4, "big")
+    end = len(old.encoded())
+    entry = (5).to_bytes(4, "big") + end.to_bytes(4, "big")
     wrappers = {name_of(0): bytes_of([old, follows_it]), index: entry, times: time_entry(1000, 2)}
     to.says("index-of-wrappers", "An entry for a wrapper.", must("SEG-IDX-006"), wrappers)
     alone = {EPOCHS: epochs((3, 0), (2, 5))[EPOCHS]}
@@ -178,7 +178,7 @@ def _side_files(to: Verifying) -> None:
 
 
 def _notes(to: Verifying) -> None:
-    """What brokers live with, and a validator tells all the same."""
+    """Add what brokers live with, and a validator tells all the same."""
     good, log, times = whole(FIRST), name_of(0), name_of(0, ".timeindex")
     longest = "t" * 250
     topic = {f"{longest}-0/{name}": content for name, content in good.items()}
@@ -186,8 +186,8 @@ def _notes(to: Verifying) -> None:
     digits = "\u0660" * 20 + ".log"
     to.finds("digits", "A name with digits of another script.", "SEG-PDR-006", {**good, digits: b""}, digits, "warning")
     to.finds("empty", "There is no segment.", "SEG-PDR-016", {EPOCHS: b"0\n0\n"}, ".", "note")
-    odd = whole([replace(FIRST[0], leader_epoch=-2), *FIRST[1:]])
-    to.finds("leader-epoch", "A leader epoch below -1.", "SEG-BAT-021", odd, log, "warning")
+    unusual = whole([replace(FIRST[0], leader_epoch=-2), *FIRST[1:]])
+    to.finds("leader-epoch", "A leader epoch below -1.", "SEG-BAT-021", unusual, log, "warning")
     to.finds("time-of-another", "The time of an entry is not that of its log entry.", "SEG-TIX-005", {**good, times: time_entry(1043, 14)}, times, "warning")  # fmt: skip
     two = {**good, **whole(SECOND, 15)}
     to.finds("time-not-the-largest", "A closed segment without its largest timestamp.", "SEG-TIX-006", {**two, times: time_entry(1012, 5)}, times, "warning")  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from authoring.batches import MAX_TIMESTAMP, Batch, Rec, with_field
-from authoring.casefile import Json, Terms, lay, must, should
+from authoring.casefile import Basis, Json, lay, must, should
 from authoring.control import data, empty, marker
 from authoring.messages import Msg
 from authoring.primitives import flipped
@@ -36,14 +36,14 @@ def whole(family: Family) -> None:
     def reads(
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         files: Files,
         units: Sequence[Unit],
         offsets: Sequence[int] | range,
         end: int | None,
         **request: Any,  # noqa: ANN401
     ) -> None:
-        own = replace(terms, needs=(*terms.needs, "readAll"))
+        own = replace(basis, needs=(*basis.needs, "readAll"))
         expect: Json = {"records": _records(units, offsets)}
         expect |= {"reject": {"class": "other"}} if end is None else {"nextOffset": str(end)}
         body = {"files": _hex(files), **request}
@@ -68,8 +68,8 @@ def whole(family: Family) -> None:
     verified = ("verifiedRead",)
     for at in (0, 1, 4):
         damaged = {**files, name_of(0): flipped(files[name_of(0)], at * SIZE + 70)}
-        terms = must("SEG-BAT-003", "SEG-LKP-014", needs=verified)
-        reads(f"damaged-{at}", "Everything before the damage, and then the damage.", terms, damaged, both, range(at * 3), None)  # fmt: skip
+        basis = must("SEG-BAT-003", "SEG-LKP-014", needs=verified)
+        reads(f"damaged-{at}", "Everything before the damage, and then the damage.", basis, damaged, both, range(at * 3), None)  # fmt: skip
     low = {name_of(100): bytes_of([Batch(base=100), Batch(base=99, recs=(Rec(), Rec(), Rec()))])}
     reads("below-the-base", "An entry that begins below the name of its file is no part of it.", must("SEG-LOG-008", needs=verified), low, [Batch(base=100)], (100,), None)  # fmt: skip
     first = {name_of(100): bytes_of([Batch(base=99, recs=(Rec(), Rec()))])}
@@ -87,7 +87,7 @@ def whole(family: Family) -> None:
 
 def _undecided(family: Family, reads: Any) -> None:  # noqa: ANN401
     """Damage between a transaction and its marker."""
-    terms = must("SEG-BAT-003", "SEG-LKP-014", needs=("verifiedRead",))
+    basis = must("SEG-BAT-003", "SEG-LKP-014", needs=("verifiedRead",))
     committed = {"isolation": "read_committed"}
     bad = flipped(Batch(base=2).encoded(), 65)
     cases: dict[str, tuple[str, list[Unit], list[Unit]]] = {
@@ -98,18 +98,18 @@ def _undecided(family: Family, reads: Any) -> None:  # noqa: ANN401
     for name, (why, before, behind) in cases.items():
         files = {name_of(0): bytes_of([*before, bad, *behind])}
         offsets = (0,) if name != "plain" else (0, 1)
-        reads(f"undecided-{name}", why, terms, files, before, offsets, None, **committed)
+        reads(f"undecided-{name}", why, basis, files, before, offsets, None, **committed)
         at = len(offsets)
         request = {"files": _hex(files), "offset": str(at), **committed}
         expect = {"reject": {"class": "crc"}, "records": []}
-        family.add(f"read-undecided-{name}", "read", "invalid", f"{why} A read from there says so.", terms, request=request, expect=expect)  # fmt: skip
+        family.add(f"read-undecided-{name}", "read", "invalid", f"{why} A read from there says so.", basis, request=request, expect=expect)  # fmt: skip
     hiding = [data(0, b"a"), Batch(base=1)]
     files = {name_of(0): bytes_of(hiding) + flipped(marker("COMMIT", 2).encoded(), 60)}
-    reads("damaged-marker", "The marker itself is damaged.", terms, files, hiding, (), None, **committed)
+    reads("damaged-marker", "The marker itself is damaged.", basis, files, hiding, (), None, **committed)
     turned = bytes_of([data(0, b"a"), data(1, b"b", sequence=1)]) + bytes_of([marker("COMMIT", 2)])
     size = len(data(0, b"a").encoded())
     files = {name_of(0): flipped(turned, size + 22, 4)}
-    reads("damaged-attributes", "What looks like plain data is damaged.", terms, files, [], (), None, **committed)
+    reads("damaged-attributes", "What looks like plain data is damaged.", basis, files, [], (), None, **committed)
 
 
 def passed_over(family: Family) -> None:
@@ -117,10 +117,10 @@ def passed_over(family: Family) -> None:
     verified = ("verifiedRead",)
     damaged = must("SEG-BAT-003", "SEG-LKP-014", needs=verified)
 
-    def finds(name: str, why: str, terms: Terms, files: Files, expect: Json, **asked: Any) -> None:  # noqa: ANN401
+    def finds(name: str, why: str, basis: Basis, files: Files, expect: Json, **asked: Any) -> None:  # noqa: ANN401
         request = {"files": _hex(files), **asked}
         result = "invalid" if "reject" in expect else "valid"
-        family.add(name, "lookup", result, why, terms, request=request, expect=expect)
+        family.add(name, "lookup", result, why, basis, request=request, expect=expect)
 
     log = bytes_of(ROW)
     refused = {"reject": {"class": "crc"}}
@@ -169,10 +169,10 @@ def forged(family: Family) -> None:
         log = bytes_of(units)
         entry = (2).to_bytes(4, "big") + log.index(lure).to_bytes(4, "big")
         for offset in (4, 5):
-            terms = should("SEG-IDX-009", "SEG-IDX-003", flags=("INDEX_TRUST",))
+            basis = should("SEG-IDX-009", "SEG-IDX-003", flags=("INDEX_TRUST",))
             request = {"files": _hex({name_of(0): log, name_of(0, ".index"): entry}), "offset": str(offset)}
             why = "The index leads to bytes inside a value that look like an entry; their checksum is wrong."
-            family.add(f"index-forged-{name}-{offset}", "lookup", "valid", why, terms, request=request, expect={"found": {"position": SIZE, "baseOffset": "3"}})  # fmt: skip
+            family.add(f"index-forged-{name}-{offset}", "lookup", "valid", why, basis, request=request, expect={"found": {"position": SIZE, "baseOffset": "3"}})  # fmt: skip
 
 
 def listed(family: Family) -> None:
@@ -183,10 +183,10 @@ def listed(family: Family) -> None:
         name: str, why: str, files: Files, start: int, end: int, found: Sequence[tuple[int, ...]], *, complete: bool
     ) -> None:
         names = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
-        told = [{key: str(value) for key, value in zip(names, one, strict=True)} for one in found]
+        reported = [{key: str(value) for key, value in zip(names, one, strict=True)} for one in found]
         request = {"files": _hex(files), "fromOffset": str(start), "toOffset": str(end)}
-        terms = must("SEG-TXN-007", needs=("abortedLookup",), source=source)
-        family.add(f"aborted-{name}", "lookup", "valid", why, terms, request=request, expect={"found": {"aborted": told, "isComplete": complete}})  # fmt: skip
+        basis = must("SEG-TXN-007", needs=("abortedLookup",), source=source)
+        family.add(f"aborted-{name}", "lookup", "valid", why, basis, request=request, expect={"found": {"aborted": reported, "isComplete": complete}})  # fmt: skip
 
     one, two, three = (7, 0, 3, 2), (8, 2, 6, 5), (9, 5, 9, 10)
     index = b"".join(aborted(*entry) for entry in (one, two, three))
@@ -223,9 +223,9 @@ def _newest(family: Family) -> None:
     broken = {"checksum": good[:-1] + b"\1", "cut": good[:-4], "nothing": b"", "version": b"\0\2" + good[2:]}
 
     def newest(name: str, why: str, files: Files, found: Json | None) -> None:
-        terms = must("SEG-PSN-005", needs=("newestSnapshot",), source="facts 4.5")
+        basis = must("SEG-PSN-005", needs=("newestSnapshot",), source="facts 4.5")
         request = {"files": _hex({**log, **files}), "newest": "snapshot"}
-        family.add(f"snapshot-{name}", "lookup", "valid", why, terms, request=request, expect={"found": found})
+        family.add(f"snapshot-{name}", "lookup", "valid", why, basis, request=request, expect={"found": found})
 
     both = {name_of(15, ".snapshot"): good, name_of(24, ".snapshot"): other}
     newest("newest", "The one with the greatest offset.", both, {"baseOffset": "24", "producers": ["7", "8"]})

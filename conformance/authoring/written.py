@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from authoring.batches import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Rec
-from authoring.casefile import Json, Terms, lay, must, should
+from authoring.casefile import Basis, Json, lay, must, should
 from authoring.codecs import LZ4_PLAIN, XERIAL, ZSTD_MAGIC, lz4_header, lz4_stored, xerial, xxh32, zstd_block
 from authoring.control import control_key, empty, marker_value
 from authoring.damage import COMPRESSORS
@@ -27,7 +27,7 @@ SOURCE: Final = "facts 2.3, 5.1 and 7; bytes put together by hand"
 
 
 def entry(unit: Unit, first: int, at: int | None = None, *, bytes_count: bool = True) -> Json:
-    """What is written for one entry: its bytes, or what they read as where a compressor decides about them."""
+    """Return what is written for one entry: its bytes, or what they read as where a compressor decides about them."""
     answer = unit.answer(0)
     found: Json = {
         "firstOffset": str(first),
@@ -48,45 +48,45 @@ class Written:
     def __init__(self, family: Family) -> None:
         self.family = family
 
-    def ask(self, name: str, why: str, terms: Terms, data: bytes, expect: Json, **request: Any) -> None:  # noqa: ANN401
+    def ask(self, name: str, why: str, basis: Basis, data: bytes, expect: Json, **request: Any) -> None:  # noqa: ANN401
         """One append."""
-        needs = (*terms.needs, "appended", f"policy:{request.get('policy', 'append')}")
-        terms = replace(terms, needs=needs, source=terms.source or SOURCE)
+        needs = (*basis.needs, "appended", f"policy:{request.get('policy', 'append')}")
+        basis = replace(basis, needs=needs, source=basis.source or SOURCE)
         request = {"data": data.hex(), "policy": "append", "now": str(NOW), **request}
         result = "invalid" if "reject" in expect else "valid"
-        self.family.add(f"writes-{name}", "validate", result, why, terms, request=request, expect=expect)
+        self.family.add(f"writes-{name}", "validate", result, why, basis, request=request, expect=expect)
 
     def leads(
         self,
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         units: Sequence[Unit | bytes],
         entries: Sequence[Json],
         offset: int = 700,
         **request: Any,  # noqa: ANN401
     ) -> None:
-        """A leader appends at an offset, in epoch 6."""
+        """Add an append of a leader at an offset, in epoch 6."""
         given = {"baseOffset": str(offset), "leaderEpoch": 6, **request}
-        self.ask(name, why, terms, lay(units)[0], {"accept": True, "entries": list(entries)}, **given)
+        self.ask(name, why, basis, lay(units)[0], {"accept": True, "entries": list(entries)}, **given)
 
     def follows(
         self,
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         units: Sequence[Unit | bytes],
         entries: Sequence[Json],
         offset: int,
         **request: Any,  # noqa: ANN401
     ) -> None:
-        """A follower takes over what a leader wrote."""
+        """Add an append of a follower, of what a leader wrote."""
         given = {"policy": "replicate", "baseOffset": str(offset), **request}
-        self.ask(name, why, terms, lay(units)[0], {"accept": True, "entries": list(entries)}, **given)
+        self.ask(name, why, basis, lay(units)[0], {"accept": True, "entries": list(entries)}, **given)
 
-    def refuses(self, name: str, why: str, terms: Terms, units: Sequence[Unit | bytes], **request: Any) -> None:  # noqa: ANN401
-        """An append that does not come about."""
-        self.ask(name, why, terms, lay(units)[0], {"reject": {"class": "policy"}}, **request)
+    def refuses(self, name: str, why: str, basis: Basis, units: Sequence[Unit | bytes], **request: Any) -> None:  # noqa: ANN401
+        """Add an append that is refused."""
+        self.ask(name, why, basis, lay(units)[0], {"reject": {"class": "policy"}}, **request)
 
 
 def appended(family: Family) -> None:
@@ -114,13 +114,13 @@ TIMES: Final = (Rec(time=5), Rec(time=40), Rec(time=40, key=None), Rec(time=-7, 
 
 
 def _batches(to: Written) -> None:
-    terms = must("SEG-APP-001", "SEG-APP-003", flags=("APPEND_POLICY",))
+    basis = must("SEG-APP-001", "SEG-APP-003", flags=("APPEND_POLICY",))
     batch = _sent(*TIMES)
     placed = _placed(batch)
     to.leads(
         "offsets",
         "The leader gives the offset and its epoch; checksum and deltas stay.",
-        terms,
+        basis,
         [batch],
         [entry(placed, 700)],
     )
@@ -129,7 +129,7 @@ def _batches(to: Written) -> None:
         to.leads(
             f"at-{offset}",
             "Offsets of 64 bits.",
-            terms,
+            basis,
             [one],
             [entry(replace(one, base=offset, leader_epoch=6), offset)],
             offset,
@@ -152,15 +152,15 @@ def _batches(to: Written) -> None:
         )
     idempotent = replace(batch, producer_id=9, producer_epoch=3, base_sequence=5, attributes=TRANSACTIONAL)
     to.leads(
-        "transactional", "Producer, epoch and sequence stay.", terms, [idempotent], [entry(_placed(idempotent), 700)]
+        "transactional", "Producer, epoch and sequence stay.", basis, [idempotent], [entry(_placed(idempotent), 700)]
     )
-    odd = replace(batch, attributes=0x100)
+    unusual = replace(batch, attributes=0x100)
     to.leads(
         "unknown-bits-kept",
         "Where nothing is put right, attribute bits without a meaning stay.",
         must("SEG-APP-003", flags=("APPEND_POLICY",)),
-        [odd],
-        [entry(_placed(odd), 700)],
+        [unusual],
+        [entry(_placed(unusual), 700)],
     )
     right = must("SEG-APP-010", flags=("APPEND_POLICY",))
     for name, given in (("above", NOW + 41), ("below", NOW + 39), ("none", -1)):
@@ -176,7 +176,7 @@ def _batches(to: Written) -> None:
         "maximum-timestamp-and-unknown-bits",
         "Where the header is written anew, bits without a meaning are cleared.",
         right,
-        [replace(odd, max_timestamp=NOW)],
+        [replace(unusual, max_timestamp=NOW)],
         [entry(placed, 700)],
     )
     to.leads(
@@ -208,7 +208,7 @@ def _batches(to: Written) -> None:
 
 
 def _stamped(to: Written) -> None:
-    terms = must("SEG-APP-010", flags=("APPEND_POLICY",))
+    basis = must("SEG-APP-010", flags=("APPEND_POLICY",))
     batch = _sent(*TIMES)
     for name, given, codec in (("plain", batch, "none"), ("gzip", batch, "gzip")):
         unit = given if codec == "none" else replace(given, codec=codec, compress=COMPRESSORS[codec])
@@ -216,7 +216,7 @@ def _stamped(to: Written) -> None:
         to.leads(
             f"log-append-time-{name}",
             "The broker's clock goes into the header, and the type with it; deltas stay.",
-            terms,
+            basis,
             [unit],
             [entry(stamped, 700)],
             config=STAMPED,
@@ -226,7 +226,7 @@ def _stamped(to: Written) -> None:
     to.leads(
         "log-append-time-same-number",
         "The type changes, though the number is the same.",
-        terms,
+        basis,
         [same],
         [entry(_placed(same, attributes=LOG_APPEND_TIME), 700)],
         config=STAMPED,
@@ -244,7 +244,7 @@ def _stamped(to: Written) -> None:
     to.leads(
         "no-timestamps",
         "Records without a timestamp.",
-        terms,
+        basis,
         [none],
         [entry(replace(none, base=700, leader_epoch=6), 700)],
     )
@@ -252,7 +252,7 @@ def _stamped(to: Written) -> None:
     to.leads(
         "log-append-time-transactional",
         "The other attribute bits stay.",
-        terms,
+        basis,
         [transactional],
         [entry(_placed(transactional, attributes=TRANSACTIONAL | LOG_APPEND_TIME, max_timestamp=NOW), 700)],
         config=STAMPED,
@@ -262,13 +262,13 @@ def _stamped(to: Written) -> None:
 def _messages(to: Written) -> None:
     for magic in (0, 1):
         old = {"since": "0.8" if magic == 0 else "0.10", "needs": (f"magic:{magic}",), "flags": ("APPEND_POLICY",)}
-        terms = must("SEG-APP-003", "SEG-APP-001", **old)
+        basis = must("SEG-APP-003", "SEG-APP-001", **old)
         sent = [Msg(magic=magic, offset=at, timestamp=NOW + at, value=b"v%d" % at) for at in range(3)]
         placed = [replace(one, offset=700 + at) for at, one in enumerate(sent)]
         to.leads(
             f"magic-{magic}",
             "Each message gets the next offset.",
-            terms,
+            basis,
             sent,
             [entry(one, one.offset) for one in placed],
         )
@@ -280,7 +280,7 @@ def _messages(to: Written) -> None:
             to.leads(
                 f"magic-{magic}-{codec}-kept",
                 "The offsets inside are right: nothing is compressed again.",
-                terms,
+                basis,
                 [replace(wrapper, offset=2)],
                 [entry(right, 700)],
             )
@@ -289,7 +289,7 @@ def _messages(to: Written) -> None:
                 to.leads(
                     f"magic-{magic}-{codec}-offsets-{name}",
                     "The offsets inside are not right: the wrapper is made anew.",
-                    terms,
+                    basis,
                     [replace(wrapper, inner=moved, offset=90)],
                     [entry(right, 700, bytes_count=False)],
                 )
@@ -299,7 +299,7 @@ def _messages(to: Written) -> None:
         to.leads(
             f"magic-{magic}-one-offset-wrong",
             "One offset inside is not right: the wrapper is made anew.",
-            terms,
+            basis,
             [single],
             [entry(right, 700, bytes_count=False)],
         )
@@ -307,7 +307,7 @@ def _messages(to: Written) -> None:
         to.leads(
             f"magic-{magic}-two-wrappers",
             "The second wrapper goes on where the first ends.",
-            terms,
+            basis,
             [
                 replace(right, offset=2, offsets=None),
                 Wrapper(
@@ -405,19 +405,19 @@ def _stamped_messages(to: Written) -> None:
 
 
 def _limits(to: Written) -> None:
-    terms = must("SEG-APP-006", flags=("APPEND_POLICY",))
+    basis = must("SEG-APP-006", flags=("APPEND_POLICY",))
     batch = _sent(Rec(value=bytes(40)))
     size = len(batch.encoded())
     to.leads(
         "segment-bytes",
         "As large as a segment may be.",
-        terms,
+        basis,
         [batch],
         [entry(_placed(batch), 700)],
         config={"segment.bytes": str(size)},
     )
     to.refuses(
-        "segment-bytes-one-less", "Larger than a segment.", terms, [batch], config={"segment.bytes": str(size - 1)}
+        "segment-bytes-one-less", "Larger than a segment.", basis, [batch], config={"segment.bytes": str(size - 1)}
     )
     messages = [Msg(timestamp=NOW, offset=at) for at in range(3)]
     old = must("SEG-APP-006", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",))
@@ -447,7 +447,7 @@ def _limits(to: Written) -> None:
 
 
 def _followers(to: Written) -> None:
-    terms = must("SEG-APP-002", flags=("APPEND_POLICY",))
+    basis = must("SEG-APP-002", flags=("APPEND_POLICY",))
     first = Batch(base=40, recs=(Rec(), Rec(time=5)), leader_epoch=2)
     second = Batch(base=45, recs=(Rec(),), leader_epoch=3, attributes=0x100)
     both = [entry(first, 40), entry(second, 45)]
@@ -455,7 +455,7 @@ def _followers(to: Written) -> None:
         to.follows(
             f"as-leader-wrote-{offset}",
             "A follower takes every byte over, gaps too.",
-            terms,
+            basis,
             [first, second],
             both,
             offset,
@@ -464,7 +464,7 @@ def _followers(to: Written) -> None:
     to.refuses(
         "below-the-end",
         "The batch begins below the end of the log.",
-        terms,
+        basis,
         [first],
         policy="replicate",
         baseOffset="41",
@@ -472,13 +472,13 @@ def _followers(to: Written) -> None:
     to.refuses(
         "offsets-back",
         "The second batch begins inside the first.",
-        terms,
+        basis,
         [first, replace(second, base=41)],
         policy="replicate",
         baseOffset="40",
     )
-    to.refuses("same-offsets", "The same batch twice.", terms, [first, first], policy="replicate", baseOffset="40")
-    to.follows("next-offset", "The next batch goes on at once.", terms, [first, replace(second, base=42)], [entry(first, 40), entry(replace(second, base=42), 42)], 40)  # fmt: skip
+    to.refuses("same-offsets", "The same batch twice.", basis, [first, first], policy="replicate", baseOffset="40")
+    to.follows("next-offset", "The next batch goes on at once.", basis, [first, replace(second, base=42)], [entry(first, 40), entry(replace(second, base=42), 42)], 40)  # fmt: skip
     epoch = should("SEG-APP-014", flags=("APPEND_POLICY",))
     for limit, count in ((3, 2), (2, 1)):
         to.follows(
@@ -504,13 +504,13 @@ def _followers(to: Written) -> None:
     to.refuses(
         "ends-before-it-begins",
         "The second batch ends where the first does.",
-        terms,
+        basis,
         [first, replace(second, base=42, last_delta=-1)],
         policy="replicate",
         baseOffset="40",
     )
     emptied = empty(60, 63, leader_epoch=2)
-    to.follows("emptied", "A batch that compaction emptied.", terms, [emptied], [entry(emptied, 60)], 50)
+    to.follows("emptied", "A batch that compaction emptied.", basis, [emptied], [entry(emptied, 60)], 50)
     to.refuses(
         "damaged-batch",
         "A wrong checksum.",
@@ -552,25 +552,25 @@ def _followers(to: Written) -> None:
 
 def _overlapping(to: Written) -> None:
     """Offsets of what a follower takes over: of the first entry both ends count, of the others the last."""
-    terms = must("SEG-APP-002", flags=("APPEND_POLICY",))
+    basis = must("SEG-APP-002", flags=("APPEND_POLICY",))
     first = Batch(base=10, recs=(Rec(), Rec(), Rec()))
     for base in (11, 12):
         units = [first, Batch(base=base, recs=(Rec(), Rec(), Rec()))]
         to.follows(
             f"begins-inside-at-{base}",
             "The second entry begins inside the first and ends behind it: brokers look at where it ends.",
-            terms,
+            basis,
             units,
             [entry(one, one.base) for one in units],
             10,
         )
     given: Json = {"policy": "replicate", "baseOffset": "10"}
     inside = [first, Batch(base=11, recs=(Rec(), Rec()))]
-    to.refuses("ends-inside", "It ends where the first does.", terms, inside, **given)
-    to.refuses("begins-below", "It begins below the end of the log.", terms, [replace(first, base=9)], **given)
+    to.refuses("ends-inside", "It ends where the first does.", basis, inside, **given)
+    to.refuses("begins-below", "It begins below the end of the log.", basis, [replace(first, base=9)], **given)
     for delta in (-3, -1, -2):
         why = "It ends below the end of the log, though it begins there or above."
-        to.refuses(f"ends-below-{-delta}", why, terms, [replace(first, base=9 - delta, last_delta=delta)], **given)  # fmt: skip
+        to.refuses(f"ends-below-{-delta}", why, basis, [replace(first, base=9 - delta, last_delta=delta)], **given)  # fmt: skip
 
 
 def _coordinators(to: Written) -> None:
@@ -582,11 +582,11 @@ def _coordinators(to: Written) -> None:
         base_timestamp=NOW,
         leader_epoch=-1,
     )
-    terms = should("SEG-APP-004", flags=("APPEND_POLICY",))
+    basis = should("SEG-APP-004", flags=("APPEND_POLICY",))
     to.leads(
         "marker",
         "The broker itself writes markers.",
-        terms,
+        basis,
         [marker],
         [entry(_placed(marker), 700)],
         origin="coordinator",
@@ -595,14 +595,14 @@ def _coordinators(to: Written) -> None:
     to.leads(
         "several-batches",
         "Coordinators append several batches at once.",
-        terms,
+        basis,
         several,
         [entry(_placed(several[0]), 700), entry(replace(several[1], base=701, leader_epoch=6), 701)],
         origin="coordinator",
     )
     bare = _sent(Rec(), producer_id=9, producer_epoch=0)
     to.leads(
-        "no-sequence", "Sequences are not looked at.", terms, [bare], [entry(_placed(bare), 700)], origin="coordinator"
+        "no-sequence", "Sequences are not looked at.", basis, [bare], [entry(_placed(bare), 700)], origin="coordinator"
     )
     sequence = must("SEG-APP-007", flags=("APPEND_POLICY",))
     for producer, base in ((0, 0), (9, 2**31 - 1)):
@@ -636,12 +636,12 @@ def _frames(to: Written) -> None:
         to.leads(name, why, must(rule, flags=("APPEND_POLICY",)), [batch], [entry(_placed(batch), 700)])
     for size in (8, 15):
         batch = _sent(*recs, codec="snappy", compress=lambda data, size=size: xerial(data) + XERIAL[:size])
-        terms = must("SEG-COD-003", flags=("APPEND_POLICY",))
-        to.refuses(f"snappy-second-header-cut-at-{size}", "A second header that is not whole.", terms, [batch])
+        basis = must("SEG-COD-003", flags=("APPEND_POLICY",))
+        to.refuses(f"snappy-second-header-cut-at-{size}", "A second header that is not whole.", basis, [batch])
     for cut in (1, 3, 4):
         batch = _sent(*recs, codec="lz4", compress=lambda data, cut=cut: _summed_frame(data)[:-cut])
-        terms = must("SEG-COD-010", flags=("APPEND_POLICY",))
-        to.refuses(f"lz4-content-checksum-cut-by-{cut}", "The checksum of the content is cut short.", terms, [batch])
+        basis = must("SEG-COD-010", flags=("APPEND_POLICY",))
+        to.refuses(f"lz4-content-checksum-cut-by-{cut}", "The checksum of the content is cut short.", basis, [batch])
 
 
 def _half_a_member(data: bytes) -> bytes:

@@ -31,7 +31,7 @@ class Words:
         self._numbers: dict[str, int] = {}
 
     def number(self, word: str) -> int:
-        """The number of a word."""
+        """Return the number of a word."""
         return self._numbers.setdefault(word, len(self._numbers))
 
     @property
@@ -71,7 +71,7 @@ def _blocks(title: str, data: bytes, words: Words) -> Iterator[Json]:
 
 
 def _is_bomb(data: bytes) -> bool:
-    """Whether something in it decompresses to more than a page should hold."""
+    """Tell whether something in it decompresses to more than a page should hold."""
     try:
         for frame in walk(data):
             try:

@@ -75,7 +75,7 @@ class Shown:
 
 
 def read_bugs(adapter: Adapter) -> list[Bug]:
-    """The `bugs.toml` of an adapter; nothing where there is none.
+    """Return the `bugs.toml` of an adapter; nothing where there is none.
 
     Raises:
         AdapterError: it does not fit its schema.
@@ -129,7 +129,7 @@ def show(builder: Builder, bugs: Sequence[Bug], cases: Sequence[Case]) -> list[S
 
 
 def _releases(bugs: Iterable[Bug]) -> list[tuple[Listed, list[str]]]:
-    """The releases to ask, and what."""
+    """Return the releases to ask, and what."""
     found: dict[str, tuple[Listed, dict[str, None]]] = {}
     for bug in bugs:
         for version in (bug.old, bug.new):
@@ -153,7 +153,7 @@ def _verdicts(outcome: Outcome, bug: Bug) -> dict[str, Verdict]:
 
 
 def bug_line(shown: Shown) -> Json:
-    """A claim and what became of it, as JSON."""
+    """Return a claim and what became of it, as JSON."""
     bug = shown.bug
     line: Json = {
         "type": "bug",

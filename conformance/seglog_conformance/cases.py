@@ -16,8 +16,8 @@ from seglog_conformance.protocol import OPS, Json, schema_errors
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-HERE: Final = Path(__file__).resolve().parent
-FIXTURE_DIRECTORIES: Final = (HERE / "_fixtures", HERE.parent / "fixtures", HERE.parent.parent / "fixtures")
+PACKAGE: Final = Path(__file__).resolve().parent
+FIXTURE_DIRECTORIES: Final = (PACKAGE / "_fixtures", PACKAGE.parent / "fixtures", PACKAGE.parent.parent / "fixtures")
 
 
 class CaseError(Exception):
@@ -68,7 +68,7 @@ class Case:
 
     @cached_property
     def request(self) -> Json:
-        """What the adapter is asked, without ``seq`` and ``op``.
+        """Return what the adapter is asked, without ``seq`` and ``op``.
 
         Raises:
             MissingFixtureError: a fixture is not here or is not the one that was meant.
@@ -104,7 +104,7 @@ class Case:
         return _hex_size(self.expect)
 
     def request_with(self, seq: int) -> Json:
-        """The line that asks it."""
+        """Return the line that asks it."""
         return {"seq": seq, "op": self.op, "case": self.id, **self.request}
 
 
@@ -147,12 +147,12 @@ def _hex_size(value: object) -> int:
 
 
 def case_directory() -> Path:
-    """Where the cases of the suite are."""
+    """Return where the cases of the suite are."""
     return part("cases")
 
 
 def case_files(directory: Path | None = None) -> list[Path]:
-    """The files of cases, in the order of their families."""
+    """Return the files of cases, in the order of their families."""
     return sorted((directory or case_directory()).glob("*.json"))
 
 
@@ -230,7 +230,7 @@ def _case(content: Json, stored: Json) -> Case:
 
 
 def case_problems(case: Case) -> list[str]:
-    """What is wrong with a case beyond the form of its file; empty for a sound one."""
+    """Return what is wrong with a case beyond the form of its file; empty for a sound one."""
     problems = [f"op {case.op} is not known"] if case.op not in OPS else _body_problems(case)
     problems += [f"flag {flag} is not explained in its file" for flag in case.flags if flag not in case.families_flags]
     return problems
@@ -262,7 +262,7 @@ def _body_problems(case: Case) -> list[str]:
 
 
 def _result_problems(op: str, expect: Json) -> list[str]:
-    """An expected answer; one that refuses may say what was delivered before."""
+    """Return an expected answer; one that refuses may say what was delivered before."""
     if "reject" not in expect:
         return [f"expect/{text}" for text in schema_errors(expect, "protocol", f"result-{op}")]
     answer = {"seq": 0, "ok": False, **expect}
@@ -270,7 +270,7 @@ def _result_problems(op: str, expect: Json) -> list[str]:
 
 
 def selected(cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:
-    """The cases whose id, family number or family name fits one of some patterns; all without a pattern.
+    """Return the cases whose id, family number or family name fits one of some patterns; all without a pattern.
 
     Args:
         cases: to choose from.

@@ -32,14 +32,14 @@ def problems_of(case: Case) -> Iterator[str]:
 
 
 def verdict_problem(case: Case) -> str | None:
-    """What the reference makes of a case, unless it passes."""
+    """Return what the reference makes of a case, unless it passes."""
     examiner = Examiner(DirectTestee("reference", Reference(), strict=True))
     examiner.start()
     result = examiner.examine(case)
     if result.verdict is Verdict.PASS:
         return None
-    told = "\n      ".join((result.detail, *result.differences[1:], *result.stderr.splitlines()[-3:]))
-    return f"{result.label}: {told}"
+    reported = "\n      ".join((result.detail, *result.differences[1:], *result.stderr.splitlines()[-3:]))
+    return f"{result.label}: {reported}"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -101,7 +101,7 @@ class Columnar:
         self.fallback_count = 0
 
     def hello(self) -> Json:
-        """What the engine says of itself."""
+        """Return what the engine says of itself."""
         implementation = {"name": "seglog-format, columnar", "version": version("seglog-format"), "language": "Python"}
         return {
             "ok": True,
@@ -112,7 +112,7 @@ class Columnar:
         }
 
     def answer(self, request: Json) -> Json:
-        """The answer to one request."""
+        """Return the answer to one request."""
         if request["op"] != "decode":
             return {"skip": {"feature": f"op:{request['op']}"}}
         options = request.get("options", {})
@@ -163,7 +163,7 @@ def _records(stream: Stream) -> Iterator[Json]:
 
 
 def _plain(column: Any) -> list[Any]:  # noqa: ANN401 - an Arrow array
-    """Times as milliseconds: Python's own reach from year 1 to 9999."""
+    """Return times as milliseconds: Python's own reach from year 1 to 9999."""
     import pyarrow as pa  # noqa: PLC0415 - comes with the engine
 
     return list((column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist())

@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.features import EVERYTHING, Mask
-from seglog_conformance.positions import judge_positions, with_positions
+from seglog_conformance.positions import compare_positions, with_positions
 from seglog_conformance.verdicts import MISSING, Difference, Judgement, Verdict
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ UNSTABLE: Final = frozenset({"position", "sizeInBytes", "crc"})
 """What a compressor decides; left out of the comparison of what was encoded."""
 
 
-def judge(case: Case, answer: Json, features: Json) -> Judgement:
+def compare(case: Case, answer: Json, features: Json) -> Judgement:
     """Give a verdict on an answer.
 
     Args:
@@ -60,7 +60,7 @@ def _against(case: Case, expect: Json, answer: Json, features: Json) -> Judgemen
 
 
 def _on_its_ground(case: Case, expect: Json, judgement: Judgement, answer: Json) -> Judgement:
-    """A refusal by one who names the rule that it rests on: the one of the expected answer, or the first of the case.
+    """Return a refusal that names its rule: the one of the expected answer, or the first of the case.
 
     Where no rule is named, the refusal rests on none, as that of a setting that is out of its range.
     """
@@ -80,7 +80,7 @@ def _by_op(case: Case, expect: Json, answer: Json, features: Json) -> Judgement:
         judgement = comparison.refusal(case) if "reject" in expect else comparison.result()
         return with_positions(judgement, expect, answer)
     if op == "position" and answer["ok"]:
-        return judge_positions(expect["positions"], answer["positions"])
+        return compare_positions(expect["positions"], answer["positions"])
     return _refused(answer) if "reject" in expect else _plain(op, expect, answer)
 
 
@@ -95,13 +95,13 @@ def _rejected(answer: Json) -> Judgement:
 
 
 def reject_text(answer: Json) -> str:
-    """What a refusal says, in a line."""
+    """Return what a refusal says, in a line."""
     reject = answer.get("reject", {})
     return " ".join(str(reject[name]) for name in ("class", "error", "message") if reject.get(name)) or "refused"
 
 
 def _plain(op: str, expect: Json, answer: Json) -> Judgement:
-    """An answer of fields that are compared one by one, as far as they are expected."""
+    """Return an answer of fields that are compared one by one, as far as they are expected."""
     if not answer["ok"]:
         return _rejected(answer)
     names = tuple(name for name in expect if name != "branch")
@@ -140,7 +140,7 @@ def _is_digest(value: object) -> bool:
 
 
 def same(expected: object, found: object) -> bool:
-    """Whether two values of JSON mean the same: numbers as text or not, bytes as hex or as a digest."""
+    """Tell whether two values of JSON mean the same: numbers as text or not, bytes as hex or as a digest."""
     if isinstance(expected, list) and isinstance(found, list):
         return len(expected) == len(found) and all(map(same, expected, found))
     if isinstance(expected, bool) or isinstance(found, bool) or expected is None or found is None:
@@ -163,7 +163,7 @@ def _digest(value: object) -> object:
 
 
 def _decoded(answer: Json) -> Json:
-    """What was encoded, as the reference reads it."""
+    """Return what was encoded, as the reference reads it."""
     if not answer["ok"]:
         return answer
     from seglog_conformance.reference import decode  # noqa: PLC0415 - the reference is needed for this alone
@@ -196,7 +196,7 @@ class _Comparison:
         return _batches(self.op, self.answer)
 
     def result(self) -> Judgement:
-        """The answer to bytes that have to be read."""
+        """Return the answer to bytes that have to be read."""
         if not self.answer["ok"]:
             return _rejected(self.answer)
         if self.op == "encode" and self.answer["unreadable"]:
@@ -222,13 +222,13 @@ class _Comparison:
             yield from (name for name in ("data", "nextOffset") if name in self.expect)
 
     def _look_for_fixed_bytes(self) -> None:
-        """What the format fixes of an encoding that is the encoder's choice otherwise."""
+        """Compare what the format fixes of an encoding that is the encoder's choice otherwise."""
         wanted = self.expect.get("contains", "") if self.op == "encode" else ""
         if wanted not in self.answer.get("data", ""):
             self.found.append(Difference("data", f"a part {wanted}", self.answer["data"]))
 
     def _compare_tail(self) -> None:
-        """Whether something follows, and where; what it is called is not a question of right and wrong."""
+        """Tell whether something follows, and where; what it is called is not a question of right and wrong."""
         if "tail" not in self.expect:
             return
         self.compared["tail"] = None
@@ -238,19 +238,19 @@ class _Comparison:
             self.found.append(Difference("tail", expected, found))
 
     def _lost_count(self) -> int:
-        """How many records are missing from an answer that is right otherwise."""
+        """Return how many records are missing from an answer that is right otherwise."""
         expected, given = self._records(self.expected_batches), self._records(self.given_batches)
         if len(given) >= len(expected):
             return 0
         return len(expected) - len(given) if self._are_part_of(given, expected) else 0
 
     def _are_part_of(self, given: Sequence[Json], expected: Sequence[Json]) -> bool:
-        """Whether records are some of others, in the same order."""
+        """Tell whether records are some of others, in the same order."""
         left = iter(expected)
         return all(any(self._is_same_record(one, record) for one in left) for record in given)
 
     def refusal(self, case: Case) -> Judgement:
-        """The answer to bytes that have to be refused; what stands before the damage may have been delivered."""
+        """Return the answer to bytes that have to be refused; what stands before the damage may have been delivered."""
         allowed, given = self._records(self.expected_batches), self._records(self.given_batches)
         if len(given) > len(allowed):
             extra = len(given) - len(allowed)
@@ -283,31 +283,31 @@ class _Comparison:
         if len(expected) != len(given):
             self.found.append(Difference("batches.length", len(expected), len(given)))
         for number, (one, other) in enumerate(zip(expected, given, strict=False)):
-            place = f"batches[{number}]"
+            field_path = f"batches[{number}]"
             for name in self.mask.batch_fields(one):
                 if self.op != "encode" or name not in UNSTABLE:
-                    self._compare_field("batch", place, name, one[name], other.get(name, MISSING))
-            self._compare_records(f"{place}.", _records(one), _records(other))
+                    self._compare_field("batch", field_path, name, one[name], other.get(name, MISSING))
+            self._compare_records(f"{field_path}.", _records(one), _records(other))
 
-    def _compare_records(self, place: str, expected: Sequence[Json], given: Sequence[Json]) -> None:
+    def _compare_records(self, field_path: str, expected: Sequence[Json], given: Sequence[Json]) -> None:
         self.compared["records.length"] = None
         if len(expected) != len(given):
-            self.found.append(Difference(f"{place}records.length", len(expected), len(given)))
+            self.found.append(Difference(f"{field_path}records.length", len(expected), len(given)))
         for number, (one, other) in enumerate(zip(expected, given, strict=False)):
-            self._compare_record(f"{place}records[{number}]", one, other)
+            self._compare_record(f"{field_path}records[{number}]", one, other)
 
-    def _compare_record(self, place: str, expected: Json, given: Json) -> None:
+    def _compare_record(self, field_path: str, expected: Json, given: Json) -> None:
         for name in self.mask.record_fields(expected):
             one, other = expected.get(name, MISSING), given.get(name, MISSING)
             if name == "headers":
                 one, other = self._headers(expected), self._headers(given)
             if self.op != "encode" or name not in UNSTABLE:
-                self._compare_field("record", place, name, one, other)
+                self._compare_field("record", field_path, name, one, other)
 
-    def _compare_field(self, kind: str, place: str, name: str, expected: object, found: object) -> None:
+    def _compare_field(self, kind: str, field_path: str, name: str, expected: object, found: object) -> None:
         self.compared[f"{kind}.{name}"] = None
         if not same(expected, found):
-            self.found.append(Difference(f"{place}.{name}", expected, found))
+            self.found.append(Difference(f"{field_path}.{name}", expected, found))
 
     def _headers(self, record: Json) -> list[Any]:
         headers = list(record.get("headers") or [])
@@ -324,7 +324,7 @@ class _Comparison:
 
 
 def _sound_batches(case: Case) -> list[Json]:
-    """What can be read of a log by one who leaves out each batch that is damaged."""
+    """Return what can be read of a log by one who leaves out each batch that is damaged."""
     from seglog_conformance.reference import sound_batches  # noqa: PLC0415 - as above
 
     return sound_batches(case.request) if case.op == "decode" else []

@@ -50,7 +50,7 @@ class Pair:
 
 
 def models(cases: Sequence[Case]) -> list[Case]:
-    """The cases whose batches are written: those of encoders that have one right answer."""
+    """Return the cases whose batches are written: those of encoders that have one right answer."""
     return [case for case in cases if case.op == "encode" and case.result == "valid"]
 
 
@@ -74,7 +74,7 @@ def cross(examiners: Sequence[Examiner], cases: Sequence[Case]) -> Iterator[Pair
 
 
 def _written(producer: Examiner, case: Case) -> str | None:
-    """The bytes of a case's batches; None where the producer does not write such."""
+    """Return the bytes of a case's batches; None where the producer does not write such."""
     assert producer.hello is not None
     if missing_feature(case.needs, producer.hello.features):
         return None
@@ -85,8 +85,8 @@ def _written(producer: Examiner, case: Case) -> str | None:
 
 
 def _read_case(case: Case, data: str, producer: str) -> Case:
-    """The case of a decoder: to read what somebody has written."""
-    batches = [_told(batch) for batch in case.expect.get("batches") or case.request["batches"]]
+    """Return the case of a decoder: to read what somebody has written."""
+    batches = [_reported(batch) for batch in case.expect.get("batches") or case.request["batches"]]
     return replace(
         case,
         id=f"cross/{producer}-{hashlib.sha256(data.encode()).hexdigest()[:12]}-{case.id.replace('/', '-')}",
@@ -97,5 +97,5 @@ def _read_case(case: Case, data: str, producer: str) -> Case:
     )
 
 
-def _told(batch: Json) -> Json:
+def _reported(batch: Json) -> Json:
     return {name: value for name, value in batch.items() if name not in UNSTABLE}

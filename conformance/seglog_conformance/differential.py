@@ -34,15 +34,15 @@ class Panel:
         self._headers = "none" if "none" in orders else "unordered" if "unordered" in orders else "ordered"
 
     def groups(self, case: Case) -> dict[str, list[str]]:
-        """What came back, and from whom; those that lack what the case needs are left out."""
+        """Return what came back, and from whom; those that lack what the case needs are left out."""
         found: dict[str, list[str]] = {}
         for examiner in self.examiners:
-            told = self._told(examiner, case)
-            if told is not None:
-                found.setdefault(told, []).append(examiner.testee.name)
+            reported = self._reported(examiner, case)
+            if reported is not None:
+                found.setdefault(reported, []).append(examiner.testee.name)
         return found
 
-    def _told(self, examiner: Examiner, case: Case) -> str | None:
+    def _reported(self, examiner: Examiner, case: Case) -> str | None:
         assert examiner.hello is not None
         if case.op not in examiner.hello.ops or missing_feature(case.needs, examiner.hello.features):
             return None
@@ -54,7 +54,7 @@ class Panel:
         return self._signature(case.op, reply.answer) if reply.answer["ok"] else REFUSED
 
     def _signature(self, op: str, answer: Json) -> str:
-        """What every implementation tells: the records of a decoder; of other answers, all of it."""
+        """Return what every implementation tells: the records of a decoder; of other answers, all of it."""
         if op != "decode":
             return json.dumps({name: value for name, value in answer.items() if name != "seq"}, sort_keys=True)
         batches = [batch for batch in answer["batches"] if self._has_control or not batch.get("isControl")]
@@ -62,35 +62,35 @@ class Panel:
         return json.dumps(records, sort_keys=True)
 
     def _record(self, record: Json) -> Json:
-        told = {name: record.get(name) for name in USUAL_RECORD_FIELDS[:4]}
-        told["offset"], told["timestamp"] = str(told["offset"]), str(told["timestamp"])
+        reported = {name: record.get(name) for name in USUAL_RECORD_FIELDS[:4]}
+        reported["offset"], reported["timestamp"] = str(reported["offset"]), str(reported["timestamp"])
         headers = list(record.get("headers") or [])
         if self._headers != "none":
-            told["headers"] = headers if self._headers == "ordered" else sorted(headers, key=str)
-        return told
+            reported["headers"] = headers if self._headers == "ordered" else sorted(headers, key=str)
+        return reported
 
     def wrong(self) -> Callable[[Case], tuple[str, tuple[str, ...]] | None]:
-        """What a search looks for: bytes that not all answer alike."""
+        """Return what a search looks for: bytes that not all answer alike."""
 
         def wrong(case: Case) -> tuple[str, tuple[str, ...]] | None:
             groups = self.groups(case)
-            return None if len(groups) < LEAST else told_groups(groups)
+            return None if len(groups) < LEAST else reported_groups(groups)
 
         return wrong
 
 
-def told_groups(groups: dict[str, list[str]]) -> tuple[str, tuple[str, ...]]:
-    """Who stands on which side, and what each side says."""
+def reported_groups(groups: dict[str, list[str]]) -> tuple[str, tuple[str, ...]]:
+    """Return who stands on which side, and what each side says."""
     ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
     sides = " | ".join(", ".join(names) for _, names in ranked)
-    return sides, tuple(f"{', '.join(names)}: {_brief(told)}" for told, names in ranked)
+    return sides, tuple(f"{', '.join(names)}: {_brief(reported)}" for reported, names in ranked)
 
 
-def _brief(told: str, most: int = 300) -> str:
-    return told if len(told) <= most else f"{told[:most]}... ({len(told)} characters)"
+def _brief(reported: str, most: int = 300) -> str:
+    return reported if len(reported) <= most else f"{reported[:most]}... ({len(reported)} characters)"
 
 
 def disagreements(panel: Panel, cases: Sequence[Case]) -> list[tuple[Case, str, tuple[str, ...]]]:
-    """The cases that not all answer alike, with who stands where."""
+    """Return the cases that not all answer alike, with who stands where."""
     wrong = panel.wrong()
-    return [(case, *told) for case in cases if (told := wrong(case)) is not None]
+    return [(case, *reported) for case in cases if (reported := wrong(case)) is not None]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def suite_digest(cases: Iterable[Case]) -> str:
-    """Changes with any case."""
+    """Return a digest that changes with any case."""
     text = "\n".join(sorted(f"{case.id} {case.digest}" for case in cases))
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -74,7 +74,7 @@ def export(cases: Sequence[Case], path: Path) -> int:
 
 
 def index(cases: Sequence[Case]) -> Iterator[Json]:
-    """The lines of the archive's index, one for each case whose fixtures are here."""
+    """Yield the lines of the archive's index, one for each case whose fixtures are here."""
     for case in cases:
         try:
             yield _index_line(case, dict(_files(case)))

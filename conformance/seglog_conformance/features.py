@@ -14,7 +14,7 @@ USUAL_RECORD_FIELDS: Final = ("offset", "timestamp", "key", "value", "headers")
 
 
 def missing_feature(needs: Iterable[str], features: Json) -> str | None:
-    """The first feature that a case needs and an implementation does not have.
+    """Return the first feature that a case needs and an implementation does not have.
 
     ``codec:gzip`` is there when ``codec`` is ``gzip``, a list that holds it, or true; ``crc`` when ``crc`` is anything
     but false, null or empty.
@@ -23,7 +23,7 @@ def missing_feature(needs: Iterable[str], features: Json) -> str | None:
 
 
 def has_feature(need: str, features: Json) -> bool:
-    """Whether one feature is there."""
+    """Tell whether one feature is there."""
     name, colon, wanted = need.partition(":")
     value = features.get(name)
     if not colon or value is True:
@@ -55,14 +55,14 @@ class Mask:
         return bool(self._meta)
 
     def batch_fields(self, expected: Json) -> list[str]:
-        """The fields of an expected batch that can be compared."""
+        """Return the fields of an expected batch that can be compared."""
         if not self._meta:
             return []
         known = None if self._meta is True else frozenset(self._meta)
         return [name for name in expected if name != "records" and (known is None or name in known)]
 
     def record_fields(self, expected: Json) -> list[str]:
-        """The fields of an expected record that can be compared; headers also where none are expected."""
+        """Return the fields of an expected record that can be compared; headers also where none are expected."""
         names = [name for name in expected if name in self._record_fields and name != "headers"]
         return [*names, "headers"] if self.header_order != "none" and "headers" in self._record_fields else names
 

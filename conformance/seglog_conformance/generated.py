@@ -81,12 +81,12 @@ class LogModel:
 
     @property
     def kind(self) -> str:
-        """What was changed, in a word or two."""
+        """Return what was changed, in a word or two."""
         return "as it is" if self.mutation is None else self.mutation.name
 
 
 def logs(*, codecs: Sequence[str] = CODECS, is_mutated: bool = False) -> SearchStrategy[LogModel]:
-    """Logs of up to three batches.
+    """Return logs of up to three batches.
 
     Args:
         codecs: to choose from.
@@ -123,7 +123,7 @@ def logs(*, codecs: Sequence[str] = CODECS, is_mutated: bool = False) -> SearchS
 
 
 def canonical(model: LogModel) -> list[Json]:
-    """The batches of a model in the vocabulary of the wire, without what only an encoder knows."""
+    """Return the batches of a model in the vocabulary of the wire, without what only an encoder knows."""
     batches, offset = [], model.base_offset
     for batch in model.batches:
         made = _batch(batch, offset + batch.gap)
@@ -183,7 +183,7 @@ def _hex(data: bytes | None) -> str | None:
 
 
 def case_of(model: LogModel, name: str = "generated") -> Case:
-    """A model as a case: what was made up is what has to come out; of changed bytes, what the reference reads."""
+    """Return a model as a case: its records are expected; of changed bytes, what the reference reads."""
     batches = canonical(model)
     encoded = encode({"batches": batches})
     assert encoded["ok"], encoded
@@ -240,13 +240,13 @@ class Found:
 
     Attributes:
         case: ready to be kept.
-        told: what it shows: a verdict, or groups that disagree.
+        reported: what it shows: a verdict, or groups that disagree.
         kind: what was changed in the bytes.
         detail: more of it.
     """
 
     case: Case
-    told: str
+    reported: str
     kind: str
     detail: tuple[str, ...] = ()
 
@@ -282,7 +282,7 @@ class Search:
             one = self._round(self.seed + number)
             if one is None:
                 break
-            self._seen.add((one.told, one.kind))
+            self._seen.add((one.reported, one.kind))
             found.append(one)
         return found
 
@@ -304,9 +304,9 @@ class Search:
         def look(model: LogModel) -> None:
             self.tried += 1
             one = self._found(model)
-            if one is not None and (one.told, one.kind) not in self._seen:
+            if one is not None and (one.reported, one.kind) not in self._seen:
                 smallest[:] = [one]
-                raise Counterexample(one.told)
+                raise Counterexample(one.reported)
 
         try:
             look()
@@ -316,8 +316,8 @@ class Search:
 
     def _found(self, model: LogModel) -> Found | None:
         case = case_of(model, self.name)
-        told = self.wrong(case)
-        return None if told is None else Found(case, told[0], model.kind, told[1])
+        reported = self.wrong(case)
+        return None if reported is None else Found(case, reported[0], model.kind, reported[1])
 
 
 class Counterexample(Exception):  # noqa: N818 - not an error of this program
@@ -325,7 +325,7 @@ class Counterexample(Exception):  # noqa: N818 - not an error of this program
 
 
 def wrong_verdict(examine: Callable[[Case], Result]) -> Callable[[Case], tuple[str, tuple[str, ...]] | None]:
-    """What is wrong by the verdict on one testee."""
+    """Return what is wrong by the verdict on one testee."""
 
     def wrong(case: Case) -> tuple[str, tuple[str, ...]] | None:
         result = examine(case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.cases import MissingFixtureError
-from seglog_conformance.compare import judge, reject_text
+from seglog_conformance.compare import compare, reject_text
 from seglog_conformance.features import missing_feature
 from seglog_conformance.testee import MEBIBYTE, Allowance, Kind, Reply, StartError
 from seglog_conformance.verdicts import Judgement, Result, Verdict
@@ -30,7 +30,7 @@ OUT_OF_MEMORY: Final = ("out of memory", "outofmemory", "memoryerror", "bad_allo
 
 
 def allowance_of(case: Case, *, seconds: float = 10.0, extra: int = 0) -> Allowance:
-    """What a case may cost: 64 MiB and eight times the larger of input and right answer, and what an adapter adds."""
+    """Return the memory limit of a case: 64 MiB, eight times the larger of input and answer, and the adapter's own."""
     size = max(case.input_size, case.answer_size)
     return Allowance(seconds, BASE_GROWTH + GROWTH_PER_BYTE * size + extra, max(LEAST_LINE, LINE_PER_BYTE * size))
 
@@ -92,7 +92,7 @@ class Examiner:
 
     @staticmethod
     def _is_believed(judgement: Judgement, expected: Verdict | None) -> bool:
-        """Whether an answer counts at once: nothing is expected, or the adapter failed itself, or passed it over."""
+        """Tell whether an answer counts at once: nothing is expected, or the adapter failed or skipped it."""
         return expected is None or judgement.verdict in {Verdict.SKIP, Verdict.ADAPTER_ERROR}
 
     def ask(self, case: Case) -> Reply:
@@ -110,10 +110,10 @@ class Examiner:
 
     def _judgement(self, case: Case, reply: Reply) -> Judgement:
         if reply.kind is Kind.ANSWER:
-            return self._judge(case, reply)
+            return self._compare_reply(case, reply)
         return Judgement(VERDICTS[reply.kind], reply.detail)
 
-    def _judge(self, case: Case, reply: Reply) -> Judgement:
+    def _compare_reply(self, case: Case, reply: Reply) -> Judgement:
         answer = reply.answer or {}
         if "skip" in answer:
             skip = answer["skip"]
@@ -124,7 +124,7 @@ class Examiner:
             return Judgement(Verdict.MEMORY, reject_text(answer))
         assert self.hello is not None
         try:
-            return judge(case, answer, self.hello.features)
+            return compare(case, answer, self.hello.features)
         except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
             return Judgement(Verdict.ADAPTER_ERROR, f"the answer cannot be read ({error!r}): see --strict")
 

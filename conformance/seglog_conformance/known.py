@@ -58,12 +58,12 @@ class KnownFailures:
     entries: Mapping[str, Known] = field(default_factory=dict)
 
     def expected(self, case: str) -> Verdict | None:
-        """What the list makes of a case: its failure, or that it passes; None where the list is empty."""
+        """Return what the list makes of a case: its failure, or that it passes; None where the list is empty."""
         entry = self.entries.get(case)
         return entry.verdict if entry is not None else Verdict.PASS if self.entries else None
 
     def applied(self, result: Result) -> Result:
-        """A result as the list makes it: XFAIL where it fails as listed, XPASS where it passes against the list."""
+        """Return a result as the list makes it: XFAIL if it fails as listed, XPASS if it passes against the list."""
         known = self.entries.get(result.case)
         if known is None:
             return result
@@ -87,14 +87,14 @@ class KnownFailures:
 
 
 def known_path(name: str, version: str = "", directory: Path | None = None) -> Path:
-    """Where a list is: ``name.toml`` for the version that its adapter names first, ``name@version.toml`` for others."""
+    """Return the path of a list: ``name.toml`` for the adapter's first version, ``name@version.toml`` for others."""
     base = directory or KNOWN
     exact = base / f"{name}@{version}.toml"
     return exact if version and exact.is_file() else base / f"{name}.toml"
 
 
 def read_known(name: str, version: str = "", directory: Path | None = None) -> KnownFailures:
-    """The list for an implementation; empty where there is none for this version.
+    """Return the list for an implementation; empty where there is none for this version.
 
     Raises:
         KnownFailuresError: a file does not fit its schema, or is about another implementation.
@@ -121,7 +121,7 @@ def read_known(name: str, version: str = "", directory: Path | None = None) -> K
 
 
 def rewritten(old: KnownFailures, version: str, results: Iterable[Result], asked: Iterable[str]) -> KnownFailures:
-    """The list as a run makes it. Reasons and links stay; so does what the run was not about.
+    """Return the list as a run makes it. Reasons and links stay; so does what the run was not about.
 
     Args:
         old: the list so far.
@@ -139,7 +139,7 @@ def rewritten(old: KnownFailures, version: str, results: Iterable[Result], asked
 
 
 def known_text(known: KnownFailures) -> str:
-    """The file of a list."""
+    """Return the file of a list."""
     lines = [
         "# Expected failures, written anew by `seglog conform run --update-known`. A reason and a link are kept.",
         f'implementation = "{known.implementation}"',

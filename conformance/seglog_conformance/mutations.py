@@ -64,13 +64,13 @@ def mutations() -> SearchStrategy[Mutation]:
 
 
 def mutated(data: bytes, mutation: Mutation) -> bytes:
-    """The bytes of a log with a change."""
+    """Return the bytes of a log with a change."""
     if mutation.where == "end":
         return data[: -min(mutation.at, len(data) - 1)]
     frames = list(walk(data))
     frame = frames[mutation.batch % len(frames)]
     batch = bytearray(frame.data)
-    start, size = _place(batch, mutation)
+    start, size = _position_of(batch, mutation)
     old = int.from_bytes(batch[start : start + size], "big", signed=True)
     batch[start : start + size] = _value(old, mutation.what, size).to_bytes(size, "big", signed=True)
     if mutation.repairs_crc:
@@ -78,7 +78,7 @@ def mutated(data: bytes, mutation: Mutation) -> bytes:
     return data[: frame.position] + bytes(batch) + data[frame.end :]
 
 
-def _place(batch: bytearray, mutation: Mutation) -> tuple[int, int]:
+def _position_of(batch: bytearray, mutation: Mutation) -> tuple[int, int]:
     if mutation.where == "records":
         return RECORD_BATCH_HEADER_SIZE + mutation.at % (len(batch) - RECORD_BATCH_HEADER_SIZE), 1
     row = FIELDS[mutation.where]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-HERE: Final = Path(__file__).resolve().parent
+PACKAGE: Final = Path(__file__).resolve().parent
 
 
 def part(name: str) -> Path:
-    """The directory of a part of the suite.
+    """Return the directory of a part of the suite.
 
     Args:
         name: ``cases``, ``adapters``, ``known_failures`` or ``templates``.
     """
-    packed = HERE / f"_{name}"
-    return packed if packed.is_dir() else HERE.parent / name
+    packed = PACKAGE / f"_{name}"
+    return packed if packed.is_dir() else PACKAGE.parent / name

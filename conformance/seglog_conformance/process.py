@@ -107,7 +107,7 @@ class ProcessTestee:
         return self._name
 
     def start(self) -> Hello:
-        """Start the process, anew if there is one, and greet it.
+        """Start the process, again if there is one, and greet it.
 
         Raises:
             StartError: it does not start, or does not answer as it should.
@@ -239,7 +239,7 @@ class _Patience:
         self._used = processor_seconds(pid)
 
     def is_at_end(self) -> bool:
-        """Whether it has had its time."""
+        """Tell whether it has had its time."""
         now = time.monotonic()
         if now < self._next:
             return False
@@ -334,7 +334,7 @@ class _Child:
             raise ProtocolError(msg)
 
     def _ended(self) -> _Stopped:
-        """Why there is no standard output any more."""
+        """Return why there is no standard output any more."""
         try:
             code = self._process.wait(EXIT_SECONDS)
         except subprocess.TimeoutExpired:
@@ -359,7 +359,7 @@ class _Child:
         return True
 
     def stderr(self) -> str:
-        """The end of what it wrote to standard error since it was last asked for."""
+        """Return the end of what it wrote to standard error since it was last asked for."""
         if self._is_err_open:
             with contextlib.suppress(OSError):
                 self._take_stderr()

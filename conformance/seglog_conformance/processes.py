@@ -34,7 +34,7 @@ class Memory:
 
 
 def memory_of(pid: int) -> Memory | None:
-    """The memory of a process; None where it cannot be known."""
+    """Return the memory of a process; None where it cannot be known."""
     fields = {}
     with contextlib.suppress(OSError):
         for line in (PROC / str(pid) / "status").read_text(encoding="ascii", errors="replace").splitlines():
@@ -89,7 +89,7 @@ def _pids() -> Iterator[int]:
 
 
 def marked(mark: str) -> list[int]:
-    """The processes that carry a mark in their environment, this one aside."""
+    """Return the processes that carry a mark in their environment, this one aside."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for pid in _pids():
@@ -114,7 +114,7 @@ def end_all(group: int, mark: str) -> None:
 
 
 def _is_dead(pid: int) -> bool:
-    """Whether nothing is left of a process but its exit status."""
+    """Tell whether nothing is left of a process but its exit status."""
     try:
         return (PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[
             0

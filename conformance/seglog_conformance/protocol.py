@@ -87,7 +87,7 @@ class Hello:
 
 
 def hello_of(answer: Json) -> Hello:
-    """The answer to ``hello``.
+    """Return the answer to ``hello``.
 
     Raises:
         ProtocolError: it is none.
@@ -145,13 +145,13 @@ def check_form(answer: Json) -> None:
 
 
 def shortened(value: object, limit: int = 200) -> str:
-    """A value as text for a message."""
+    """Return a value as text for a message."""
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 
 
 def request_line(request: Json) -> bytes:
-    """A request as it crosses the wire."""
+    """Return a request as it crosses the wire."""
     return json.dumps(request, separators=(",", ":")).encode() + b"\n"
 
 
@@ -164,7 +164,7 @@ def _schema(name: str) -> Json:
 
 @cache
 def validator(name: str, definition: str = "") -> Validator:
-    """A validator of one of the schemas, or of one definition in it.
+    """Return a validator of one of the schemas, or of one definition in it.
 
     Args:
         name: of the schema: ``protocol``, ``case-file``, ``adapter`` or ``known-failures``.
@@ -179,16 +179,16 @@ def validator(name: str, definition: str = "") -> Validator:
 
 
 def schema_errors(value: object, name: str, definition: str = "") -> list[str]:
-    """What a schema has against a value, in a few words each; empty where it fits."""
+    """Return what a schema has against a value, in a few words each; empty where it fits."""
     from jsonschema.exceptions import best_match  # noqa: PLC0415 - as above
 
     errors = sorted(validator(name, definition).iter_errors(value), key=lambda error: list(map(str, error.path)))
-    return [_told(best_match([error]) or error) for error in errors]
+    return [_reported(best_match([error]) or error) for error in errors]
 
 
-def _told(error: Any) -> str:  # noqa: ANN401 - a ValidationError
-    place = "/".join(str(part) for part in error.absolute_path)
-    return f"{place or '(top)'}: {shortened(error.message)}"
+def _reported(error: Any) -> str:  # noqa: ANN401 - a ValidationError
+    field_path = "/".join(str(part) for part in error.absolute_path)
+    return f"{field_path or '(top)'}: {shortened(error.message)}"
 
 
 def check_strictly(value: Json, definition: str) -> None:

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 ADAPTERS: Final = part("adapters")
 BUILDS: Final = Path("build") / "conform"
 REFERENCE: Final = "reference"
+PLAIN: Final = "plain"
 COLUMNAR: Final = "columnar"
-DIRECT: Final = (REFERENCE, COLUMNAR)
+DIRECT: Final = (REFERENCE, PLAIN, COLUMNAR)
 """Testees that live in this process."""
 STAMP: Final = ".built"
 LOG: Final = "build.log"
@@ -46,7 +47,7 @@ LOCK: Final = ".lock"
 SHARED: Final = "_shared"
 """What several adapters use stands in a directory of this name beside them."""
 CLAIMS: Final = "bugs.toml"
-"""What is claimed about releases; nothing is built anew because of it."""
+"""What is claimed about releases; nothing is built again because of it."""
 
 BUILD_SECONDS: Final = 1800
 
@@ -71,6 +72,7 @@ class Adapter:
         homepage: of the implementation.
         issues: where its defects are reported.
         versions: that it can be built with; the first is the default.
+        asked: versions that a run asks where it names no testee.
         toolchain: programs that have to be on the PATH, and to work.
         build: commands, run in order in the build directory.
         run: the command that speaks the protocol.
@@ -88,6 +90,7 @@ class Adapter:
     homepage: str = ""
     issues: str = ""
     versions: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
     toolchain: tuple[str, ...] = ()
     build: tuple[tuple[str, ...], ...] = ()
     run: tuple[str, ...] = ()
@@ -147,6 +150,7 @@ def _adapter(directory: Path, stored: Json) -> Adapter:
         homepage=stored.get("homepage", ""),
         issues=stored.get("issues", ""),
         versions=tuple(stored["versions"]),
+        asked=tuple(stored.get("asked", stored["versions"][:1])),
         toolchain=tuple(stored.get("toolchain", ())),
         build=tuple(tuple(command) for command in stored.get("build", ())),
         run=tuple(stored["run"]),
@@ -169,7 +173,7 @@ def adapters(directory: Path | None = None) -> list[Adapter]:
 
 
 def listed(name: str, *, directory: Path | None = None) -> Listed:
-    """A testee by name: ``reference``, an adapter's name or directory, with ``@version`` where another is meant.
+    """Return a testee by name: ``reference``, an adapter's name or directory, with ``@version`` where another is meant.
 
     Raises:
         AdapterError: there is no such adapter.
@@ -177,14 +181,14 @@ def listed(name: str, *, directory: Path | None = None) -> Listed:
     plain, _, version = name.partition("@")
     if plain in DIRECT:
         return Listed(plain)
-    place = Path(plain)
-    if not (place / "adapter.toml").is_file():
-        place = (directory or ADAPTERS) / plain
-    if not place.is_dir():
+    build_directory = Path(plain)
+    if not (build_directory / "adapter.toml").is_file():
+        build_directory = (directory or ADAPTERS) / plain
+    if not build_directory.is_dir():
         known = ", ".join([*DIRECT, *(adapter.name for adapter in adapters(directory))])
         msg = f"there is no adapter {plain!r}; there are {known}"
         raise AdapterError(msg)
-    adapter = read_adapter(place)
+    adapter = read_adapter(build_directory)
     return Listed(adapter.name, version or adapter.versions[0], adapter)
 
 
@@ -214,17 +218,17 @@ class Builder:
         self._build(wanted.adapter, wanted.version)
         return ProcessTestee(wanted.name, self.command(wanted.adapter, wanted.version), strict=self.strict)
 
-    def place(self, adapter: Adapter, version: str) -> Path:
-        """The directory that an adapter is built in."""
+    def build_directory(self, adapter: Adapter, version: str) -> Path:
+        """Return the directory that an adapter is built in."""
         return (self.builds / f"{adapter.name}-{version}").absolute()
 
     def command(self, adapter: Adapter, version: str) -> Command:
-        """How to run what was built."""
+        """Return how to run what was built."""
         words = self._words(adapter, version)
         environment = {name: _filled(value, words) for name, value in adapter.environment.items()}
         return Command(
             arguments=tuple(_filled(argument, words) for argument in adapter.run),
-            directory=self.place(adapter, version),
+            directory=self.build_directory(adapter, version),
             environment=environment,
             start_seconds=adapter.start_seconds,
             address_space=adapter.address_space,
@@ -232,7 +236,7 @@ class Builder:
 
     def _words(self, adapter: Adapter, version: str) -> dict[str, str]:
         return {
-            "build": str(self.place(adapter, version)),
+            "build": str(self.build_directory(adapter, version)),
             "version": version,
             "adapter": str(adapter.path),
             "python": sys.executable,
@@ -242,39 +246,39 @@ class Builder:
         if unusable := complaints(adapter.toolchain):
             msg = f"{adapter.name} needs {'; '.join(unusable)}"
             raise UnavailableError(msg)
-        place, mark = self.place(adapter, version), _source_digest(adapter)
-        place.mkdir(parents=True, exist_ok=True)
-        with _alone_in(place):
-            stamp = place / STAMP
+        build_directory, mark = self.build_directory(adapter, version), _source_digest(adapter)
+        build_directory.mkdir(parents=True, exist_ok=True)
+        with _alone_in(build_directory):
+            stamp = build_directory / STAMP
             if self.rebuild or not stamp.is_file() or stamp.read_text(encoding="utf-8") != mark:
-                self._run_steps(adapter, version, place)
+                self._run_steps(adapter, version, build_directory)
                 stamp.write_text(mark, encoding="utf-8")
 
-    def _run_steps(self, adapter: Adapter, version: str, place: Path) -> None:
-        (place / STAMP).unlink(missing_ok=True)
+    def _run_steps(self, adapter: Adapter, version: str, build_directory: Path) -> None:
+        (build_directory / STAMP).unlink(missing_ok=True)
         words = self._words(adapter, version)
         environment = {**os.environ, **{name: _filled(value, words) for name, value in adapter.environment.items()}}
-        with (place / LOG).open("wb") as log:
+        with (build_directory / LOG).open("wb") as log:
             for command in adapter.build:
-                _run_step([_filled(argument, words) for argument in command], place, environment, log)
+                _run_step([_filled(argument, words) for argument in command], build_directory, environment, log)
 
 
 @contextmanager
-def _alone_in(place: Path) -> Iterator[None]:
+def _alone_in(build_directory: Path) -> Iterator[None]:
     """Wait until no other process builds there; where the system has no such locks, do not."""
-    with (place / LOCK).open("w") as lock:
+    with (build_directory / LOCK).open("w") as lock:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _run_step(command: list[str], place: Path, environment: dict[str, str], log: BinaryIO) -> None:
+def _run_step(command: list[str], build_directory: Path, environment: dict[str, str], log: BinaryIO) -> None:
     log.write(f"$ {shlex.join(command)}\n".encode())
     log.flush()
     try:
         done = subprocess.run(
             command,
-            cwd=place,
+            cwd=build_directory,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -283,30 +287,31 @@ def _run_step(command: list[str], place: Path, environment: dict[str, str], log:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        msg = f"it does not build: {error}; see {place / LOG}"
+        msg = f"it does not build: {error}; see {build_directory / LOG}"
         raise AdapterError(msg) from error
     if done.returncode:
-        msg = f"it does not build: {command[0]} ends with {done.returncode}; see {place / LOG}"
+        msg = f"it does not build: {command[0]} ends with {done.returncode}; see {build_directory / LOG}"
         raise AdapterError(msg)
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
-    """A text with the words for ``{build}``, ``{version}``, ``{adapter}`` and ``{python}``; other braces stay."""
+    """Replace ``{build}``, ``{version}``, ``{adapter}`` and ``{python}`` in a text; other braces stay."""
     for name, value in words.items():
         text = text.replace(f"{{{name}}}", value)
     return text
 
 
 def _direct(name: str) -> Answering:
-    """What answers in this process.
+    """Return what answers in this process.
 
     Raises:
         UnavailableError: the columnar engine is not installed.
     """
-    if name == REFERENCE:
-        from seglog_conformance.reference import Reference  # noqa: PLC0415 - needed for this one alone
+    if name in {REFERENCE, PLAIN}:
+        from seglog_conformance.reference import Reference  # noqa: PLC0415 - needed for these alone
+        from seglog_format.engine.choice import Engine  # noqa: PLC0415 - as above
 
-        return Reference()
+        return Reference(Engine(name))
     from seglog_conformance.columnar import Columnar  # noqa: PLC0415 - as above
 
     if find_spec("numba") is None or find_spec("pyarrow") is None:
@@ -316,7 +321,7 @@ def _direct(name: str) -> Answering:
 
 
 def _source_digest(adapter: Adapter) -> str:
-    """Changes with any file that an adapter is built from, and with what all adapters share."""
+    """Return a digest of all files that an adapter is built from, and of what all adapters share."""
     total = hashlib.sha256()
     for directory in (adapter.path, adapter.path.parent / SHARED):
         for path in _sources(directory):

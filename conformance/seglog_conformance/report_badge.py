@@ -29,7 +29,7 @@ SVG: Final = """\
 
 
 def badge(outcome: Outcome, cases: Mapping[str, Case]) -> str:
-    """An SVG that says how many of the ``must`` cases that were asked pass."""
+    """Return an SVG that says how many of the ``must`` cases that were asked pass."""
     message, colour = _message(outcome, cases)
     left, right = int(len(LABEL) * LETTER) + 12, int(len(message) * LETTER) + 12
     title = f"{LABEL}: {outcome.name} {outcome.version} {message}"

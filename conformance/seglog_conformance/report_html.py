@@ -34,7 +34,7 @@ MOST_REQUEST: Final = 20_000
 
 
 def page(outcomes: Sequence[Outcome], cases: Sequence[Case], environment: Json) -> str:
-    """The whole page as text."""
+    """Return the whole page as text."""
     template = resources.files(__package__).joinpath("matrix.html").read_text(encoding="utf-8")
     before_title, rest = template.split("$TITLE$")
     before_data, after_data = rest.split("$DATA$")
@@ -48,7 +48,7 @@ def packed(value: Json) -> str:
 
 
 def content(outcomes: Sequence[Outcome], cases: Sequence[Case], environment: Json) -> Json:
-    """What the page's script reads."""
+    """Return what the page's script reads."""
     words = Words()
     withheld = withheld_cases(outcomes)
     shown = [_case(case, words, is_withheld=case.id in withheld) for case in cases]

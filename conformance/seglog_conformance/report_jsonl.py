@@ -27,12 +27,12 @@ NAMES: Final = {field.name: field.name for field in fields(Result)}
 
 
 def run_line(environment: Json, *, seed: int | None) -> Json:
-    """The first line of a report."""
+    """Return the first line of a report."""
     return {"type": "run", "protocol": PROTOCOL_VERSION, "seed": seed, **environment}
 
 
 def testee_line(outcome: Outcome) -> Json:
-    """Who was asked, and how that ended."""
+    """Return who was asked, and how that ended."""
     hello = outcome.hello
     said = {} if hello is None else {name: getattr(hello.implementation, name) for name in IMPLEMENTATION}
     return {
@@ -72,7 +72,7 @@ def result_line(result: Result, *, withholds: bool = True) -> Json:
 
 
 def read_results(path: Path) -> dict[tuple[str, str, str, str], Result]:
-    """The results of an earlier run, by testee, version, case and digest; a last line cut short is passed over."""
+    """Return the results of an earlier run, by testee, version, case and digest; skip a last line cut short."""
     found = {}
     for line in _lines(path):
         if line.get("type") == "result":
@@ -88,7 +88,7 @@ def _lines(path: Path) -> Iterator[Json]:
 
 
 def _result(line: Json) -> Result:
-    """A result as it was before the list of known failures was looked at, which may have changed since."""
+    """Return a result as it was before the list of known failures was looked at, which may have changed since."""
     values: dict[str, Any] = {name: line[name] for name in NAMES if name in line}
     raw = Verdict(line["raw"])
     for name in ("differences", "compared"):
@@ -119,10 +119,10 @@ class JsonLines:
             self._stream.flush()
 
     def result(self, _outcome: Outcome, result: Result) -> None:
-        """A result, as it comes."""
+        """Write a result, as it comes."""
         self.write(result_line(result, withholds=self._withholds))
 
     def testees(self, outcomes: Iterable[Outcome]) -> None:
-        """How it ended, at the end."""
+        """Write how the run ended."""
         for outcome in outcomes:
             self.write(testee_line(outcome))

@@ -19,7 +19,7 @@ ERRORS: Final = frozenset({Verdict.CRASH, Verdict.HANG, Verdict.MEMORY, Verdict.
 
 
 def junit(outcomes: Iterable[Outcome], cases: Mapping[str, Case]) -> str:
-    """A report: a suite for each testee, a test case for each case."""
+    """Return a report: a suite for each testee, a test case for each case."""
     root = ET.Element("testsuites", name="seglog conform")
     for outcome in outcomes:
         _suite(root, outcome, cases)
@@ -70,8 +70,8 @@ def _case(suite: ET.Element, result: Result, case: Case) -> None:
     detail = "" if result.disclosure else result.detail
     child = ET.SubElement(element, kind, message=_clean(f"{result.label}: {detail}".rstrip(": ")))
     if kind != "skipped" and not result.disclosure:
-        told = [*result.differences, f"requirements: {', '.join(case.requirements)}", case.why, result.stderr]
-        child.text = _clean("\n".join(line for line in told if line))
+        reported = [*result.differences, f"requirements: {', '.join(case.requirements)}", case.why, result.stderr]
+        child.text = _clean("\n".join(line for line in reported if line))
 
 
 def _clean(text: str) -> str:

@@ -34,7 +34,7 @@ EACH: Final = 21
 
 
 def console(columns: int) -> Console:
-    """A console that is wide enough for so many columns; a terminal has its own width."""
+    """Return a console that is wide enough for so many columns; a terminal has its own width."""
     found = Console(highlight=False)
     return found if found.is_terminal else Console(highlight=False, width=max(found.width, FIRST + EACH * columns))
 
@@ -72,9 +72,9 @@ def summary(outcome: Outcome) -> str:
         subject = "the adapter is broken" if outcome.state == "broken" else "not run"
         return f"{name}: {subject}: {outcome.reason.splitlines()[0] if outcome.reason else ''}"
     counts = Counter(result.verdict for result in outcome.results)
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    reported = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
     stale = f"; {len(outcome.unused)} unused lines in its list" if outcome.unused else ""
-    return f"{name}: {told or 'no case'}{stale}"
+    return f"{name}: {reported or 'no case'}{stale}"
 
 
 def failures(outcome: Outcome) -> Iterator[str]:
@@ -88,7 +88,7 @@ def failures(outcome: Outcome) -> Iterator[str]:
 
 
 def result_lines(result: Result) -> Iterator[str]:
-    """A result in a few lines."""
+    """Yield a result in a few lines."""
     yield f"  {result.case}: {result.label}{f': {result.detail}' if result.detail else ''}"
     for difference in result.differences[1:4]:
         yield f"      {difference}"
@@ -98,7 +98,7 @@ def result_lines(result: Result) -> Iterator[str]:
 
 
 def cross_table(pairs: Sequence[Pair]) -> Table:
-    """Producers by consumers."""
+    """Return producers by consumers."""
     consumers = list(dict.fromkeys(pair.consumer for pair in pairs))
     found = {(pair.producer, pair.consumer): pair for pair in pairs}
     grid = Table(caption="logs that are read as they were meant, of those that were written", caption_justify="left")
@@ -126,7 +126,7 @@ def bug_table(shown: Sequence[Shown]) -> Table:
         bug, style = one.bug, "green" if one.holds else "yellow" if one.is_unavailable else "red"
         defect = Text("\n".join((bug.summary, *bug.links)))
         releases = (_release(bug.old, one.old), _release(bug.new, one.new))
-        grid.add_row(bug.adapter.name, defect, *(Text(told, style=style) for told in releases))
+        grid.add_row(bug.adapter.name, defect, *(Text(reported, style=style) for reported in releases))
     return grid
 
 
@@ -136,7 +136,7 @@ def _release(version: str, verdicts: Mapping[str, Verdict]) -> str:
 
 
 def bug_lines(shown: Sequence[Shown]) -> Iterator[str]:
-    """What the table leaves out: the claims that do not hold, and how many do."""
+    """Yield what the table leaves out: the claims that do not hold, and how many do."""
     for one in shown:
         bug = one.bug
         if not one.holds:

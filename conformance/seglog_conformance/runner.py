@@ -203,7 +203,7 @@ class Runner:
 
 
 def family_counts(outcome: Outcome, cases: Sequence[Case]) -> dict[int, dict[Verdict, int]]:
-    """How often each verdict was given, by family."""
+    """Return how often each verdict was given, by family."""
     families = {case.id: case.family for case in cases}
     counts: dict[int, dict[Verdict, int]] = {}
     for result in outcome.results:

@@ -20,10 +20,10 @@ class Answering(Protocol):
     """Something in this process that answers requests."""
 
     def hello(self) -> Json:
-        """What it says of itself, without ``seq``."""
+        """Return what it says of itself, without ``seq``."""
 
     def answer(self, request: Json) -> Json:
-        """The answer to one request, without ``seq``."""
+        """Return the answer to one request, without ``seq``."""
 
 
 def serve(answering: Answering) -> None:

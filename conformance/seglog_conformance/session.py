@@ -69,7 +69,7 @@ def run_session(  # noqa: PLR0913 - keyword arguments
         options = replace(options, earlier=read_results(kept))
     head = environment(all_cases)
     with ExitStack() as stack:
-        told: list[Callable[[Outcome, Result], None]] = [on_result] if on_result else []
+        reported: list[Callable[[Outcome, Result], None]] = [on_result] if on_result else []
         lines = None
         if reports.jsonl is not None:
             with write_errors("the report"):
@@ -77,8 +77,8 @@ def run_session(  # noqa: PLR0913 - keyword arguments
                 stream = stack.enter_context(reports.jsonl.open("w", encoding="utf-8"))
             lines = JsonLines(stream, withholds=reports.withholds)
             lines.write(run_line(head, seed=options.seed))
-            told.append(lines.result)
-        runner = Runner(builder, cases, all_cases=all_cases, options=options, on_result=_all_of(told))
+            reported.append(lines.result)
+        runner = Runner(builder, cases, all_cases=all_cases, options=options, on_result=_all_of(reported))
         outcomes = runner.run(wanted)
         if lines is not None:
             lines.testees(outcomes)
@@ -89,7 +89,7 @@ def run_session(  # noqa: PLR0913 - keyword arguments
 
 
 def _put_aside(path: Path) -> Path | None:
-    """What earlier runs have written, in a file of its own until this one has come to its end; None for nothing."""
+    """Return what earlier runs have written, in a file of its own until this run has ended; None for nothing."""
     kept = path.with_name(f"{path.name}.earlier")
     if path.is_file():
         with kept.open("ab") as file:
@@ -98,9 +98,9 @@ def _put_aside(path: Path) -> Path | None:
     return kept if kept.is_file() else None
 
 
-def _all_of(told: list[Callable[[Outcome, Result], None]]) -> Callable[[Outcome, Result], None]:
+def _all_of(reported: list[Callable[[Outcome, Result], None]]) -> Callable[[Outcome, Result], None]:
     def tell(outcome: Outcome, result: Result) -> None:
-        for one in told:
+        for one in reported:
             one(outcome, result)
 
     return tell
@@ -128,7 +128,7 @@ def _write_badges(directory: Path, outcomes: Sequence[Outcome], cases: Sequence[
 
 
 def rewrite_known(outcomes: Sequence[Outcome], asked: Sequence[Case], directory: Path | None = None) -> list[Path]:
-    """Write the lists of known failures anew from what a run found.
+    """Write the lists of known failures again from what a run found.
 
     Args:
         outcomes: of the run; only complete ones are written.

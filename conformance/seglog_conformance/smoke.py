@@ -37,7 +37,7 @@ class Smoke:
 
 
 def smoke_cases(cases: Iterable[Case]) -> list[Case]:
-    """The cases of the smoke test: those marked so, else the first valid ones that have to be read."""
+    """Return the cases of the smoke test: those marked so, else the first valid ones that have to be read."""
     valid = [case for case in cases if case.result == "valid"]
     marked = [case for case in valid if case.smoke]
     return (marked or [case for case in valid if case.op == "decode" and case.level == "must"])[:MOST]
@@ -52,8 +52,8 @@ def smoke(examiner: Examiner, cases: Sequence[Case], known: KnownFailures | None
         known: failures that are the implementation's, as somebody has found; they do not speak against the adapter.
     """
     results = tuple(examiner.examine(case) for case in smoke_cases(cases))
-    judged = [known.applied(result) for result in results] if known is not None else results
-    asked = [result for result in judged if result.verdict is not Verdict.SKIP]
+    listed_results = [known.applied(result) for result in results] if known is not None else results
+    asked = [result for result in listed_results if result.verdict is not Verdict.SKIP]
     failed = [result for result in asked if result.verdict not in FINE]
     if not asked:
         return Smoke(results, is_broken=bool(results), hint=NOTHING_ASKED if results else "")
@@ -93,7 +93,7 @@ FIELD_HINTS: Final = {
 
 
 def _hint(failed: Sequence[Result], asked: Sequence[Result]) -> str:
-    """The most likely reason."""
+    """Return the most likely reason."""
     broken = next((result for result in failed if result.verdict in ADAPTERS_FAULT), None)
     if broken is not None:
         return f"the adapter does not keep to the protocol: {broken.detail}"
@@ -114,5 +114,5 @@ def _field_hint(failed: Sequence[Result]) -> str:
 
 
 def _field(difference: str) -> str:
-    """The field that a difference is about: ``batches[0].records[1].key: expected ...`` is about ``key``."""
+    """Return the field that a difference is about: ``batches[0].records[1].key: expected ...`` is about ``key``."""
     return difference.partition(":")[0].rpartition(".")[2].partition("[")[0]

@@ -71,7 +71,7 @@ class Testee(Protocol):
         """In the registry."""
 
     def start(self) -> Hello:
-        """Bring it up, anew if it is up already, and greet it.
+        """Bring it up, again if it is up already, and greet it.
 
         Raises:
             StartError: that does not work.

@@ -24,7 +24,9 @@ SHOWN_CHARACTERS: Final = 200
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _PLAIN: Final = ("--version",)
 _PROOFS: Final[dict[str, tuple[str, ...]]] = {
-    **dict.fromkeys((*BROWSERS, "cargo", "g++", "gcc", "mvn", "node", "npm", "python3", "rustc"), _PLAIN),
+    **dict.fromkeys(
+        (*BROWSERS, "cargo", "g++", "gcc", "mvn", "node", "npm", "python3", "rustc", "text2pcap", "tshark"), _PLAIN
+    ),
     "go": ("version",),
     "java": ("-version",),
     "javac": ("-version",),
@@ -48,7 +50,7 @@ def complaints(programs: Iterable[str]) -> list[str]:
 
 
 def works(program: str) -> bool:
-    """Whether a program is on the PATH and works."""
+    """Tell whether a program is on the PATH and works."""
     return _reason(program) is None
 
 
@@ -64,7 +66,7 @@ def _reason(program: str) -> str | None:
 
 @cache
 def _failure(name: str, path: str, java_home: str | None) -> str | None:  # noqa: ARG001 - Maven's answer depends on it
-    """Why a program does not work; asked once for each program and Java."""
+    """Return why a program does not work; asked once for each program and Java."""
     status, text = _run(path, _PROOFS[name])
     if status != 0:
         return _first_line(text) or f"it ends with status {status}"
@@ -72,7 +74,7 @@ def _failure(name: str, path: str, java_home: str | None) -> str | None:  # noqa
 
 
 def _compiler_failure(text: str) -> str | None:
-    """Why the Java that Maven names cannot compile."""
+    """Return why the Java that Maven names cannot compile."""
     found = _MAVENS_JAVA.search(text)
     if found is None:
         return None

@@ -80,7 +80,7 @@ MISSING: Final = "(missing)"
 
 
 def shown(value: object, limit: int = 120) -> str:
-    """A value in a message."""
+    """Return a value in a message."""
     text = "null" if value is None else str(value)
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 

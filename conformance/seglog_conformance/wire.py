@@ -3,7 +3,7 @@
     python -m seglog_conformance.wire COMMAND...
 
 COMMAND is a program around a client that speaks the adapter protocol. This one stands between it and the runner, and
-runs an endpoint of `seglog serve --raw` for both. Instead of `data`, a request to the program has a `place`:
+runs an endpoint of `seglog serve --raw` for both. Instead of `data`, a request to the program has a `target`:
 
     {"bootstrap": "127.0.0.1:40123", "topic": "case-7", "ended": "/tmp/.../ended"}
 
@@ -31,7 +31,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from seglog_conformance.protocol import request_line
 from seglog_conformance.wire_endpoint import TOPIC_PREFIX, Endpoint
-from seglog_conformance.wire_producing import untold
+from seglog_conformance.wire_producing import unreported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +98,7 @@ class Wire:
         self._ops: tuple[str, ...] = OPS
 
     def answer(self, request: Json) -> Json:
-        """The answer to one request."""
+        """Return the answer to one request."""
         if request["op"] == "hello":
             hello = self._client.ask(request)
             self._ops = (*OPS, PRODUCER_OP) if PRODUCER_OP in hello["ops"] else OPS
@@ -106,27 +106,27 @@ class Wire:
         if request["op"] not in self._ops:
             return {"skip": {"feature": f"op:{request['op']}"}}
         if request["op"] == PRODUCER_OP:
-            return untold(request["batches"]) or self._produced(request)
+            return unreported(request["batches"]) or self._produced(request)
         found, positions = self._consumed(request)
         if request["op"] == "decode":
             return {**found, "positions": positions} if "ok" in found else found
         return {"ok": True, "positions": positions} if found.get("ok") else {**found, "batches": None}
 
     def _produced(self, request: Json) -> Json:
-        """What the client sends."""
+        """Return what the client sends."""
         topic, partition = self._new_topic()
         first = request["batches"][0]
         try:
             start, epoch = int(first.get("baseOffset") or 0), int(first.get("partitionLeaderEpoch", UNKNOWN_EPOCH))
             captured = self._endpoint.take(partition, topic, start, epoch)
-            place = {"bootstrap": self._endpoint.address, "topic": topic}
-            found = self._client.ask({**request, "place": place})
+            target = {"bootstrap": self._endpoint.address, "topic": topic}
+            found = self._client.ask({**request, "place": target})
             return {**found, "data": captured.data.hex()} if found.get("ok") else {**found, "batches": None}
         finally:
             partition.rmdir()
 
     def _new_topic(self) -> tuple[str, Path]:
-        """A name that no topic had before, and the empty directory of its partition."""
+        """Return a name that no topic had before, and the empty directory of its partition."""
         self._number += 1
         topic = f"{TOPIC_PREFIX}{self._number}"
         partition = self._scratch / f"{topic}-0"
@@ -134,15 +134,15 @@ class Wire:
         return topic, partition
 
     def _consumed(self, request: Json) -> tuple[Json, list[str]]:
-        """What the client hands out, and the offsets that it asked for."""
+        """Return what the client hands out, and the offsets that it asked for."""
         topic, partition = self._new_topic()
         ended = self._scratch / f"{topic}.ended"
         (partition / f"{0:020}.log").write_bytes(bytes.fromhex(request["data"]))
         try:
             watched = self._endpoint.show(partition, topic, ended)
-            place = {"bootstrap": self._endpoint.address, "topic": topic, "ended": str(ended)}
+            target = {"bootstrap": self._endpoint.address, "topic": topic, "ended": str(ended)}
             asked = {name: value for name, value in request.items() if name != "data"}
-            found = self._client.ask({**asked, "op": "decode", "place": place})
+            found = self._client.ask({**asked, "op": "decode", "place": target})
             return found, [str(offset) for offset in watched.positions[:MOST_POSITIONS]]
         finally:
             shutil.rmtree(partition, ignore_errors=True)

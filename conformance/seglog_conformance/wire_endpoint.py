@@ -49,7 +49,7 @@ class WatchedPartition(ServedPartition):
             source: where it is.
             ended: a file to make when there is nothing more to send.
         """
-        super().__init__(source, _nobody)
+        super().__init__(source, _ignore)
         self.positions: list[int] = []
         self._ended = ended
         self._is_over = False
@@ -58,7 +58,7 @@ class WatchedPartition(ServedPartition):
         self._end = self._end_of_entries()
 
     def _end_of_entries(self) -> int:
-        """The offset after the last whole entry; where sizes lead to none, one that nobody is right to ask for."""
+        """Return the offset after the last whole entry; where sizes lead to none, one that no client may ask for."""
         end = 0
         try:
             for frame in walk(self._partition.segments[0].source):
@@ -90,7 +90,7 @@ class CaseCatalog(Catalog):
     """One topic at a time."""
 
     def __init__(self) -> None:
-        super().__init__((), CatalogOptions(is_raw=True), _nobody)
+        super().__init__((), CatalogOptions(is_raw=True), _ignore)
         self._shown: WatchedPartition | None = None
 
     def show(self, watched: WatchedPartition) -> None:
@@ -109,7 +109,7 @@ class CaseCatalog(Catalog):
             before.rest()
 
     def partition(self, topic: str, number: int) -> WatchedPartition | None:
-        """The partition, if it is the one there is."""
+        """Return the partition, if it is the one there is."""
         shown = self._shown
         return shown if shown is not None and (topic, number) == (shown.source.topic, 0) else None
 
@@ -125,7 +125,7 @@ class Endpoint:
         self._catalog = CaseCatalog()
         self._capturing = Capturing()
         self._server = Server(
-            self._catalog, Settings(port=0, processors=1, io_threads=2), _nobody, writers=self._capturing
+            self._catalog, Settings(port=0, processors=1, io_threads=2), _ignore, writers=self._capturing
         )
         self.address = f"{self._server.address.host}:{self._server.address.port}"
 
@@ -167,5 +167,5 @@ class Endpoint:
         self._server.stop()
 
 
-def _nobody(_finding: str) -> None:
-    """What is wrong with a case is no news."""
+def _ignore(_finding: str) -> None:
+    """Leave out the library's log messages: what is wrong with a case is known."""

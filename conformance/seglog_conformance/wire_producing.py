@@ -26,13 +26,13 @@ MOST_CAPTURED: Final = 1000
 
 BASE_OFFSET: Final = struct.Struct(">q")
 LEADER_EPOCH: Final = struct.Struct(">i")
-LEADER_EPOCH_PLACE: Final = 12
+LEADER_EPOCH_POSITION: Final = 12
 LAST_OFFSET_DELTA: Final = struct.Struct(">i")
-LAST_OFFSET_DELTA_PLACE: Final = 23
+LAST_OFFSET_DELTA_POSITION: Final = 23
 
 
-def untold(batches: Sequence[Json]) -> Json | None:
-    """What of some batches no producer can be told, as the answer that skips them; None where it can be told all.
+def unreported(batches: Sequence[Json]) -> Json | None:
+    """Return the answer that skips what no producer can express of some batches; None if there is nothing.
 
     Args:
         batches: of a request to encode.
@@ -48,7 +48,7 @@ def untold(batches: Sequence[Json]) -> Json | None:
 
 
 def _wishes(batch: Json) -> tuple[tuple[bool, str], ...]:
-    """What brokers and cleaners write, or give to a producer, and whether a batch has it."""
+    """Return what brokers and cleaners write, or give to a producer, and whether a batch has it."""
     records = batch["records"]
     base = int(batch.get("baseOffset") or 0)
     offsets = [int(record["offset"]) for record in records]
@@ -93,7 +93,7 @@ class Captured:
     def take(self, data: bytes) -> Appended:
         """Keep a batch, whatever is in it."""
         with self._taking:
-            first, delta = self._end, LAST_OFFSET_DELTA.unpack_from(data, LAST_OFFSET_DELTA_PLACE)[0]
+            first, delta = self._end, LAST_OFFSET_DELTA.unpack_from(data, LAST_OFFSET_DELTA_POSITION)[0]
             if len(self._batches) < MOST_CAPTURED:
                 self._batches.append(_as_stored(data, first, self._epoch))
             self._end = max(first + delta + 1, first)
@@ -103,7 +103,7 @@ class Captured:
 def _as_stored(data: bytes, base_offset: int, leader_epoch: int) -> bytes:
     stored = bytearray(data)
     BASE_OFFSET.pack_into(stored, 0, base_offset)
-    LEADER_EPOCH.pack_into(stored, LEADER_EPOCH_PLACE, leader_epoch)
+    LEADER_EPOCH.pack_into(stored, LEADER_EPOCH_POSITION, leader_epoch)
     return bytes(stored)
 
 
@@ -119,7 +119,7 @@ class Capturing(Writers):
         self._shown = None if captured is None else (topic, captured)
 
     def find(self, topic: str, number: int) -> Any:  # noqa: ANN401 - in place of a writer, for `append` alone
-        """The log of a producer; None where nobody is asked to send."""
+        """Return the log of a producer; None where nobody is asked to send."""
         shown = self._shown
         return shown[1] if shown is not None and (topic, number) == (shown[0], 0) else None
 

@@ -95,7 +95,7 @@ export class Decoder {
     const row = this.fields && field(declared.field, start, start, depth, { ...describe(declared), failed: true });
     if (row) this.fields.push(row);
     const value = this.value(declared, values, depth, note);
-    this.judge(declared, value, start);
+    this.checkField(declared, value, start);
     values[declared.field] = value;
     if (!row) return;
     row.failed = false;
@@ -154,7 +154,7 @@ export class Decoder {
     return start;
   }
 
-  judge(declared, value, position) {
+  checkField(declared, value, position) {
     const tooSmall = declared.minimum !== undefined && value < declared.minimum;
     const isNull = declared.nullable === false && value === null;
     if (tooSmall || isNull) {

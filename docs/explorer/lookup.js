@@ -8,7 +8,7 @@ import { moment } from "./blocks.js";
 /**
  * @typedef {object} Step
  * @property {string} text
- * @property {{file: "log" | "offset" | "time", row: number} | null} place to go to
+ * @property {{file: "log" | "offset" | "time", row: number} | null} target to go to
  */
 
 /**
@@ -91,5 +91,5 @@ export function lookUpTimestamp(segment, timestamp) {
 }
 
 function step(text, file = "", row = -1) {
-  return { text, place: file ? { file, row } : null };
+  return { text, target: file ? { file, row } : null };
 }

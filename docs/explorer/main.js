@@ -226,8 +226,8 @@ class Explorer {
       return;
     }
     const value = field.value === undefined ? "" : ` = ${shown(field.value)}`;
-    const place = `bytes ${grouped(block.position + field.start)} to ${grouped(block.position + field.end)} (${grouped(field.end - field.start)})${block.derived ? " of what was decompressed" : ""}`;
-    const parts = [make("p", "", make("b", "", field.name), value, field.note ? `: ${field.note}` : ""), make("p", "dim", place)];
+    const range = `bytes ${grouped(block.position + field.start)} to ${grouped(block.position + field.end)} (${grouped(field.end - field.start)})${block.derived ? " of what was decompressed" : ""}`;
+    const parts = [make("p", "", make("b", "", field.name), value, field.note ? `: ${field.note}` : ""), make("p", "dim", range)];
     if (field.doc) parts.push(make("p", "", field.doc));
     for (const id of field.requirements) if (REQUIREMENTS[id]) parts.push(rule(id));
     detail.replaceChildren(...parts, ...this.followButton());
@@ -322,11 +322,11 @@ class Explorer {
     byId("steps").dataset.position = entry < 0 ? "" : segment.log.entries.position(entry);
   }
 
-  stepItem({ text, place }, segment) {
+  stepItem({ text, target }, segment) {
     const item = make("li", "", text);
-    if (place) {
-      const file = segment.files[place.file];
-      item.append(" ", button("Show", () => this.showPlace(file, place.row), "go"));
+    if (target) {
+      const file = segment.files[target.file];
+      item.append(" ", button("Show", () => this.showPlace(file, target.row), "go"));
     }
     return item;
   }

@@ -301,8 +301,8 @@ function checkpointLine(text, structure, names, line, row) {
   const values = {};
   text.fields.push(field(`[${row}]`, line.start, line.end, 0, { group: true }));
   if (found.length !== names.length) {
-    const odd = found[names.length] || { start: line.end };
-    text.tell("SEG-CKP-003", odd.start, "", `${names.length} fields`, found.length, row);
+    const extra = found[names.length] || { start: line.end };
+    text.tell("SEG-CKP-003", extra.start, "", `${names.length} fields`, found.length, row);
     return values;
   }
   names.forEach((name, index) => {

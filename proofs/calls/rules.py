@@ -1,6 +1,6 @@
 """What has to be on the disk when, stated over the calls of a process.
 
-The process says in between what it has told others: lines of a file called `told`, such as ``flushed /logs/t-0``. All
+The process writes what it has reported to others into a file called `reported`: ``flushed /logs/t-0``. All
 it does is in a directory that was empty when it began, so that every name in it is known.
 """
 
@@ -23,7 +23,7 @@ NEVER_READ: Final = ".lock"
 TEMPORARY: Final = ".tmp"
 STAGED: Final = "/_seglog_"
 """In paths of what the Spark writer has not committed yet, or keeps for itself."""
-TOLD: Final = "told"
+REPORTED: Final = "reported"
 EMPTIES: Final = "empties"
 """What a file that is created loses, if it was there already."""
 
@@ -123,7 +123,7 @@ class Checker:
 
     def __init__(self, top: str) -> None:
         self.problems: list[str] = []
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self._disk = Disk()
         self._top = top
         self._serves = ""
@@ -133,7 +133,7 @@ class Checker:
         for number, event in enumerate(events, 1):
             if event.what == "send":
                 self._answered()
-            elif event.what == "write" and Path(event.path).name == TOLD:
+            elif event.what == "write" and Path(event.path).name == REPORTED:
                 self._hear(event.more)
             elif _is_in(event.path, self._top):
                 self._before(event)
@@ -178,7 +178,7 @@ class Checker:
 
     def _hear(self, text: str) -> None:
         what, _, path = text.partition(" ")
-        self.told.append(what)
+        self.reported.append(what)
         if what in {"opened", "flushed"}:
             self._acknowledged(path, text, SEGMENT_FILES if what == "flushed" else (LOG,))
         elif what == "done":
@@ -187,9 +187,9 @@ class Checker:
             self._serves = path
 
     def _answered(self) -> None:
-        """What is sent to clients may be an acknowledgement."""
+        """Check what is sent to clients: it may be an acknowledgement."""
         if self._serves:
-            self.told.append("answered")
+            self.reported.append("answered")
             self._acknowledged(self._serves, "a client is answered", (LOG,))
 
     def _acknowledged(self, directory: str, when: str, kinds: tuple[str, ...] = SEGMENT_FILES) -> None:
@@ -218,7 +218,7 @@ class Checker:
 
 
 def broken_rules(events: Iterable[Event], top: str) -> tuple[list[str], list[str]]:
-    """What breaks a rule, and what was told to others, in the order of both."""
+    """Return what breaks a rule, and what was told to others, in the order of both."""
     checker = Checker(top)
     checker.run(events)
-    return checker.problems, checker.told
+    return checker.problems, checker.reported

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from proofs.calls.rules import TOLD
+from proofs.calls.rules import REPORTED
 from proofs.power.plants import planted, plants
 from seglog_format import LogConfig, LogWriter, compact, new_record, retain, truncate
 from seglog_format.cli.main import run as run_command
@@ -38,11 +38,11 @@ class Work:
     def __init__(self, top: Path) -> None:
         self.top = top
         self.root = top / "logs"
-        self._told = os.open(top.with_name(TOLD), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._reported = os.open(top.with_name(REPORTED), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def tell(self, what: str, path: Path) -> None:
         """Tell somebody."""
-        os.write(self._told, f"{what} {path}\n".encode())
+        os.write(self._reported, f"{what} {path}\n".encode())
 
     def write(self) -> None:
         """Append, flush, roll, checkpoint, retain, close; twice, so that the second time trusts the first."""

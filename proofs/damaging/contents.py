@@ -36,12 +36,12 @@ class Held:
 
 
 def held_in(records: Iterable[Record]) -> list[Held]:
-    """The records of a log."""
+    """Return the records of a log."""
     return [Held(record.offset, (record.timestamp_ms, record.key, record.value)) for record in records]
 
 
 def missing(held: list[Held], partition: Path, kept: Counter[Content]) -> int:
-    """How many records are not delivered any more that should be.
+    """Return how many records are not delivered any more that should be.
 
     Retention removes segments from the beginning on, and nothing but their absence tells of it: the records before the
     first log that is left are not missed, unless an index is left that belonged to them.
@@ -57,8 +57,8 @@ def missing(held: list[Held], partition: Path, kept: Counter[Content]) -> int:
     return (Counter(each.content for each in held if each.offset >= first) - kept).total()
 
 
-def place_of(partition: Path) -> Path:
-    """A partition directory, or what it was renamed to as brokers rename it, with everything in it."""
+def current_path(partition: Path) -> Path:
+    """Return a partition directory, or what it was renamed to as brokers rename it, with everything in it."""
     try:
         if partition.exists():
             return partition
@@ -69,8 +69,8 @@ def place_of(partition: Path) -> Path:
 
 
 def delivered(partition: Path) -> Counter[Content]:
-    """What can be read of a partition directory; an error ends it, and says so aloud."""
-    partition = place_of(partition)
+    """Return what can be read of a partition directory; an error ends it, and says so aloud."""
+    partition = current_path(partition)
     found: Counter[Content] = Counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -38,7 +38,7 @@ def partitions_of(root: Path) -> list[Path]:
 
 
 def pick(root: Path, dice: random.Random) -> Path:
-    """A file, more often a log than another one."""
+    """Return a file, more often a log than another one."""
     return dice.choice(files_below(root, dice.choice(ENDINGS)) or files_below(root) or [_some_file(root)])
 
 
@@ -59,11 +59,11 @@ def _range(size: int, dice: random.Random) -> tuple[int, int]:
 def _flip_bits(root: Path, _outside: Path, dice: random.Random) -> str:
     path = pick(root, dice)
     data = bytearray(path.read_bytes())
-    places = [dice.randrange(len(data)) for _ in range(dice.choice((1, 1, 2, 20)))] if data else []
-    for place in places:
-        data[place] ^= 1 << dice.randrange(8)
+    positions = [dice.randrange(len(data)) for _ in range(dice.choice((1, 1, 2, 20)))] if data else []
+    for position in positions:
+        data[position] ^= 1 << dice.randrange(8)
     path.write_bytes(data)
-    return f"flip bits of {path.name} at {places}"
+    return f"flip bits of {path.name} at {positions}"
 
 
 def _zero_range(root: Path, _outside: Path, dice: random.Random) -> str:

@@ -51,7 +51,7 @@ class Source:
 
 @cache
 def sources() -> tuple[Source, ...]:
-    """The partitions of all undamaged fixtures, and of directories that brokers wrote where these are at hand."""
+    """Return the partitions of all undamaged fixtures, and of directories of brokers where these are at hand."""
     archives = [*PLACES[0].glob("kafka-*/*/files.tar.gz"), *PLACES[1].glob("*/*.tar.gz")]
     return tuple(source for path in sorted(archives) for source in _sources_in(path))
 

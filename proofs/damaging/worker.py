@@ -14,7 +14,7 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from proofs.damaging.contents import delivered, missing, place_of
+from proofs.damaging.contents import current_path, delivered, missing
 from proofs.damaging.kinds import damage
 from proofs.damaging.sources import build, discard
 from seglog_format.cli.main import run
@@ -80,8 +80,8 @@ def confine() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     header, data = (ctypes.c_uint32 * 2)(CAPABILITIES_VERSION, 0), (ctypes.c_uint32 * 6)()
     libc.capget(header, data)
-    for place in range(3):  # effective, permitted, inheritable
-        data[place] &= ~MAY_READ_ALL
+    for word in range(3):  # effective, permitted, inheritable
+        data[word] &= ~MAY_READ_ALL
     if libc.capset(header, data) != 0:
         raise OSError(ctypes.get_errno(), "capabilities cannot be given up")
 
@@ -105,14 +105,14 @@ class Case:
         self.held = build(self.root, self.dice)
         self.result.damages = damage(self.root, self.outside, self.dice)
 
-    def judge(self) -> Result:
+    def check(self) -> Result:
         """Run all commands."""
         before = state_of(self.root), state_of(self.outside)
         self._plans()
         if (state_of(self.root), state_of(self.outside)) != before:
             self._fail("a command that only reads has changed something")
         kept = {name: delivered(self.root / name) for name in self.held}
-        self._judge_losses(kept)
+        self._check_losses(kept)
         if self.dice.random() < WRITE_SHARE:
             self._recover(kept, before[1])
         return self.result
@@ -149,7 +149,7 @@ class Case:
         return status
 
     def _check_refusal(self, name: str, said: str) -> None:
-        """Where writing fails, there has to be a reason that a damage gave."""
+        """Check that a write which fails has a reason that a damage gave."""
         reasons = (
             "Permission denied",
             "Is a directory",
@@ -161,8 +161,8 @@ class Case:
         if not any(reason.lower() in said.lower() for reason in reasons):
             self._fail(f"{name}: {said[-300:]}")
 
-    def _judge_losses(self, kept: dict[str, Counter[Content]]) -> None:
-        gone = {name: missing(held, place_of(self.root / name), kept[name]) for name, held in self.held.items()}
+    def _check_losses(self, kept: dict[str, Counter[Content]]) -> None:
+        gone = {name: missing(held, current_path(self.root / name), kept[name]) for name, held in self.held.items()}
         self.result.lost = sum(gone.values())
         named = any("missing" in self.said.get(command, "") for command in ("verify", "recover"))  # of compacted logs
         silent = not named and not self.result.statuses["verify"] and not self.result.statuses["recover"]
@@ -184,7 +184,7 @@ class Case:
 
 
 def state_of(root: Path) -> dict[str, tuple[int, ...]]:
-    """What shows that something has changed: kind, size and times of everything below a directory."""
+    """Return what shows that something has changed: kind, size and times of everything below a directory."""
     found = {}
     for directory, inner, files in os.walk(root, onerror=None):
         for name in [*inner, *files]:
@@ -195,12 +195,12 @@ def state_of(root: Path) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def judged(scratch: Path, seed: int, number: int) -> Result:
+def result_of(scratch: Path, seed: int, number: int) -> Result:
     """Make, damage and judge one case, and leave nothing."""
-    place = scratch / f"case-{number}"
-    place.mkdir()
+    word = scratch / f"case-{number}"
+    word.mkdir()
     try:
-        return Case(place, seed, number).judge()
+        return Case(word, seed, number).check()
     finally:
-        discard(place)
+        discard(word)
         sys.stdout.flush()

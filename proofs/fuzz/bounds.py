@@ -67,7 +67,7 @@ def inputs() -> Iterator[bytes]:
 
 
 def cuts(log: bytes) -> Iterator[bytes]:
-    """The log cut everywhere, and so that the size of its first entry fits."""
+    """Yield the log cut everywhere, and so that the size of its first entry fits."""
     for size in range(len(log)):
         yield log[:size]
         if size > 26:  # noqa: PLR2004 - less is no entry
@@ -75,14 +75,14 @@ def cuts(log: bytes) -> Iterator[bytes]:
 
 
 def changes(log: bytes, dice: random.Random) -> Iterator[bytes]:
-    """The log with one byte changed: a flipped bit, and an extreme."""
+    """Yield the log with one byte changed: a flipped bit, and an extreme."""
     for position, byte in enumerate(log):
         for value in (byte ^ 1 << dice.randrange(8), dice.choice(EXTREMES)):
             yield log[:position] + bytes([value]) + log[position + 1 :]
 
 
 def chosen(share: float, seed: int) -> list[bytes]:
-    """A seeded share of the inputs; all of them for 1."""
+    """Return a seeded share of the inputs; all of them for 1."""
     dice = random.Random(seed)
     return [data for data in inputs() if share >= 1 or dice.random() < share]
 
@@ -91,7 +91,7 @@ def chosen(share: float, seed: int) -> list[bytes]:
 
 
 def work(directory: Path, share: float, seed: int) -> dict[str, Any]:
-    """What each input leads to here, which kernels were called, and whether positions are checked at all."""
+    """Return what each input leads to here, which kernels were called, and whether positions are checked at all."""
     compiled = import_module("seglog_format.columnar.compiled")
     compiled.NOTICE.was_given = True
     run = import_module("proofs.fuzz.targets").Targets(directory).run
@@ -108,7 +108,7 @@ def work(directory: Path, share: float, seed: int) -> dict[str, Any]:
 
 
 def checks_bounds() -> bool:
-    """Whether a load behind the end of a region is noticed, in a helper of a kernel as everywhere."""
+    """Tell whether a load behind the end of a region is noticed, in a helper of a kernel as everywhere."""
     from numba import njit  # noqa: PLC0415 - only workers need it
 
     places = import_module("seglog_format.columnar.memory")
@@ -148,7 +148,7 @@ def worker(name: str, scratch: Path, share: float, seed: int) -> dict[str, Any]:
 
 
 def failures(found: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """What is wrong with the answers of all ways."""
+    """Yield what is wrong with the answers of all ways."""
     *_, usual = found.values()
     for name, result in found.items():
         if "died" in result:
@@ -170,7 +170,7 @@ def run_tests() -> int:
 
 
 def report(found: dict[str, dict[str, Any]], wrong: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """The result as one JSON object, without names or paths of this machine."""
+    """Return the result as one JSON object, without names or paths of this machine."""
     sample = f" --sample {options.sample:g} --seed {options.seed}" if options.sample < 1 else ""
     return {
         "command": f"python -m proofs.fuzz.bounds{sample}",

@@ -32,19 +32,19 @@ LZ4_SIZE: Final = 65536
 
 
 def batch_around(stored: bytes, codec: CompressionCodec) -> bytes:
-    """An entry of magic 2 whose records section is these bytes; nobody looks at its checksum here."""
+    """Return an entry of magic 2 whose records section is these bytes; nobody looks at its checksum here."""
     return HEADER.pack(0, 49 + len(stored), 0, 2, 0, codec, 0, 0, 0, -1, -1, -1, 1) + stored
 
 
 def message_around(stored: bytes, codec: CompressionCodec) -> bytes:
-    """A wrapper of magic 0 with these bytes: for it, the header of an lz4 frame is not held to its checksum."""
+    """Return a wrapper of magic 0 with these bytes: for it, the header of an lz4 frame is not held to its checksum."""
     return struct.pack(">qiIbbii", 0, 14 + len(stored), 0, 0, codec, -1, len(stored)) + stored
 
 
 def decompressed(
     stored: bytes, codec: CompressionCodec, *, magic: int = 2, used: int = 0, room: int = ROOM, limit: int = 2**20
 ) -> bytes | None:
-    """What the kernel decompresses, or None; nothing else may have changed in the arena, but for its slack.
+    """Return what the kernel decompresses, or None; nothing else may have changed in the arena, but for its slack.
 
     Args:
         stored: compressed bytes, to the last one before memory that may not be read.
@@ -75,7 +75,7 @@ def decompressed(
 
 
 def by_reference(stored: bytes, codec: CompressionCodec, magic: int = 2) -> bytes | None:
-    """What the library decompresses; None where it refuses."""
+    """Return what the library decompresses; None where it refuses."""
     try:
         return decompress(codec, stored, magic=magic, at=Location("p", 0), limit=2**20)
     except FormatError:
@@ -106,12 +106,12 @@ def lz4(data: bytes, option: int) -> str:
 
 
 def snappy(data: bytes, option: int) -> str:
-    """A raw block, or xerial blocks, as the first bytes say. Options: two bits for the place."""
+    """Return a raw block, or xerial blocks, as the first bytes say. Options: two bits for the place."""
     return hold_content(data, CompressionCodec.SNAPPY, option, is_plain=True)
 
 
 def libraries(data: bytes, option: int) -> str:
-    """What functions of libraries decompress: gzip, or zstd, by the first bit; a small limit, by the second."""
+    """Return what functions of libraries decompress: gzip, or zstd, by the first bit; a small limit, by the second."""
     codec = CompressionCodec.GZIP if option & 1 else CompressionCodec.ZSTD
     limit = SMALL_LIMIT if option & 2 else LIMIT
     found = decompressed(data, codec, room=LIMIT, limit=limit)

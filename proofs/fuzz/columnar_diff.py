@@ -35,7 +35,7 @@ Outcome = tuple[list[Row], str]
 
 
 def outcome(read: Callable[[], Iterable[Row]]) -> Outcome:
-    """What is delivered, and the error that ends it, or keeps it from starting."""
+    """Return what is delivered, and the error that ends it, or keeps it from starting."""
     found: list[Row] = []
     try:
         found.extend(read())
@@ -82,7 +82,7 @@ def run_of(seeds: range) -> list[str]:
 
 
 def of_many(seeds: range, workers: int, minutes: float) -> tuple[int, list[str]]:
-    """How many logs were compared in a time, and the differences; not many more of these than anyone wants to read."""
+    """Return how many logs were compared in a time, and the differences, of which a few are enough."""
     parts = [seeds[start : start + PART] for start in range(0, len(seeds), PART)]
     end, logs, found = time.monotonic() + 60 * minutes, 0, []
     with ProcessPoolExecutor(workers) as pool:

@@ -23,13 +23,13 @@ Row: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[tuple[bytes, 
 
 
 def row_of(record: Record | Message) -> Row:
-    """A record as a row."""
+    """Return a record as a row."""
     headers = tuple((header.key, header.value) for header in record.headers)
     return record.offset, record.timestamp_ms, record.key, record.value, headers
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    """The rows of Arrow batches with `COLUMNS`, which have to be sound in themselves."""
+    """Yield the rows of Arrow batches with `COLUMNS`, which have to be sound in themselves."""
     for batch in batches:
         batch.validate(full=True)
         times = batch.column(1).cast(pa.int64()).fill_null(-1).to_pylist()

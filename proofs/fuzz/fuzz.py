@@ -67,7 +67,7 @@ DATE: Final = (1980, 1, 1, 0, 0, 0)
 # The worker: a fuzzer in a process of its own
 
 
-def fuzz_here(directory: Path, given: list[str]) -> None:
+def fuzz_in_this_process(directory: Path, given: list[str]) -> None:
     """Let libFuzzer call the targets; does not return.
 
     Args:
@@ -102,8 +102,8 @@ def fuzz_here(directory: Path, given: list[str]) -> None:
 def note(directory: Path, data: bytes, problem: Exception, seen: set[str]) -> None:
     """Keep a finding, once for each place that it shows in."""
     where = traceback.extract_tb(problem.__traceback__)[-1]
-    told = str(problem).partition(":")[0][:60]
-    name = f"{data[0] & 7} {type(problem).__name__} {Path(where.filename).name}:{where.lineno} {told}"
+    reported = str(problem).partition(":")[0][:60]
+    name = f"{data[0] & 7} {type(problem).__name__} {Path(where.filename).name}:{where.lineno} {reported}"
     if name in seen or len(seen) >= MAX_FINDINGS:
         return
     seen.add(name)
@@ -174,7 +174,7 @@ def one_round(scratch: Path, number: int, seconds: int, seed: int) -> dict[str, 
 
 
 def deaths(scratch: Path) -> Iterator[dict[str, str]]:
-    """Inputs at which a process died, hung or took too much memory."""
+    """Yield inputs at which a process died, hung or took too much memory."""
     for path in sorted(scratch.glob("died-*")):
         yield {
             "finding": path.name.rpartition("-")[0],
@@ -185,7 +185,7 @@ def deaths(scratch: Path) -> Iterator[dict[str, str]]:
 
 
 def noted(scratch: Path) -> Iterator[dict[str, str]]:
-    """Findings that workers have noted."""
+    """Yield findings that workers have noted."""
     path = scratch / "findings.jsonl"
     if path.exists():
         yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
@@ -210,7 +210,7 @@ def fuzz(scratch: Path, seconds: int, seed: int) -> Total:
 
 
 def output_end(scratch: Path) -> str:
-    """What the last worker said last."""
+    """Return what the last worker said last."""
     return (scratch / "output.txt").read_text(encoding="utf-8", errors="replace")[-3000:]
 
 
@@ -218,7 +218,7 @@ def output_end(scratch: Path) -> str:
 
 
 def packed(path: Path = CORPUS) -> list[bytes]:
-    """The inputs that are kept."""
+    """Return the inputs that are kept."""
     if not path.exists():
         return []
     with zipfile.ZipFile(path) as archive:
@@ -248,7 +248,7 @@ def pack(directory: Path, path: Path) -> tuple[int, int]:
 
 
 def reduced(scratch: Path) -> Path:
-    """The part of the corpus that reaches all that the whole reaches, in a directory."""
+    """Return the part of the corpus that reaches all that the whole reaches, in a directory."""
     target = scratch / "reduced"
     target.mkdir()
     options = ["-merge=1", f"-max_len={MAX_SIZE}", f"-timeout={INPUT_SECONDS}", str(target), str(scratch / "corpus")]
@@ -263,7 +263,7 @@ def reduced(scratch: Path) -> Path:
 
 
 def report(total: Total, arguments: argparse.Namespace, whole: int, kept: tuple[int, int]) -> dict[str, Any]:
-    """The result as one JSON object, without names or paths of this machine."""
+    """Return the result as one JSON object, without names or paths of this machine."""
     return {
         "command": f"python -m proofs.fuzz.fuzz --seconds {arguments.seconds} --seed {arguments.seed}",
         "versions": versions("seglog-format", *LIBRARIES),
@@ -314,12 +314,12 @@ def main() -> int:
 
 
 def memory() -> str | None:
-    """A place in memory where there is one: every input is written to a file."""
+    """Return a place in memory where there is one: every input is written to a file."""
     shared = "/dev/shm"  # noqa: S108 - a directory of its own is made in it
     return shared if os.access(shared, os.W_OK) else None
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        fuzz_here(Path(sys.argv[2]), sys.argv[3:])
+        fuzz_in_this_process(Path(sys.argv[2]), sys.argv[3:])
     sys.exit(main())

@@ -80,7 +80,7 @@ def changes(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def chosen(given: Input, share: float, seed: int) -> Iterator[tuple[str, bytes]]:
-    """A seeded share of the changes; all of them for 1."""
+    """Return a seeded share of the changes; all of them for 1."""
     dice = random.Random(f"{seed} {given.name}")
     return (change for change in changes(given.data) if share >= 1 or dice.random() < share)
 
@@ -144,7 +144,7 @@ class Worker:
 
 
 def depth_of(number: int) -> Depth:
-    """How much of a change is read: always the bytes; of some also the directory around them, or what people see."""
+    """Return how much of a change is read: the bytes; of some also the directory around them, or what people see."""
     if number % COMMAND_LINE_EVERY == 0:
         return Depth.COMMAND_LINE
     if number % FIELDS_EVERY == 0:
@@ -172,14 +172,14 @@ def note(beat: mmap.mmap, number: int, name: str) -> None:
 
 
 def work(name: str, share: float, seed: int, beat_path: str) -> None:
-    """What the worker process does: read the changes of one input and print the result."""
+    """Read the changes of one input and print the result: what a worker process does."""
     with Path(beat_path).open("r+b") as file, mmap.mmap(file.fileno(), 0) as beat, scratch() as root:
         result = Worker(inputs()[name], Path(root) / "data", beat).run(share, seed)
     print(json.dumps({name: getattr(result, name) for name in Result.__slots__}))
 
 
 def scratch() -> tempfile.TemporaryDirectory[str]:
-    """A directory in memory where there is one: a run writes some hundred thousand small files."""
+    """Return a directory in memory where there is one: a run writes some hundred thousand small files."""
     memory = Path("/dev/shm")  # noqa: S108 - a directory of its own is made in it
     return tempfile.TemporaryDirectory(prefix="hostile-", dir=memory if os.access(memory, os.W_OK) else None)
 
@@ -224,12 +224,12 @@ def supervise(run: subprocess.Popen[str], beat: Path) -> tuple[str, dict[str, st
 
 
 def where(beat: bytes) -> str:
-    """The change that a worker noted last."""
+    """Return the change that a worker noted last."""
     return beat.decode(errors="replace").strip().partition(" ")[2] or "before the first"
 
 
 def report(results: list[Result], arguments: argparse.Namespace) -> dict[str, Any]:
-    """The result as one JSON object, without names or paths of this machine."""
+    """Return the result as one JSON object, without names or paths of this machine."""
     command = "python -m proofs.fuzz.hostile"
     command += f" --sample {arguments.sample:g} --seed {arguments.seed}" if arguments.sample < 1 else ""
     outcomes = sum((result.outcomes for result in results), Counter())

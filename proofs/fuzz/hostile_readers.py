@@ -10,6 +10,7 @@ import os
 import shutil
 import struct
 import sys
+import zlib
 from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
@@ -29,7 +30,6 @@ from seglog_format.codec.checkpoints import (
     decode_offset_checkpoint,
     decode_partition_metadata,
 )
-from seglog_format.codec.checksum import crc32
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import checksum_is_valid, decode_frame
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
@@ -97,7 +97,7 @@ def inputs() -> dict[str, Input]:
 
 
 def variants(given: Input, changed: bytes) -> Iterator[tuple[str, bytes]]:
-    """The changed bytes as they are, and with their checksums made right: else nothing behind a checksum is reached."""
+    """Yield the changed bytes as they are, and with right checksums: else nothing behind a checksum is reached."""
     if given.kind == "messages-inside":
         yield "wrapped", wrapper_of(changed, given.magic)
         return
@@ -108,7 +108,7 @@ def variants(given: Input, changed: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def wrapper_of(messages: bytes, magic: int) -> bytes:
-    """An intact wrapper around any bytes, stored in one lz4 block."""
+    """Return an intact wrapper around any bytes, stored in one lz4 block."""
     descriptor = bytes([0x60, 0x40])
     checksum = xxhash.xxh32_intdigest(descriptor) >> 8 & 0xFF
     value = b"\x04\x22\x4d\x18" + descriptor + bytes([checksum])
@@ -116,23 +116,23 @@ def wrapper_of(messages: bytes, magic: int) -> bytes:
     value += bytes(4)
     fixed = struct.pack(">bb", magic, 3) + (struct.pack(">q", 1000) if magic else b"")
     body = fixed + struct.pack(">ii", -1, len(value)) + value
-    return struct.pack(">qiI", 1000, len(body) + 4, crc32(body)) + body
+    return struct.pack(">qiI", 1000, len(body) + 4, zlib.crc32(body)) + body
 
 
 def seal_log(original: bytes, changed: bytes) -> bytes:
-    """The checksum of every entry made right, entries taken where they were in the original."""
+    """Return the checksum of every entry made right, entries taken where they were in the original."""
     data = bytearray(changed)
     for frame in walk(original):
         start, end = frame.position, min(frame.end, len(data))
         if end - start >= 21 and frame.header.magic == 2:  # noqa: PLR2004 - positions of the format
             data[start + 17 : start + 21] = struct.pack(">I", google_crc32c.value(bytes(data[start + 21 : end])))
         elif end - start >= 16 and frame.header.magic < 2:  # noqa: PLR2004
-            data[start + 12 : start + 16] = struct.pack(">I", crc32(bytes(data[start + 16 : end])))
+            data[start + 12 : start + 16] = struct.pack(">I", zlib.crc32(bytes(data[start + 16 : end])))
     return bytes(data)
 
 
 def seal_snapshot(_original: bytes, changed: bytes) -> bytes:
-    """The checksum of a producer snapshot made right."""
+    """Return the checksum of a producer snapshot made right."""
     return changed[:2] + struct.pack(">I", google_crc32c.value(changed[6:])) + changed[6:]
 
 
@@ -262,13 +262,13 @@ def command(*arguments: str, given: bytes = b"") -> None:
     Raises:
         AssertionError: there is no such command or option.
     """
-    told = BytesIO()
+    reported = BytesIO()
     before, sys.stdin = sys.stdin, TextIOWrapper(BytesIO(given))
     try:
-        with TextIOWrapper(told, encoding="utf-8") as sink, redirect_stdout(sink), redirect_stderr(sink):
+        with TextIOWrapper(reported, encoding="utf-8") as sink, redirect_stdout(sink), redirect_stderr(sink):
             run(list(arguments))
             sink.flush()
-            assert b"No such option" not in told.getvalue(), arguments
+            assert b"No such option" not in reported.getvalue(), arguments
     finally:
         sys.stdin = before
 
@@ -416,5 +416,5 @@ def read_names(reading: Reading, data: bytes, kind: str, root: Path) -> None:
 
 
 def is_possible(name: str) -> bool:
-    """Whether a file can have this name."""
+    """Tell whether a file can have this name."""
     return name not in {"", ".", ".."} and "/" not in name and "\0" not in name and len(os.fsencode(name)) <= 255  # noqa: PLR2004

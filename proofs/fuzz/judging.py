@@ -15,7 +15,7 @@ from seglog_format.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from seglog_format.columnar.arrays import Bytes
+    Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 LIMIT: Final = 2**18
 """Bytes that one entry may decompress to; a few inputs ask for less."""
@@ -44,16 +44,16 @@ class Guarded:
             ctypes.CDLL(None).mprotect(ctypes.c_void_p(self._bytes.ctypes.data + whole), mmap.PAGESIZE, 0)
 
     def last(self, size: int) -> Bytes:
-        """The last so many bytes."""
+        """Return the last so many bytes."""
         return self._bytes[len(self._bytes) - size :]
 
     def holding(self, data: bytes) -> memoryview:
-        """The bytes, put to the end; valid until the next call."""
+        """Return the bytes, put to the end; valid until the next call."""
         if len(data) > len(self._bytes):
             return memoryview(data)
-        place = self.last(len(data))
-        place[:] = np.frombuffer(data, np.uint8)
-        return place.data.toreadonly()
+        start = self.last(len(data))
+        start[:] = np.frombuffer(data, np.uint8)
+        return start.data.toreadonly()
 
 
 LOG: Final = Guarded(2**17)
@@ -64,7 +64,7 @@ ARENA: Final = Guarded(2**20)
 
 
 def outcome(parts: Callable[[], Iterable[Any]]) -> OUTCOME:
-    """What was delivered, and the error that ended it."""
+    """Return what was delivered, and the error that ended it."""
     found: list[Any] = []
     try:
         for each in parts():

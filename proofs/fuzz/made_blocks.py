@@ -52,38 +52,38 @@ DISTANCES: Final = (*range(1, 71), 255, 256, 300)
 
 
 def lz4_block(sequences: Iterable[Step], last: int) -> bytes:
-    """A block of sequences with a match, and of a last one without; nothing makes sure that distances are possible."""
-    made, place = bytearray(), 0
+    """Return a block of sequences with a match, and of a last one without; distances need not be possible."""
+    made, position = bytearray(), 0
     for literals, match, distance in sequences:
         made.append(min(literals, MORE) << 4 | min(match - MIN_MATCH, MORE))
-        made += longer(literals) + NOISE[place : place + literals] + struct.pack("<H", distance)
+        made += longer(literals) + NOISE[position : position + literals] + struct.pack("<H", distance)
         made += longer(match - MIN_MATCH)
-        place += literals
-    return bytes(made) + bytes([min(last, MORE) << 4]) + longer(last) + NOISE[place : place + last]
+        position += literals
+    return bytes(made) + bytes([min(last, MORE) << 4]) + longer(last) + NOISE[position : position + last]
 
 
 def longer(size: int) -> bytes:
-    """What follows a token whose half is full."""
+    """Return what follows a token whose half is full."""
     return bytes([255] * ((size - MORE) // 255) + [(size - MORE) % 255]) if size >= MORE else b""
 
 
 def lz4_frame(*blocks: bytes) -> bytes:
-    """A frame of such blocks."""
+    """Return a frame of such blocks."""
     return FRAME_HEADER + b"".join(struct.pack("<I", len(block)) + block for block in blocks if block) + bytes(4)
 
 
 def snappy_block(elements: Sequence[Element], surplus: int = 0) -> bytes:
-    """A raw block. ``surplus``: how much more it claims to hold than it does."""
+    """Return a raw block. ``surplus``: how much more it claims to hold than it does."""
     claimed = max(sum(size for _, size, _ in elements) + surplus, 0)
-    made, place = bytearray(), 0
+    made, position = bytearray(), 0
     while claimed >= 128:  # noqa: PLR2004 - the format
         made.append(claimed & 127 | 128)
         claimed >>= 7
     made.append(claimed)
     for kind, size, distance in elements:
         if kind == LITERAL:
-            made += literal(NOISE[place : place + size], distance)
-            place += size
+            made += literal(NOISE[position : position + size], distance)
+            position += size
         elif kind == SHORT:
             made += bytes([distance >> 8 << 5 | size - MIN_MATCH << 2 | SHORT, distance & 255])
         else:
@@ -92,7 +92,7 @@ def snappy_block(elements: Sequence[Element], surplus: int = 0) -> bytes:
 
 
 def literal(data: bytes, width: int) -> bytes:
-    """A literal whose size stands in the tag, or in so many bytes behind it."""
+    """Return a literal whose size stands in the tag, or in so many bytes behind it."""
     if len(data) <= 60 and not width:  # noqa: PLR2004 - the format
         return bytes([len(data) - 1 << 2]) + data
     width = max(width, 1 if len(data) <= 256 else 2)  # noqa: PLR2004

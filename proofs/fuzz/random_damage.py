@@ -50,7 +50,7 @@ def flip_and_seal(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def set_field(dice: random.Random, entries: list[bytes]) -> None:
-    """A field of a record batch to a number that does not fit, and a checksum that agrees with it."""
+    """Set a field of a record batch to a number that does not fit, and the checksum to agree with it."""
     number = dice.randrange(len(entries))
     changed = bytearray(entries[number])
     if len(changed) < MIN_BATCH_SIZE or changed[MAGIC_POSITION] != MAGIC_2:
@@ -64,7 +64,7 @@ def set_field(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def set_offset(dice: random.Random, entries: list[bytes]) -> None:
-    """The offset of an entry a little or far off; no checksum covers it."""
+    """Move the offset of an entry a little or far off; no checksum covers it."""
     number = dice.randrange(len(entries))
     entry = entries[number]
     old = int.from_bytes(entry[:8], "big", signed=True)
@@ -106,18 +106,18 @@ def swap(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def repeat(dice: random.Random, entries: list[bytes]) -> None:
-    """An entry stands there twice."""
+    """Repeat an entry."""
     number = dice.randrange(len(entries))
     entries.insert(dice.randrange(number, len(entries)) + 1, entries[number])
 
 
 def drop(dice: random.Random, entries: list[bytes]) -> None:
-    """An entry is missing."""
+    """Remove an entry."""
     del entries[dice.randrange(len(entries))]
 
 
 def cut_short(dice: random.Random, entries: list[bytes]) -> None:
-    """The file ends early."""
+    """Cut the file."""
     number = dice.randrange(len(entries))
     entries[number:] = [entries[number][: dice.randrange(len(entries[number]))]]
 
@@ -131,12 +131,12 @@ def tear(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def zero_tail(dice: random.Random, entries: list[bytes]) -> None:
-    """The file ends in zeros."""
+    """Append zeros."""
     entries.append(bytes(dice.choice((1, 11, 12, 16, 17, 18, 61, 512, 4096))))
 
 
 def zero_page(dice: random.Random, entries: list[bytes]) -> None:
-    """A run of bytes was never written."""
+    """Zero a run of bytes, as if they were never written."""
     number = dice.randrange(len(entries))
     entry = entries[number]
     start = dice.randrange(len(entry))
@@ -145,7 +145,7 @@ def zero_page(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def junk_tail(dice: random.Random, entries: list[bytes]) -> None:
-    """The file ends in bytes that mean nothing."""
+    """Append bytes that mean nothing."""
     entries.append(dice.randbytes(dice.randrange(1, 100)))
 
 
@@ -191,7 +191,7 @@ def damaged(seed: int, data: bytes) -> tuple[bytes, list[str]]:
 
 
 def _do(damage: Damage, dice: random.Random, entries: list[bytes]) -> None:
-    """An earlier damage may have left too little for this one."""
+    """Damage a log, if an earlier damage has left enough of it."""
     try:
         damage(dice, entries)
     except (IndexError, ValueError):

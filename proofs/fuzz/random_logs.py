@@ -89,11 +89,11 @@ class LogMaker:
             self.producers.append(Producer(FIRST_PRODUCER_ID + number, is_transactional=self.happens(70)))
 
     def happens(self, percent: int) -> bool:
-        """Whether something happens that does so in so many of a hundred cases."""
+        """Tell whether something happens that does so in so many of a hundred cases."""
         return self.dice.randrange(100) < percent
 
     def entry(self) -> bytes:
-        """The next record batch: data of nobody, data of a producer, or an end marker."""
+        """Return the next record batch: data of nobody, data of a producer, or an end marker."""
         dice = self.dice
         if self.has_gaps and self.happens(5):
             self.next_offset += dice.choice((1, 10, 10**6))
@@ -105,7 +105,7 @@ class LogMaker:
         return self.batch()
 
     def batch(self, producer: Producer | None = None) -> bytes:
-        """A data batch."""
+        """Return a data batch."""
         dice = self.dice
         records = [self.record() for _ in range(dice.choice((1, 1, 1, 2, 3, 10)))]
         log_append_ms = self.time_ms if self.has_log_append_time and self.happens(10) else None
@@ -149,7 +149,7 @@ class LogMaker:
         return encode_batch(marker)
 
     def message(self, magic: int) -> bytes:
-        """A message of magic 0 or 1, or a wrapper with several."""
+        """Return a message of magic 0 or 1, or a wrapper with several."""
         dice = self.dice
         codec = dice.choice(MESSAGE_CODECS) if self.has_compression else NONE
         count = 1 if codec is NONE else dice.choice((1, 2, 5))
@@ -165,7 +165,7 @@ class LogMaker:
         return encode_batch(entry)
 
     def record(self, *, has_headers: bool = True) -> Record:
-        """A record; time goes on, stands still, or goes back."""
+        """Return a record; time goes on, stands still, or goes back."""
         dice = self.dice
         self.time_ms += dice.choice((0, 1, 1, 7, 1000, -3, -500))
         value = None if self.happens(5) else dice.randbytes(dice.choice((0, 1, 20, 100, 100, 700)))
@@ -176,7 +176,7 @@ class LogMaker:
 
 
 def random_log(seed: int, *, is_dense: bool = False) -> RandomLog:
-    """The appends to one segment.
+    """Return the appends to one segment.
 
     Args:
         seed: decides everything.

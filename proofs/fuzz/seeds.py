@@ -55,7 +55,7 @@ def logs() -> Iterator[bytes]:
 
 
 def cut(data: bytes) -> bytes:
-    """The first entries; the first one alone where it is long."""
+    """Return the first entries; the first one alone where it is long."""
     end = 0
     for frame in walk(data):
         if frame.end > MAX_SIZE:
@@ -87,7 +87,7 @@ def made_logs() -> Iterator[bytes]:
 
 
 def contents() -> Iterator[bytes]:
-    """What blocks hold: literals and matches of many sizes and distances."""
+    """Yield what blocks hold: literals and matches of many sizes and distances."""
     dice = random.Random(2)
     yield from (b"", b"x", b"abc" * 40, b"y" * 300)
     for distance in (1, 2, 3, 7, 8, 9, 15, 16, 17, 33, 64, 70):
@@ -98,17 +98,17 @@ def contents() -> Iterator[bytes]:
 
 def blocks() -> Iterator[bytes]:
     """Compressed bytes for the targets of codecs."""
-    place = {name: number for number, name in enumerate(TARGETS)}
+    target_number = {name: number for number, name in enumerate(TARGETS)}
     zstd, checked = zstandard.ZstdCompressor(), zstandard.ZstdCompressor(write_checksum=True)
     for number, content in enumerate(contents()):
         spot = (number & 3) << 4
-        yield bytes([place["lz4"] | spot]) + lz4.block.compress(content, store_size=False)
-        yield bytes([place["snappy"] | spot]) + bytes(cramjam.snappy.compress_raw(content))
+        yield bytes([target_number["lz4"] | spot]) + lz4.block.compress(content, store_size=False)
+        yield bytes([target_number["snappy"] | spot]) + bytes(cramjam.snappy.compress_raw(content))
         if number % 3 == 0:
-            yield bytes([place["lz4"] | 0x40]) + compress(CompressionCodec.LZ4, content, magic=2)
-            yield bytes([place["lz4"] | 0xC0]) + compress(CompressionCodec.LZ4, content, magic=0)
-            yield bytes([place["snappy"]]) + compress(CompressionCodec.SNAPPY, content, magic=2)
-            yield bytes([place["libraries"] | 0x10]) + compress(CompressionCodec.GZIP, content, magic=2)
-            yield bytes([place["libraries"]]) + compress(CompressionCodec.ZSTD, content, magic=2)
-            yield bytes([place["libraries"]]) + zstd.compress(content)
-            yield bytes([place["libraries"]]) + checked.compress(content)
+            yield bytes([target_number["lz4"] | 0x40]) + compress(CompressionCodec.LZ4, content, magic=2)
+            yield bytes([target_number["lz4"] | 0xC0]) + compress(CompressionCodec.LZ4, content, magic=0)
+            yield bytes([target_number["snappy"]]) + compress(CompressionCodec.SNAPPY, content, magic=2)
+            yield bytes([target_number["libraries"] | 0x10]) + compress(CompressionCodec.GZIP, content, magic=2)
+            yield bytes([target_number["libraries"]]) + compress(CompressionCodec.ZSTD, content, magic=2)
+            yield bytes([target_number["libraries"]]) + zstd.compress(content)
+            yield bytes([target_number["libraries"]]) + checked.compress(content)

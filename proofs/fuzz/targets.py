@@ -14,6 +14,7 @@ bits  meaning
 from __future__ import annotations
 
 import struct
+import zlib
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +29,6 @@ from proofs.fuzz.judging import LIMIT, LOG, SMALL_LIMIT, hold, outcome
 from proofs.fuzz.whole_table import batch_table
 from seglog_format import CompressionCodec, Engine, build_batch, encode_batch, new_record, open_partition, walk
 from seglog_format.checks import verify_log
-from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compress import compress
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.columnar.encode import BatchFields, encode
@@ -56,7 +56,7 @@ ENGINE: Final = ColumnarRecovery()
 
 
 def sealed(data: bytes) -> bytes:
-    """The same entries, as far as their sizes lead, with right checksums and right headers of lz4 frames."""
+    """Return the same entries, as far as their sizes lead, with right checksums and right headers of lz4 frames."""
     made, position = bytearray(data), 0
     while len(made) - position > 16:  # noqa: PLR2004 - positions of the format, here and below
         (size,) = struct.unpack_from(">i", made, position + 8)
@@ -68,7 +68,7 @@ def sealed(data: bytes) -> bytes:
                 seal_frame(made, position + 61, end)
             made[position + 17 : position + 21] = google_crc32c.value(bytes(made[position + 21 : end])).to_bytes(4)
         elif magic < 2 and end - position > 16:  # noqa: PLR2004
-            made[position + 12 : position + 16] = crc32(bytes(made[position + 16 : end])).to_bytes(4)
+            made[position + 12 : position + 16] = zlib.crc32(bytes(made[position + 16 : end])).to_bytes(4)
         position = end
     return bytes(made)
 
@@ -87,7 +87,7 @@ class Targets:
     """Everything that takes an input.
 
     Args:
-        directory: for a partition directory that is written anew for each input that needs one.
+        directory: for a partition directory that is written again for each input that needs one.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -142,7 +142,7 @@ class Targets:
             return hold("rows", found, wanted) + str([part.to_pylist() for part in narrow[0]])[-60:]
 
     def objects(self, data: bytes, option: int) -> str:
-        """Records as objects. Options as for `scan`."""
+        """Return records as objects. Options as for `scan`."""
         with self._partition(data, option) as partition:
             shared = bounds_of(partition, option)
             if isinstance(shared, str):
@@ -155,7 +155,7 @@ class Targets:
 
 
 def bounds_of(partition: Partition, option: int) -> dict[str, Any] | str:
-    """What to read; the error where a damaged log does not even tell."""
+    """Return what to read; the error where a damaged log does not even tell."""
     shared: dict[str, Any] = {"isolation": "read_committed"} if option & 2 else {}
     if option & 8:
         try:
@@ -166,7 +166,7 @@ def bounds_of(partition: Partition, option: int) -> dict[str, Any] | str:
 
 
 def verify(data: bytes, option: int) -> str:
-    """Findings. Options: a small limit; a base offset of 1."""
+    """Return findings. Options: a small limit; a base offset of 1."""
     log, limit, base_offset = LOG.holding(data), SMALL_LIMIT if option & 1 else LIMIT, option >> 1 & 1
     wanted = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit, engine=Engine.REFERENCE))
     found = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit, engine=Engine.COLUMNAR))
@@ -174,7 +174,7 @@ def verify(data: bytes, option: int) -> str:
 
 
 def recover(data: bytes, option: int) -> str:
-    """What recovery keeps, and the side files. Options: an index entry for each; of first offsets; as brokers do."""
+    """Yield what recovery keeps, and side files. Options: an index entry for each; of first offsets; as brokers do."""
     log, base_offset = LOG.holding(data), 0
     settings = IndexSettings(
         0 if option & 1 else 200, IndexedOffset.FIRST if option & 2 else IndexSettings().indexed_offset
@@ -193,12 +193,12 @@ def recover(data: bytes, option: int) -> str:
 
 
 def entries_or_rows(data: bytes, option: int) -> str:
-    """The table of entries and what goes from entry to entry; or, by the first bit of the option, encoding."""
+    """Return the table of entries and what goes from entry to entry; or, by the first bit of the option, encoding."""
     return encoded(data, option) if option & 1 else entries(data)
 
 
 def entries(data: bytes) -> str:
-    """What the table says of entries is what the reference finds, as far as it goes; it never goes further."""
+    """Return what the table says of entries is what the reference finds, as far as it goes; it never goes further."""
     log = LOG.holding(data)
     table = batch_table(log)
     rows = table.rows[:, [0, 1, 2, 4, 7]].tolist()
@@ -259,7 +259,7 @@ SCHEMA: Final = pa.schema(
 
 
 def records_in(data: bytes) -> Iterator[Record]:
-    """Records that an input describes, whatever it holds: a few bytes for sizes and numbers, then the bytes meant."""
+    """Yield records that any input describes: a few bytes for sizes and numbers, then the bytes meant."""
     position, offset = 0, 0
 
     def taken(size: int) -> bytes:

@@ -36,7 +36,7 @@ KINDS = (
 
 
 def differences(directory: Path, expected: list[Line]) -> list[str]:
-    """What differs between the lines read from an unpacked case and the expected ones.
+    """Return what differs between the lines read from an unpacked case and the expected ones.
 
     Args:
         directory: the case; crash cases hold ``before`` and ``after``, which are read one by one.
@@ -51,7 +51,7 @@ def differences(directory: Path, expected: list[Line]) -> list[str]:
 
 
 def read(directory: Path) -> list[Line]:
-    """The lines of a case, named as in the expected ones."""
+    """Return the lines of a case, named as in the expected ones."""
     states = [name for name in ("before", "after") if (directory / name).is_dir()]
     if not states:
         return dumped(directory, *OPTIONS)
@@ -72,23 +72,23 @@ def numbered(lines: list[Line]) -> dict[Key, Line]:
 
 
 def compared(wanted: Line, found: Line) -> list[str]:
-    """The fields of one line that differ."""
-    place = f"{wanted['type']} of {wanted['file']} at {wanted.get('position')}"
+    """Return the fields of one line that differ."""
+    described = f"{wanted['type']} of {wanted['file']} at {wanted.get('position')}"
     if "invalid" in wanted:
-        return [] if found.get("isValid") is False else [f"{place}: not seen as damaged"]
+        return [] if found.get("isValid") is False else [f"{described}: not seen as damaged"]
     wrong = []
     for name, value in wanted.items():
         if name in REMARKS:
             continue
         if name not in found:
-            wrong.append(f"{place}: {name} is absent")
+            wrong.append(f"{described}: {name} is absent")
         elif not equal(name, value, found[name]):
-            wrong.append(f"{place}: {name}: expected {value!r}, found {found[name]!r}")
+            wrong.append(f"{described}: {name}: expected {value!r}, found {found[name]!r}")
     return wrong
 
 
 def equal(name: str, wanted: Any, found: Any) -> bool:  # noqa: ANN401 - JSON
-    """Whether a field is the same. Expected header keys are text, and errors are in Kafka's own words."""
+    """Tell whether a field is the same. Expected header keys are text, and errors are in Kafka's own words."""
     if name == "headers":
         found = [[b64decode(header_key).decode(), value] for header_key, value in found]
     if name == "error":

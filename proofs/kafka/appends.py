@@ -118,7 +118,7 @@ class Script:
 
 
 def random_script(seed: int) -> Script:
-    """What happens to a partition: settings that roll segments soon, and appends of a leader or of a follower."""
+    """Return what happens to a partition: settings that roll segments soon, and appends of a leader or follower."""
     dice = random.Random(f"script {seed}")
     is_leader = bool(seed % 2)
     settings = {

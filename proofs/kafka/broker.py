@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from proofs.kafka.oracle import Oracle, OracleError, class_path
+from proofs.kafka.oracle import LOGS, JavaProject, Oracle, OracleError, class_path
 from proofs.kafka.result import Result
 from seglog_format import decode_batch
 from seglog_format.generation.generate import GeneratedPartition, generate
@@ -58,6 +58,8 @@ transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=1
 log.cleaner.enable=false
 log.cleaner.dedupe.buffer.size=2097152
+offsets.retention.minutes=2147483647
+transactional.id.expiration.ms=2147483647
 """
 
 
@@ -65,20 +67,32 @@ class Broker:
     """A broker and controller in one process, with everything below one directory.
 
     Args:
-        release: of `kafka_oracle.RELEASES`.
+        release: of the project's releases.
         home: an empty directory.
+        project: whose class path it runs by.
+        logs: a log directory that is formatted already; None to format a new one.
+        settings: further lines of its settings.
     """
 
-    def __init__(self, release: str, home: Path) -> None:
+    def __init__(
+        self,
+        release: str,
+        home: Path,
+        *,
+        project: JavaProject = LOGS,
+        logs: Path | None = None,
+        settings: str = "",
+    ) -> None:
         self.home = home
-        self.logs = home / "logs"
+        self.logs = logs or home / "logs"
         self.output = home / "output.txt"
         self.port, controller = free_ports(2)
         self.settings = home / "server.properties"
         text = SETTINGS.format(host=HOST, port=self.port, controller=controller, logs=self.logs)
-        self.settings.write_text(text, encoding="utf-8")
-        self._java = ["java", *JAVA_OPTIONS, "-cp", class_path(release)]
-        self._format()
+        self.settings.write_text(text + settings, encoding="utf-8")
+        self._java = ["java", *JAVA_OPTIONS, "-cp", class_path(release, project)]
+        if logs is None:
+            self._format()
 
     def _format(self) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
@@ -183,7 +197,7 @@ def check_broker(oracle: Oracle, seeds: Iterable[int]) -> Result:
 
 
 def make(seed: int, directory: Path) -> Sequence[GeneratedPartition]:
-    """The partitions that a recipe made up from a seed asks for; every other one leaves no transaction open."""
+    """Return the partitions that a recipe made up from a seed asks for; every other one leaves no transaction open."""
     recipe = random_recipe(seed)
     ends_all = bool(seed % 2)
     topics = (
@@ -193,7 +207,7 @@ def make(seed: int, directory: Path) -> Sequence[GeneratedPartition]:
 
 
 def _served(step: StepRecipe, *, ends_all: bool) -> StepRecipe:
-    """The same under leader epoch 0: what the leader of a new topic has, and what the controller believes."""
+    """Return the same under leader epoch 0: what the leader of a new topic has, and what the controller believes."""
     producers = replace(step.producers, open=0) if ends_all else step.producers
     return replace(step, leader_epoch=0, producers=producers)
 
@@ -251,7 +265,7 @@ def consume(result: Result, oracle: Oracle, broker: Broker, partition: Generated
 
 
 def stable_end(plan: PartitionPlan) -> int:
-    """The last stable offset: where the oldest open transaction begins, or the end."""
+    """Return the last stable offset: where the oldest open transaction begins, or the end."""
     opened = (transaction.first_offset for transaction in plan.transactions if transaction.last_offset is None)
     return min(opened, default=plan.end_offset)
 
@@ -271,7 +285,7 @@ def aborted_offsets(plan: PartitionPlan) -> set[int]:
 
 
 def lines_of_append(append: PlannedAppend, config: LogConfig) -> Iterator[dict[str, Any]]:
-    """The records of an append as the oracle tells of them; end markers are not for consumers."""
+    """Yield the records of an append as the oracle tells of them; end markers are not for consumers."""
     if append.is_control:
         return
     header = decode_batch(append.data).header

@@ -74,7 +74,7 @@ class KeyedMaker(LogMaker):
     """Of so many records."""
 
     def record(self, *, has_headers: bool = True) -> Record:
-        """A record; time goes on, stands still, or goes back."""
+        """Return a record; time goes on, stands still, or goes back."""
         dice = self.dice
         self.time_ms += dice.choice((0, 1, 7, 1000, -3, -500))
         value = None if self.happens(25) else dice.randbytes(dice.choice(self.value_sizes))
@@ -127,7 +127,7 @@ def _check(result: Result, oracle: Oracle, name: str, seed: int, root: Path) -> 
 
 
 def random_config(dice: random.Random) -> LogConfig:
-    """Settings that make many small segments, and let tombstones go soon."""
+    """Return settings that make many small segments, and let tombstones go soon."""
     return LogConfig(
         segment_bytes=dice.choice((1500, 4000, 10_000)),
         index_interval_bytes=dice.choice((0, 100, 1000, 4096)),
@@ -168,7 +168,7 @@ def _random_pass(dice: random.Random, path: Path, now_ms: int, cleaner_offset: i
 
 
 def _has_open_transaction(path: Path, end: int) -> bool:
-    """Whether a transaction begins below an offset and does not end below it."""
+    """Tell whether a transaction begins below an offset and does not end below it."""
     producers: set[int] = set()
     for log in sorted(path.glob("*.log")):
         for frame in walk(log.read_bytes()):
@@ -239,7 +239,7 @@ def _compare_bytes(result: Result, name: str, root: Path) -> None:
 
 
 def _contents(path: Path) -> dict[str, bytes]:
-    """The files that count; empty transaction indexes are as good as none, and what is on its way out is a name."""
+    """Return the files that count: not empty transaction indexes; of files marked for deletion the names only."""
     found = {}
     for file in sorted(path.iterdir()):
         if file.name.endswith(COMPARED):

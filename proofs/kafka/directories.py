@@ -75,7 +75,7 @@ def compare_lines(result: Result, oracle: Oracle, name: str, directory: Path) ->
 
 
 def our_lines(directory: Path) -> list[Line]:
-    """The lines of a directory; crash cases hold two, which are read one by one."""
+    """Return the lines of a directory; crash cases hold two, which are read one by one."""
     states = [name for name in ("before", "after") if (directory / name).is_dir()]
     if not states:
         return dumped(directory, "--bytes", "base64")
@@ -149,7 +149,7 @@ def emptied_timestamps(directory: Path) -> set[int]:
 
 
 def gaps_in(directory: Path) -> set[tuple[int, int]]:
-    """Where offsets of one segment are not consecutive."""
+    """Return where offsets of one segment are not consecutive."""
     found = set()
     last: dict[str, int] = {}
     for line in dumped(directory, "--bytes", "hex"):
@@ -162,7 +162,7 @@ def gaps_in(directory: Path) -> set[tuple[int, int]]:
 
 
 def recover(result: Result, oracle: Oracle, name: str, directory: Path, config: LogConfig) -> None:
-    """Kafka loads a copy as after a crash, scans every segment, builds every index anew: nothing may change."""
+    """Kafka loads a copy as after a crash, scans every segment, builds every index again: nothing may change."""
     with scratch_directory() as root:
         copy = Path(root) / directory.name
         shutil.copytree(directory, copy)
@@ -173,7 +173,7 @@ def recover(result: Result, oracle: Oracle, name: str, directory: Path, config: 
 
 
 def settings_of(config: LogConfig) -> dict[str, str]:
-    """The settings of a topic that Kafka's loader needs to know."""
+    """Return the settings of a topic that Kafka's loader needs to know."""
     return {field.replace("_", "."): str(getattr(config, field)).lower() for field in SETTINGS}
 
 
@@ -189,7 +189,9 @@ def look_up(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
             answer = oracle.must(
                 "lookup", directory=str(copy), baseOffset=segment.base_offset, offsets=offsets, timestamps=timestamps
             )
-            positions = [None if place is None else place[1] for place in answer["positions"]]
+            positions = [
+                None if segment_position is None else segment_position[1] for segment_position in answer["positions"]
+            ]
             ours = [segment.position_of(offset, trust_index=True) for offset in offsets]
             result.equal(name, f"positions in segment {segment.base_offset}", ours, positions)
             for timestamp, found in zip(timestamps, answer["found"], strict=True):

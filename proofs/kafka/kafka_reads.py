@@ -25,6 +25,7 @@ from proofs.kafka.directories import check_fixtures, check_generated
 from proofs.kafka.loads import check_loads
 from proofs.kafka.oracle import RELEASES, TOOL_CHAIN, Oracle, OracleError
 from proofs.kafka.recovery import check_recovery
+from proofs.kafka.tier import check_tier
 from proofs.report_facts import machine, versions
 
 if TYPE_CHECKING:
@@ -41,12 +42,13 @@ COUNTS: Final = {
     "fixtures": 1,
     "directories": 200,
     "broker": 12,
+    "tier": 1000,
 }
 """The parts, and how many seeds each takes; of the fixtures, every so manieth."""
 
 
 def parts(oracles: dict[str, Oracle], counts: dict[str, int], seed: int) -> dict[str, Callable[[], Result]]:
-    """What can be run, by name.
+    """Return what can be run, by name.
 
     Args:
         oracles: by release.
@@ -67,6 +69,7 @@ def parts(oracles: dict[str, Oracle], counts: dict[str, int], seed: int) -> dict
         "compaction": partial(check_compaction, newest_first[0], seeds("compaction")),
         "fixtures": partial(check_fixtures, newest_first[0], counts["fixtures"]),
         "directories": partial(check_generated, newest_first, seeds("directories")),
+        "tier": partial(check_tier, newest_first, seeds("tier")),
     }
     for oracle in every:
         table[f"broker {oracle.version}"] = partial(check_broker, oracle, seeds("broker"))
@@ -125,7 +128,7 @@ def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> N
 
 
 def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
-    """What was found, without names or paths of this machine."""
+    """Return what was found, without names or paths of this machine."""
     return {
         "command": "python -m proofs.kafka.kafka_reads",
         "versions": {
@@ -142,8 +145,8 @@ def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> 
 def java_version() -> str:
     """Such as ``17.0.15``."""
     command = ["java", "-XshowSettings:properties", "-version"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    lines = (line.partition("=") for line in told.stderr.splitlines())
+    reported = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = (line.partition("=") for line in reported.stderr.splitlines())
     return next((value.strip() for key, _, value in lines if key.strip() == "java.version"), "")
 
 

@@ -23,7 +23,7 @@ from seglog_format.generation.random_recipes import random_recipe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-ODD_NAMES: Final = (
+UNUSUAL_NAMES: Final = (
     *("-1.log", "-0000000000000000001.log", "-00000000000000000001.log", "-9223372036854775808.log", "+0.log", "1.log"),
     *("1.5.log", "-1.index", "-1.log.cleaned", "-5.snapshot", "x.log", "x.index", "x.snapshot", "x.swap", "x.cleaned"),
     *("9223372036854775808.log", "-1.log.deleted", "x.log.deleted", "x.tmp", "1.log.bak"),
@@ -98,12 +98,12 @@ def _remove_index(dice: random.Random, directory: Path) -> list[str]:
 
 
 def _add_files(dice: random.Random, directory: Path) -> list[str]:
-    """What an interrupted replacement leaves, torn or whole, or a file by a name that no broker gives."""
+    """Return what an interrupted replacement leaves, torn or whole, or a file by a name that no broker gives."""
     match dice.randrange(8):
         case 0:
             return _add_swap(dice, directory)
         case 1:
-            name = dice.choice(ODD_NAMES)
+            name = dice.choice(UNUSUAL_NAMES)
             (directory / name).write_bytes(dice.choice((b"", b"no entry")))
             return [f"a file {name}"]
     return []
@@ -154,7 +154,7 @@ def _check(result: Result, oracle: Oracle, name: str, wreck: Wreck, root: Path) 
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """The files that count; indexes that are empty or hold nothing but zeros are as good as none."""
+    """Return the files that count; indexes that are empty or hold nothing but zeros are as good as none."""
     found = {}
     for path in directory.iterdir():
         if path.name.endswith(COMPARED):

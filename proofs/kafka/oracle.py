@@ -1,6 +1,7 @@
-"""Kafka's own classes at the other end of a pipe: the Maven project in ``tests/java``, built once for each release.
+"""Kafka's own classes at the other end of a pipe: a Maven project of ours, built once for each release.
 
-Maven keeps what it fetches in its own repository, and the classes go to ``build/java/<release>``; both are used again.
+Maven keeps what it fetches in its own repository, and the classes go to ``build/<project>/<release>``; both are used
+again.
 """
 
 from __future__ import annotations
@@ -12,19 +13,52 @@ import subprocess
 import tempfile
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
-PROJECT: Final = REPOSITORY / "tests" / "java"
-SHARED: Final = REPOSITORY / "conformance" / "adapters" / "_shared" / "java-storage"
-"""What the project shares with an adapter of the conformance suite."""
-BUILD: Final = REPOSITORY / "build" / "java"
+
+
+class JavaProject(NamedTuple):
+    """A Maven project that answers with Kafka's classes, one JSON object per line.
+
+    Attributes:
+        path: the project; its name is that of its folder below ``build/``.
+        releases: its profiles, and the version of Kafka in each.
+        main: the class that answers.
+        shared: sources of others that it compiles, too.
+    """
+
+    path: Path
+    releases: Mapping[str, str]
+    main: str
+    shared: tuple[Path, ...] = ()
+
+    @property
+    def build(self) -> Path:
+        """Return where its classes go."""
+        return REPOSITORY / "build" / self.path.name
+
+    @property
+    def changed(self) -> float:
+        """Return when one of its sources was changed last."""
+        return max(newest(path) for path in (self.path, *self.shared))
+
 
 RELEASES: Final = {"3.9": "3.9.0", "4.1": "4.1.1"}
-"""Profiles of the project, and the version of Kafka in each: the older rule of the indexes, and the newest."""
+"""Profiles of the log's project: the older rule of the indexes, and the newest."""
+
+LOGS: Final = JavaProject(
+    REPOSITORY / "tests" / "java",
+    RELEASES,
+    "seglog.oracle.Oracle",
+    (REPOSITORY / "conformance" / "adapters" / "_shared" / "java-storage",),
+)
+CLUSTERS: Final = JavaProject(
+    REPOSITORY / "tests" / "java-cluster", {"3.9": "3.9.1", "4.1": "4.1.1", "4.4": "4.4.0"}, "seglog.cluster.Cluster"
+)
 
 TOOL_CHAIN: Final = ("java", "mvn")
 BUILD_SECONDS: Final = 600
@@ -42,34 +76,35 @@ class OracleError(Exception):
 
 
 def newest(folder: Path) -> float:
-    """When a file below a folder was changed last; 0 where there is none."""
+    """Return when a file below a folder was changed last; 0 where there is none."""
     return max((path.stat().st_mtime for path in folder.rglob("*") if path.is_file()), default=0.0)
 
 
-def class_path(release: str) -> str:
-    """Build the project for a release, unless that was done since it changed.
+def class_path(release: str, project: JavaProject = LOGS) -> str:
+    """Build a project for a release, unless that was done since it changed.
 
     Args:
-        release: of `RELEASES`.
+        release: of the project's releases.
+        project: what to build.
 
     Raises:
         OracleError: Maven failed.
     """
-    home = BUILD / release
+    home = project.build / release
     home.mkdir(parents=True, exist_ok=True)
     listed = home / "classpath.txt"
-    with (BUILD / "lock").open("w") as lock:
+    with (project.build / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # test processes that start together
-        _build(release, listed)
+        _build(project, release, listed)
     return os.pathsep.join([str(home / "classes"), listed.read_text(encoding="utf-8").strip()])
 
 
-def _build(release: str, listed: Path) -> None:
-    if not listed.exists() or listed.stat().st_mtime < max(newest(PROJECT), newest(SHARED)):
+def _build(project: JavaProject, release: str, listed: Path) -> None:
+    if not listed.exists() or listed.stat().st_mtime < project.changed:
         command = ["mvn", "-q", "-B", "-P", release, "compile"]
         try:
             done = subprocess.run(
-                command, cwd=PROJECT, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+                command, cwd=project.path, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
             )
         except subprocess.TimeoutExpired as error:
             msg = f"{' '.join(command)}: no end after {BUILD_SECONDS} s"
@@ -86,7 +121,7 @@ class Oracle(AbstractContextManager["Oracle"]):
     Args:
         release: of `RELEASES`.
         scratch: where it keeps files while it answers; memory is quick.
-        main: the class that answers.
+        project: whose class answers.
         options: of Java. Those by default start quickly; for long work others are quicker.
     """
 
@@ -95,15 +130,15 @@ class Oracle(AbstractContextManager["Oracle"]):
         release: str,
         scratch: Path | None = None,
         *,
-        main: str = "seglog.oracle.Oracle",
+        project: JavaProject = LOGS,
         options: Sequence[str] = JAVA_OPTIONS,
     ) -> None:
         self.release = release
-        self.version = RELEASES[release]
+        self.version = project.releases[release]
         self._errors = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
         command = ["java", *options, f"-Djava.io.tmpdir={scratch or scratch_root()}"]
         self._process = subprocess.Popen(
-            [*command, "-cp", class_path(release), main],
+            [*command, "-cp", class_path(release, project), project.main],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -169,16 +204,16 @@ class Oracle(AbstractContextManager["Oracle"]):
 
 
 def scratch_root() -> Path:
-    """Where files of a moment are best kept."""
+    """Return where files of a moment are best kept."""
     memory = Path("/dev/shm")  # noqa: S108 - a directory of its own is made in it
     return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def scratch_directory() -> tempfile.TemporaryDirectory[str]:
-    """A directory for a moment, by a name that tells whose it is."""
+    """Return a directory for a moment, by a name that tells whose it is."""
     return tempfile.TemporaryDirectory(prefix="kafka-reads-", dir=scratch_root())
 
 
 def bytes_of(answer: Mapping[str, Any], name: str) -> bytes:
-    """A file in an answer; one that does not exist is empty."""
+    """Return a file in an answer; one that does not exist is empty."""
     return bytes.fromhex(answer[name] or "")

@@ -15,7 +15,7 @@ from proofs.kafka.oracle import Oracle, bytes_of
 from proofs.kafka.result import Result
 from seglog_format import Origin
 from seglog_format.codec.end_marker import EndMarker, end_marker_of
-from seglog_format.codec.producer_snapshot import decode_producer_snapshot
+from seglog_format.codec.plain.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location
 from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
 from seglog_format.recovery.entry_walk import recoverable_frames
@@ -99,7 +99,7 @@ class _Case:
         equal(self.name, "snapshot", producers_in(self.data[: scan.valid_size], base), snapshot_of(answer))
 
     def _compare_default_scan(self, scan: BrokerScan) -> None:
-        """The same log, offset and indexes; or another log, by a requirement that says so."""
+        """Expect the same log, offset and indexes; or another log, by a requirement that says so."""
         ours = scan_segment(self.data, self.base_offset)
         kept = len(self.data) if ours.cut is None else ours.cut.position
         departure = self._departure(ours, kept, scan)
@@ -132,7 +132,7 @@ class _Case:
 
 
 def outcome_of(answer: dict[str, Any]) -> Outcome:
-    """How Kafka's recovery ended."""
+    """Return how Kafka's recovery ended."""
     if "emptied" in answer:
         return Outcome.INVALID_OFFSET
     if "error" not in answer:
@@ -141,13 +141,13 @@ def outcome_of(answer: dict[str, Any]) -> Outcome:
 
 
 def snapshot_of(answer: dict[str, Any]) -> list[Producer]:
-    """The entries of a snapshot by producer id; its checksum is verified."""
+    """Return the entries of a snapshot by producer id; its checksum is verified."""
     data = bytes_of(answer, "snapshot")
     return sorted_entries(data) if data else []
 
 
 def sorted_entries(data: bytes) -> list[Producer]:
-    """The entries of a snapshot by producer id; its checksum is verified.
+    """Return the entries of a snapshot by producer id; its checksum is verified.
 
     Raises:
         FormatError: it is damaged.
@@ -156,12 +156,12 @@ def sorted_entries(data: bytes) -> list[Producer]:
 
 
 def producers_in(data: memoryview, base_offset: int) -> list[Producer]:
-    """What the batches of a log say of their producers, read one by one."""
+    """Return what the batches of a log say of their producers, read one by one."""
     return replayed(([frame] for frame in recoverable_frames(data)), base_offset)[0]
 
 
 def replayed(appends: Iterable[Sequence[Frame]], base_offset: int) -> tuple[list[Producer], tuple[AbortedTxn, ...]]:
-    """What batches say of their producers, and the transactions that they abort.
+    """Return what batches say of their producers, and the transactions that they abort.
 
     Args:
         appends: the entries that are appended at once; that decides which transactions count as open at a marker.

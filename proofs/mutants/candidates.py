@@ -46,7 +46,7 @@ class Mutant:
     Attributes:
         kind: ``generated``, ``fault`` (of tests/faults) or ``rule`` (a requirement's enforcing statements are out).
         name: what it is about: the operator, or the requirement.
-        place: file and scope.
+        scope_path: file and scope.
         line: where it begins.
         source: that line as it is, without indentation.
         change: before and after.
@@ -58,7 +58,7 @@ class Mutant:
 
     kind: str
     name: str
-    place: str
+    scope_path: str
     line: int
     source: str
     change: tuple[str, str]
@@ -70,7 +70,7 @@ class Mutant:
     @property
     def key(self) -> tuple[str, ...]:
         """Stays the same while lines move."""
-        return self.place, self.source, *self.change
+        return self.scope_path, self.source, *self.change
 
 
 class Candidates:
@@ -96,7 +96,7 @@ class Candidates:
                 self.by_requirement[requirement].add(number)
 
     def generated(self) -> list[tuple[Mutation, Mutant]]:
-        """What the operators make of the four layers, as far as a case gets into the function."""
+        """Return what the operators make of the four layers, as far as a case gets into the function."""
         found = []
         for file in self.files:
             if file.startswith(LAYERS) and file not in OUT_OF_SIGHT:
@@ -106,7 +106,7 @@ class Candidates:
             if mutant.near or mutant.around:
                 kept.append((one, mutant))
             else:
-                self.unreached[mutant.place] += 1
+                self.unreached[mutant.scope_path] += 1
         return kept
 
     def _generated(self, one: Mutation) -> Mutant:
@@ -116,7 +116,7 @@ class Candidates:
         return Mutant(
             "generated",
             one.operator,
-            one.place,
+            one.scope_path,
             one.line,
             source,
             change,
@@ -127,7 +127,7 @@ class Candidates:
         )
 
     def changed(self, one: Mutation, mutant: Mutant) -> Mutant:
-        """The same mutant, its source text made."""
+        """Return the same mutant, its source text made."""
         return replace(mutant, texts={one.file: one.apply(self.texts[one.file])})
 
     def _cases(self, file: str, first: int, last: int) -> tuple[frozenset[int], frozenset[int]]:
@@ -143,13 +143,13 @@ class Candidates:
         return near, around
 
     def _declared(self, file: str, line: int) -> str:
-        """The name that the statement around a line gives to a value; empty where it is not as simple as that."""
+        """Return the name that the statement around a line gives to a value; empty where it is not that simple."""
         found = [one for one in self.trees[file].body if one.lineno <= line <= (one.end_lineno or 0)]
         target = getattr(found[0], "targets", [getattr(found[0], "target", None)])[0] if found else None
         return target.id if isinstance(target, ast.Name) else ""
 
     def _using(self, name: str) -> frozenset[int]:
-        """The cases that run a function with such a name in it, or in what it is part of; all where that is unsure."""
+        """Return the cases that run a function with such a name in it, or around it; all where that is unsure."""
         waiting, seen, found = [name], {name}, set[int]()
         while waiting:
             for file, function, declared in self.uses[waiting.pop()] if waiting[-1] else [("", None, "")]:
@@ -163,7 +163,7 @@ class Candidates:
         return frozenset(found)
 
     def _uses(self) -> dict[str, list[tuple[str, tuple[int, int, int] | None, str]]]:
-        """Where each name is read: in which function, or in the declaration of which other name."""
+        """Return where each name is read: in which function, or in the declaration of which other name."""
         found = defaultdict(list)
         for file, tree in self.trees.items():
             for node in ast.walk(tree):
@@ -176,19 +176,19 @@ class Candidates:
         return found
 
     def _around(self, file: str, line: int) -> tuple[int, int, int] | None:
-        """The innermost function around a line."""
+        """Return the innermost function around a line."""
         found = [one for one in self.functions[file] if one[0] <= line <= one[1]]
         return min(found, key=lambda one: one[1] - one[0], default=None)
 
     def _is_inside(self, file: str, line: int) -> bool:
-        """Whether a line belongs to the body of a function that no module runs while it loads."""
+        """Tell whether a line belongs to the body of a function that no module runs while it loads."""
         function = self._around(file, line)
         if function is None or line < function[2]:
             return False
         return self.reach.loading.get(file, frozenset()).isdisjoint(range(function[2], function[1] + 1))
 
     def by_hand(self) -> tuple[list[Mutant], list[Mutant]]:
-        """The faults of tests/faults and the rules without their statements: in sight of the suite, and out of it.
+        """Return faults of tests/faults and rules without their statements: in sight of the suite, and out of it.
 
         One is in sight where a case names its requirement, or runs the changed lines.
         """
@@ -216,19 +216,19 @@ class Candidates:
         return Mutant(kind, fault.requirement, fault.file, first, source, change, texts, near, around, is_inside)
 
     def _rules(self) -> Iterator[Mutant]:
-        places = defaultdict(list)
+        rule_sites = defaultdict(list)
         for site in sites():
             if site.form in {"raise", "Checked"} and site.file in self.texts:
-                places[site.requirement].append(site)
-        for requirement, found in places.items():
+                rule_sites[site.requirement].append(site)
+        for requirement, found in rule_sites.items():
             parts = [self._cases(site.file, site.line, site.line) for site in found]
             near = frozenset().union(*(part[0] for part in parts)) | self.by_requirement.get(requirement, set())
             around = frozenset().union(*(part[1] for part in parts))
             texts = {site.file: disabled(self.texts[site.file], requirement) for site in found}
-            place = ", ".join(dict.fromkeys(site.place for site in found))
+            scope_path = ", ".join(dict.fromkeys(site.scope_path for site in found))
             change = (f"enforces {requirement}", "pass")
             is_inside = all(self._is_inside(site.file, site.line) for site in found)
-            yield Mutant("rule", requirement, place, found[0].line, "", change, texts, near, around, is_inside)
+            yield Mutant("rule", requirement, scope_path, found[0].line, "", change, texts, near, around, is_inside)
 
 
 def _functions(text: str) -> list[tuple[int, int, int]]:
@@ -245,7 +245,7 @@ def levels() -> dict[str, str]:
 
 
 def equivalents() -> dict[tuple[str, ...], str]:
-    """The generated mutants that were shown to change no answer, each with the reason."""
+    """Return the generated mutants that were shown to change no answer, each with the reason."""
     if not EQUIVALENT.is_file():
         return {}
     entries = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("equivalent", [])

@@ -12,7 +12,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofs.mutants.fault_places import place_in
+from proofs.mutants.fault_places import occurrence_in
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "seglog_format"
@@ -42,7 +42,7 @@ class Site:
     line: int
 
     @property
-    def place(self) -> str:
+    def scope_path(self) -> str:
         """File and scope: stable while lines move."""
         return f"{self.file}:{self.scope}" if self.scope else self.file
 
@@ -68,13 +68,13 @@ class Fault:
     listed_in: str
 
     def apply(self, text: str) -> str:
-        """The source text with the fault in it.
+        """Return the source text with the fault in it.
 
         Raises:
             ValueError: the text to find does not occur exactly once in its symbol.
         """
         try:
-            start = place_in(text, self.symbol, self.find).position
+            start = occurrence_in(text, self.symbol, self.find).position
         except ValueError as error:
             msg = f"{self.listed_in}: {self.requirement}: the text to find {error}, in {self.file}"
             raise ValueError(msg) from error
@@ -87,12 +87,12 @@ def source_files() -> list[Path]:
 
 
 def relative(path: Path) -> str:
-    """A path as it is written in reports."""
+    """Return a path as it is written in reports."""
     return path.relative_to(REPOSITORY).as_posix()
 
 
 def faults() -> list[Fault]:
-    """The faults of tests/faults, in file order."""
+    """Return the faults of tests/faults, in file order."""
     found = []
     for path in sorted(FAULTS.glob("*.toml")):
         for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("fault", []):
@@ -101,7 +101,7 @@ def faults() -> list[Fault]:
 
 
 def literal_ids(*nodes: ast.AST) -> list[str]:
-    """The requirement ids that stand as string literals under these nodes, in order."""
+    """Return the requirement ids that stand as string literals under these nodes, in order."""
     return [
         node.value
         for root in nodes
@@ -122,7 +122,7 @@ def _checks_ids(node: ast.AST) -> list[str]:
 
 
 def ids_of(node: ast.AST) -> tuple[str, list[str]]:
-    """The form of this node and the ids it points at; no ids where it is none of the forms."""
+    """Return the form of this node and the ids it points at; no ids where it is none of the forms."""
     if isinstance(node, ast.Raise):
         return "raise", literal_ids(node)
     if _called(node) == "Checked":
@@ -180,6 +180,6 @@ class _Disable(ast.NodeTransformer):
 
 
 def disabled(text: str, requirement: str) -> str:
-    """The source text of a module without the rule: it raises, refuses and finds nothing for this id any more."""
+    """Return the source text of a module without the rule: it raises, refuses and finds nothing for this id."""
     tree = _Disable(requirement).visit(ast.parse(text))
     return ast.unparse(ast.fix_missing_locations(tree))

@@ -18,7 +18,7 @@ MODULE = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Occurrence:
     """Where a text occurs in a module.
 
     Attributes:
@@ -30,19 +30,21 @@ class Place:
     position: int
 
 
-def places(source: str, find: str) -> list[Place]:
+def occurrences(source: str, find: str) -> list[Occurrence]:
     """Return every place of a text in a module, in order."""
     spans = list(_spans(source))
-    return [Place(_symbol(spans, position, position + len(find)), position) for position in _positions(source, find)]
+    return [
+        Occurrence(_symbol(spans, position, position + len(find)), position) for position in _positions(source, find)
+    ]
 
 
-def place_in(source: str, symbol: str, find: str) -> Place:
+def occurrence_in(source: str, symbol: str, find: str) -> Occurrence:
     """Return the only place of a text in a symbol.
 
     Raises:
         ValueError: the symbol holds the text not exactly once.
     """
-    found = [place for place in places(source, find) if place.symbol == symbol]
+    found = [occurrence for occurrence in occurrences(source, find) if occurrence.symbol == symbol]
     if len(found) != 1:
         msg = f"occurs {len(found)} times in {symbol or 'the module itself'}"
         raise ValueError(msg)
@@ -60,7 +62,7 @@ def homes(sources: Mapping[str, str], symbol: str, find: str) -> list[tuple[str,
         symbol: in which the text was.
         find: the text.
     """
-    found = [(file, place.symbol) for file, text in sources.items() for place in places(text, find)]
+    found = [(file, occurrence.symbol) for file, text in sources.items() for occurrence in occurrences(text, find)]
     last = symbol.rpartition(".")[2]
     same = [home for home in found if home[1] == symbol]
     alike = [home for home in found if home[1].rpartition(".")[2] == last]

@@ -29,7 +29,7 @@ Outcome = tuple[Mutant, Flag]
 
 
 def chosen(found: list[tuple[Any, Mutant]], count: int, seed: int) -> list[tuple[Any, Mutant]]:
-    """A seeded choice in the order of the draw, so that the beginning of a long run is a sample, too.
+    """Return a seeded choice in the order of the draw, so that the beginning of a long run is a sample, too.
 
     Each mutant draws its own lot, so that a change to the package or to the suite redraws no other.
     """
@@ -52,18 +52,18 @@ def killers(report: Path | None) -> dict[tuple[str, ...], str]:
 
 
 def in_turn(mutant: Mutant, candidates: Candidates, seed: int, likely: str = "") -> list[Any]:
-    """The cases that can tell the mutant from the package, likely killers first, in no order otherwise."""
+    """Return the cases that can tell the mutant from the package, likely killers first, in no order otherwise."""
     mixed = random.Random(seed).sample(range(len(candidates.cases)), len(candidates.cases))
     own = candidates.by_requirement.get(mutant.name, set())
 
-    def place(number: int) -> int:
+    def scope_path(number: int) -> int:
         if candidates.cases[number].id == likely:
             return -1
         is_slow = candidates.cases[number].family_name in SLOW_FAMILIES
         return 0 if number in own else (1 if number in mutant.near else 2) + 2 * is_slow
 
     wanted = [number for number in mixed if number in mutant.near or number in mutant.around]
-    return [candidates.cases[number] for number in sorted(wanted, key=place)]
+    return [candidates.cases[number] for number in sorted(wanted, key=scope_path)]
 
 
 def attempt(mutants: list[Mutant], candidates: Candidates, arguments: argparse.Namespace) -> list[Outcome]:
@@ -72,17 +72,17 @@ def attempt(mutants: list[Mutant], candidates: Candidates, arguments: argparse.N
     known = killers(arguments.first_ask)
     tasks = []
     for one in mutants:
-        likely = known.get((one.place, one.name, *one.change), "")
+        likely = known.get((one.scope_path, one.name, *one.change), "")
         tasks.append(Task(one.texts, in_turn(one, candidates, arguments.seed, likely), one.is_inside))
     flags: dict[int, Flag] = {}
     for number, flag in run(tasks, candidates.texts, arguments.jobs, until):
         flags[number] = flag
         one = mutants[number]
         if flag.case is None:
-            print(f"SURVIVED {one.kind} {one.name}: {one.place} line {one.line}: {one.source}", flush=True)
+            print(f"SURVIVED {one.kind} {one.name}: {one.scope_path} line {one.line}: {one.source}", flush=True)
             print(f"    {one.change[0]!r} -> {one.change[1]!r} ({flag.asked} cases)", flush=True)
         elif arguments.verbose:
-            print(f"{flag.verdict} {flag.case}: {one.kind} {one.name}: {one.place}", flush=True)
+            print(f"{flag.verdict} {flag.case}: {one.kind} {one.name}: {one.scope_path}", flush=True)
     return [(one, flags[number]) for number, one in enumerate(mutants) if number in flags]
 
 
@@ -92,7 +92,7 @@ def row(outcome: Outcome, known: dict[tuple[str, ...], str]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "kind": mutant.kind,
         "name": mutant.name,
-        "place": mutant.place,
+        "place": mutant.scope_path,
         "line": mutant.line,
         "before": mutant.change[0],
         "after": mutant.change[1],
@@ -105,7 +105,7 @@ def row(outcome: Outcome, known: dict[tuple[str, ...], str]) -> dict[str, Any]:
 
 
 def rates(outcomes: list[Outcome], known: dict[tuple[str, ...], str]) -> dict[str, Any]:
-    """Counts of one set of mutants; an equivalent one cannot be killed and is left out of the share."""
+    """Return counts of one set of mutants; an equivalent one cannot be killed and is left out of the share."""
     survivors = [mutant for mutant, flag in outcomes if flag.case is None]
     equivalent = sum(mutant.key in known for mutant in survivors)
     killed, counted = len(outcomes) - len(survivors), len(outcomes) - equivalent
@@ -131,7 +131,7 @@ def report(
     population: int,
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
-    """The result as one JSON object, without names or paths of this machine."""
+    """Return the result as one JSON object, without names or paths of this machine."""
     known = equivalents()
     by_hand = _of_kind(outcomes, "fault", "rule")
     musts = {name for name, level in levels().items() if level == "MUST"}
@@ -144,7 +144,7 @@ def report(
         "population": population,
         "generated": rates(_of_kind(outcomes, "generated"), known),
         "generatedByLayer": {
-            layer: rates([one for one in _of_kind(outcomes, "generated") if one[0].place.startswith(layer)], known)
+            layer: rates([one for one in _of_kind(outcomes, "generated") if one[0].scope_path.startswith(layer)], known)
             for layer in LAYERS
         },
         "byHand": rates(by_hand, {}),
@@ -161,11 +161,11 @@ def report(
 
 
 def _hidden(one: Mutant) -> dict[str, Any]:
-    return {"requirement": one.name, "kind": one.kind, "place": one.place}
+    return {"requirement": one.name, "kind": one.kind, "place": one.scope_path}
 
 
 def _outcome(one: dict[str, Any]) -> Outcome:
-    """A row of a report, as far as rates depend on it."""
+    """Return a row of a report, as far as rates depend on it."""
     nothing, change = frozenset[int](), (one["before"], one["after"])
     texts = (one["kind"], one["name"], one["place"], one["line"], one.get("source", ""))
     mutant = Mutant(*texts, change, {}, nothing, nothing, is_inside=True)
@@ -173,12 +173,14 @@ def _outcome(one: dict[str, Any]) -> Outcome:
 
 
 def counted_again(found: dict[str, Any]) -> dict[str, Any]:
-    """A report with the list of equivalents as it is now; nothing is asked."""
+    """Return a report with the list of equivalents as it is now; nothing is asked."""
     known = equivalents()
     outcomes = [_outcome(one) for one in (*found["survivors"], *found["killed"])]
     generated = _of_kind(outcomes, "generated")
     survivors = [{**one, "equivalent": known.get(_outcome(one)[0].key)} for one in found["survivors"]]
-    by_layer = {layer: rates([one for one in generated if one[0].place.startswith(layer)], known) for layer in LAYERS}
+    by_layer = {
+        layer: rates([one for one in generated if one[0].scope_path.startswith(layer)], known) for layer in LAYERS
+    }
     return {**found, "generated": rates(generated, known), "generatedByLayer": by_layer, "survivors": survivors}
 
 
@@ -197,7 +199,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--keep", type=Path, metavar="REPORT", help="take over what was flagged there, and attempt the rest"
     )
-    parser.add_argument("--count-again", type=Path, metavar="REPORT", help="only work out its rates, and write it anew")
+    parser.add_argument("--count-anew", type=Path, metavar="REPORT", help="only work out its rates, and write it again")
     parser.add_argument("--minutes", type=float, default=600, help="after which no further mutant is begun")
     parser.add_argument("--jobs", type=int, default=2, help="processes at the same time")
     parser.add_argument("--report", type=Path, help="write the result there as JSON")
@@ -206,7 +208,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def kept(mutants: list[Mutant], report: Path) -> tuple[list[Mutant], list[Outcome]]:
-    """What is left to attempt of a sample, and what is taken over from an earlier report.
+    """Return what is left to attempt of a sample, and what is taken over from an earlier report.
 
     Taken over is what a case of today flagged then, and what survived and was shown equivalent.
     """
@@ -221,7 +223,7 @@ def kept(mutants: list[Mutant], report: Path) -> tuple[list[Mutant], list[Outcom
     }
     left, taken = [], []
     for one in mutants:
-        earlier = rows.get((one.place, one.name, *one.change))
+        earlier = rows.get((one.scope_path, one.name, *one.change))
         if earlier is None:
             left.append(one)
         else:
@@ -230,16 +232,16 @@ def kept(mutants: list[Mutant], report: Path) -> tuple[list[Mutant], list[Outcom
 
 
 def _wanted(mutants: list[Mutant], arguments: argparse.Namespace) -> list[Mutant]:
-    if arguments.again:
-        rows = json.loads(arguments.again.read_text(encoding="utf-8"))["survivors"]
+    if arguments.count_anew:
+        rows = json.loads(arguments.count_anew.read_text(encoding="utf-8"))["survivors"]
         known = equivalents()
         keys = {(one["place"], one["source"], one["before"], one["after"]) for one in rows} - set(known)
         mutants = [one for one in mutants if one.key in keys]
-    return [one for one in mutants if any(arguments.only in text for text in (one.place, one.name, *one.change))]
+    return [one for one in mutants if any(arguments.only in text for text in (one.scope_path, one.name, *one.change))]
 
 
 def plan(candidates: Candidates, arguments: argparse.Namespace) -> tuple[list[Mutant], list[Mutant], int]:
-    """The mutants to attempt, those made by hand that are out of sight, and how many could have been generated."""
+    """Return the mutants to attempt, the hand-made ones out of sight, and how many could have been generated."""
     generated = candidates.generated()
     sample = chosen(generated, arguments.count, arguments.seed)
     own = [candidates.changed(one, mutant) for one, mutant in sample]
@@ -252,9 +254,9 @@ def main() -> int:
     """Run, print survivors, answer whether the shares are reached."""
     arguments = _arguments()
     started = time.monotonic()
-    if arguments.count_again:
-        found = counted_again(json.loads(arguments.count_again.read_text(encoding="utf-8")))
-        arguments.count_again.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if arguments.count_anew:
+        found = counted_again(json.loads(arguments.count_anew.read_text(encoding="utf-8")))
+        arguments.count_anew.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         return verdict(found, 0.0)
     cases = suite()
     reached, failing = reach(cases)

@@ -82,12 +82,12 @@ class Mutation:
     function: int | None
 
     def apply(self, text: str) -> str:
-        """The source text with the change in it."""
+        """Return the source text with the change in it."""
         data = text.encode()
         return (data[: self.start] + self.after.encode() + data[self.end :]).decode()
 
     @property
-    def place(self) -> str:
+    def scope_path(self) -> str:
         """File and scope: stable while lines move."""
         return f"{self.file}:{self.scope}" if self.scope else self.file
 
@@ -164,7 +164,7 @@ def _asks_the_platform(node: ast.AST) -> bool:
 
 
 def _mutable_children(node: ast.AST, saying: frozenset[str]) -> Iterator[ast.AST]:
-    """What of a node the rules of the module's docstring leave."""
+    """Yield what of a node the rules of the module's docstring leave."""
     skipped: list[ast.AST] = [getattr(node, name, None) for name in ("annotation", "returns")]  # type: ignore[misc]
     skipped += getattr(node, "decorator_list", [])
     if isinstance(node, ast.Raise):
@@ -177,8 +177,8 @@ def _mutable_children(node: ast.AST, saying: frozenset[str]) -> Iterator[ast.AST
         is_showing = isinstance(child, ast.FunctionDef) and (
             child.name in SHOWING or _name_of(child.returns) == "Location"
         )
-        is_elsewhere = _is_type_checking(child) or _asks_the_platform(child)
-        if not (child in skipped or is_saying or is_showing or is_elsewhere):
+        is_out_of_reach = _is_type_checking(child) or _asks_the_platform(child)
+        if not (child in skipped or is_saying or is_showing or is_out_of_reach):
             yield child
 
 

@@ -38,13 +38,13 @@ class Breakage:
         requirement: id.
         kind: ``rule`` (its enforcing statements are taken out) or ``fault`` (a text is replaced).
         files: changed source text by file below the repository.
-        places: where, in words that stay the same while lines move.
+        scope_paths: where, in words that stay the same while lines move.
     """
 
     requirement: str
     kind: str
     files: dict[str, str] = field(hash=False)
-    places: tuple[str, ...]
+    scope_paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +60,24 @@ def breakages() -> list[Breakage]:
     """Every rule and every fault, in the order of the specification."""
     order = {identifier: number for number, identifier in enumerate(requirements())}
     found = [*_rules(), *(_with_fault(fault) for fault in faults())]
-    return sorted(found, key=lambda breakage: (order.get(breakage.requirement, -1), breakage.kind, breakage.places))
+    return sorted(
+        found, key=lambda breakage: (order.get(breakage.requirement, -1), breakage.kind, breakage.scope_paths)
+    )
 
 
 def _rules() -> list[Breakage]:
-    places = defaultdict(list)
+    scope_paths = defaultdict(list)
     for site in sites():
         if site.form in ENFORCING:
-            places[site.requirement].append(site)
+            scope_paths[site.requirement].append(site)
     return [
         Breakage(
             identifier,
             "rule",
             {file: disabled(_source(file), identifier) for file in dict.fromkeys(site.file for site in found)},
-            tuple(dict.fromkeys(site.place for site in found)),
+            tuple(dict.fromkeys(site.scope_path for site in found)),
         )
-        for identifier, found in places.items()
+        for identifier, found in scope_paths.items()
     ]
 
 
@@ -97,14 +99,14 @@ def attempt(breakage: Breakage, tests: list[str]) -> Outcome:
         for file, text in breakage.files.items():
             (root / file).write_text(text, encoding="utf-8")
         for files in _in_turn(breakage.requirement, tests):
-            outcome = _judge(breakage, root, _run_tests(breakage.requirement, files, root))
+            outcome = _outcome(breakage, root, _run_tests(breakage.requirement, files, root))
             if outcome.killed_by is not None:
                 break
     return outcome
 
 
 def _in_turn(requirement: str, tests: list[str]) -> list[list[str]]:
-    """The files to run first, the files to run then."""
+    """Return the files to run first, the files to run then."""
     files = list(dict.fromkeys(test.split("::")[0] for test in tests))
     entry = requirements().get(requirement)
     stem = "" if entry is None else entry.chapter.partition("-")[2].replace("-", "_")
@@ -148,7 +150,7 @@ def _run_tests(requirement: str, files: list[str], root: Path) -> str:
     return (run.stdout + run.stderr)[-1500:]
 
 
-def _judge(breakage: Breakage, root: Path, output: str) -> Outcome:
+def _outcome(breakage: Breakage, root: Path, output: str) -> Outcome:
     path = root / "result.json"
     if not path.is_file():
         return Outcome(breakage, None, f"the tests did not run to their end: {output}")
@@ -161,7 +163,7 @@ def _judge(breakage: Breakage, root: Path, output: str) -> Outcome:
 
 
 def sample(found: list[Breakage], share: float, seed: int) -> list[Breakage]:
-    """A seeded choice of that share, at least one, in the original order."""
+    """Return a seeded choice of that share, at least one, in the original order."""
     count = max(1, round(len(found) * share))
     chosen = sorted(random.Random(seed).sample(range(len(found)), count))
     return [found[number] for number in chosen]
@@ -177,7 +179,7 @@ def digest(breakage: Breakage, killed_by: str) -> str:
 
 
 def taken_over(path: Path, chosen: list[Breakage]) -> dict[Breakage, Outcome]:
-    """What an earlier report says where neither code nor test have changed since; survivors run again."""
+    """Return what an earlier report says where neither code nor test have changed since; survivors run again."""
     if not path.is_file():
         return {}
     rows = {
@@ -187,21 +189,21 @@ def taken_over(path: Path, chosen: list[Breakage]) -> dict[Breakage, Outcome]:
     }
     known = {}
     for one in chosen:
-        row = rows.get((one.requirement, one.kind, one.places))
+        row = rows.get((one.requirement, one.kind, one.scope_paths))
         if row is not None and row["digest"] == digest(one, row["killedBy"]):
             known[one] = Outcome(one, row["killedBy"], "as reported before")
     return known
 
 
 def report(outcomes: list[Outcome], arguments: argparse.Namespace) -> dict[str, object]:
-    """The result as one JSON object, without names or paths of this machine."""
+    """Return the result as one JSON object, without names or paths of this machine."""
     command = "python -m proofs.mutants.trace_kill"
     command += f" --sample {arguments.sample} --seed {arguments.seed}" if arguments.sample < 1 else ""
     rows = [
         {
             "requirement": outcome.breakage.requirement,
             "kind": outcome.breakage.kind,
-            "places": list(outcome.breakage.places),
+            "places": list(outcome.breakage.scope_paths),
             "killedBy": outcome.killed_by,
             "digest": outcome.killed_by and digest(outcome.breakage, outcome.killed_by),
         }

@@ -1,7 +1,7 @@
 """The suite on one mutant: in a process of its own, forked with everything loaded that does not depend on it.
 
 A change inside a function is made by giving the function its new code; any other change, and one in a function that
-runs while modules load, by loading the whole package anew.
+runs while modules load, by loading the whole package again.
 
 A case that is not answered as expected ends it. Processor time is limited for each case and memory for the process;
 a mutant that hangs or eats memory is flagged as any other.
@@ -49,8 +49,8 @@ MUTANT_SECONDS: Final = 600
 """Time on the clock for one mutant, for one that waits for ever."""
 
 ADDRESS_SPACE_BYTES: Final = 4 << 30
-JUDGED: Final = ("seglog_format", "seglog_conformance.reference")
-"""What a process loads anew."""
+RELOADED: Final = ("seglog_format", "seglog_conformance.reference")
+"""What a process loads again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
         self._text = text
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """The text, translated."""
+        """Return the text, translated."""
         return self.source_to_code(self._text.encode(), self.get_filename(fullname))
 
 
@@ -95,7 +95,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         self._texts = {_module_name(file): (file, text) for file, text in texts.items()}
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:  # noqa: ANN401, ARG002
-        """The changed module, if it is one."""
+        """Return the changed module, if it is one."""
         if fullname not in self._texts:
             return None
         file, text = self._texts[fullname]
@@ -113,13 +113,13 @@ LOADED_LATE: Final = ("seglog_format.codec", "seglog_format.codec.compression")
 
 
 def loaded_files() -> list[str]:
-    """The modules of the package that the reference behind the suite loads."""
-    paths = [Path(str(module.__file__)) for name, module in sys.modules.items() if name.startswith(JUDGED[0])]
+    """Return the modules of the package that the reference behind the suite loads."""
+    paths = [Path(str(module.__file__)) for name, module in sys.modules.items() if name.startswith(RELOADED[0])]
     return sorted(path.relative_to(REPOSITORY).as_posix() for path in paths)
 
 
 def suite() -> list[Case]:
-    """The fixed cases, with everything in them that is worked out once; the reference is loaded, too.
+    """Return the fixed cases, with everything in them that is worked out once; the reference is loaded, too.
 
     So are the codecs, which it loads itself when it meets one: what is not loaded is not judged.
     """
@@ -186,8 +186,8 @@ def _examiner() -> Examiner:
 
 
 def _fresh(texts: Mapping[str, str]) -> Examiner:
-    """The reference, loaded anew with changed sources."""
-    for name in [name for name in sys.modules if name.startswith(JUDGED)]:
+    """Return the reference, loaded again with changed sources."""
+    for name in [name for name in sys.modules if name.startswith(RELOADED)]:
         del sys.modules[name]
     sys.meta_path.insert(0, _Finder(texts))
     return _examiner()
@@ -235,7 +235,7 @@ def _ask(task: Task, functions: Functions, tell: Callable[[Flag], None]) -> None
 def run(
     tasks: Sequence[Task], sources: Mapping[str, str], jobs: int, until: float = math.inf
 ) -> Iterator[tuple[int, Flag]]:
-    """The number of each task, and what became of it, as they end; none begins after a time of the monotonic clock."""
+    """Yield the number of each task, and what became of it, as they end; none begins after a monotonic time."""
     functions = Functions(sources)
     with tempfile.TemporaryDirectory(prefix="seglog-mutants-") as scratch:
         waiting = list(enumerate(tasks))[::-1]
@@ -261,8 +261,8 @@ def _start(task: Task, functions: Functions, path: Path) -> int:
         own.mkdir()
         tempfile.tempdir = str(own)
         _limit()
-        told = os.open(path, os.O_WRONLY | os.O_CREAT)
-        _ask(task, functions, lambda flag: _write(told, flag))
+        reported = os.open(path, os.O_WRONLY | os.O_CREAT)
+        _ask(task, functions, lambda flag: _write(reported, flag))
     finally:
         os._exit(0)
 
@@ -295,7 +295,7 @@ class Reach:
     loading: dict[str, frozenset[int]]
 
     def of(self, file: str, first: int, last: int) -> frozenset[int]:
-        """The cases that run any of some lines."""
+        """Return the cases that run any of some lines."""
         lines = self.lines.get(file, {})
         return frozenset().union(*(lines[line] for line in range(first, last + 1) if line in lines))
 
@@ -322,7 +322,7 @@ def _measured(cases: Sequence[Case]) -> tuple[dict[str, dict[int, list[int]]], d
     measuring.start()
     examiner = _fresh({})
     caches = [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]  # noqa: SLF001
-    own = [one for one in caches if str(one.__module__).startswith(JUDGED)]
+    own = [one for one in caches if str(one.__module__).startswith(RELOADED)]
     failing = []
     for number, case in enumerate(cases):
         measuring.switch_context(str(number))

@@ -35,7 +35,7 @@ class Write:
         content[self.position : self.position + len(self.data)] = self.data
 
     def sectors(self) -> Iterator[Write]:
-        """The same in pieces that a disk writes each as a whole."""
+        """Yield the same in pieces that a disk writes each as a whole."""
         position, end = self.position, self.position + len(self.data)
         while position < end:
             stop = min(end, position - position % SECTOR_SIZE + SECTOR_SIZE)
@@ -128,7 +128,7 @@ Contents: TypeAlias = dict[str, bytes | None]
 
 
 def surviving_changes(changes: list[Change], size: int, dice: random.Random) -> list[Change]:
-    """What gets to the disk of changes that nobody synced.
+    """Return what gets to the disk of changes that nobody synced.
 
     Args:
         changes: in order.
@@ -151,7 +151,7 @@ def surviving_changes(changes: list[Change], size: int, dice: random.Random) -> 
 
 
 def torn(changes: list[Change], dice: random.Random, unit: int) -> list[Change]:
-    """Changes in order up to one of which only the beginning, in units of so many bytes, got there."""
+    """Return changes in order up to one of which only the beginning, in units of so many bytes, got there."""
     count = dice.randrange(len(changes))
     last = changes[count]
     if isinstance(last, Resize):
@@ -189,7 +189,7 @@ def files_below(directory: DirectoryNode) -> Iterator[FileNode]:
 
 
 def after_power_cut(directory: DirectoryNode, dice: random.Random, known: dict[int, FileNode]) -> DirectoryNode:
-    """A copy of what survives; a file that two directories name is one file there, too."""
+    """Return a copy of what survives; a file that two directories name is one file there, too."""
     names = dict(directory.durable)
     for change in surviving_names(directory.changes, dice):
         change.apply(names)
@@ -242,7 +242,7 @@ def store_node(directory: DirectoryNode, target: Path) -> None:
 
 
 def loaded(source: Path) -> DirectoryNode:
-    """A directory of the local file system; all of it counts as synced."""
+    """Return a directory of the local file system; all of it counts as synced."""
     found: dict[str, Node] = {}
     for path in sorted(source.iterdir()):
         if path.is_dir():

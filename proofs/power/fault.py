@@ -31,7 +31,7 @@ class Fault:
     keep: int = 0
 
     def strikes(self, operation: str, path: Path) -> bool:
-        """Whether an operation fails; it has to be asked once for each."""
+        """Tell whether an operation fails; it has to be asked once for each."""
         if not operation or self.operation not in {"*", operation} or not path.name.endswith(self.ending):
             return False
         self.after -= 1

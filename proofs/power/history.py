@@ -1,7 +1,7 @@
 """One history: a log directory that is written, cut, opened or recovered, truncated and written again.
 
 A history has up to three lives. While a process is at work, the disk is asked again and again what would be left if the
-power went now. Each answer is judged in a place of its own (`judge.py`), so that one life stands for many power cuts.
+power went now. Each answer is checked in a directory of its own (`cut_checker.py`), so one life stands for many cuts.
 The next life goes on from one of them, or from a dead process whose writes nobody synced.
 """
 
@@ -12,8 +12,8 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from proofs.power.cut_checker import Cut, CutChecker
 from proofs.power.disk import store
-from proofs.power.judge import Cut, Judge
 from proofs.power.life import Life
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CLEAN: Final = ".kafka_cleanshutdown"
-LIVES: Final = (1, 2, 2, 3)
+PROCESSES: Final = (1, 2, 2, 3)
 MOST_OPERATIONS: Final = (40, 200, 200)
 """One of these limits each life."""
 
 CLEAN_LOOKS: Final = 0.6
 """It is asked more often what a power cut would leave while that may be a clean-shutdown file: it is believed."""
-LIVES_ON, DIES, FROM_LAST = 0.3, 0.3, 0.5
+STAYS, DIES, FROM_LAST = 0.3, 0.3, 0.5
 """Shares of lives in which the power stays; that end with the process and not the power; of the others, those whose end
 the next life finds."""
 
@@ -70,17 +70,17 @@ class History:
         self.root = scratch / "logs"
         self.files = SimulatedFiles(self.root, self.dice)
         self.logs = {partition: Log() for partition in range(self.dice.choice((1, 1, 2)))}
-        self.judge = Judge(scratch / "cut", self.dice, self.counts)
+        self.checker = CutChecker(scratch / "cut", self.dice, self.counts)
 
     def run(self) -> Ending:
         """Live, be cut, and go on."""
         shutil.rmtree(self.root, ignore_errors=True)
         self.root.mkdir()
         try:
-            for _ in range(self.dice.choice(LIVES)):
+            for _ in range(self.dice.choice(PROCESSES)):
                 cuts = self._live()
                 for cut in cuts:
-                    self.judge.check(cut)
+                    self.checker.check(cut)
                 self._go_on(cuts)
         except Exception as error:  # noqa: BLE001 - whatever happens is the outcome of this run
             return Ending(self.number, f"{type(error).__name__}: {error}", self.counts)
@@ -100,7 +100,7 @@ class History:
         files.after_step = look
         most = max(MOST_OPERATIONS) if self.world.compacts else self.dice.choice(MOST_OPERATIONS)
         files.step_count = 0
-        files.cut_at = None if self.dice.random() < LIVES_ON else self.dice.randint(1, most)
+        files.cut_at = None if self.dice.random() < STAYS else self.dice.randint(1, most)
         try:
             life.run()
         except PowerCut:

@@ -61,7 +61,7 @@ class Life:
 
     @property
     def promises(self) -> dict[int, Promise]:
-        """What has to be there if the power goes now."""
+        """Return what has to be there if the power goes now."""
         return {partition: log.promise for partition, log in self._logs.items()}
 
     def run(self) -> None:
@@ -73,10 +73,10 @@ class Life:
         """
         for partition, log in self._logs.items():
             path = path_of(self._root, partition)
-            chance = self._dice.random()
-            if path.is_dir() and (self._world.compacts or chance < self._habits.truncates + self._habits.retains):
+            drawn = self._dice.random()
+            if path.is_dir() and (self._world.compacts or drawn < self._habits.truncates + self._habits.retains):
                 self._recover(path, log)
-                self._change(path, log, chance)
+                self._change(path, log, drawn)
         writer = self._opened()
         self.when = "writing"
         appenders = Appenders(self._logs, writer, self._world)
@@ -96,10 +96,10 @@ class Life:
             log.note()
             log.writer = None
 
-    def _change(self, path: Path, log: Log, chance: float) -> None:
+    def _change(self, path: Path, log: Log, drawn: float) -> None:
         if self._world.compacts and self._dice.random() < COMPACTS:
             self._compact(path, log)
-        elif chance < self._habits.truncates:
+        elif drawn < self._habits.truncates:
             self._truncate(path, log)
         else:
             self._retain(path, log)
@@ -184,7 +184,7 @@ class Life:
 
 
 def compacted_groups(path: Path, config: LogConfig, now_ms: int) -> tuple[Compacted, ...]:
-    """What compaction will make of a partition: tried on a copy of the log directory."""
+    """Return what compaction will make of a partition: tried on a copy of the log directory."""
     with TemporaryDirectory(dir=path.parent.parent) as name:
         copy = Path(name) / "logs"
         shutil.copytree(path.parent, copy)
@@ -199,7 +199,7 @@ def compacted_groups(path: Path, config: LogConfig, now_ms: int) -> tuple[Compac
 
 
 def batches_of(data: bytes) -> list[Appended]:
-    """The batches of a log."""
+    """Return the batches of a log."""
     return [
         Appended(bytes(frame.data), frame.header.base_offset, frame.header.next_offset)
         for frame in walk(data)
@@ -208,16 +208,16 @@ def batches_of(data: bytes) -> list[Appended]:
 
 
 def done_with(appended: list[Appended], groups: Sequence[Compacted]) -> list[Appended]:
-    """The batches of a log when all groups are replaced."""
+    """Return the batches of a log when all groups are replaced."""
     kept = [batch for batch in appended if not any(group.holds(batch) for group in groups)]
     return sorted([*kept, *(batch for group in groups for batch in group.batches)], key=attrgetter("start"))
 
 
 def path_of(root: Path, partition: int) -> Path:
-    """The directory of a partition."""
+    """Return the directory of a partition."""
     return root / f"{TOPIC}-{partition}"
 
 
 def log_bytes(path: Path) -> bytes:
-    """The bytes of all segments of a partition; none where there is no directory."""
+    """Return the bytes of all segments of a partition; none where there is no directory."""
     return b"".join(segment.read_bytes() for segment in sorted(path.glob("*.log")))

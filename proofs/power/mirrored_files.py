@@ -65,22 +65,22 @@ class MirroredFiles:
         self._both: tuple[Files, Files] = (simulated, LOCAL)
 
     def create(self, path: Path, size: int = 0) -> MirroredHandle:
-        """A new file."""
+        """Return a new file."""
         simulated = self.simulated.create(path, size)
         return MirroredHandle(simulated, LOCAL.create(path, size))
 
     def create_new(self, path: Path, size: int = 0) -> MirroredHandle:
-        """A new file, whose name nothing has."""
+        """Return a new file, whose name nothing has."""
         simulated = self.simulated.create_new(path, size)
         return MirroredHandle(simulated, LOCAL.create_new(path, size))
 
     def open_append(self, path: Path) -> MirroredHandle:
-        """An existing file."""
+        """Return an existing file."""
         simulated = self.simulated.open_append(path)
         return MirroredHandle(simulated, LOCAL.open_append(path))
 
     def read(self, path: Path) -> bytes:
-        """The bytes of a file."""
+        """Return the bytes of a file."""
         return LOCAL.read(path)
 
     def open(self, path: Path) -> SourceFile:
@@ -111,11 +111,11 @@ class MirroredFiles:
         self.simulated.fsync_directory(path)
 
     def names(self, path: Path) -> list[str]:
-        """What stands in a directory."""
+        """Return what stands in a directory."""
         return LOCAL.names(path)
 
     def make_directory(self, path: Path) -> None:
-        """A new directory."""
+        """Create a directory."""
         for files in self._both:
             files.make_directory(path)
 
@@ -125,11 +125,11 @@ class MirroredFiles:
             files.remove_directory(path)
 
     def exists(self, path: Path) -> bool:
-        """Whether there is a file or directory of that name."""
+        """Tell whether there is a file or directory of that name."""
         return LOCAL.exists(path)
 
     def modified_ms(self, path: Path) -> int:
-        """When a file was last written."""
+        """Return when a file was last written."""
         return LOCAL.modified_ms(path)
 
     def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:

@@ -97,7 +97,7 @@ def _all_opened(root: Path, partitions: list[int]) -> dict[int, Opened]:
 
 
 def check_clean(root: Path, partitions: list[int]) -> None:
-    """A clean-shutdown file says that all is whole: nothing is found wrong, and nothing is left to recover."""
+    """Check that under a clean-shutdown file nothing is found wrong, and nothing is left to recover."""
     check_verified(root)
     for path in (path_of(root, partition) for partition in partitions):
         if not path.is_dir():
@@ -126,7 +126,7 @@ def _appended(writer: PartitionWriter, path: Path) -> Opened:
 
 
 def _send_again(writer: PartitionWriter, log: bytes) -> None:
-    """The last batch of each producer is recognized when it comes again: nothing is forgotten that the log tells."""
+    """Check that the last batch of each producer is recognized when it comes again."""
     last = {header.producer_id: (frame, header) for frame, header in _batches(log) if header.producer_id >= 0}
     for frame, header in last.values():
         if header.is_control or header.records_count != header.last_offset_delta + 1:
@@ -176,7 +176,7 @@ def _offsets(log: bytes) -> Iterator[int]:
 
 
 def _aborts(log: bytes) -> set[tuple[int, int]]:
-    """Producer and marker offset of each transaction that was aborted and whose beginning is there."""
+    """Return producer and marker offset of each transaction that was aborted and whose beginning is there."""
     is_open: set[int] = set()
     found = set()
     for frame, header in _batches(log):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PACKAGE: Final = Path(seglog_format.__file__).parent
 LIST: Final = Path(__file__).with_name("plants.toml")
-POWER_CUTS, SYSTEM_CALLS, NOBODY = "power cuts", "system calls", "nobody"
+POWER_CUTS, SYSTEM_CALLS, NOT_NOTICED = "power cuts", "system calls", "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Plant:
         symbol: function or method, with its class, that it is planted into.
         find: text of the function, which occurs there once.
         replace: text in its place.
-        judge: who notices it.
+        noticed_by: who notices it.
         reason: why nobody does.
         histories: numbers of histories that noticed it.
         breaks_calls: the system calls of one thread show it, too (`proofs/calls/`).
@@ -42,7 +42,7 @@ class Plant:
     symbol: str
     find: str
     replace: str
-    judge: str = POWER_CUTS
+    noticed_by: str = POWER_CUTS
     reason: str = ""
     histories: tuple[int, ...] = ()
     breaks_calls: bool = True
@@ -53,7 +53,7 @@ class PlantError(Exception):
 
 
 def plants() -> list[Plant]:
-    """The list."""
+    """Return the list."""
     found = tomllib.loads(LIST.read_text(encoding="utf-8"))["plant"]
     return [Plant(**{**each, "histories": tuple(each.get("histories", ()))}) for each in found]
 
@@ -76,7 +76,7 @@ def planted(plant: Plant) -> Iterator[None]:
 
 
 def _located(plant: Plant) -> tuple[FunctionType, FunctionType]:
-    """The function of a plant, and the same function with the fault in it."""
+    """Return the function of a plant, and the same function with the fault in it."""
     places = [(path, node) for path in sorted(PACKAGE.rglob("*.py")) for node in _definitions(path, plant.symbol)]
     if len(places) != 1:
         msg = f"{plant.name}: {plant.symbol} is defined {len(places)} times"

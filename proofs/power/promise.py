@@ -31,7 +31,7 @@ class Compacted:
     segments: tuple[int, ...] = ()
 
     def holds(self, batch: Appended) -> bool:
-        """Whether a batch is one of those that are replaced."""
+        """Tell whether a batch is one of those that are replaced."""
         return self.start <= batch.start < self.end
 
     def left(self, inside: list[Appended]) -> list[Appended]:
@@ -96,7 +96,7 @@ class Promise:
         return appended[first:last]
 
     def _as_replaced(self, found: bytes) -> list[Appended]:
-        """The batches, each group of segments as it was or as it is to be; the log tells which."""
+        """Return the batches, each group of segments as it was or as it is to be; the log tells which."""
         appended = list(self.appended)
         for group in self.groups:
             inside = [each for each in appended if group.holds(each)]
@@ -107,14 +107,14 @@ class Promise:
         return appended
 
     def _first(self, appended: list[Appended], found: bytes) -> int:
-        """Number of the batch that the log begins with."""
+        """Return number of the batch that the log begins with."""
         gone = sum(batch.end <= self.start for batch in appended)
         if not any(found):
             return gone
         return next((number for number in range(gone) if found.startswith(appended[number].data)), gone)
 
     def _check_rest(self, missing: list[Appended]) -> None:
-        """What is not there behind the last batch was not acknowledged."""
+        """Check that what is missing behind the last batch was not acknowledged."""
         if missing and missing[0].start < self.acknowledged:
             msg = (
                 f"the batch at offset {missing[0].start} is missing, "
@@ -123,7 +123,7 @@ class Promise:
             raise BrokenPromiseError(msg)
 
     def keeps_more(self, kept: list[Appended]) -> bool:
-        """Whether the batches that are there are more than what was acknowledged."""
+        """Tell whether the batches that are there are more than what was acknowledged."""
         return bool(kept) and kept[-1].end > self.acknowledged
 
 

@@ -163,7 +163,7 @@ class SimulatedFiles:
         self.cut_at = None
 
     def survivors(self, dice: random.Random) -> Contents:
-        """What would be left if the power went now; this disk goes on as it was.
+        """Return what would be left if the power went now; this disk goes on as it was.
 
         Args:
             dice: decides.
@@ -171,7 +171,7 @@ class SimulatedFiles:
         return dict(contents_of(after_power_cut(self._top, dice, {}), ""))
 
     def may_survive(self, name: str) -> bool:
-        """Whether a power cut may leave something of that name in the root."""
+        """Tell whether a power cut may leave something of that name in the root."""
         return name in self._top.durable or any(
             name == added for change in self._top.changes for added, _ in change.added
         )
@@ -179,7 +179,7 @@ class SimulatedFiles:
     # The file layer
 
     def create(self, path: Path, size: int = 0) -> SimulatedHandle:
-        """A new file, or an existing one without its content."""
+        """Return a new file, or an existing one without its content."""
         directory = self._directory(path.parent)
         node = directory.content.get(path.name)
         if isinstance(node, DirectoryNode):
@@ -198,17 +198,17 @@ class SimulatedFiles:
         return handle
 
     def create_new(self, path: Path, size: int = 0) -> SimulatedHandle:
-        """A new file, whose name nothing has."""
+        """Return a new file, whose name nothing has."""
         self._check_free(path)
         return self.create(path, size)
 
     def open_append(self, path: Path) -> SimulatedHandle:
-        """An existing file."""
+        """Return an existing file."""
         self._fail("open_append", path)
         return SimulatedHandle(self, path, self._file(path))
 
     def read(self, path: Path) -> bytes:
-        """The bytes of a file, as written so far."""
+        """Return the bytes of a file, as written so far."""
         self._fail("read", path)
         return bytes(self._file(path).content)
 
@@ -218,7 +218,7 @@ class SimulatedFiles:
         return SimulatedSource(str(path), len(node.content), partial(self._read_range, path, node))
 
     def _read_range(self, path: Path, node: FileNode, start: int, end: int) -> memoryview:
-        """The bytes of an open file from one position to another, as written so far."""
+        """Return the bytes of an open file from one position to another, as written so far."""
         self._fail("read", path)
         return memoryview(bytes(node.content[start:end]))
 
@@ -273,11 +273,11 @@ class SimulatedFiles:
         directory.sync()
 
     def names(self, path: Path) -> list[str]:
-        """What stands in a directory, sorted."""
+        """Return what stands in a directory, sorted."""
         return sorted(self._directory(path).content)
 
     def make_directory(self, path: Path) -> None:
-        """A new directory, and those above it."""
+        """Create a directory, and those above it."""
         if self.exists(path):
             self._directory(path)
             return
@@ -288,7 +288,7 @@ class SimulatedFiles:
         self.step("make_directory", path, lambda: directory.change(naming))
 
     def exists(self, path: Path) -> bool:
-        """Whether there is a file or directory of that name."""
+        """Tell whether there is a file or directory of that name."""
         try:
             self._node(path)
         except FileNotFoundError:
@@ -296,7 +296,7 @@ class SimulatedFiles:
         return True
 
     def modified_ms(self, path: Path) -> int:
-        """When a file was last written; the clock here counts writes."""
+        """Return when a file was last written; the clock here counts writes."""
         return self._file(path).modified_ms
 
     def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:

@@ -29,11 +29,11 @@ class SimulatedSource(AbstractContextManager["SimulatedSource"]):
         self._read = read
 
     def view(self, start: int, end: int) -> memoryview:
-        """The bytes from one position to another."""
+        """Return the bytes from one position to another."""
         return self._read(start, min(end, self.size))
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """A part of the file that holds the byte at a position, and some after it."""
+        """Return a part of the file that holds the byte at a position, and some after it."""
         return Window(position, self.view(position, position + max(at_least, FIRST_WINDOW)))
 
     def __exit__(self, *_: object) -> None:

@@ -77,7 +77,7 @@ class Log:
 
     @property
     def promise(self) -> Promise:
-        """What has to be there if the power goes now."""
+        """Return what has to be there if the power goes now."""
         reached = self.writer.recovery_point if self.writer is not None else 0
         return Promise(tuple(self.appended), max(self.acknowledged, reached), self.start, self.groups)
 
@@ -86,12 +86,12 @@ class Log:
         self.acknowledged = self.promise.acknowledged
 
     def keep(self, kept: list[Appended]) -> None:
-        """These batches are what is there."""
+        """Note that these batches are what is there."""
         self.appended = kept
         self.groups = ()
 
     def begin_at(self, offset: int) -> None:
-        """What ends at an offset or below is gone."""
+        """Note that what ends at an offset or below is gone."""
         self.start = offset
         self.appended = [each for each in self.appended if each.end > offset]
 
@@ -131,7 +131,7 @@ class Appenders:
                 self._turn()
 
     def others_go_on(self) -> None:
-        """A sync takes its time; whoever holds no lock lets others append meanwhile."""
+        """Wait as a sync does; where no lock is held, others append meanwhile."""
         while not self._world.turns.held and self._dice.random() < OTHERS_GO_ON:
             self._turn()
 
@@ -213,7 +213,7 @@ class Appenders:
         self._counts["appends"] += 1
 
     def _batch(self, number: int, log: Log) -> tuple[bytes, Origin]:
-        """What an appender sends next: plain, idempotent, or a part of a transaction or its end."""
+        """Return what an appender sends next: plain, idempotent, or a part of a transaction or its end."""
         dice = self._dice
         known = log.producers.get(number)
         if known is None:

@@ -53,13 +53,13 @@ class Battle(NamedTuple):
     Attributes:
         target: the server.
         seconds: how long to go on.
-        chance: makes what is random.
+        dice: makes what is random.
         scale: a part of the full numbers, for a short run.
     """
 
     target: Target
     seconds: float
-    chance: random.Random
+    dice: random.Random
     scale: float
 
     def many(self, count: int) -> int:
@@ -72,12 +72,12 @@ def _ask_often(battle: Battle, bodies: Sequence[bytes], connections: int) -> Non
     deadline = time.monotonic() + battle.seconds
 
     def work(number: int) -> None:
-        place = number
+        index = number
         while time.monotonic() < deadline and battle.target.is_alive:
             with suppress(OSError), Connection(battle.target.port, seconds=battle.seconds + 5) as connection:
-                while time.monotonic() < deadline and connection.ask(bodies[place % len(bodies)]) is not None:
-                    place += 1
-            place += 1
+                while time.monotonic() < deadline and connection.ask(bodies[index % len(bodies)]) is not None:
+                    index += 1
+            index += 1
             time.sleep(0.01)
 
     with ThreadPoolExecutor(connections) as pool:
@@ -131,7 +131,7 @@ def _await_end(connection: Connection, deadline: float) -> None:
 
 
 def framed(body: bytes, claimed: int | None = None) -> bytes:
-    """A request with its size before it, or with another one."""
+    """Return a request with its size before it, or with another one."""
     return struct.pack(">i", len(body) if claimed is None else claimed) + body
 
 
@@ -153,7 +153,7 @@ def _names(count: int) -> bytes:
 
 @cache
 def _arrays(count: int) -> list[bytes]:
-    """A request of each API that has an array, with so many items."""
+    """Return a request of each API that has an array, with so many items."""
     topic = struct.pack(">ih6si", 1, len(TOPIC), TOPIC.encode(), count)
     numbers = [struct.pack(">i", number) for number in range(count)]
     return [
@@ -202,33 +202,33 @@ def batches_of_many_headers(battle: Battle) -> None:
 
 
 def bombs(battle: Battle) -> None:
-    """Records that decompress to half a gigabyte, in half a megabyte."""
+    """Send records that decompress to half a gigabyte, in half a megabyte."""
     _ask_often(battle, [produce(crafted(bytes(MEBI), 512))], battle.many(16))
 
 
 def half_requests_of_31_mb(battle: Battle) -> None:
-    """Requests of 31 MB that stop before their last byte."""
+    """Send requests of 31 MB that stop before their last byte."""
     _hold(battle, [framed(bytes(header(PRODUCE, 3)) + bytes(LARGE), LARGE + MEBI)], battle.many(60))
 
 
 def half_requests_of_a_megabyte(battle: Battle) -> None:
-    """The same of a megabyte, on 900 connections."""
+    """Send such requests of a megabyte, on 900 connections."""
     _hold(battle, [framed(bytes(header(METADATA, 1)) + bytes(MEBI - 1000), MEBI)], battle.many(900))
 
 
 def whole_requests_of_31_mb(battle: Battle) -> None:
-    """Requests of 31 MB that hold one batch too large to take."""
+    """Send requests of 31 MB that hold one batch too large to take."""
     body = produce(batch(bytes(100)) + bytes(LARGE))
     _ask_often(battle, [body], battle.many(60))
 
 
 def slow_readers(battle: Battle) -> None:
-    """Fetches of megabytes that nobody reads."""
+    """Send fetches of megabytes, and read no answer."""
     _hold(battle, [framed(fetch(0, number=1, max_bytes=1 << 24))], battle.many(400), receive_buffer=SLOW_BUFFER)
 
 
 def large_answers_unread(battle: Battle) -> None:
-    """Requests with large answers, that nobody reads."""
+    """Send requests with large answers, and read none."""
     bodies = [framed(_names(ALLOWED_ITEMS)), framed(_arrays(ALLOWED_ITEMS)[0])]
     _hold(battle, bodies, battle.many(300), receive_buffer=SLOW_BUFFER)
 
@@ -239,12 +239,12 @@ def requests_without_end(battle: Battle) -> None:
 
 
 def pipelined_requests(battle: Battle) -> None:
-    """The same from a client that takes the answers as quickly as they come, so that nothing slows it down."""
+    """Send the same from a client that takes the answers as quickly as they come, so that nothing slows it down."""
     _hold(battle, [framed(header(METADATA, 1) + struct.pack(">i", -1)) * 60_000], battle.many(100), drains=True)
 
 
 def dribbled_bytes(battle: Battle) -> None:
-    """Requests that come byte by byte, on hundreds of connections."""
+    """Send requests byte by byte, on hundreds of connections."""
     deadline = time.monotonic() + battle.seconds
     frame = framed(_names(100))
     with ExitStack() as stack:
@@ -261,13 +261,13 @@ def dribbled_bytes(battle: Battle) -> None:
 
 
 def random_groups(battle: Battle) -> None:
-    """Commits of groups that nobody ever had, with as much beside each as is kept."""
-    bodies = [commit(f"{battle.chance.getrandbits(64):x}", 1, "m" * 4000) for _ in range(2000)]
+    """Send commits of groups that never had a member, with as much metadata as is kept."""
+    bodies = [commit(f"{battle.dice.getrandbits(64):x}", 1, "m" * 4000) for _ in range(2000)]
     _ask_often(battle, bodies, battle.many(16))
 
 
 def members_that_go(battle: Battle) -> None:
-    """A thousand members of groups with sessions of half an hour, that close their connections at once."""
+    """Join a thousand members with sessions of half an hour, and close their connections at once."""
     deadline = time.monotonic() + battle.seconds
 
     def work(number: int) -> None:
@@ -298,7 +298,7 @@ def idle_connections(battle: Battle) -> None:
 
 
 def connections_without_end(battle: Battle) -> None:
-    """Connections that are opened and closed as quickly as that goes."""
+    """Open and close connections as quickly as that goes."""
     deadline = time.monotonic() + battle.seconds
 
     def work(_: int) -> None:
@@ -311,7 +311,7 @@ def connections_without_end(battle: Battle) -> None:
 
 
 def fetches_that_wait(battle: Battle) -> None:
-    """Fetches at the end of a log, that wait half a minute."""
+    """Send fetches at the end of a log, that wait half a minute."""
     _hold(battle, [framed(fetch(LARGE_RECORDS, number=1, max_wait=30_000))], battle.many(600))
 
 

@@ -21,7 +21,7 @@ SETTLE_SECONDS: Final = 2
 
 @contextmanager
 def broker_with(partition: Path, home: Path) -> Iterator[int]:
-    """A broker that has the files of a partition, numbered 0: its port.
+    """Provide a broker that has the files of a partition, numbered 0: its port.
 
     The broker makes the topic when it is asked about it, and is stopped; then its files are replaced by ours.
 

@@ -65,7 +65,7 @@ class Client:
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive(self, api_key: int, version: int, *, before_last: int = 0) -> Answer:
-        """The next answer, which is that to the last request, or to one so many before it."""
+        """Return the next answer, which is that to the last request, or to one so many before it."""
         frame = self.receive_frame()
         assert frame is not None
         kind = response_type(api_key, version)
@@ -76,7 +76,7 @@ class Client:
         return body
 
     def receive_frame(self) -> bytes | None:
-        """The next answer; None where the server has closed the connection."""
+        """Return the next answer; None where the server has closed the connection."""
         size = self._exactly(4)
         return None if size is None else self._exactly(struct.unpack(">i", size)[0])
 
@@ -151,12 +151,12 @@ def serving(
     writers: Writers | None = None,
     limits: dict[str, Answer] | None = None,
     state: Path | None = None,
-    told: list[str] | None = None,
+    reported: list[str] | None = None,
     **settings: Answer,
 ) -> Iterator[Served]:
-    """A server over these directories; it must not have failed at anything, unless a list for that is given."""
+    """Provide a server over these directories; it must not have failed at anything, unless a list for that is given."""
     findings: list[str] = []
-    failures: list[str] = [] if told is None else told
+    failures: list[str] = [] if reported is None else reported
     if writers is not None:
         options = CatalogOptions(end_of=writers.end_of)
     catalog = open_catalog(paths, on_finding=findings.append, options=options)
@@ -165,4 +165,4 @@ def serving(
     all_settings = Settings(port=0, limits=Limits(**limits or {}), **settings)
     with Server(catalog, all_settings, failures.append, writers, state=state) as server:
         yield Served(port=server.address.port, findings=findings, failures=failures, server=server)
-    assert told is not None or failures == []
+    assert reported is not None or failures == []

@@ -51,8 +51,8 @@ class Honest:
         if answer is None:
             return
         # correlation id, one topic with its name, one partition: number, error, base offset
-        place = 4 + 4 + 2 + len("orders") + 4 + 4
-        error, offset = struct.unpack_from(">hq", answer, place)
+        position = 4 + 4 + 2 + len("orders") + 4 + 4
+        error, offset = struct.unpack_from(">hq", answer, position)
         if error:
             self._wrong[f"Produce: error {error}"] += 1
         else:
@@ -88,7 +88,7 @@ class Honest:
                 return
 
     def found(self) -> dict[str, object]:
-        """What it saw."""
+        """Return what it saw."""
         return {
             "worst_seconds": {name: round(seconds, 3) for name, seconds in self._worst.items()},
             "asked": dict(self._counts),

@@ -49,40 +49,40 @@ class Maker:
     """Makes requests up."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.dice = random.Random(seed)
         self._pool: list[bytes] = []
 
     def frame(self) -> bytes:
-        """The next one, its size included; nobody promises that the size is right."""
+        """Return the next one, its size included; nobody promises that the size is right."""
         body = self._any_request()
-        kind = self.chance.random()
+        kind = self.dice.random()
         if kind < 0.5:  # noqa: PLR2004 - half of them stay as they are
             return struct.pack(">i", len(body)) + body
         body = self._changed(body)
         if kind < 0.95:  # noqa: PLR2004 - one in twenty claims another size
             return struct.pack(">i", len(body)) + body
-        return struct.pack(">i", self.chance.choice([*EXTREMES, len(body) + 1, len(body) - 1])) + body
+        return struct.pack(">i", self.dice.choice([*EXTREMES, len(body) + 1, len(body) - 1])) + body
 
     def _any_request(self) -> bytes:
-        """A new one, or one of those before: making one up takes far longer than changing it."""
-        if len(self._pool) < POOL_SIZE or self.chance.random() < RENEWED:
+        """Return a new one, or one of those before: making one up takes far longer than changing it."""
+        if len(self._pool) < POOL_SIZE or self.dice.random() < RENEWED:
             made = self._request()
             if len(self._pool) < POOL_SIZE:
                 self._pool.append(made)
             else:
-                self._pool[self.chance.randrange(POOL_SIZE)] = made
+                self._pool[self.dice.randrange(POOL_SIZE)] = made
             return made
-        return self.chance.choice(self._pool)
+        return self.dice.choice(self._pool)
 
     def _request(self) -> bytes:
-        key = self.chance.choice(sorted(APIS))
-        version = self.chance.randint(APIS[key].lowest, APIS[key].highest)
+        key = self.dice.choice(sorted(APIS))
+        version = self.dice.randint(APIS[key].lowest, APIS[key].highest)
         kind = request_type(key, version)
         header = {
             "request_api_key": key,
             "request_api_version": version,
-            "correlation_id": self.chance.getrandbits(31),
-            "client_id": self.chance.choice([None, "", "fuzz", "x" * 200]),
+            "correlation_id": self.dice.getrandbits(31),
+            "client_id": self.dice.choice([None, "", "fuzz", "x" * 200]),
         }
         return write_entity(kind.__header_schema__, header) + write_entity(kind, self._values(kind))
 
@@ -90,55 +90,55 @@ class Maker:
         return {name: self._value(annotation, kafka_type) for name, annotation, kafka_type in _fields_of(kind)}
 
     def _value(self, annotation: Any, kafka_type: str) -> Any:  # noqa: ANN401 - of any type
-        if is_nullable(annotation) and self.chance.random() < 0.2:  # noqa: PLR2004 - one in five is null
+        if is_nullable(annotation) and self.dice.random() < 0.2:  # noqa: PLR2004 - one in five is null
             return None
         nested = message_in(annotation)
         one = (lambda: self._values(nested)) if nested is not None else (lambda: self._plain(kafka_type))
-        return tuple(one() for _ in range(self.chance.randint(0, 2))) if is_array(annotation) else one()
+        return tuple(one() for _ in range(self.dice.randint(0, 2))) if is_array(annotation) else one()
 
     def _plain(self, kafka_type: str) -> Any:  # noqa: ANN401 - of any type
-        chance = self.chance
+        dice = self.dice
         if kafka_type in SIZES:
             return self._number(kafka_type)
         made = {
-            "string": lambda: chance.choice([*TOPICS[:2] * 3, *TOPICS, "consumer", "range", "group"]),
-            "bool": lambda: chance.random() < 0.5,  # noqa: PLR2004 - heads or tails
-            "bytes": lambda: chance.randbytes(chance.randint(0, 50)),
+            "string": lambda: dice.choice([*TOPICS[:2] * 3, *TOPICS, "consumer", "range", "group"]),
+            "bool": lambda: dice.random() < 0.5,  # noqa: PLR2004 - heads or tails
+            "bytes": lambda: dice.randbytes(dice.randint(0, 50)),
             "records": self._records,
-            "uuid": lambda: chance.choice([None, uuid.UUID(int=chance.getrandbits(128))]),
+            "uuid": lambda: dice.choice([None, uuid.UUID(int=dice.getrandbits(128))]),
             "error_code": lambda: 0,
-            "timedelta_i32": lambda: chance.choice([0, 0, 0, 1, 5, 60_000]),
-            "timedelta_i64": lambda: chance.choice([0, 1, 60_000]),
-            "datetime_i64": lambda: datetime.fromtimestamp(chance.randint(0, 2**31), UTC),
+            "timedelta_i32": lambda: dice.choice([0, 0, 0, 1, 5, 60_000]),
+            "timedelta_i64": lambda: dice.choice([0, 1, 60_000]),
+            "datetime_i64": lambda: datetime.fromtimestamp(dice.randint(0, 2**31), UTC),
         }
         return made[kafka_type]()
 
     def _number(self, kafka_type: str) -> int:
         bits = 8 * SIZES[kafka_type]
-        value = self.chance.choice([0, 0, 1, self.chance.choice(EXTREMES), self.chance.getrandbits(bits - 1)])
+        value = self.dice.choice([0, 0, 1, self.dice.choice(EXTREMES), self.dice.getrandbits(bits - 1)])
         low, high = (0, (1 << bits) - 1) if kafka_type.startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
         return max(low, min(high, value))
 
     def _records(self) -> bytes:
-        values = [new_record(value=self.chance.randbytes(20), timestamp_ms=1) for _ in range(self.chance.randint(1, 3))]
+        values = [new_record(value=self.dice.randbytes(20), timestamp_ms=1) for _ in range(self.dice.randint(1, 3))]
         batch = encode_batch(build_batch(values))
-        return batch if self.chance.random() < 0.5 else self._changed(batch)  # noqa: PLR2004 - heads or tails
+        return batch if self.dice.random() < 0.5 else self._changed(batch)  # noqa: PLR2004 - heads or tails
 
     def _changed(self, data: bytes) -> bytes:
         changed = bytearray(data)
-        for _ in range(self.chance.randint(1, 4)):
-            place = self.chance.randrange(len(changed)) if changed else 0
-            match self.chance.randrange(5):
+        for _ in range(self.dice.randint(1, 4)):
+            position = self.dice.randrange(len(changed)) if changed else 0
+            match self.dice.randrange(5):
                 case 0 if changed:
-                    changed[place] ^= 1 << self.chance.randrange(8)
+                    changed[position] ^= 1 << self.dice.randrange(8)
                 case 1:
-                    del changed[place:]
+                    del changed[position:]
                 case 2:
-                    changed[place:place] = self.chance.randbytes(self.chance.randint(1, 8))
+                    changed[position:position] = self.dice.randbytes(self.dice.randint(1, 8))
                 case 3:
-                    changed[place : place + 4] = struct.pack(">i", self.chance.choice(EXTREMES))
+                    changed[position : position + 4] = struct.pack(">i", self.dice.choice(EXTREMES))
                 case _:
-                    changed[place : place + self.chance.randint(1, 8)] = b""
+                    changed[position : position + self.dice.randint(1, 8)] = b""
         return bytes(changed)
 
 
@@ -192,7 +192,7 @@ class Sender(Thread):
         return connected
 
     def _answered(self, connected: socket.socket) -> bool:
-        """Whether the connection can be used for the next message."""
+        """Tell whether the connection can be used for the next message."""
         try:
             data = connected.recv(1 << 16)
         except TimeoutError:
@@ -221,7 +221,7 @@ def memory(process: subprocess.Popen[str]) -> int:
 
 
 def is_alive(port: int) -> bool:
-    """Whether the server answers."""
+    """Tell whether the server answers."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connected:
         frame = struct.pack(">hhih", API_VERSIONS, 0, 1, -1)
         connected.sendall(struct.pack(">i", len(frame)) + frame)
@@ -295,7 +295,7 @@ def _is_sound(directory: Path) -> bool:
 
 
 def is_fine(result: dict[str, Any]) -> bool:
-    """Whether nothing was found."""
+    """Tell whether nothing was found."""
     is_clean = result["answers_at_the_end"] and result["logs_are_sound"] and result["exit_status"] == 0
     grown = result["memory_mib_at_the_end"] - result["memory_mib_after_a_quarter"]
     return is_clean and not result["failures"] and not result["refused_connections"] and grown < 100  # noqa: PLR2004
@@ -309,8 +309,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=36_000, help="end then, however many were sent")
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="serve-fuzz-") as place:
-        result = fuzz(Path(place) / "logs", count=options.count, seed=options.seed, patience=options.seconds)
+    with tempfile.TemporaryDirectory(prefix="serve-fuzz-") as position:
+        result = fuzz(Path(position) / "logs", count=options.count, seed=options.seed, patience=options.seconds)
     print(json.dumps(result, indent=1))
     if options.report is not None:
         options.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -44,7 +44,7 @@ FAULTS: Final = ("lost", "twice", "out_of_order", "given_up", "new_epochs", "exi
 
 
 class Killed:
-    """A server process that is killed and started anew on the same port."""
+    """A server process that is killed and started again on the same port."""
 
     def __init__(self, directory: Path, options: Sequence[str] = ()) -> None:
         self._directory = directory
@@ -85,7 +85,7 @@ class Killed:
 
 
 def make_log(directory: Path, partitions: int = 1) -> None:
-    """An empty topic."""
+    """Create an empty topic."""
     with LogWriter(directory, LogConfig(retention_ms=-1)) as writer:
         for number in range(partitions):
             writer.open(TOPIC, number)
@@ -93,9 +93,9 @@ def make_log(directory: Path, partitions: int = 1) -> None:
 
 def kill_while(server: Killed, *, seed: int, between: tuple[float, float], seconds: float) -> None:
     """Kill it at random until the time is over."""
-    chance, deadline = random.Random(seed), time.monotonic() + seconds
+    dice, deadline = random.Random(seed), time.monotonic() + seconds
     while time.monotonic() < deadline:
-        time.sleep(chance.uniform(*between))
+        time.sleep(dice.uniform(*between))
         server.kill()
 
 
@@ -106,12 +106,12 @@ class Producing:
         self._names = names
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the answers
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._output, text=True)
-        with self._process.stdin or io.StringIO() as told:
+        with self._process.stdin or io.StringIO() as reported:
             tasks = [_task(name, seconds) for name in names]
-            json.dump({"port": port, "tasks": tasks}, told)
+            json.dump({"port": port, "tasks": tasks}, reported)
 
     def answers(self) -> dict[str, Any]:
-        """What became of the producers, by name, when they have ended."""
+        """Return what became of the producers, by name, when they have ended."""
         self._process.wait(PATIENCE_SECONDS)
         with self._output:
             self._output.seek(0)
@@ -122,14 +122,14 @@ def _task(name: str, seconds: float) -> dict[str, Any]:
     return {"kind": "steady", "topic": TOPIC, "prefix": name, "seconds": seconds, "pause": PAUSE_SECONDS}
 
 
-def judge(directory: Path, answers: Mapping[str, Any]) -> dict[str, Any]:
+def check(directory: Path, answers: Mapping[str, Any]) -> dict[str, Any]:
     """Hold what was acknowledged against what the reference reads.
 
     Of the result, `given_up` counts records that a client despaired of, and `new_epochs` how often a producer began
-    anew: both are 0, or what is there twice may be its own doing.
+    again: both are 0, or what is there twice may be its own doing.
     """
     stored: dict[str, list[int]] = defaultdict(list)
-    lives: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    epochs: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for path in sorted(directory.glob(f"{TOPIC}-*")):
         with seglog.open_partition(path) as partition:
             for batch in partition.batches():
@@ -137,14 +137,14 @@ def judge(directory: Path, answers: Mapping[str, Any]) -> dict[str, Any]:
                 for record in batch.records:
                     name, _, number = (record.value or b"").decode().rpartition("-")
                     stored[name].append(int(number))
-                    lives[name].add((batch.header.producer_id, batch.header.producer_epoch))
+                    epochs[name].add((batch.header.producer_id, batch.header.producer_epoch))
     lost = sum(len(set(answer["acknowledged"]) - set(stored[name])) for name, answer in answers.items())
     twice = sum(count - 1 for numbers in stored.values() for count in Counter(numbers).values() if count > 1)
     disordered = sum(one >= other for numbers in stored.values() for one, other in pairwise(numbers))
     return {
         "acknowledged": sum(len(answer["acknowledged"]) for answer in answers.values()),
         "given_up": sum(len(answer["failed"]) + answer["left"] for answer in answers.values()),
-        "new_epochs": sum(len(each) - 1 for each in lives.values()),
+        "new_epochs": sum(len(each) - 1 for each in epochs.values()),
         "stored": sum(map(len, stored.values())),
         "lost": lost,
         "twice": twice,
@@ -153,7 +153,7 @@ def judge(directory: Path, answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def clients() -> dict[str, list[str]]:
-    """The stock producers, as commands."""
+    """Return the stock producers, as commands."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "conformance")]
     from test_serve_clients import command  # noqa: PLC0415 - its place is known by now
 
@@ -171,22 +171,22 @@ def main() -> int:
     parser.add_argument("--broker", action="store_true", help="have a real broker open the directory in the end")
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="serve-kills-") as place:
-        result = run(Path(place) / "logs", options)
+    with tempfile.TemporaryDirectory(prefix="serve-kills-") as root:
+        result = run(Path(root) / "logs", options)
         if options.broker:
-            result["read_by_a_broker"] = read_by_broker(Path(place) / "logs", Path(place) / "broker")
+            result["read_by_a_broker"] = read_by_broker(Path(root) / "logs", Path(root) / "broker")
     result = circumstances(options) | result
     print(json.dumps(result, indent=1))
     if options.report is not None:
         options.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     is_whole = result.get("read_by_a_broker", result["stored"]) == result["stored"]
     if result["given_up"] or result["new_epochs"]:
-        print("a client gave up or began anew: records may be missing or there twice through itself", file=sys.stderr)
+        print("a client gave up or began again: records may be missing or there twice through itself", file=sys.stderr)
     return int(any(result[name] for name in FAULTS) or not is_whole)
 
 
 def circumstances(options: argparse.Namespace) -> dict[str, Any]:
-    """What ran where, for the report."""
+    """Return what ran where, for the report."""
     from seglog_conformance.registry import listed  # noqa: PLC0415 - its place is known by now
     from test_serve_clients import SOURCES  # noqa: PLC0415 - as above
 
@@ -210,7 +210,7 @@ def circumstances(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def read_by_broker(directory: Path, home: Path) -> int:
-    """How many records Kafka's own consumer gets from a real broker that was given the directory."""
+    """Return how many records Kafka's own consumer gets from a real broker that was given the directory."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "conformance")]
     from test_serve_clients import asked  # noqa: PLC0415 - as above
 
@@ -243,7 +243,7 @@ def run(directory: Path, options: argparse.Namespace) -> dict[str, Any]:
         "kills": server.kills,
         "acknowledge": options.acknowledge,
         "exit_status": status,
-        **judge(directory, answers),
+        **check(directory, answers),
     }
 
 

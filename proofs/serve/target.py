@@ -82,7 +82,7 @@ class Target:
         raise RuntimeError(message)
 
     def said(self) -> list[str]:
-        """What it wrote to standard error."""
+        """Return what it wrote to standard error."""
         return self._said.read_text().splitlines()
 
     def _watch(self) -> None:
@@ -110,7 +110,7 @@ class Target:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """Tell whether the process runs."""
         return self.process.poll() is None
 
     def end(self) -> None:
@@ -147,19 +147,19 @@ class HonestClient:
             raise RuntimeError(message)
 
     def end(self) -> dict[str, Any]:
-        """What it saw."""
+        """Return what it saw."""
         said, _ = self._process.communicate(timeout=120)
         found: dict[str, Any] = json.loads(said)
         return found
 
 
 def stored(directory: Path, number: int) -> dict[int, bytes]:
-    """The values of a partition, by offset."""
+    """Return the values of a partition, by offset."""
     with open_partition(directory / f"{TOPIC}-{number}") as partition:
         return {record.offset: record.value or b"" for record in partition.records()}
 
 
 def verify_status(directory: Path) -> int:
-    """What ``seglog verify`` says of the logs."""
+    """Return what ``seglog verify`` says of the logs."""
     command = [sys.executable, "-m", "seglog_format.cli", "verify", str(directory)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=600).returncode

@@ -7,8 +7,9 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Final
 
+import google_crc32c
+
 from seglog_format import build_batch, encode_batch, new_record
-from seglog_format.codec.checksum import crc32c
 from seglog_format.serve.schemas import request_type, write_entity
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Connection:
         self.socket.sendall(struct.pack(">i", len(body)) + body)
 
     def receive(self) -> bytes | None:
-        """The next answer; None where the server has closed the connection."""
+        """Return the next answer; None where the server has closed the connection."""
         size = self._exactly(4)
         return None if size is None else self._exactly(struct.unpack(">i", size)[0])
 
@@ -79,12 +80,12 @@ class Connection:
 
 
 def header(key: int, version: int) -> bytes:
-    """The header of a request of a version that is not flexible."""
+    """Return the header of a request of a version that is not flexible."""
     return struct.pack(">hhih", key, version, 1, -1)
 
 
 def request(key: int, version: int, **fields: object) -> bytes:
-    """A request as clients send it."""
+    """Return a request as clients send it."""
     kind = request_type(key, version)
     head = {"request_api_key": key, "request_api_version": version, "correlation_id": 1, "client_id": "proof"}
     return write_entity(kind.__header_schema__, head) + write_entity(kind, fields)
@@ -107,24 +108,24 @@ def produce(data: bytes, *, number: int = 0) -> bytes:
 def join(group: str, *, session_ms: int = 1_800_000) -> bytes:
     """Join a group, with the longest session that there is."""
     protocols = [{"name": "range", "metadata": b"m"}]
-    who = {"group_id": group, "member_id": "", "protocol_type": "consumer"}
-    return request(JOIN_GROUP, 0, session_timeout=session_ms, protocols=protocols, **who)
+    member = {"group_id": group, "member_id": "", "protocol_type": "consumer"}
+    return request(JOIN_GROUP, 0, session_timeout=session_ms, protocols=protocols, **member)
 
 
 def commit(group: str, offset: int, metadata: str = "") -> bytes:
     """Commit an offset without being a member."""
     row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": metadata}
-    who = {"group_id": group, "member_id": "", "generation_id_or_member_epoch": -1, "retention_time": -1}
-    return request(OFFSET_COMMIT, 2, topics=[{"name": TOPIC, "partitions": [row]}], **who)
+    member = {"group_id": group, "member_id": "", "generation_id_or_member_epoch": -1, "retention_time": -1}
+    return request(OFFSET_COMMIT, 2, topics=[{"name": TOPIC, "partitions": [row]}], **member)
 
 
 def batch(*values: bytes) -> bytes:
-    """A batch as an honest producer sends it."""
+    """Return a batch as an honest producer sends it."""
     return encode_batch(build_batch([new_record(value=value, timestamp_ms=TIME_MS) for value in values]))
 
 
 def crafted(section: bytes, count: int) -> bytes:
-    """A batch with a right checksum whose records are these bytes, repeated so often, compressed with gzip."""
+    """Return a batch with a right checksum whose records are these bytes, repeated so often, compressed with gzip."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     step = max(1, (1 << 20) // max(len(section), 1))
     parts = [packer.compress(section * min(step, count - done)) for done in range(0, count, step)]
@@ -134,12 +135,12 @@ def crafted(section: bytes, count: int) -> bytes:
     struct.pack_into(">h", made, 21, 1)
     struct.pack_into(">i", made, 23, min(count, 2**31 - 1) - 1)
     struct.pack_into(">i", made, 57, count)
-    struct.pack_into(">I", made, 17, crc32c(bytes(made[21:]) + body))
+    struct.pack_into(">I", made, 17, google_crc32c.value(bytes(made[21:]) + body))
     return bytes(made) + body
 
 
 def varint(value: int) -> bytes:
-    """A positive number as records store it."""
+    """Return a positive number as records store it."""
     left, made = 2 * value, bytearray()
     while left >= MORE:
         made.append(left % MORE | MORE)

@@ -29,11 +29,11 @@ END_SECONDS: Final = 30
 
 
 @contextmanager
-def cluster(place: Path, python_path: str) -> Iterator[str]:
-    """A master and two workers, for as long as the block runs.
+def cluster(directory: Path, python_path: str) -> Iterator[str]:
+    """Provide a master and two workers, for as long as the block runs.
 
     Args:
-        place: an empty directory for what they write.
+        directory: an empty directory for what they write.
         python_path: where the Python of the executors looks for modules.
 
     Yields:
@@ -44,12 +44,12 @@ def cluster(place: Path, python_path: str) -> Iterator[str]:
     with ExitStack() as running:
         port = address.rpartition(":")[2]
         master = ("master.Master", "--host", MASTER_HOST, "--port", port, "--webui-port", "0")
-        running.enter_context(_process(place / "master.txt", MASTER_HOST, python_path, master))
+        running.enter_context(_process(directory / "master.txt", MASTER_HOST, python_path, master))
         for number, host in enumerate(WORKER_HOSTS):
-            size = ("--cores", str(CORES), "--memory", "1g", "--work-dir", str(place / f"work-{number}"))
+            size = ("--cores", str(CORES), "--memory", "1g", "--work-dir", str(directory / f"work-{number}"))
             worker = ("worker.Worker", "--host", host, "--port", "0", "--webui-port", "0", *size, address)
-            running.enter_context(_process(place / f"worker-{number}.txt", host, python_path, worker))
-        _wait_for_workers(place)
+            running.enter_context(_process(directory / f"worker-{number}.txt", host, python_path, worker))
+        _wait_for_workers(directory)
         yield address
 
 
@@ -81,9 +81,9 @@ def _process(output: Path, host: str, python_path: str, arguments: tuple[str, ..
             process.wait()
 
 
-def _wait_for_workers(place: Path) -> None:
+def _wait_for_workers(directory: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
-    outputs = [place / f"worker-{number}.txt" for number in range(len(WORKER_HOSTS))]
+    outputs = [directory / f"worker-{number}.txt" for number in range(len(WORKER_HOSTS))]
     while not all("Successfully registered" in path.read_text(errors="replace") for path in outputs):
         if time.monotonic() > deadline:
             msg = f"Spark's workers do not start: {outputs[0].read_text(errors='replace')[-500:]}"

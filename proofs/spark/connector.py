@@ -37,7 +37,7 @@ CREATE_SECONDS: Final = 60
 
 
 def jars() -> list[Path]:
-    """The connector and what it needs.
+    """Return the connector and what it needs.
 
     Raises:
         OracleError: Maven cannot fetch them.
@@ -57,7 +57,7 @@ def jars() -> list[Path]:
 
 
 def connector_session(name: str, scratch: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """A session on two cores that has the connector, and our source.
+    """Return a session on two cores that has the connector, and our source.
 
     Args:
         name: as Spark shows it.
@@ -73,11 +73,11 @@ def connector_session(name: str, scratch: Path, settings: Mapping[str, str] | No
         "spark.sql.shuffle.partitions": "2",
     }
     os.environ["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
-    return quiet_session(name, place=scratch / "spark", settings={**ours, **(settings or {})})
+    return quiet_session(name, directory=scratch / "spark", settings={**ours, **(settings or {})})
 
 
 def new_broker(home: Path, settings: Mapping[str, str]) -> Broker:
-    """A broker with more settings than usual; not started yet."""
+    """Return a broker with more settings than usual; not started yet."""
     home.mkdir(parents=True)
     broker = Broker(RELEASE, home)
     with broker.settings.open("a", encoding="utf-8") as file:
@@ -132,12 +132,12 @@ class Clients:
         """Move the log start offset of a partition."""
         with self._admin() as admin:
             asked = self._jvm.java.util.HashMap()
-            place = self._kafka.common.TopicPartition(topic, partition)
-            asked.put(place, self._before(before))
+            topic_partition = self._kafka.common.TopicPartition(topic, partition)
+            asked.put(topic_partition, self._before(before))
             admin.deleteRecords(asked).all().get()
 
     def _before(self, offset: int) -> Any:
-        """What ``RecordsToDelete.beforeOffset`` makes; py4j does not see it, as a getter has the same name."""
+        """Return what ``RecordsToDelete.beforeOffset`` makes; py4j does not see it, as a getter has the same name."""
         named = self._jvm.java.lang.Class.forName("org.apache.kafka.clients.admin.RecordsToDelete")
         (method,) = (
             each for each in named.getMethods() if each.getName() == "beforeOffset" and each.getParameterCount() == 1
@@ -147,23 +147,23 @@ class Clients:
         return method.invoke(None, arguments)
 
     def producer(self, **settings: str) -> Any:
-        """A producer of bytes; names of settings with ``_`` for dots."""
+        """Return a producer of bytes; names of settings with ``_`` for dots."""
         name = "org.apache.kafka.common.serialization.ByteArraySerializer"
         given = {key.replace("_", "."): value for key, value in settings.items()}
         config = self._map({"key.serializer": name, "value.serializer": name, **given})
         return self._kafka.clients.producer.KafkaProducer(config)
 
     def record(self, topic: str, key: bytes | None, value: bytes | None) -> Any:
-        """What a producer sends."""
+        """Return what a producer sends."""
         return self._kafka.clients.producer.ProducerRecord(topic, key, value)
 
     def seconds(self, count: int) -> Any:
-        """A duration."""
+        """Return a duration."""
         return self._jvm.java.time.Duration.ofSeconds(count)
 
 
 def connector(spark: SparkSession, address: str, topics: Sequence[str], **options: str) -> DataFrame:
-    """What the connector reads of some topics, from their start to their end."""
+    """Return what the connector reads of some topics, from their start to their end."""
     given = {
         "kafka.bootstrap.servers": address,
         "subscribe": ",".join(topics),

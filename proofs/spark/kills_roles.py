@@ -32,7 +32,7 @@ DATA_LOSS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Directories:
     """Where everything is.
 
     Attributes:
@@ -58,11 +58,11 @@ class Place:
 
     @property
     def sink(self) -> Path:
-        """What the query writes."""
+        """Return what the query writes."""
         return self.root / "sink"
 
     def committed(self) -> dict[int, int]:
-        """The next offset of each partition, as of the last step that the query has committed."""
+        """Return the next offset of each partition, as of the last step that the query has committed."""
         steps = [int(path.name) for path in self.checkpoint.glob("commits/*") if path.name.isdigit()]
         if not steps:
             return {}
@@ -70,26 +70,26 @@ class Place:
         return {int(number): offset for number, offset in json.loads(lines[2])[TOPIC].items()}
 
     def steps(self) -> int:
-        """How many steps the query has committed."""
+        """Return how many steps the query has committed."""
         return len([path for path in self.checkpoint.glob("commits/*") if path.name.isdigit()])
 
 
 # -- the writer -----------------------------------------------------------------------------------------------------
 
 
-def write(place: Place, seed: int) -> dict[str, Any]:
+def write(directories: Directories, seed: int) -> dict[str, Any]:
     """Append to each partition, roll, and delete, until it is to stop; what was done."""
-    chance, started = random.Random(seed), time.monotonic()
+    dice, started = random.Random(seed), time.monotonic()
     seen: dict[int, list[tuple[float, int]]] = {number: [] for number in range(PARTITIONS)}
     deleted = 0
-    with LogWriter(place.logs, CONFIG) as logs:
+    with LogWriter(directories.logs, CONFIG) as logs:
         writers = [logs.open(TOPIC, number) for number in range(PARTITIONS)]
-        while not place.stop.exists():
+        while not directories.stop.exists():
             for number, writer in enumerate(writers):
-                count = chance.randrange(1, BATCH)
+                count = dice.randrange(1, BATCH)
                 writer.append(records(number, writer.log_end_offset, count))
                 seen[number].append((time.monotonic(), writer.log_end_offset))
-            committed = place.committed()
+            committed = directories.committed()
             for number, writer in enumerate(writers):
                 if committed.get(number, -1) >= _old(seen[number]):
                     deleted += len(writer.apply_retention().removed)
@@ -102,7 +102,7 @@ def write(place: Place, seed: int) -> dict[str, Any]:
 
 
 def _old(seen: list[tuple[float, int]]) -> int:
-    """The log end when what retention takes now was appended; everything below is older than that."""
+    """Return the log end when what retention takes now was appended; everything below is older than that."""
     before = time.monotonic() - KEPT_SECONDS
     while len(seen) > 1 and seen[1][0] < before:
         seen.pop(0)
@@ -110,7 +110,7 @@ def _old(seen: list[tuple[float, int]]) -> int:
 
 
 def records(number: int, first: int, count: int) -> list[Any]:
-    """Records that say where they stand."""
+    """Return records that say where they stand."""
     now_ms = int(time.time() * 1000)
     return [
         new_record(value=value(number, offset).encode(), timestamp_ms=now_ms) for offset in range(first, first + count)
@@ -118,28 +118,28 @@ def records(number: int, first: int, count: int) -> list[Any]:
 
 
 def value(number: int, offset: int) -> str:
-    """What stands at an offset."""
+    """Return what stands at an offset."""
     return f"{number}-{offset}-" + "." * (offset % 150)
 
 
 # -- the query ------------------------------------------------------------------------------------------------------
 
 
-def query(place: Place, *, to_the_end: bool, goes_on: bool) -> int:
+def query(directories: Directories, *, to_the_end: bool, goes_on: bool) -> int:
     """Run the query until it is killed, or until it has read all; its exit status."""
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - only this process needs Spark
 
     from proofs.spark.session import quiet_session  # noqa: PLC0415
 
     settings = {"spark.sql.shuffle.partitions": "2"}
-    spark = quiet_session("spark-kills", place=place.root / "spark", settings=settings)
+    spark = quiet_session("spark-kills", directory=directories.root / "spark", settings=settings)
     reader = spark.readStream.format("seglog").option("startingOffsets", "earliest").option("subscribe", TOPIC)
     reader = reader.option("maxOffsetsPerTrigger", str(STEP)).option("failOnDataLoss", str(not goes_on).lower())
-    rows = reader.load(str(place.logs)).selectExpr("partition", "offset", "cast(value as string) as value")
-    writer = rows.writeStream.format("parquet").option("checkpointLocation", str(place.checkpoint))
+    rows = reader.load(str(directories.logs)).selectExpr("partition", "offset", "cast(value as string) as value")
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", str(directories.checkpoint))
     writer = writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime="200 milliseconds")
     try:
-        writer.start(str(place.sink)).awaitTermination()
+        writer.start(str(directories.sink)).awaitTermination()
     except StreamingQueryException as error:
         print(str(error)[:4000], flush=True)
         return DATA_LOSS if "DataLossError" in str(error) or "was cut back" in str(error) else 1

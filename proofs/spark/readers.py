@@ -33,7 +33,7 @@ ALL = (
 
 
 def struct_type(ddl: str) -> StructType:
-    """A schema, without a session."""
+    """Return a schema, without a session."""
     parsed = StructType()
     for column in ddl.split(", `"):
         name, _, kind = column.strip("`").partition("` ")
@@ -64,7 +64,7 @@ SPARK_TYPES: dict[str, Any] = {
 
 
 def tasks(path: Path | str, narrowed: Narrowed = EVERYTHING, **options: str) -> list[Task]:
-    """The tasks of a query."""
+    """Return the tasks of a query."""
     return plan(parse_options({"path": str(path), **options}), narrowed)  # type: ignore[return-value]
 
 
@@ -76,7 +76,7 @@ def pieces(path: Path | str, narrowed: Narrowed = EVERYTHING, **options: str) ->
 def read(
     path: Path | str, columns: tuple[str, ...] | None = None, narrowed: Narrowed = EVERYTHING, **options: str
 ) -> pa.Table:
-    """What Spark gets; what travels between its processes is pickled."""
+    """Return what Spark gets; what travels between its processes is pickled."""
     parsed = parse_options({"path": str(path), **options})
     schema = struct_type(default_schema(parsed) if columns is None else projection(*columns, table=parsed.table))
     check_schema(schema, parsed)
@@ -104,12 +104,12 @@ def milliseconds(time: Any) -> int:
 
 
 def reference_rows(path: Path, **options: Any) -> list[dict[str, Any]]:
-    """The same from the reference reader, of every partition below a path, with the directory of each."""
+    """Return the same from the reference reader, of every partition below a path, with the directory of each."""
     found: list[dict[str, Any]] = []
     for replica in find_replicas([str(path)]):
         with open_partition(replica.path) as partition:
             found.extend(_row(record, replica) for record in partition.records(**options))
-    return sorted(found, key=by_place)
+    return sorted(found, key=by_position)
 
 
 def _row(record: Record | Message, replica: Replica) -> dict[str, Any]:
@@ -138,9 +138,9 @@ def rows_by_directory(table: pa.Table) -> list[dict[str, Any]]:
         row["directory"] = row.pop("file").rpartition("/")[0]
         if row["timestamp"] is not None:
             row["timestamp"] = milliseconds(row["timestamp"])
-    return sorted(found, key=by_place)
+    return sorted(found, key=by_position)
 
 
-def by_place(row: dict[str, Any]) -> tuple[str, int]:
-    """Where a row is from."""
+def by_position(row: dict[str, Any]) -> tuple[str, int]:
+    """Return where a row is from."""
     return row["directory"], row["offset"]

@@ -24,25 +24,31 @@ QUIET: Final = {
 """A machine that is busy is no failure, and a progress bar is no report."""
 
 
-def quiet_session(name: str, *, place: Path | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """A session with two cores of this machine.
+def quiet_session(
+    name: str, *, directory: Path | None = None, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Return a session with two cores of this machine.
 
     Args:
         name: of the application.
-        place: where Spark keeps its own files.
+        directory: where Spark keeps its own files.
         settings: beside `QUIET`.
     """
-    own = {} if place is None else {"spark.local.dir": str(place), "spark.sql.warehouse.dir": str(place / "warehouse")}
+    own = (
+        {}
+        if directory is None
+        else {"spark.local.dir": str(directory), "spark.sql.warehouse.dir": str(directory / "warehouse")}
+    )
     return session(name, master="local[2]", settings={**QUIET, **own, **(settings or {})})
 
 
 def head(command: str) -> dict[str, Any]:
-    """What a report begins with."""
+    """Return what a report begins with."""
     return {"command": command, "seglog_format": version("seglog-format"), **load()}
 
 
 def load() -> dict[str, Any]:
-    """How many cores there are, and how much they had to do in the last minute."""
+    """Return how many cores there are, and how much they had to do in the last minute."""
     return {"cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
 
 

@@ -6,7 +6,7 @@ give exactly the intact records, ``permissive`` the same and a mark, and Spark h
 
 Each directory is read in each mode by the tasks that Spark would run, cut small. Then Spark itself reads all of them in
 the two modes that pass over damage, and some of them in the one that refuses: after each refusal it starts its Python
-anew, which takes seconds.
+again, which takes seconds.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Log:
 
     Attributes:
         parts: bytes, and the offsets of the records in them; None where they are intact no longer.
-        is_told: whether ``failfast`` has something to say; the end of a log that was cut short is no damage.
+        is_reported: whether ``failfast`` has something to say; the end of a log that was cut short is no damage.
         kinds: of damage.
         is_last: whether no segment follows.
     """
 
     parts: list[tuple[bytes, range | None]]
     is_last: bool = False
-    is_told: bool = False
+    is_reported: bool = False
     kinds: list[str] = field(default_factory=list)
 
     def allows(self, kind: Callable[[random.Random, Log], None]) -> bool:
@@ -70,11 +70,11 @@ class Log:
         """Put something else in the place of a batch; a last one that claims more than is there is as one cut short."""
         self.parts[number] = (data, None)
         claims = PREFIX + int.from_bytes(data[8:PREFIX], "big", signed=True)
-        self.is_told |= not (self.is_last and number == len(self.parts) - 1 and claims > len(data))
+        self.is_reported |= not (self.is_last and number == len(self.parts) - 1 and claims > len(data))
 
 
 def flip(dice: random.Random, log: Log) -> None:
-    """A bit behind the offset and outside of the leader epoch, which no checksum covers."""
+    """Flip a bit behind the offset and outside of the leader epoch, which no checksum covers."""
     number = _intact(dice, log)
     data = bytearray(log.parts[number][0])
     data[dice.choice([*range(EPOCH_END, len(data))])] ^= 1 << dice.randrange(8)
@@ -82,7 +82,7 @@ def flip(dice: random.Random, log: Log) -> None:
 
 
 def zero(dice: random.Random, log: Log) -> None:
-    """A run of bytes that was never written."""
+    """Zero a run of bytes, as if it was never written."""
     number = _intact(dice, log)
     data = log.parts[number][0]
     start = dice.randrange(PREFIX, len(data) - 20)
@@ -99,7 +99,7 @@ def tear(dice: random.Random, log: Log) -> None:
 
 
 def size_field(dice: random.Random, log: Log) -> None:
-    """A size that leads elsewhere."""
+    """Set a size that leads to another position."""
     number = _intact(dice, log)
     data = log.parts[number][0]
     size = dice.choice((-1, 0, 13, 48, 49, len(data) - PREFIX - 1, len(data) - PREFIX + 1, 2**31 - 1))
@@ -107,7 +107,7 @@ def size_field(dice: random.Random, log: Log) -> None:
 
 
 def magic(dice: random.Random, log: Log) -> None:
-    """A format that does not exist."""
+    """Set a magic that does not exist."""
     number = _intact(dice, log)
     data = bytearray(log.parts[number][0])
     data[EPOCH_END] = dice.choice((3, 4, 127, 128, 255))
@@ -115,7 +115,7 @@ def magic(dice: random.Random, log: Log) -> None:
 
 
 def codec(dice: random.Random, log: Log) -> None:
-    """A codec that does not exist, under a right checksum."""
+    """Set a codec that does not exist, under a right checksum."""
     number = _intact(dice, log)
     data = bytearray(log.parts[number][0])
     data[22] = data[22] & ~7 | dice.choice((5, 6, 7))
@@ -125,11 +125,11 @@ def codec(dice: random.Random, log: Log) -> None:
 def junk(dice: random.Random, log: Log) -> None:
     """Bytes of something else between two batches."""
     log.parts.insert(dice.randrange(len(log.parts) - 1), (dice.randbytes(dice.randrange(1, 300)), None))
-    log.is_told = True
+    log.is_reported = True
 
 
 def cut(dice: random.Random, log: Log) -> None:
-    """The end is missing: what a broker that is killed leaves behind, and nothing to tell of."""
+    """Cut the end: what a killed broker leaves behind, and no damage to report."""
     data, _ = log.parts[-1]
     log.parts[-1] = (data[: dice.randrange(len(data))], None)
 
@@ -150,18 +150,18 @@ class Case:
     Attributes:
         topic: by which it is known.
         intact: offsets that are to be read.
-        is_told: whether there is something that ``failfast`` has to refuse.
+        is_reported: whether there is something that ``failfast`` has to refuse.
         kinds: of damage.
     """
 
     topic: str
     intact: frozenset[int]
-    is_told: bool
+    is_reported: bool
     kinds: tuple[str, ...]
 
 
 def make(root: Path, seed: int) -> Case:
-    """A partition of several segments, one of which is damaged."""
+    """Return a partition of several segments, one of which is damaged."""
     dice = random.Random(f"spark damage {seed}")
     topic = f"damaged-{seed}"
     directory = root / f"{topic}-0"
@@ -178,7 +178,7 @@ def make(root: Path, seed: int) -> Case:
     path.write_bytes(b"".join(part for part, _ in log.parts))
     lost = {each for frame in walk(data) for each in range(*_offsets(frame.header))}
     kept = {each for _, offsets in log.parts if offsets is not None for each in offsets}
-    return Case(topic, frozenset(set(range(total)) - lost | kept), log.is_told, tuple(log.kinds))
+    return Case(topic, frozenset(set(range(total)) - lost | kept), log.is_reported, tuple(log.kinds))
 
 
 def _offsets(header: Any) -> tuple[int, int]:
@@ -201,7 +201,7 @@ def _written(directory: Path, dice: random.Random) -> int:
     return total
 
 
-class Judge:
+class DamageChecker:
     """Holds what Spark gives against what is intact.
 
     Attributes:
@@ -216,7 +216,7 @@ class Judge:
         self._root = root
 
     def read(self, mode: str, columns: str, **options: str) -> DataFrame:
-        """The directories in a mode."""
+        """Return the directories in a mode."""
         reader = self._spark.read.format("seglog").options(mode=mode, **options)
         return reader.schema(columns).load(str(self._root))
 
@@ -227,17 +227,17 @@ class Judge:
             found: Any = read(self._root, ("offset", "value"), mode="failfast", **options).num_rows
         except ReadError as error:
             found = refusal(case, error)
-        self._expect(case, "failfast", "refused" if case.is_told else len(case.intact), found)
+        self._expect(case, "failfast", "refused" if case.is_reported else len(case.intact), found)
         rows = read(self._root, ("offset", "value"), mode="dropcorrupt", **options).to_pylist()
         self._expect(case, "dropcorrupt", sorted(case.intact), sorted(row["offset"] for row in rows))
         rows = read(self._root, ("offset", "value", "_corrupt"), mode="permissive", **options).to_pylist()
         intact = sorted(row["offset"] for row in rows if row["_corrupt"] is None)
         self._expect(case, "permissive", sorted(case.intact), intact)
-        if case.is_told:
+        if case.is_reported:
             self._expect(case, "permissive: a mark", expected=True, found=len(intact) < len(rows))
 
     def all_at_once(self, cases: Iterable[Case]) -> None:
-        """The modes that pass over damage, over all directories in one query each."""
+        """Read all directories in one query for each mode that passes over damage."""
         dropped: dict[str, list[int]] = defaultdict(list)
         for row in self.read("dropcorrupt", "topic string, offset long, value binary").collect():
             dropped[row["topic"]].append(row["offset"])
@@ -252,16 +252,16 @@ class Judge:
         for case in cases:
             for mode, rows in (("dropcorrupt", dropped), ("permissive", marked)):
                 self._expect(case, f"{mode} through Spark", sorted(case.intact), sorted(rows[case.topic]))
-            if case.is_told:
+            if case.is_reported:
                 self._expect(case, "permissive: a mark through Spark", expected=True, found=marks[case.topic] > 0)
 
     def fail_fast(self, case: Case) -> None:
-        """The mode that refuses."""
+        """Read in the mode that refuses damage."""
         try:
             found: Any = self.read("failfast", "offset long, value binary", subscribe=case.topic).count()
         except Exception as error:  # noqa: BLE001 - whatever Spark makes of it
             found = refusal(case, error)
-        self._expect(case, "failfast through Spark", "refused" if case.is_told else len(case.intact), found)
+        self._expect(case, "failfast through Spark", "refused" if case.is_reported else len(case.intact), found)
 
     def _expect(self, case: Case, what: str, expected: object, found: object) -> None:
         self.counts[what] += 1
@@ -278,22 +278,22 @@ def refusal(case: Case, error: Exception) -> str:
 def run(spark: SparkSession, root: Path, count: int, seed: int, refusals: int = 2**31) -> dict[str, Any]:
     """Damage directories and read them; so many of them through Spark in the mode that refuses."""
     cases = [make(root / "logs", seed * 10**6 + number) for number in range(count)]
-    judge = Judge(spark, root / "logs")
+    checker = DamageChecker(spark, root / "logs")
     for case in cases:
-        judge.task_by_task(case)
-    print(dict(judge.counts), judge.failures, file=sys.stderr, flush=True)
-    judge.all_at_once(cases)
+        checker.task_by_task(case)
+    print(dict(checker.counts), checker.failures, file=sys.stderr, flush=True)
+    checker.all_at_once(cases)
     for case in cases[:refusals]:
-        judge.fail_fast(case)
+        checker.fail_fast(case)
     alive = spark.range(10).selectExpr("sum(id)").collect()[0][0] == sum(range(10))
     return {
         "directories": count,
         "seed": seed,
         "damages": dict(sorted(Counter(kind for case in cases for kind in case.kinds).items())),
-        "with_something_to_tell": sum(case.is_told for case in cases),
-        "checks": dict(sorted(judge.counts.items())),
+        "with_something_to_tell": sum(case.is_reported for case in cases),
+        "checks": dict(sorted(checker.counts.items())),
         "spark_lives": alive,
-        "failures": judge.failures,
+        "failures": checker.failures,
     }
 
 

@@ -87,7 +87,7 @@ def topics() -> list[Topic]:
 
 
 def rows(spark: SparkSession, topic: Topic, count: int, keys: int) -> DataFrame:
-    """What is produced to a topic: nulls, empty and odd values, and headers of every kind."""
+    """Return what is produced to a topic: nulls, empty and odd values, and headers of every kind."""
     some = _headers(("'trace'", "string(id)"), ("'ümlaut'", "null"))
     twice = _headers(("'a'", "'1'"), ("'a'", "''"), ("''", "'x'"))
     none = "cast(array() as array<struct<key:string,value:binary>>)"
@@ -121,7 +121,7 @@ class Filling:
         self._broker = broker
         self._clients = Clients(spark, broker.address)
         self._count = count
-        self._chance = random.Random(seed)
+        self._dice = random.Random(seed)
 
     def fill(self, wanted: Sequence[Topic]) -> None:
         """Create and fill."""
@@ -172,12 +172,12 @@ class Filling:
                 self._send(topic, producer, f"{turn}-{part}-{number}")
                 producer.flush()
         for producer in producers:
-            (producer.abortTransaction if self._chance.random() < 0.4 else producer.commitTransaction)()  # noqa: PLR2004 - a share
+            (producer.abortTransaction if self._dice.random() < 0.4 else producer.commitTransaction)()  # noqa: PLR2004 - a share
 
     def _send(self, topic: Topic, producer: Any, name: str) -> None:
         for number in range(TRANSACTION_RECORDS):
-            key = f"k{self._chance.randrange(40)}".encode()
-            value = None if number == 0 else f"{name}-{number}".encode() * self._chance.randrange(1, 20)
+            key = f"k{self._dice.randrange(40)}".encode()
+            value = None if number == 0 else f"{name}-{number}".encode() * self._dice.randrange(1, 20)
             record = self._clients.record(topic.name, key, value)
             if number % 3 == 0:
                 record.headers().add("n", str(number).encode())
@@ -224,14 +224,14 @@ def compare(spark: SparkSession, ours: DataFrame, saved: Path) -> dict[str, Any]
 
 
 def say(text: str) -> None:
-    """Where we are."""
+    """Print how far the run is."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
-def run(place: Path, count: int, seed: int, wanted: Sequence[Topic]) -> dict[str, Any]:
+def run(root: Path, count: int, seed: int, wanted: Sequence[Topic]) -> dict[str, Any]:
     """All of it; the results by isolation level and state of the broker."""
-    spark = connector_session("spark-equal", place)
-    broker = new_broker(place / "broker", BROKER)
+    spark = connector_session("spark-equal", root)
+    broker = new_broker(root / "broker", BROKER)
     names = [topic.name for topic in wanted]
     found: dict[str, Any] = {}
     with broker.running(LIFETIME_SECONDS):
@@ -242,9 +242,9 @@ def run(place: Path, count: int, seed: int, wanted: Sequence[Topic]) -> dict[str
         for isolation in ISOLATIONS:
             frame = connector(spark, broker.address, names, includeHeaders="true", kafka_isolation_level=isolation)
             say(isolation)
-            frame.coalesce(2).write.parquet(str(place / isolation))
+            frame.coalesce(2).write.parquet(str(root / isolation))
             found[f"{isolation}, broker running"] = compare(
-                spark, read(spark, broker, names, isolation), place / isolation
+                spark, read(spark, broker, names, isolation), root / isolation
             )
         for producer in filling.open:
             producer.close(filling._clients.seconds(0))  # noqa: SLF001 - without an end marker
@@ -257,7 +257,7 @@ def run(place: Path, count: int, seed: int, wanted: Sequence[Topic]) -> dict[str
         }
     for isolation in ISOLATIONS:
         say(f"{isolation}, stopped")
-        found[f"{isolation}, broker stopped"] = compare(spark, read(spark, broker, names, isolation), place / isolation)
+        found[f"{isolation}, broker stopped"] = compare(spark, read(spark, broker, names, isolation), root / isolation)
     spark.stop()
     return {"topics": layout, "comparisons": found}
 
@@ -268,7 +268,7 @@ def _has_start(broker: Broker) -> bool:
 
 
 def read(spark: SparkSession, broker: Broker, names: Sequence[str], isolation: str) -> DataFrame:
-    """What we read of the same."""
+    """Return what we read of the same."""
     options = {"subscribe": ",".join(names), "includeHeaders": "true", "isolationLevel": isolation}
     return spark.read.format("seglog").options(splitBytes="1m", **options).load(str(broker.logs))
 
@@ -280,8 +280,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="spark-equal-") as place:
-        found = run(Path(place), options.count, options.seed, topics())
+    with tempfile.TemporaryDirectory(prefix="spark-equal-") as root:
+        found = run(Path(root), options.count, options.seed, topics())
     differing = sum(
         each["only_ours"] + each["only_connector"] + len(each["topics_that_differ_in_number"])
         for each in found["comparisons"].values()

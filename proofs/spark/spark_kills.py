@@ -31,7 +31,7 @@ from proofs.spark.kills_roles import (
     FINISH_SECONDS,
     PROGRESS_SECONDS,
     TOPIC,
-    Place,
+    Directories,
     query,
     value,
     write,
@@ -52,13 +52,21 @@ class Query:
     """A process with the query, and all that belongs to it.
 
     Args:
-        place: where everything is.
+        directories: where everything is.
         options: of the command line.
     """
 
-    def __init__(self, place: Place, *options: str) -> None:
-        self.output = place.root / "query.txt"
-        command = [sys.executable, "-m", "proofs.spark.spark_kills", "query", "--place", str(place.root), *options]
+    def __init__(self, directories: Directories, *options: str) -> None:
+        self.output = directories.root / "query.txt"
+        command = [
+            sys.executable,
+            "-m",
+            "proofs.spark.spark_kills",
+            "query",
+            "--directories",
+            str(directories.root),
+            *options,
+        ]
         with self.output.open("w") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
 
@@ -68,7 +76,7 @@ class Query:
         self.process.wait()
 
     def said(self) -> str:
-        """What it has printed."""
+        """Return what it has printed."""
         return self.output.read_text(encoding="utf-8", errors="replace")
 
 
@@ -80,62 +88,62 @@ class Kills:
     """Runs the query, and kills it while the writer is at work.
 
     Attributes:
-        place: where everything is.
-        chance: decides when.
+        directories: where everything is.
+        dice: decides when.
         kills: how often so far.
         steps_at_kill: committed steps when it was killed.
         deaths: reasons for which it ended by itself.
     """
 
-    place: Place
-    chance: random.Random
+    directories: Directories
+    dice: random.Random
     kills: int = 0
     steps_at_kill: list[int] = field(default_factory=list)
     deaths: Counter[str] = field(default_factory=Counter)
 
     @property
     def after_steps(self) -> int:
-        """How many kills had a committed step between them and the one before: the others hit a query at its start."""
+        """Return how many kills had a committed step since the one before: the others hit a query at its start."""
         return sum(after > before for before, after in pairwise([0, *self.steps_at_kill]))
 
     def run(self, seconds: float, kills: int) -> None:
         """Go on for so long and until it was killed so often after steps, or for three times as long."""
         started = time.monotonic()
         while (taken := time.monotonic() - started) < seconds or (self.after_steps < kills and taken < 3 * seconds):
-            running = Query(self.place)
+            running = Query(self.directories)
             self._wait(running)
             if running.process.poll() is None:
                 running.kill()
                 self.kills += 1
-                self.steps_at_kill.append(self.place.steps())
+                self.steps_at_kill.append(self.directories.steps())
             else:
                 self.deaths[running.said()[-500:]] += 1
 
     def _wait(self, running: Query) -> None:
         """Until it is time to kill: mostly soon after a step, sometimes before there was one."""
-        before, deadline = self.place.steps(), time.monotonic() + PROGRESS_SECONDS
-        if self.chance.random() < 0.2:  # noqa: PLR2004 - a share
-            deadline = time.monotonic() + self.chance.uniform(1, 15)
+        before, deadline = self.directories.steps(), time.monotonic() + PROGRESS_SECONDS
+        if self.dice.random() < 0.2:  # noqa: PLR2004 - a share
+            deadline = time.monotonic() + self.dice.uniform(1, 15)
         while time.monotonic() < deadline and running.process.poll() is None:
-            if self.place.steps() > before:
-                time.sleep(self.chance.uniform(0, 6))
+            if self.directories.steps() > before:
+                time.sleep(self.dice.uniform(0, 6))
                 return
             time.sleep(0.1)
 
     def finish(self, *options: str) -> tuple[int, str]:
         """Let the query read what is left; again if this machine is too busy for Spark's worker to start."""
         for _ in range(5):
-            running = Query(self.place, "--to-the-end", *options)
+            running = Query(self.directories, "--to-the-end", *options)
             status = running.process.wait(FINISH_SECONDS)
             if TOO_BUSY not in running.said():
                 break
         return status, running.said()
 
 
-def in_sink(place: Place) -> Counter[tuple[int, int, str]]:
-    """How often each row is in the sink, by the sink's own list of what was committed."""
+def in_sink(directories: Directories) -> Counter[tuple[int, int, str]]:
+    """Return how often each row is in the sink, by the sink's own list of what was committed."""
     paths: set[str] = set()
-    for path in (place.sink / "_spark_metadata").iterdir():
+    for path in (directories.sink / "_spark_metadata").iterdir():
         if not path.name.startswith("."):
             lines = path.read_text(encoding="utf-8").splitlines()[1:]
             paths.update(json.loads(line)["path"].removeprefix("file://") for line in lines)
@@ -148,7 +156,7 @@ def in_sink(place: Place) -> Counter[tuple[int, int, str]]:
     return rows
 
 
-def judged(rows: Mapping[tuple[int, int, str], int], ends: Mapping[int, int]) -> dict[str, int]:
+def counts_of(rows: Mapping[tuple[int, int, str], int], ends: Mapping[int, int]) -> dict[str, int]:
     """Hold the sink against what was written."""
     expected = {(number, offset, value(number, offset)) for number, end in ends.items() for offset in range(end)}
     return {
@@ -160,32 +168,32 @@ def judged(rows: Mapping[tuple[int, int, str], int], ends: Mapping[int, int]) ->
     }
 
 
-def cut_back(place: Place, ends: Mapping[int, int]) -> int:
+def cut_back(directories: Directories, ends: Mapping[int, int]) -> int:
     """Take the end of the log of partition 0, as a crash before a flush does; how many records."""
-    directory = place.logs / f"{TOPIC}-0"
+    directory = directories.logs / f"{TOPIC}-0"
     log = max((path for path in directory.glob("*.log") if path.stat().st_size), key=lambda path: path.name)
     log.write_bytes(log.read_bytes()[: log.stat().st_size * 2 // 3])
-    (place.logs / ".kafka_cleanshutdown").unlink(missing_ok=True)
-    with LogWriter(place.logs, CONFIG) as logs:
+    (directories.logs / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    with LogWriter(directories.logs, CONFIG) as logs:
         writer = logs.open(TOPIC, 0)
         logs.open(TOPIC, 1)
         return ends[0] - writer.log_end_offset
 
 
-def told_of(said: str) -> str:
-    """What a query has said about a log that was cut back, without the lines of source that Python quotes."""
+def reports_of(said: str) -> str:
+    """Return what a query has said about a log that was cut back, without the lines of source that Python quotes."""
     lines = (line.strip() for line in said.splitlines() if "was cut back" in line and "{" not in line)
     return next(lines, "")[-300:]
 
 
-def unclean(place: Place, kills: Kills, ends: dict[int, int]) -> dict[str, Any]:
+def unclean(directories: Directories, kills: Kills, ends: dict[int, int]) -> dict[str, Any]:
     """Cut the log back; see that the query fails, and goes on where it is told to."""
-    whole = sum(in_sink(place).values())
-    gone = cut_back(place, ends)
+    whole = sum(in_sink(directories).values())
+    gone = cut_back(directories, ends)
     status, said = kills.finish()
-    before = sum(in_sink(place).values())
+    before = sum(in_sink(directories).values())
     again, _ = kills.finish("--goes-on")
-    with LogWriter(place.logs, CONFIG) as logs:
+    with LogWriter(directories.logs, CONFIG) as logs:
         writer = logs.open(TOPIC, 0)
         logs.open(TOPIC, 1)
         writer.append(
@@ -195,37 +203,39 @@ def unclean(place: Place, kills: Kills, ends: dict[int, int]) -> dict[str, Any]:
     return {
         "records_cut_off": gone,
         "query_failed_with_data_loss": status == DATA_LOSS,
-        "said": told_of(said).replace(str(place.root), ""),
+        "said": reports_of(said).replace(str(directories.root), ""),
         "rows_that_it_added": before - whole,
         "goes_on_where_told": (again, last) == (0, 0),
         "new_records": NEW,
-        "new_records_in_sink": sum(row[2].startswith("new ") for row in in_sink(place).elements()),
+        "new_records_in_sink": sum(row[2].startswith("new ") for row in in_sink(directories).elements()),
     }
 
 
-def run(place: Place, seconds: float, kills: int, seed: int) -> tuple[dict[str, Any], Kills, dict[int, int]]:
+def run(
+    directories: Directories, seconds: float, kills: int, seed: int
+) -> tuple[dict[str, Any], Kills, dict[int, int]]:
     """Write, kill, finish: what came of it, and what is needed to go on."""
-    place.logs.mkdir(parents=True)
+    directories.logs.mkdir(parents=True)
     subprocess.run([sys.executable, "-m", "seglog_format.cli", "warm"], check=True, stdout=subprocess.DEVNULL)
     command = [
         sys.executable,
         "-m",
         "proofs.spark.spark_kills",
         "write",
-        "--place",
-        str(place.root),
+        "--directories",
+        str(directories.root),
         "--seed",
         str(seed),
     ]
-    with (place.root / "written.json").open("w") as output:
+    with (directories.root / "written.json").open("w") as output:
         writer = subprocess.Popen(command, stdout=output)
-    killing = Kills(place, random.Random(seed))
+    killing = Kills(directories, random.Random(seed))
     try:
         killing.run(seconds, kills)
     finally:
-        place.stop.touch()
+        directories.stop.touch()
         writer.wait()
-    written = json.loads((place.root / "written.json").read_text(encoding="utf-8"))
+    written = json.loads((directories.root / "written.json").read_text(encoding="utf-8"))
     ends = {int(number): end for number, end in written["ends"].items()}
     status, said = killing.finish()
     found = {
@@ -234,19 +244,19 @@ def run(place: Place, seconds: float, kills: int, seed: int) -> tuple[dict[str, 
         "kills": killing.kills,
         "kills_wanted_after_steps": kills,
         "kills_after_steps": killing.after_steps,
-        "steps_committed": place.steps(),
+        "steps_committed": directories.steps(),
         "steps_committed_at_each_kill": killing.steps_at_kill,
         "ended_by_itself": dict(killing.deaths),
         "segments_deleted_meanwhile": written["segments_deleted"],
         "log_start_in_the_end": written["starts"],
         "finished": status == 0 or said[-500:],
-        **judged(in_sink(place), ends),
+        **counts_of(in_sink(directories), ends),
     }
     return found, killing, ends
 
 
 def is_fine(found: Mapping[str, Any]) -> bool:
-    """Whether every record is there once, though the query was killed at work and its log deleted; truncation was told.
+    """Tell whether every record is there once, though the query was killed and its log deleted.
 
     Nothing is proven by kills of queries that had not begun, or of a log that only grew. And a query that ends by
     itself has to have a reason in the machine: nothing that it had not read was deleted.
@@ -258,8 +268,8 @@ def is_fine(found: Mapping[str, Any]) -> bool:
         return False
     is_whole = found["missing"] == found["twice"] == found["foreign"] == 0
     cut = found.get("unclean_truncation")
-    is_told = cut is None or (cut["query_failed_with_data_loss"] and cut["goes_on_where_told"])
-    return bool(is_whole and is_told and (cut is None or cut["new_records_in_sink"] == NEW))
+    is_reported = cut is None or (cut["query_failed_with_data_loss"] and cut["goes_on_where_told"])
+    return bool(is_whole and is_reported and (cut is None or cut["new_records_in_sink"] == NEW))
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
@@ -273,21 +283,21 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--unclean", action="store_true", help="cut the log back afterwards, too")
     parser.add_argument("--report", type=Path)
-    parser.add_argument("--place", type=Path)
+    parser.add_argument("--directories", type=Path)
     parser.add_argument("--to-the-end", action="store_true")
     parser.add_argument("--goes-on", action="store_true")
     options = parser.parse_args(None if arguments is None else list(arguments))
     if options.role == "write":
-        print(json.dumps(write(Place(options.place), options.seed)))
+        print(json.dumps(write(Directories(options.directories), options.seed)))
         return 0
     if options.role == "query":
-        return query(Place(options.place), to_the_end=options.to_the_end, goes_on=options.goes_on)
+        return query(Directories(options.directories), to_the_end=options.to_the_end, goes_on=options.goes_on)
     with tempfile.TemporaryDirectory(prefix="spark-kills-") as root:
-        place = Place(Path(root))
-        found, killing, ends = run(place, options.seconds, options.kills, options.seed)
+        directories = Directories(Path(root))
+        found, killing, ends = run(directories, options.seconds, options.kills, options.seed)
         print(json.dumps(found), file=sys.stderr, flush=True)
         if options.unclean:
-            found["unclean_truncation"] = unclean(place, killing, ends)
+            found["unclean_truncation"] = unclean(directories, killing, ends)
     asked = " --unclean" if options.unclean else ""
     command = f"make proof NAME=spark-kills (--seconds {options.seconds:g} --kills {options.kills}{asked})"
     tell({**head(command), **found}, options.report)

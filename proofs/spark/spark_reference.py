@@ -25,7 +25,7 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 
 from helpers.support import AUTHENTIC, authentic, authentic_names  # type: ignore[import-not-found]  # noqa: E402
 
-from proofs.spark.readers import REFERENCE, by_place, read, reference_rows, rows_by_directory  # type: ignore[import-not-found]  # noqa: E402 - of the tests
+from proofs.spark.readers import REFERENCE, by_position, read, reference_rows, rows_by_directory  # type: ignore[import-not-found]  # noqa: E402 - of the tests
 from seglog_format.errors import FormatError  # noqa: E402
 from seglog_format.spark.columns import projection  # noqa: E402
 from seglog_format.spark.executing import ReadError  # noqa: E402
@@ -46,7 +46,7 @@ Outcome = list[dict[str, Any]] | tuple[str, ...]
 
 
 def outcome(found: Callable[[], list[dict[str, Any]]]) -> Outcome:
-    """The rows; or file and requirement of the damage that ended it."""
+    """Return the rows; or file and requirement of the damage that ended it."""
     try:
         return found()
     except (FormatError, ReadError) as error:
@@ -95,7 +95,7 @@ class Comparison:
             options = {"isolationLevel": isolation, "replicas": "all", "recreatedTopics": "keep"}
             reader = spark.read.format("seglog").schema(projection(*REFERENCE)).options(**options)
             found = rows_by_directory(reader.load([str(path) for path in by_path]).toArrow())
-            expected = sorted((row for rows in by_path.values() for row in rows), key=by_place)
+            expected = sorted((row for rows in by_path.values() for row in rows), key=by_position)
             self.counts["rows_through_spark"] += len(found)
             self.expect(f"Spark, {isolation}", expected, found)
 
@@ -126,18 +126,18 @@ def generated(root: Path, seeds: Iterable[int]) -> Iterable[tuple[str, Path]]:
 
 def run(spark: SparkSession, root: Path, names: Iterable[str], seeds: range) -> dict[str, Any]:
     """Compare all; the counts by kind of directory."""
-    authentic_ones, by_chance = Comparison(), Comparison()
+    authentic_ones, random_ones = Comparison(), Comparison()
     for name in names:
         authentic_ones.compare(name, authentic(name))
     for name, path in generated(root, seeds):
-        by_chance.compare(name, path)
-    for each in (authentic_ones, by_chance):
+        random_ones.compare(name, path)
+    for each in (authentic_ones, random_ones):
         print(dict(each.counts), file=sys.stderr, flush=True)
         each.through_spark(spark)
     return {
         "authentic": dict(authentic_ones.counts),
-        "made_by_chance": {**by_chance.counts, "seeds": [seeds.start, seeds.stop - 1]},
-        "failures": authentic_ones.failures + by_chance.failures,
+        "made_by_chance": {**random_ones.counts, "seeds": [seeds.start, seeds.stop - 1]},
+        "failures": authentic_ones.failures + random_ones.failures,
     }
 
 

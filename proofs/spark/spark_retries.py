@@ -104,13 +104,13 @@ def write(spark: SparkSession, target: Path, noted: Path, count: int, *, codec: 
 
 
 def rows_of(spark: SparkSession, target: Path) -> Counter[tuple[int, str]]:
-    """How often each value is in each partition."""
+    """Return how often each value is in each partition."""
     frame = spark.read.format("seglog").load(str(target)).selectExpr("partition", "cast(value as string) as value")
     return Counter((row["partition"], row["value"]) for row in frame.collect())
 
 
 def by_broker(target: Path, home: Path) -> Counter[tuple[int, str]]:
-    """The same from a real broker's consumer."""
+    """Return the same from a real broker's consumer."""
     home.mkdir()
     broker = Broker(RELEASE, home)
     found: Counter[tuple[int, str]] = Counter()
@@ -136,14 +136,14 @@ def _text(value: str) -> str:
     return base64.b64decode(value).decode()
 
 
-def run(place: Path, count: int) -> dict[str, Any]:
+def run(root: Path, count: int) -> dict[str, Any]:
     """Two writes into one directory, and what came of them."""
     python_path = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
     os.environ["PYTHONPATH"] = python_path
-    with cluster(place / "cluster", python_path) as master:
-        found, ours, expected = written(place, master, count)
-    target = place / "written"
-    served = None if complaints(TOOL_CHAIN) else by_broker(target, place / "broker")
+    with cluster(root / "cluster", python_path) as master:
+        found, ours, expected = written(root, master, count)
+    target = root / "written"
+    served = None if complaints(TOOL_CHAIN) else by_broker(target, root / "broker")
     return {
         **found,
         "missing": sum((expected - ours).values()),
@@ -158,7 +158,7 @@ def run(place: Path, count: int) -> dict[str, Any]:
 Values = Counter[tuple[int, str]]
 
 
-def written(place: Path, master: str, count: int) -> tuple[dict[str, Any], Values, Values]:
+def written(root: Path, master: str, count: int) -> tuple[dict[str, Any], Values, Values]:
     """Write twice: how often tasks were tried, the rows that we read, and those that there have to be."""
     settings = {
         **QUIET,
@@ -168,16 +168,16 @@ def written(place: Path, master: str, count: int) -> tuple[dict[str, Any], Value
         "spark.speculation.quantile": "0.3",
         "spark.speculation.minTaskRuntime": "1s",
         "spark.executor.memory": "1g",
-        "spark.local.dir": str(place / "spark"),
-        "spark.sql.warehouse.dir": str(place / "warehouse"),
+        "spark.local.dir": str(root / "spark"),
+        "spark.sql.warehouse.dir": str(root / "warehouse"),
     }
     spark = session("spark-retries", master=master, settings=settings)
-    target = place / "written"
+    target = root / "written"
     for turn, codec in enumerate(("none", "zstd")):
-        write(spark, target, place / "noted" / str(turn), count, codec=codec, turn=turn)
+        write(spark, target, root / "noted" / str(turn), count, codec=codec, turn=turn)
     ours = rows_of(spark, target)
     spark.stop()
-    attempts = [path.name.split("-") for path in (place / "noted").glob("*/*")]
+    attempts = [path.name.split("-") for path in (root / "noted").glob("*/*")]
     doubled = [attempt for number, attempt, *_ in attempts if KINDS[int(number) % len(KINDS)] in DOUBLED]
     found = {
         "hosts": len(WORKER_HOSTS),
@@ -197,8 +197,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=6000)
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="spark-retries-") as place:
-        found = run(Path(place), options.count)
+    with tempfile.TemporaryDirectory(prefix="spark-retries-") as root:
+        found = run(Path(root), options.count)
     tell({**head(f"make proof NAME=spark-retries (--count {options.count})"), **found}, options.report)
     bad = (
         found["speculative_duplicates"] < found["held_back_until_doubled"]

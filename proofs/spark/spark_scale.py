@@ -5,7 +5,7 @@ write. Memory is the peak that the kernel notes for the Python processes of Spar
 are the pages of the files that are in memory after a query, when none was before.
 
 What is done is written down after each section, with the load that the machine had. ``--resume`` goes on from there,
-and ``--again planning`` makes one anew: on a machine that has nothing else to do, say.
+and ``--anew planning`` makes one again: on a machine that has nothing else to do, say.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ SECTIONS: Final = ("planning", "reading", "whole_tasks", "many_segments", "point
 
 @cache
 def template() -> bytearray:
-    """A batch of about 16 KiB, of which no record is as another."""
+    """Return a batch of about 16 KiB, of which no record is as another."""
     values = (f"{number:08d} ".encode() + os.urandom(VALUE // 2).hex().encode() for number in range(RECORDS))
     records = [new_record(key=b"key-%d" % number, value=value, timestamp_ms=0) for number, value in enumerate(values)]
     return bytearray(encode_batch(build_batch(records)))
 
 
 def batch(of: bytearray, base_offset: int, timestamp_ms: int) -> bytes:
-    """The template at another offset and time."""
+    """Return the template at another offset and time."""
     for name, value in zip(FIELDS, (base_offset, timestamp_ms, timestamp_ms), strict=True):
         position, form = FIELDS[name]
         struct.pack_into(form, of, position, value)
@@ -71,7 +71,7 @@ def batch(of: bytearray, base_offset: int, timestamp_ms: int) -> bytes:
 
 
 def write_segment(directory: Path, base_offset: int, count: int, times: tuple[int, int]) -> int:
-    """A segment of so many batches, with its indexes.
+    """Return a segment of so many batches, with its indexes.
 
     Args:
         directory: of the partition.
@@ -102,7 +102,7 @@ def write_segment(directory: Path, base_offset: int, count: int, times: tuple[in
 
 
 def large(root: Path, mebibytes: int) -> Path:
-    """A partition of so many MiB, in segments of a GiB at most, whose records span a day."""
+    """Return a partition of so many MiB, in segments of a GiB at most, whose records span a day."""
     directory, offset, size = root / "large-0", 0, len(template())
     total = mebibytes * MIB // size
     step_us, done = DAY_MS * 1000 // total, 0
@@ -220,7 +220,7 @@ def run(root: Path, sizes: Sequence[int], segments: int, partitions: int, report
     if all(name in report.known for name in SECTIONS):
         return
     pushing = {"spark.sql.python.filterPushdown.enabled": "true"}
-    spark = quiet_session("spark-scale", place=root / "spark", settings=pushing)
+    spark = quiet_session("spark-scale", directory=root / "spark", settings=pushing)
     report.section("reading", lambda: in_turns(spark, root, sizes))
     report.section("whole_tasks", lambda: whole_tasks(spark, root, sizes[-1]))
     report.section("many_segments", lambda: reading(spark, many(root / "many", segments, partitions)))
@@ -229,7 +229,7 @@ def run(root: Path, sizes: Sequence[int], segments: int, partitions: int, report
 
 
 def failures(found: dict[str, Any]) -> list[str]:
-    """What is beyond its limit."""
+    """Return what is beyond its limit."""
     readings = {**found["reading"], **found["whole_tasks"], "many_segments": found["many_segments"]}
     bad = [f"memory: {name}" for name, each in readings.items() if not 0 < each["peak_rss_bytes"] < MEMORY_LIMIT]
     plans = {name: each for name, each in found["planning"].items() if isinstance(each, dict)}
@@ -246,12 +246,12 @@ def main() -> int:
     parser.add_argument("--segments", type=int, default=SEGMENTS)
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
     parser.add_argument("--resume", action="store_true", help="go on with the sections that the report does not have")
-    parser.add_argument("--again", choices=SECTIONS, action="append", default=[], help="with --resume: make it anew")
+    parser.add_argument("--anew", choices=SECTIONS, action="append", default=[], help="with --resume: make it again")
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     sizes = tuple(map(int, options.sizes.split(",")))
     report = Sections(options.report, resume=options.resume)
-    report.known = {name: each for name, each in report.known.items() if name in {*SECTIONS} - {*options.again}}
+    report.known = {name: each for name, each in report.known.items() if name in {*SECTIONS} - {*options.anew}}
     with tempfile.TemporaryDirectory(prefix="spark-scale-") as root:
         run(Path(root), sizes, options.segments, options.partitions, report)
     command = f"make proof NAME=spark-scale (--sizes {options.sizes} --segments {options.segments})"

@@ -20,7 +20,7 @@ FORGET_PEAK: Final = "5"
 
 
 def children(process_id: int) -> list[int]:
-    """A process's descendants."""
+    """Return a process's descendants."""
     found = []
     with suppress(OSError):  # it has ended meanwhile
         for task in Path(f"/proc/{process_id}/task").iterdir():
@@ -76,7 +76,7 @@ class Watch:
             self.look()
 
     def found(self) -> dict[str, float]:
-        """The highest of all, and the processor time of all, those that ended meanwhile included."""
+        """Return the highest of all, and the processor time of all, those that ended meanwhile included."""
         peaks = self.peaks.values()
         ticks = sum(each - self.began.get(number, 0) for number, each in self.ticks.items())
         return {
@@ -107,7 +107,7 @@ def watching() -> Iterator[Watch]:
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """What comes of it; seconds by the clock, and of processors in this process."""
+    """Return what comes of it; seconds by the clock, and of processors in this process."""
     processors, clock = time.process_time(), time.monotonic()
     found = work()
     seconds = {"wall_seconds": time.monotonic() - clock, "processor_seconds": time.process_time() - processors}

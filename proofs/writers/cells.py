@@ -86,7 +86,7 @@ class Cell:
 
     @property
     def is_served(self) -> bool:
-        """Whether it is written through a server."""
+        """Tell whether it is written through a server."""
         return self.kind in SERVED and self.magic == MAGIC_2
 
 

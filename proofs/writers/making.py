@@ -97,10 +97,10 @@ def _kept(root: Path, cell: Cell) -> Made | Cell:
     """Return a log that was made before; its cell where there is none."""
     path = _home(root, cell)
     try:
-        told = json.loads((path.parent / NOTE).read_text(encoding="utf-8"))
+        reported = json.loads((path.parent / NOTE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return cell
-    return Made(cell, path, **told)
+    return Made(cell, path, **reported)
 
 
 def _home(root: Path, cell: Cell) -> Path:
@@ -132,9 +132,9 @@ def _made(program: Program | Ourselves, cell: Cell, root: Path, batches: Sequenc
     except (NotWrittenError, OracleError, OSError) as error:
         shutil.rmtree(path.parent, ignore_errors=True)
         return Made(cell, path, program.version, program.language, str(error) or type(error).__name__)
-    told = {"version": program.version, "language": program.language}
-    (path.parent / NOTE).write_text(json.dumps(told), encoding="utf-8")
-    return Made(cell, path, **told)
+    reported = {"version": program.version, "language": program.language}
+    (path.parent / NOTE).write_text(json.dumps(reported), encoding="utf-8")
+    return Made(cell, path, **reported)
 
 
 class Ourselves:
@@ -161,9 +161,9 @@ def _send(program: Program | Ourselves, cell: Cell, path: Path, batches: Sequenc
     """Have a log written through a server."""
     with _server(path) as port:
         if cell.writer.way is Way.CLIENT:
-            place = {"bootstrap": f"{HOST}:{port}", "topic": cell.topic}
+            target = {"bootstrap": f"{HOST}:{port}", "topic": cell.topic}
             for rows in batches:
-                program.encode(batch_of(rows, 0, cell.codec), place=place)
+                program.encode(batch_of(rows, 0, cell.codec), target=target)
             return
         with Client(port, timeout=60) as client:
             producer_id = _producer_id(client) if cell.kind is Kind.IDEMPOTENT else -1

@@ -109,8 +109,8 @@ def with_superseded(batches: Sequence[Sequence[Row]]) -> list[list[Row]]:
         following = batches[number + 1] if number + 1 < len(batches) else ()
         older = [Row(row.key, b"superseded", 0) for row in following[::LIVE_TO_SUPERSEDED]]
         mixed = []
-        for place, row in enumerate(rows):
-            if place % LIVE_TO_SUPERSEDED == 0 and older:
+        for index, row in enumerate(rows):
+            if index % LIVE_TO_SUPERSEDED == 0 and older:
                 mixed.append(older.pop()._replace(timestamp_ms=row.timestamp_ms))
             mixed.append(row)
         found.append(mixed)

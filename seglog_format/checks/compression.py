@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from seglog_format.checks.finding import Problem, checks
 from seglog_format.checks.subjects import Batch
 from seglog_format.codec.compression import trailing_size
+from seglog_format.codec.decoders import containers_of
 from seglog_format.model import CompressionCodec
-from seglog_format.schema.fixed_fields import MESSAGE_HEADERS, RECORD_BATCH_HEADER_SIZE
-from seglog_format.schema.message_set import BYTES_LENGTH
+from seglog_format.schema.fixed_fields import BYTES_LENGTH, MESSAGE_HEADERS, RECORD_BATCH_HEADER_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,8 @@ def compressed_part(subject: Batch | Messages, limit: int) -> Compressed:
     at = subject.at.at("records" if isinstance(subject, Batch) else "value", start, end - start)
     if codec_id == CompressionCodec.NONE or start == end:
         return Compressed(at, CompressionCodec.NONE, 0)
-    size = trailing_size(codec_id, subject.frame.data[start:end], magic=magic, at=at, limit=limit)
+    headers = containers_of(subject.frame)
+    size = trailing_size(codec_id, subject.frame.data[start:end], magic=magic, at=at, limit=limit, headers=headers)
     return Compressed(at.at(at.field, end - start - size, size), CompressionCodec(codec_id), size)
 
 

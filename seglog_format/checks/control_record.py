@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.checks.finding import Finding, Problem, checks
-from seglog_format.codec.control_record import decode_control_record
+from seglog_format.codec.control_record import controls_of, decode_control_record
 from seglog_format.codec.decode import field
 from seglog_format.errors import FormatError
 from seglog_format.model import END_MARKER_TYPES, NO_SEQUENCE
@@ -21,7 +21,7 @@ def control_records(batch: Batch) -> Iterator[ControlRecord]:
     """Yield the control records of a batch that can be decoded; none for a data batch."""
     for record in batch.records if batch.header.is_control else ():
         try:
-            yield decode_control_record(record.key, record.value, batch.at)
+            yield decode_control_record(record.key, record.value, batch.at, controls_of(batch.frame))
         except FormatError:
             continue
 
@@ -30,7 +30,8 @@ def refusals(batch: Batch) -> Iterator[Finding]:
     """Yield the decoder's errors for the others (SEG-CTL-001, SEG-CTL-004, SEG-CTL-006)."""
     for index, record in enumerate(batch.records if batch.header.is_control else ()):
         try:
-            decode_control_record(record.key, record.value, batch.at.at(f"records[{index}]"))
+            at = batch.at.at(f"records[{index}]")
+            decode_control_record(record.key, record.value, at, controls_of(batch.frame))
         except FormatError as error:
             yield Finding.of_error(error)
 

@@ -20,6 +20,7 @@ class Extent:
         batches: intact batches and messages, in logs and metadata snapshots.
         engine: what reads the logs; None before it is chosen.
         prefiltered: batches that the columnar engine skipped, since no check can report a finding on them.
+        unread: logs with bytes, and without an intact entry or a finding about one.
         fallbacks: entries that it left to the checks, by cause; empty where the reference reads.
     """
 
@@ -27,4 +28,5 @@ class Extent:
     batches: int = 0
     engine: Engine | None = None
     prefiltered: int = 0
+    unread: list[str] = field(default_factory=list)
     fallbacks: Counter[FallbackCause] = field(default_factory=Counter)

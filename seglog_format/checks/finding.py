@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a check found.
+    """Result of a check: a rule that bytes break, or a warning.
 
     Attributes:
         location: where it was found.
@@ -68,7 +68,7 @@ class Finding:
 
     @property
     def is_failure(self) -> bool:
-        """Whether it makes ``seglog verify`` exit 1: an error, or a warning of offsets that are missing."""
+        """Tell whether it makes ``seglog verify`` exit 1: an error, or a warning of offsets that are missing."""
         return self.severity is Severity.ERROR or (self.severity is Severity.WARNING and self.missing is not None)
 
     @classmethod

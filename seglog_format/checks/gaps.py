@@ -79,6 +79,14 @@ def side_files_know_no_more(found: FoundGap) -> Iterator[Problem]:
         yield found.problem("a segment with the offset in the name of this file", "none")
 
 
+@checks("SEG-PDR-028")
+def segments_begin_at_log_start(found: FoundGap) -> Iterator[Problem]:
+    """Report that a log begins in a remote store: nothing is known of it there."""
+    if found.gap.kind is GapKind.TIERED:
+        expected = f"a first segment that begins at {found.gap.first_offset}, the log start offset"
+        yield found.problem(expected, f"one that begins at {found.gap.next_offset}: the offsets before it are tiered")
+
+
 @checks("SEG-PSN-008")
 def snapshot_is_in_log(subject: SnapshotAndEnd) -> Iterator[Problem]:
     """Report a snapshot above the log end offset; a broker writes it when the log has reached its offset."""

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Self
 
 from seglog_format.checks.checkpoints import OffsetsAndLogs, PartitionOffsets
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
-from seglog_format.checks.partition import log_findings, partition_findings
+from seglog_format.checks.partition import metadata_snapshot_findings, partition_findings
 from seglog_format.checks.text_files import read_partition_offsets, text_file_findings
-from seglog_format.errors import Location
+from seglog_format.codec.properties import decode_meta_properties
+from seglog_format.errors import Location, SeglogError
 from seglog_format.log.listing import LogDirectoryListing, list_log_directory, list_partition
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind
+from seglog_format.storage.file_bytes import read_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from seglog_format.checks.partition import Options
@@ -58,7 +60,7 @@ class Checkpoints:
 
 
 @checks("SEG-LDR-002")
-def partition_stands_once(broker: BrokerDirectories) -> Iterator[Problem]:
+def partition_is_held_once(broker: BrokerDirectories) -> Iterator[Problem]:
     """Report a partition in two log directories; copies for other purposes have other names."""
     for (topic, partition), paths in broker.partitions.items():
         for path in paths[1:]:
@@ -75,7 +77,7 @@ def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
     for kind, root_file in listing.root_files.items():
         yield from text_file_findings(root_file, kind)
         if kind is FileKind.BOOTSTRAP_SNAPSHOT:
-            yield from log_findings(root_file, 0, options)
+            yield from metadata_snapshot_findings(root_file, options)
     log_end_offsets = {}
     for partition in listing.partitions:
         is_in_use, key = not partition.name.state, partition.name.topic_partition
@@ -96,6 +98,40 @@ def lone_partition_findings(path: Path, options: Options) -> Iterator[Finding]:
     log_end_offset = yield from partition_findings(path, options, checkpoints.of(key))
     if log_end_offset is not None and key is not None:
         yield from checkpoints.findings({key: log_end_offset})
+
+
+def repeated_partitions(paths: Sequence[Path]) -> Iterator[Finding]:
+    """Yield a finding for each partition that stands in several log directories of one broker (SEG-LDR-002).
+
+    Directories whose `meta.properties` name different brokers are not compared, and one that names none goes with all.
+
+    Args:
+        paths: log directories; what repeats inside of one is left to `log_directory_findings`.
+    """
+    nodes = {path: _node_of(path) for path in dict.fromkeys(path.resolve() for path in paths)}
+    brokers: list[int | None] = [*sorted({node for node in nodes.values() if node is not None})]
+    shown = {path.resolve(): path for path in reversed(paths)}
+    for node in brokers or [None]:
+        mates = [shown[path] for path, of in nodes.items() if of in {node, None}]
+        yield from findings_of(_first_of_each([list_log_directory(path) for path in mates]))
+
+
+def _node_of(directory: Path) -> int | None:
+    """Return the id of the broker that a log directory belongs to; None where nothing readable tells."""
+    try:
+        return decode_meta_properties(read_whole(directory / FileKind.META_PROPERTIES.value)).node_id
+    except (OSError, SeglogError):
+        return None
+
+
+def _first_of_each(listings: list[LogDirectoryListing]) -> BrokerDirectories:
+    """Return where each partition stands, once for each log directory."""
+    found: defaultdict[tuple[str, int], dict[int, str]] = defaultdict(dict)
+    for number, listing in enumerate(listings):
+        for partition in listing.partitions:
+            if not partition.name.state:
+                found[partition.name.topic_partition].setdefault(number, str(partition.path))
+    return BrokerDirectories({key: tuple(paths.values()) for key, paths in found.items()})
 
 
 def broker_directories(listings: list[LogDirectoryListing]) -> BrokerDirectories:

@@ -61,7 +61,7 @@ class LogSummary:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every entry is intact, and the walk reached the end."""
+        """Tell whether every entry is intact, and the walk reached the end."""
         return self.damaged is None
 
     @property

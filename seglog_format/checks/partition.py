@@ -11,6 +11,7 @@ from seglog_format.checks.finding import Finding, findings_of
 from seglog_format.checks.gaps import CheckedGaps
 from seglog_format.checks.leader_epochs import epoch_findings
 from seglog_format.checks.log_file import LogSummary, LogVerification
+from seglog_format.checks.metadata_snapshot import snapshot_ends_findings
 from seglog_format.checks.partition_directory import DirectoryName, NumberedName, PartitionState, SegmentState
 from seglog_format.checks.segment import LogSize
 from seglog_format.checks.side_files import (
@@ -28,7 +29,8 @@ from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import FileKind, parse_file_name
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_log
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_large_log
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from seglog_format.engine.protocols import MakePrefilter
     from seglog_format.log.listing import PartitionListing, SegmentFiles
+    from seglog_format.storage.log_storage import LogStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class Options:
         limit: maximum bytes that one entry may decompress to.
         advance: called with the size of checked entries.
         prefilter: skips entries for which no check can report a finding; None: each is looked at.
+        storage: that files are read through: it decides who parses them.
         is_compacted: whether gaps between segments are known to come from compaction.
         extent: counts what was checked.
     """
@@ -53,6 +57,7 @@ class Options:
     limit: int
     advance: Callable[[int], None] | None = None
     prefilter: MakePrefilter | None = None
+    storage: LogStorage = LOCAL
     is_compacted: bool = False
     extent: Extent = field(default_factory=Extent)
 
@@ -90,10 +95,11 @@ def listed_findings(
         summary = yield from segment_findings(segment, options, is_active=is_active)
         states.append(_state(segment, summary))
         epochs.append(summary.epochs)
+    newest = None
     for snapshot in listing.snapshots:
-        yield from snapshot_findings(snapshot.path, snapshot.base_offset)
+        newest = yield from snapshot_findings(snapshot.path, snapshot.base_offset, options.storage)
     for metadata_snapshot in listing.metadata_snapshots:
-        yield from log_findings(metadata_snapshot.path, 0, options)
+        yield from metadata_snapshot_findings(metadata_snapshot.path, options)
     for kind, text_file in listing.text_files.items():
         yield from text_file_findings(text_file, kind)
     log_start_offset = checkpointed.get(FileKind.LOG_START_OFFSET_CHECKPOINT, 0)
@@ -101,9 +107,10 @@ def listed_findings(
     yield from epoch_findings(epochs, checkpoint, log_start_offset)
     try:
         gaps = CheckedGaps(listing, states, checkpointed, is_compacted=options.is_compacted)
-        yield from findings_of(PartitionState(str(listing.path), tuple(states), gaps.orphans))
+        has_snapshot = bool(listing.metadata_snapshots)
+        yield from findings_of(PartitionState(str(listing.path), tuple(states), gaps.orphans, has_snapshot))
         yield from gaps.findings()
-        yield from snapshot_producer_findings(listing, states, gaps.is_compacted)
+        yield from snapshot_producer_findings(listing.segments, states, newest, gaps.is_compacted, options.storage)
     except UnreadableError as error:
         yield Finding.of_error(error)
         return None
@@ -133,12 +140,13 @@ def numbered_files(listing: PartitionListing) -> Iterator[Path]:
 def segment_findings(files: SegmentFiles, options: Options, *, is_active: bool) -> Generator[Finding, None, LogSummary]:
     """Check a log, and its indexes against it; return the summary of the log."""
     summary = yield from log_findings(files.log, files.base_offset, options)
+    storage = options.storage
     if files.offset_index is not None:
-        yield from offset_index_findings(files.offset_index, files.base_offset, summary)
+        yield from offset_index_findings(files.offset_index, files.base_offset, summary, storage)
     if files.time_index is not None:
-        yield from time_index_findings(files.time_index, files.base_offset, summary, is_active=is_active)
+        yield from time_index_findings(files.time_index, files.base_offset, summary, storage, is_active=is_active)
     if files.transaction_index is not None:
-        yield from transaction_index_findings(files.transaction_index, files.base_offset, summary)
+        yield from transaction_index_findings(files.transaction_index, files.base_offset, summary, storage)
     return summary
 
 
@@ -148,7 +156,7 @@ def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Fi
     It is never mapped: of a mapped file on a failing disk, unreadable ranges could not be reported (SEG-PDR-022).
     """
     try:
-        source = open_log(path, copy=True)
+        source = options.storage.open(path, copy=True, check=refuse_large_log)
     except UnreadableError as error:
         yield Finding.of_error(error)
         return LogSummary(damaged=0, is_end_known=False)
@@ -164,13 +172,22 @@ def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Fi
         options.extent.batches += summary.entry_count
         options.extent.prefiltered += summary.prefiltered_count
         options.extent.fallbacks.update(summary.fallbacks)
+        if not summary.entry_count and summary.is_whole and summary.partial_at == 0:
+            options.extent.unread.append(source.path)
         return summary
 
 
-def offset_index_findings(path: Path, base_offset: int, summary: LogSummary) -> Iterator[Finding]:
+def metadata_snapshot_findings(path: Path, options: Options) -> Iterator[Finding]:
+    """Check a metadata snapshot: its entries, and where all of them are intact, its ends."""
+    summary = yield from log_findings(path, 0, options)
+    if summary.is_whole:
+        yield from snapshot_ends_findings(path, options.storage, options.limit)
+
+
+def offset_index_findings(path: Path, base_offset: int, summary: LogSummary, storage: LogStorage) -> Iterator[Finding]:
     """Check an offset index against its log."""
     try:
-        with OffsetIndex.open(path, base_offset, copy=True) as index:
+        with OffsetIndex.open(path, base_offset, copy=True, storage=storage) as index:
             filtered = summary.filtered if index.file_size <= MAX_WHOLE_SIZE else None
             if filtered is not None and filtered.has_offset_index(index.data):
                 return
@@ -179,10 +196,12 @@ def offset_index_findings(path: Path, base_offset: int, summary: LogSummary) -> 
         yield Finding.of_error(error)
 
 
-def time_index_findings(path: Path, base_offset: int, summary: LogSummary, *, is_active: bool) -> Iterator[Finding]:
+def time_index_findings(
+    path: Path, base_offset: int, summary: LogSummary, storage: LogStorage, *, is_active: bool
+) -> Iterator[Finding]:
     """Check a time index against its log."""
     try:
-        with TimeIndex.open(path, base_offset, copy=True) as index:
+        with TimeIndex.open(path, base_offset, copy=True, storage=storage) as index:
             filtered = summary.filtered if index.file_size <= MAX_WHOLE_SIZE else None
             if filtered is not None and filtered.has_time_index(index.data, is_active=is_active):
                 return
@@ -191,24 +210,29 @@ def time_index_findings(path: Path, base_offset: int, summary: LogSummary, *, is
         yield Finding.of_error(error)
 
 
-def transaction_index_findings(path: Path, base_offset: int, summary: LogSummary) -> Iterator[Finding]:
+def transaction_index_findings(
+    path: Path, base_offset: int, summary: LogSummary, storage: LogStorage
+) -> Iterator[Finding]:
     """Check a transaction index against the markers of its log."""
     try:
-        index = TransactionIndex.open(path, base_offset)
+        index = TransactionIndex.open(path, base_offset, storage=storage)
     except FormatError as error:
         yield Finding.of_error(error)
         return
     yield from findings_of(TransactionIndexSubject(index, summary.aborts if summary.is_whole else None))
 
 
-def snapshot_findings(path: Path, offset: int) -> Iterator[Finding]:
-    """Check a producer snapshot."""
+def snapshot_findings(
+    path: Path, offset: int, storage: LogStorage
+) -> Generator[Finding, None, ProducerSnapshot | None]:
+    """Check a producer snapshot; return it if it can be read."""
     try:
-        snapshot = ProducerSnapshot.open(path)
+        snapshot = ProducerSnapshot.open(path, storage=storage)
     except FormatError as error:
         yield Finding.of_error(error)
-        return
+        return None
     yield from findings_of(SnapshotSubject(str(path), snapshot.producers, offset))
+    return snapshot
 
 
 def _state(files: SegmentFiles, summary: LogSummary) -> SegmentState:

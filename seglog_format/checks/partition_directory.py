@@ -85,11 +85,13 @@ class PartitionState:
         path: of the directory.
         segments: by ascending base offset.
         orphans: index files without a log.
+        has_metadata_snapshot: whether it has a metadata snapshot.
     """
 
     path: str
     segments: tuple[SegmentState, ...]
     orphans: tuple[Orphan, ...]
+    has_metadata_snapshot: bool = False
 
 
 @checks("SEG-PDR-002")
@@ -157,6 +159,6 @@ def segments_do_not_overlap(partition: PartitionState) -> Iterator[Problem]:
 
 @checks("SEG-PDR-016")
 def segments_exist(partition: PartitionState) -> Iterator[Problem]:
-    """Report a directory without a segment; a broker creates one when it opens it."""
-    if not partition.segments:
+    """Report a directory without a segment, unless it is that of a node that was formatted and not started yet."""
+    if not partition.segments and not partition.has_metadata_snapshot:
         yield Problem(Location(partition.path), "a .log file", "none")

@@ -10,6 +10,7 @@ from seglog_format.checks.finding import Finding, findings_of
 from seglog_format.checks.log_file import LogSummary
 from seglog_format.checks.partition import (
     log_findings,
+    metadata_snapshot_findings,
     offset_index_findings,
     snapshot_findings,
     time_index_findings,
@@ -18,16 +19,16 @@ from seglog_format.checks.partition import (
 from seglog_format.checks.partition_directory import NumberedName
 from seglog_format.checks.text_files import text_file_findings
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.names import INDEX_KINDS, NUMBERED_KINDS, FileKind, parse_file_name, segment_file_name
+from seglog_format.names import INDEX_KINDS, NUMBERED_KINDS, FileKind, FileName, parse_file_name, segment_file_name
+from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from seglog_format.checks.partition import Options
-    from seglog_format.names import FileName
 
-LOG_KINDS: Final = (FileKind.LOG, FileKind.METADATA_SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT)
+SNAPSHOT_KINDS: Final = (FileKind.METADATA_SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT)
 
 
 def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
@@ -37,6 +38,10 @@ def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
         UsageError: the name is that of no known kind.
     """
     options.extent.files += 1
+    stored = parse_object_name(path.name) or parse_cached_index(path.name)
+    if stored is not None and stored.kind in FILE_KINDS:
+        yield from _named_findings(path, FileName(stored.start_offset, FILE_KINDS[stored.kind]), options)
+        return
     try:
         name = parse_file_name(path.name)
     except FormatError as error:
@@ -52,14 +57,16 @@ def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
 
 
 def _named_findings(path: Path, name: FileName, options: Options) -> Iterator[Finding]:
-    if name.kind in NUMBERED_KINDS:
+    if name.kind in NUMBERED_KINDS and name.digits:
         yield from findings_of(NumberedName(str(path), name))
-    if name.kind in LOG_KINDS:
-        yield from log_findings(path, name.base_offset if name.kind is FileKind.LOG else 0, options)
+    if name.kind is FileKind.LOG:
+        yield from log_findings(path, name.base_offset, options)
+    elif name.kind in SNAPSHOT_KINDS:
+        yield from metadata_snapshot_findings(path, options)
     elif name.kind in INDEX_KINDS:
         yield from _index_findings(path, name, options)
     elif name.kind is FileKind.PRODUCER_SNAPSHOT:
-        yield from snapshot_findings(path, name.base_offset)
+        yield from snapshot_findings(path, name.base_offset, options.storage)
     else:
         yield from text_file_findings(path, name.kind)
 
@@ -68,15 +75,16 @@ def _index_findings(path: Path, name: FileName, options: Options) -> Iterator[Fi
     """Check an index; without a log beside it, only its own order."""
     summary = _summary_beside(path, name, options)
     if name.kind is FileKind.OFFSET_INDEX:
-        yield from offset_index_findings(path, name.base_offset, summary)
+        yield from offset_index_findings(path, name.base_offset, summary, options.storage)
     elif name.kind is FileKind.TIME_INDEX:
-        yield from time_index_findings(path, name.base_offset, summary, is_active=True)
+        yield from time_index_findings(path, name.base_offset, summary, options.storage, is_active=True)
     else:
-        yield from transaction_index_findings(path, name.base_offset, summary)
+        yield from transaction_index_findings(path, name.base_offset, summary, options.storage)
 
 
 def _summary_beside(path: Path, name: FileName, options: Options) -> LogSummary:
-    log = path.with_name(segment_file_name(name.base_offset, FileKind.LOG))
+    beside = segment_file_name(name.base_offset, FileKind.LOG) if name.digits else path.stem + FileKind.LOG.value
+    log = path.with_name(beside)
     if not log.is_file():
         return LogSummary(damaged=0)
     findings = log_findings(log, name.base_offset, replace(options, extent=Extent()))  # only to compare with

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.codec.producer_snapshot import PRODUCER_SNAPSHOT_HEADER, PRODUCER_STATE_ENTRY
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import RecordBatchHeader
 
@@ -16,14 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seglog_format.checks.partition_directory import SegmentState
-    from seglog_format.log.listing import NamedFile, PartitionListing, SegmentFiles
+    from seglog_format.log.listing import SegmentFiles
+    from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.model import BatchHeader
     from seglog_format.small_model import ProducerStateEntry
+    from seglog_format.storage.log_storage import LogStorage
 
 
 @dataclass(frozen=True, slots=True)
 class NewestEntry:
-    """What a snapshot says of a producer, and the entry of the log that holds the offset.
+    """State of a producer by a snapshot, and the entry of the log that holds the offset.
 
     Attributes:
         location: of the producer in the snapshot.
@@ -37,7 +40,7 @@ class NewestEntry:
 
     @property
     def is_of_producer(self) -> bool:
-        """Whether the entry is a batch of the producer, and ends at its newest offset."""
+        """Tell whether the entry is a batch of the producer, and ends at its newest offset."""
         header = self.header
         is_its_own = isinstance(header, RecordBatchHeader) and header.producer_id == self.producer.producer_id
         return is_its_own and header.last_offset == self.producer.last_offset
@@ -54,52 +57,57 @@ def newest_batch_is_of_producer(subject: NewestEntry) -> Iterator[Problem]:
 
 
 def snapshot_producer_findings(
-    listing: PartitionListing, states: Sequence[SegmentState], is_compacted: Callable[[], bool]
+    segments: Sequence[SegmentFiles],
+    states: Sequence[SegmentState],
+    newest: ProducerSnapshot | None,
+    is_compacted: Callable[[], bool],
+    storage: LogStorage,
 ) -> Iterator[Finding]:
     """Yield findings of the newest snapshot about the log.
 
     Args:
-        listing: of the partition directory.
-        states: of its segments, in order.
+        segments: of the partition, in order.
+        states: of each of them.
+        newest: the newest snapshot; None where there is none, or it cannot be read, which is another finding.
         is_compacted: tells whether the log is compacted, whose batches may be gone; only asked where one is missing.
+        storage: that files are read through.
 
     Raises:
         UnreadableError: the disk refuses a file.
     """
-    entries = [entry for entry in _newest_entries(listing, states) if not entry.is_of_producer]
+    if newest is None:
+        return
+    entries = [entry for entry in _newest_entries(segments, states, newest, storage) if not entry.is_of_producer]
     if entries and not is_compacted():
         for entry in entries:
             yield from findings_of(entry)
 
 
-def _newest_entries(listing: PartitionListing, states: Sequence[SegmentState]) -> Iterator[NewestEntry]:
-    """Find the entry for each producer of the newest snapshot whose offset is in an undamaged segment."""
-    snapshot = listing.snapshots[-1] if listing.snapshots else None
-    producers = () if snapshot is None else _producers(snapshot)
-    for files, state in zip(listing.segments, states, strict=True):
-        held = [
-            (slot, producer)
-            for slot, producer in enumerate(producers)
-            if state.is_end_known and files.base_offset <= producer.last_offset < state.next_offset
-        ]
-        if held:
-            assert snapshot is not None
-            yield from _entries_in(files, str(snapshot.path), held)
+def _newest_entries(
+    segments: Sequence[SegmentFiles], states: Sequence[SegmentState], snapshot: ProducerSnapshot, storage: LogStorage
+) -> Iterator[NewestEntry]:
+    """Find the entry for each producer of a snapshot whose offset is in an undamaged segment."""
+    for number, held in sorted(_by_segment(states, snapshot.producers).items()):
+        yield from _entries_in(segments[number], snapshot.path, held, storage)
 
 
-def _producers(snapshot: NamedFile) -> Sequence[ProducerStateEntry]:
-    """Read the producers of a snapshot; none where it cannot be read, which is another finding."""
-    try:
-        return ProducerSnapshot.open(snapshot.path).producers
-    except FormatError:
-        return ()
+def _by_segment(
+    states: Sequence[SegmentState], producers: Sequence[ProducerStateEntry]
+) -> dict[int, list[tuple[int, ProducerStateEntry]]]:
+    """Group producers, with their slots, by the number of the undamaged segment that holds their newest offset."""
+    found: dict[int, list[tuple[int, ProducerStateEntry]]] = {}
+    for slot, producer in enumerate(producers):
+        number = bisect_right(states, producer.last_offset, key=attrgetter("base_offset")) - 1
+        if number >= 0 and states[number].is_end_known and producer.last_offset < states[number].next_offset:
+            found.setdefault(number, []).append((slot, producer))
+    return found
 
 
 def _entries_in(
-    files: SegmentFiles, path: str, held: Sequence[tuple[int, ProducerStateEntry]]
+    files: SegmentFiles, path: str, held: Sequence[tuple[int, ProducerStateEntry]], storage: LogStorage
 ) -> Iterator[NewestEntry]:
     size = PRODUCER_STATE_ENTRY.size
-    with LogSegment(files, copy=True) as segment:
+    with LogSegment(files, copy=True, storage=storage) as segment:
         for slot, producer in held:
             try:
                 number = segment.number_of(producer.last_offset)

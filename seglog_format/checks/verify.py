@@ -14,11 +14,11 @@ from seglog_format.checks.partition import Options
 from seglog_format.checks.single_file import single_file_findings
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.engine.chosen import prefilter_for
+from seglog_format.engine.chosen import prefilter_of
+from seglog_format.log.engine_storage import bytes_for, storage_for
 from seglog_format.log.log_sizes import size_of_logs
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.requirements import Severity
-from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
     import os
@@ -66,8 +66,14 @@ def verify(
     counted = extent or Extent()
     choice = engine_for(engine, size_of_logs(root) if engine is Engine.AUTO else 0)
     counted.engine = choice.engine
-    prefilter = prefilter_for(choice.engine, 0)
-    options = Options(limit, advance=advance, prefilter=prefilter, is_compacted=compacted, extent=counted)
+    options = Options(
+        limit,
+        advance=advance,
+        prefilter=prefilter_of(choice),
+        storage=storage_for(choice.engine),
+        is_compacted=compacted,
+        extent=counted,
+    )
     for finding in notes_once(_findings(root, options)):
         yield _below(root, finding)
 
@@ -89,9 +95,9 @@ def verify_log(
         limit: maximum bytes that one entry may decompress to.
         engine: what reads them; findings do not depend on it.
     """
-    source = source_of(data, path)
-    prefilter = prefilter_for(engine, source.size)
-    return notes_once(LogVerification(source, path, base_offset, limit, prefilter=prefilter))
+    choice = engine_for(engine, len(data))
+    source = bytes_for(choice.engine, data, path)
+    return notes_once(LogVerification(source, path, base_offset, limit, prefilter=prefilter_of(choice)))
 
 
 def _findings(root: Path, options: Options) -> Iterator[Finding]:

@@ -50,7 +50,7 @@ class CompactedSegment:
 
 
 class CompactionAction(Enum):
-    """What happens to a segment."""
+    """Decision on a segment."""
 
     CLEAN = "clean"
     """It is rewritten, alone or together with its neighbours."""
@@ -233,7 +233,7 @@ def _is_due(
     clean_size: int,
     dirty_size: int,
 ) -> bool:
-    """Return whether enough of the log is dirty, or some of it has been for too long (SEG-CMP-005)."""
+    """Return whether enough of the log is dirty, or some of it has been for too long (SEG-CMP-005, SEG-CMP-025)."""
     stamps = (one.first_timestamp_ms for one in _closed_from(segments, first_dirty))
     oldest = min((stamp for stamp in stamps if stamp > 0), default=now_ms)
     is_late = now_ms - oldest > config.max_compaction_lag_ms

@@ -29,8 +29,9 @@ from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory, list_partition
 from seglog_format.log.resolution import CLEANED, SWAP
 from seglog_format.names import FileKind
-from seglog_format.recovery.apply import opened_segments, writing
+from seglog_format.recovery.apply import writing
 from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.small_model import CheckpointedOffset
 from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.config import DAY_MS

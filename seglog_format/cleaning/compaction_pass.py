@@ -65,7 +65,7 @@ def check_whole(segment: LogSegment) -> None:
     tail = segment.tail
     if tail is not None and tail.kind is not TailKind.NONE:
         at = Location(segment.path, tail.position)
-        raise CorruptRecordError(at, "SEG-LOG-004", expected="the end of the file", found=f"{tail.size} bytes")
+        raise CorruptRecordError(at, tail.requirement, expected="the end of the file", found=f"{tail.size} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ class LogCleaner:
         return BatchFacts(is_aborted=self._state.transactions.is_aborted(header), is_last_of_producer=is_last)
 
     def _is_last_of_producer(self, header: RecordBatchHeader) -> bool:
-        """Return whether a batch is the last one of an active producer (SEG-CMP-015)."""
+        """Return whether a batch is the last one of an active producer (SEG-CMP-015, SEG-CMP-027)."""
         producer = self._state.producers.get(header.producer_id)
         if producer is None:
             return False

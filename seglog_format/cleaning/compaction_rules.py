@@ -84,7 +84,7 @@ class BatchFacts:
 
 
 class RecordReason(Enum):
-    """Why a record is kept or removed: text, and the rule."""
+    """Reason for which a record is kept or removed: text, and the rule."""
 
     NEWEST = "the newest of its key", "SEG-CMP-008"
     NOT_REACHED = "after the last key that could be remembered", "SEG-CMP-007"
@@ -98,7 +98,7 @@ class RecordReason(Enum):
 
     @property
     def is_kept(self) -> bool:
-        """Whether the record is kept."""
+        """Tell whether the record is kept."""
         return self in KEPT
 
 
@@ -124,7 +124,7 @@ class RecordFate:
 
 
 class BatchAction(Enum):
-    """What happens to a batch."""
+    """Decision on a batch."""
 
     COPY = "copied as it is"
     REWRITE = "written anew"

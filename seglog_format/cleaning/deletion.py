@@ -23,8 +23,9 @@ from seglog_format.log.listing import LOG_DIRECTORY_KINDS, list_log_directory, l
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.resolution import CLEANED, SWAP
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.recovery.apply import opened_segments, writing
+from seglog_format.recovery.apply import writing
 from seglog_format.recovery.leftover_files import DELETED
+from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.small_model import CheckpointedOffset
 from seglog_format.state.clean_shutdown import opened_for_change
@@ -118,7 +119,7 @@ class DeletedFiles:
         return due
 
 
-# A directory that nobody else writes to
+# A directory that no other process writes to
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ def command() -> None:
     """Test implementations of the format, in any language, against the cases of the suite.
 
     An implementation is reached through an adapter, a small program that answers JSON lines. A testee is named by its
-    adapter, with @VERSION for another version than the first one in its adapter.toml, or is 'reference'.
+    adapter, with @VERSION for another version than the first one in its adapter.toml, or is 'reference', 'plain' or
+    'columnar'.
     """
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seglog_conformance.cases import Case
-    from seglog_conformance.registry import Listed
+    from seglog_conformance.registry import Adapter, Listed
 
 
 def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,9 +51,14 @@ def wanted(testees: Sequence[str], directories: Sequence[Path], version: str) ->
     from seglog_conformance.registry import DIRECT, adapters, listed
 
     names = [*testees, *(str(directory) for directory in directories)]
-    names = names or [*DIRECT, *(adapter.name for adapter in adapters())]
     suffix = f"@{version}" if version else ""
+    names = names or [*DIRECT, *(label for adapter in adapters() for label in _asked(adapter, suffix))]
     return [listed(name if "@" in name or name in DIRECT else name + suffix) for name in names]
+
+
+def _asked(adapter: Adapter, suffix: str) -> list[str]:
+    """Return the testees of an adapter that is not named: those of a version, or those that it wants asked."""
+    return [adapter.name] if suffix else [f"{adapter.name}@{version}" for version in adapter.asked]
 
 
 def chosen(

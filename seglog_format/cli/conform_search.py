@@ -156,7 +156,7 @@ def _examiners(options: dict[str, Any]) -> Iterator[list[Examiner]]:
 
 def _tell_found(found: list[Found]) -> list[Found]:
     for one in found:
-        write_text(printable(f"  {one.told} ({one.kind}): {one.case.id}, {one.case.input_size} bytes"))
+        write_text(printable(f"  {one.reported} ({one.kind}): {one.case.id}, {one.case.input_size} bytes"))
         for detail in one.detail[:3]:
             write_text(printable(f"      {detail}"))
         write_text(f"      {one.case.stored_request['data']}")

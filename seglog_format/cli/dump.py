@@ -10,12 +10,15 @@ from seglog_format.cli.exit_status import FINDINGS, UNREADABLE
 from seglog_format.cli.gap_lines import GapLines
 from seglog_format.cli.options import json_option, limit_option, path_argument
 from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, is_busy, progress, write_json, write_text
+from seglog_format.cli.tier_options import joined_listing, remote_options
+from seglog_format.cli.unreadable import unreadable_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from seglog_format.lines import LineOptions
+    from seglog_format.log.listing import PartitionListing
 
     Line = dict[str, Any]
 
@@ -44,7 +47,16 @@ Examples:
 )
 @click.option("--digest-over", type=int, metavar="N", help="Print size and SHA-256 of bytes longer than N.")
 @limit_option
-def command(path: Path, *, as_json: bool, **choices: Any) -> int:  # noqa: ANN401 - click passes what the options gave
+@remote_options
+def command(
+    path: Path,
+    *,
+    as_json: bool,
+    remote: str | None,
+    layout: str | None,
+    keys: dict[str, Path],
+    **choices: Any,  # noqa: ANN401 - click passes what the options gave
+) -> int:
     """Print the content of the files at PATH: batches, records, index entries, snapshots, checkpoints.
 
     With --from or --to, only batches and records are printed, without those of files due for removal. A damaged
@@ -58,32 +70,35 @@ def command(path: Path, *, as_json: bool, **choices: Any) -> int:  # noqa: ANN40
     from seglog_format.log.path_kind import path_kind
 
     path_kind(path)
+    joined = None if remote is None else joined_listing(path, remote, layout, keys)
     status = 0
     render = write_json if as_json else _TextWriter()
     long_over = LONG_SIZE if as_json else SHOWN_SIZE
-    for line in _lines(path, LineOptions(**choices, long_over=long_over, copy=is_busy(path))):
+    for line in _lines(path, LineOptions(**choices, long_over=long_over, copy=is_busy(path)), joined):
         render(line)
         status = max(status, _status(line))
     return status
 
 
-def _lines(path: Path, options: LineOptions) -> Iterator[Line]:
+def _lines(path: Path, options: LineOptions, joined: PartitionListing | None) -> Iterator[Line]:
     from seglog_format.lines import lines_of_source, sources_of
+    from seglog_format.lines.sources import sources_in
 
-    sources = [source for source in sources_of(path) if options.wants(source)]
+    found = sources_of(path) if joined is None else sources_in(joined.path, joined.storage)
+    sources = [source for source in found if options.wants(source)]
     sizes = [source.size for source in sources]
     gaps = GapLines(options)
     done = 0
     with progress("Reading", sum(sizes)) as advance:
         for source, size in zip(sources, sizes, strict=True):
-            if path.is_dir():
+            if path.is_dir() and joined is None:
                 gaps.begin(source)
             for line in lines_of_source(source, options):
                 if line["type"] == "batch":
                     advance(done + line["position"])
                     gaps.reached = line["nextOffset"]
                 yield line
-            if path.is_dir():
+            if path.is_dir() and joined is None:
                 gaps.end(source)
             done += size
             advance(done)
@@ -94,8 +109,16 @@ def _status(line: Line) -> int:
     if line["type"] == "file" and "error" in line:
         diagnose(f"{line['file']}: {line['error']}")
         return UNREADABLE
+    if line["type"] == "logEnd" and is_unreadable(line):
+        diagnose(unreadable_text(line["file"], line["fileBytes"]))
+        return FINDINGS
     damaged = line.get("invalid") or line.get("error") or line.get("isValid") is False
     return FINDINGS if damaged else 0
+
+
+def is_unreadable(line: Line) -> bool:
+    """Return whether a log holds bytes, and nothing of them could be read, although no error says why."""
+    return not line["batches"] and line["fileBytes"] > 0 and line["error"] is None
 
 
 class _TextWriter:

@@ -1,4 +1,4 @@
-"""``seglog explain``: the text of a requirement."""
+"""``seglog explain``: the text of a requirement, and what holds it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cli.editions import standing
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.traces import trace_lines, trace_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +22,7 @@ Examples:
   seglog explain SEG-IDX-004
   seglog explain idx-4
   seglog explain SEG-BAT
+  seglog explain --json SEG-IDX-004 | jq -r '.cases[]'
   seglog explain --json | jq -r .id"""
 
 LOOSE_ID: Final = re.compile(r"(?:SEG-?)?([A-Z]{3})(?:-?0*(\d{1,3}))?", re.IGNORECASE)
@@ -30,7 +33,10 @@ SUGGESTIONS: Final = 5
 @click.argument("identifier", metavar="ID", default="")
 @json_option
 def command(identifier: str, *, as_json: bool) -> None:
-    """Print the requirement ID: its text, its level, whom it binds, and since which version it holds.
+    """Print the requirement ID: its text, its level, whom it binds, whether brokers keep it, and what holds it.
+
+    That is the schema fields, code, tests, planted faults, bundled fixtures and cases of the conformance suite that
+    name it, and how many implementations pass those cases. Paths are those of the repository.
 
     An area such as SEG-BAT lists its requirements; without ID, all are listed.
     """
@@ -83,11 +89,19 @@ def as_object(requirement: Requirement) -> dict[str, Any]:
         "level": requirement.level,
         "severity": requirement.severity.value,
         "binds": list(requirement.binds),
-        "since": requirement.since,
+        "since": requirement.since or None,
+        "sinceBasis": requirement.since_basis or None,
+        "brokers": {
+            "kept": requirement.brokers.kept,
+            "version": requirement.brokers.version,
+            "basis": requirement.brokers.basis,
+        },
         "check": requirement.check,
         "chapter": requirement.chapter,
         "title": requirement.title,
         "text": requirement.text,
+        **standing(requirement.id),
+        **trace_of(requirement.id),
     }
 
 
@@ -98,12 +112,26 @@ def _explain(requirement: Requirement) -> None:
     write_text("")
     write_text(textwrap.fill(requirement.text, width=88, initial_indent="  ", subsequent_indent="  "))
     write_text("")
-    write_text(f"  binds    {', '.join(requirement.binds)}")
-    write_text(f"  since    Kafka {requirement.since}")
-    write_text(f"  checked  {CHECKED.get(requirement.check, requirement.check)}")
-    write_text(f"  chapter  spec/{requirement.chapter}.md")
+    write_text(f"  binds     {', '.join(requirement.binds)}")
+    if requirement.since:
+        write_text(f"  since     Kafka {requirement.since}: {SEEN[requirement.since_basis]} that release")
+    mark = requirement.brokers
+    write_text(f"  brokers   {mark.kept}: {SEEN[mark.basis]} Kafka {mark.version}")
+    write_text(f"  checked   {CHECKED.get(requirement.check, requirement.check)}")
+    write_text(f"  chapter   spec/{requirement.chapter}.md")
+    write_text(f"  edition   {_standing_text(standing(requirement.id))}")
+    for line in trace_lines(requirement.id):
+        write_text(line)
 
 
+def _standing_text(found: dict[str, Any]) -> str:
+    if "before" not in found:
+        return f"{found['edition']}, new in it"
+    changed = f"changed ({', '.join(found['changed'])})" if found["changed"] else "the same"
+    return f"{found['edition']}, {changed} since {found['before']}"
+
+
+SEEN: Final = {"source": "by the source of", "bytes": "by the bytes of", "run": "by running the classes of"}
 CHECKED: Final = {
     "auto": "by seglog verify, or when the bytes are read",
     "behaviour": "by tests of what reading answers",

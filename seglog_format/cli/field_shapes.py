@@ -1,4 +1,4 @@
-"""How to read each field, taken from its declaration: for the JSON and Kaitai Struct exports.
+"""Shape of each field, taken from its declaration: for the JSON and Kaitai Struct exports.
 
 A layout row is for people. A program also needs the byte order, the type of a length, what an array holds,
 which field counts it, and which values are refused.
@@ -26,7 +26,7 @@ COUNT_NAME: Final = re.compile(r"this\.(\w+)|this\['(\w+)'\]")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a field is read; attributes that do not apply are None or False.
+    """Shape of a field; attributes that do not apply are None or False.
 
     Attributes:
         kind: ``number``, ``varint``, ``bytes``, ``nullable bytes``, ``array``, ``mark`` (no bytes) or ``other``.

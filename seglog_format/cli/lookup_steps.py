@@ -7,6 +7,7 @@ reader. Tests compare both.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from seglog_format.cli.paths import partition_directory_at, segment_files_at
@@ -17,6 +18,7 @@ from seglog_format.lines.logs import batch_line
 from seglog_format.lines.records import RecordLines
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition, open_partition
+from seglog_format.log.trusted_lookup import trusted_position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,27 +45,31 @@ class Step:
     requirements: tuple[str, ...] = ()
 
 
-def opened(path: Path) -> Partition:
-    """Open the partition at a path; for a log file, a partition with this one segment.
+def opened(path: Path, *, trust_indexes: bool = False) -> Partition:
+    """Open the partition at a path; for a log file, a partition that has this one segment.
+
+    Args:
+        path: of a partition directory or a log file.
+        trust_indexes: as `open_partition`.
 
     Raises:
         UsageError: the path does not exist, or is no single partition.
     """
     directory = partition_directory_at(path)
     if path.is_dir():
-        return open_partition(directory)
+        return open_partition(directory, trust_indexes=trust_indexes)
     files = segment_files_at(path)
     listing = list_partition(directory)._replace(segments=(files,), base_offsets=(files.base_offset,))
-    return Partition(listing)
+    return Partition(listing, trust_indexes=trust_indexes)
 
 
-def lookup_offset(path: Path, offset: int, steps: list[Step]) -> Answer:
+def lookup_offset(partition: Partition, offset: int, steps: list[Step] | None = None) -> Answer:
     """Find an offset.
 
     Args:
-        path: of a partition directory or a log file.
+        partition: to look in.
         offset: any number.
-        steps: list to which the steps are added, also those before an error.
+        steps: takes the steps, also those before an error; None for the answer alone, which costs less.
 
     Returns:
         An object with ``found``; the record and its batch if there is one, else the reason.
@@ -71,20 +77,19 @@ def lookup_offset(path: Path, offset: int, steps: list[Step]) -> Answer:
     Raises:
         FormatError: damage was met on the way.
     """
-    with opened(path) as partition:
-        return _Lookup(partition, steps).offset(offset)
+    return _Lookup(partition, steps).offset(offset)
 
 
-def lookup_timestamp(path: Path, timestamp_ms: int, steps: list[Step]) -> Answer:
-    """Find the first record not older than a timestamp; arguments, answer and errors as `lookup_offset`."""
-    with opened(path) as partition:
-        return _Lookup(partition, steps).timestamp(timestamp_ms)
+def lookup_timestamp(partition: Partition, timestamp_ms: int, steps: list[Step] | None = None) -> Answer:
+    """Find the first record that is not older than a timestamp; arguments, answer and errors as `lookup_offset`."""
+    return _Lookup(partition, steps).timestamp(timestamp_ms)
 
 
 class _Lookup:
-    def __init__(self, partition: Partition, steps: list[Step]) -> None:
+    def __init__(self, partition: Partition, steps: list[Step] | None) -> None:
         self.partition = partition
-        self.steps = steps
+        self.is_explained = steps is not None
+        self.steps = [] if steps is None else steps
 
     def tell(self, name: str, text: str, *requirements: str) -> None:
         self.steps.append(Step(name, text, requirements))
@@ -99,12 +104,13 @@ class _Lookup:
             self.tell("end", f"{offset} is the log end offset: nothing stands there yet", "SEG-LKP-005")
             return _nothing(offset, "the log end offset; nothing stands there yet")
         (batch,) = fetch.batches
-        segment = self._tell_segments(offset)
-        self._tell_batch(batch, offset)
-        return self._answer(segment, batch, offset)
+        if self.is_explained:
+            self._tell_segments(offset)
+            self._tell_batch(batch, offset)
+        return self._answer(self.partition.segment_for(batch.base_offset), batch, offset)
 
-    def _tell_segments(self, offset: int) -> LogSegment:
-        """Add the steps from the file list to the batch; return the segment that has it."""
+    def _tell_segments(self, offset: int) -> None:
+        """Tell the way from the file list to the batch."""
         segments = self.partition.segments
         segment = self.partition.segment_for(offset)
         self.tell("files", _files_text(segments, segment, offset), "SEG-LKP-001")
@@ -112,15 +118,14 @@ class _Lookup:
         while self._tell_position(segment, offset) is None and following:
             segment = following.pop(0)
             self.tell("files", f"the next segment is {segment.base_offset}", "SEG-LKP-002")
-        return segment
 
     def _tell_position(self, segment: LogSegment, offset: int) -> int | None:
         start = self._tell_index(segment, offset)
-        position = segment.position_of(offset)
+        position = segment.position_of(offset, trust_index=self.partition.trust_indexes)
         if position is None:
             self.tell("walk", f"from position {start} to the end: every entry ends below {offset}", "SEG-LKP-002")
             return None
-        passed = sum(start <= each < position for each in segment.entries.positions)
+        passed = _entry_count(segment, start, position)
         self.tell("walk", _walk_text(start, position, passed, offset), "SEG-LKP-002")
         return position
 
@@ -142,6 +147,8 @@ class _Lookup:
         entry = f"entry ({floor.offset}, {floor.position})"
         text = f"{entry} is the last of {count_text(len(entries), 'entry')} at or below {offset}"
         self.tell("index", text, "SEG-IDX-008")
+        if self.partition.trust_indexes:
+            return self._tell_trust(segment, offset, floor.position)
         reason = _reason_to_doubt(segment, floor.offset, floor.position)
         if reason:
             self.tell("proof", f"{reason}: the index is not believed; start at position 0", "SEG-IDX-009")
@@ -149,6 +156,16 @@ class _Lookup:
         text = f"an entry starts at {floor.position}, and all before it end below {floor.offset}"
         self.tell("proof", text, "SEG-IDX-006")
         return floor.position
+
+    def _tell_trust(self, segment: LogSegment, offset: int, position: int) -> int:
+        """Tell whether a lookup that trusts indexes starts at an index entry; returns where the walk starts."""
+        if trusted_position(segment, offset) is None:
+            text = f"no intact entry of a fitting offset stands at {position}: start at position 0"
+            self.tell("trust", text, "SEG-IDX-009")
+            return 0
+        text = f"an intact entry of a fitting offset stands at {position}: the index is believed, and not proven"
+        self.tell("trust", text, "SEG-IDX-009")
+        return position
 
     def _tell_batch(self, batch: RecordBatch, offset: int) -> None:
         header = batch.header
@@ -180,7 +197,8 @@ class _Lookup:
         found = self.partition.offset_for_timestamp(timestamp_ms)
         if timestamp_ms < 0:
             return self._special(timestamp_ms, None if found is None else found.offset)
-        self._tell_time_segments(timestamp_ms)
+        if self.is_explained:
+            self._tell_time_segments(timestamp_ms)
         if found is None:
             self.tell("end", f"no record is as young as {time_text(timestamp_ms)}", "SEG-LKP-008")
             return _nothing(None, f"no record is as young as {time_text(timestamp_ms)}") | {"timestamp": timestamp_ms}
@@ -250,6 +268,11 @@ def _files_text(segments: Sequence[LogSegment], segment: LogSegment, offset: int
     return (
         f"{len(segments)} segments, {first} to {last}; {segment.base_offset} is the greatest that is not above {offset}"
     )
+
+
+def _entry_count(segment: LogSegment, start: int, end: int) -> int:
+    """Count the entries from one position to another, both of which an entry starts at."""
+    return sum(1 for _ in takewhile(lambda frame: frame.position < end, segment.frames(start)))
 
 
 def _walk_text(start: int, position: int, passed: int, offset: int) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.options import engine_option, json_option, path_argument
+from seglog_format.cli.exit_status import DONE, FINDINGS
+from seglog_format.cli.options import PATH, engine_option, json_option
 from seglog_format.cli.output import diagnose, is_busy, progress, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
+from seglog_format.cli.tier_options import joined_listing, remote_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,62 +19,115 @@ if TYPE_CHECKING:
 
     from seglog_format.cli.summaries import PartitionSummary, SegmentSummary
     from seglog_format.log.directory import LogDirectory
-    from seglog_format.log.listing import SegmentFiles
+    from seglog_format.log.listing import PartitionListing
 
 EPILOG: Final = """\b
 Examples:
-  seglog ls /var/lib/kafka/data
+  seglog ls /var/lib/kafka/data-1 /var/lib/kafka/data-2
   seglog ls --long my-topic-0
   seglog ls --json /var/lib/kafka/data | jq 'select(.problem)'"""
 
 
 @click.command(epilog=EPILOG)
-@path_argument
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @click.option("--long", "is_long", is_flag=True, help="Print more columns; read every header of a log directory.")
 @engine_option
 @json_option
-def command(path: Path, *, is_long: bool, as_json: bool, engine: str) -> int:
+@remote_options
+def command(  # noqa: PLR0913 - an option each
+    paths: tuple[Path, ...],
+    *,
+    is_long: bool,
+    as_json: bool,
+    engine: str,
+    remote: str | None,
+    layout: str | None,
+    keys: dict[str, Path],
+) -> int:
     """List the segments of a partition directory, or the partitions of a log directory, one line each, and totals.
 
-    Offsets, times, magics and codecs come from the headers of all batches; records are not read. Of a log directory,
-    only the last segment of each partition is opened, unless --long asks for more.
+    Each PATH has a table of its own, under its name if there are several. Offsets, times, magics and codecs come from
+    the headers of all batches; records are not read. Of a log directory, only the last segment of each partition is
+    opened, unless --long asks for more.
     """
     from seglog_format.cli.paths import log_directory_at
 
-    directory = log_directory_at(path)
-    if directory is not None:
-        return _list_partitions(directory, engine, is_long=is_long, as_json=as_json)
-    return _list_segments(path, engine, is_long=is_long, as_json=as_json)
-
-
-def _list_segments(path: Path, engine: str, *, is_long: bool, as_json: bool) -> int:
-    from seglog_format.cli.paths import segment_files_at
-    from seglog_format.cli.render_ls import segment_table
-    from seglog_format.cli.summaries import segment_summary
-    from seglog_format.engine.choice import Engine
-    from seglog_format.engine.chosen import tables_for
-    from seglog_format.log.listing import list_partition
-    from seglog_format.log.log_sizes import size_of_segments
-
-    listing = list_partition(path) if path.is_dir() else None
-    segments = (segment_files_at(path),) if listing is None else listing.segments
-    for error in () if listing is None else listing.blocked:
-        diagnose(str(error))
-    copy, tables = is_busy(path), tables_for(Engine(engine), size_of_segments(segments))
-
-    def summary(files: SegmentFiles) -> SegmentSummary:
-        return segment_summary(files, copy=copy, tables=tables)
-
-    summaries, status = _each(segments, summary, lambda files: files.log.name, "segments")
-    _write(summaries, segment_table, is_long=is_long, as_json=as_json)
+    directories = [log_directory_at(path) if remote is None else None for path in paths]
+    status = DONE
+    for number, (path, directory) in enumerate(zip(paths, directories, strict=True)):
+        if len(paths) > 1 and not as_json:
+            write_text(f"\n{path}:" if number else f"{path}:")
+        if directory is not None:
+            found = _list_partitions(path, directory, engine, is_long=is_long, as_json=as_json)
+        else:
+            joined = None if remote is None else joined_listing(path, remote, layout, keys)
+            found = _list_segments(path, engine, joined, is_long=is_long, as_json=as_json)
+        status = max(status, found)
     return status
 
 
-def _list_partitions(directory: LogDirectory, engine: str, *, is_long: bool, as_json: bool) -> int:
+def _list_segments(
+    path: Path, engine: str, listing: PartitionListing | None = None, *, is_long: bool, as_json: bool
+) -> int:
+    from seglog_format.cli.paths import segment_files_at
+    from seglog_format.cli.render_ls import segment_table
+    from seglog_format.cli.summaries import segment_summary
+    from seglog_format.engine.choice import Engine, engine_for
+    from seglog_format.engine.chosen import tables_of
+    from seglog_format.log.engine_storage import storage_for
+    from seglog_format.log.listing import list_partition
+    from seglog_format.log.log_sizes import size_of_segments
+    from seglog_format.storage.log_storage import LOCAL
+
+    if listing is None and path.is_dir():
+        listing = list_partition(path)
+    segments = (segment_files_at(path),) if listing is None else listing.segments
+    for error in () if listing is None else listing.blocked:
+        diagnose(str(error))
+    is_remote = listing is not None and listing.storage is not LOCAL
+    choice = engine_for(Engine(engine), 0 if is_remote else size_of_segments(segments))
+    storage = storage_for(choice.engine, LOCAL if listing is None else listing.storage)
+    walk = partial(segment_summary, copy=is_busy(path), tables=tables_of(choice), storage=storage)
+    summaries, status = _each(segments, walk, lambda files: files.log.name, "segments")
+    if listing is not None:
+        _write_tiered(listing, as_json=as_json)
+    _write(path, summaries, segment_table, is_long=is_long, as_json=as_json)
+    return max(status, _unreadable_status(summaries))
+
+
+def _write_tiered(listing: PartitionListing, *, as_json: bool) -> None:
+    """Tell which offsets of a partition are in a remote store only."""
+    from seglog_format.cli.summaries import tiered_object
+    from seglog_format.log.gaps import tiered_gap
+    from seglog_format.log.offset_checkpoints import checkpointed_offset
+    from seglog_format.names import FileKind
+
+    gap = tiered_gap(listing, checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT) or 0)
+    if gap is None:
+        return
+    if as_json:
+        write_json({"type": "notHere", "directory": listing.path.name, **tiered_object(gap)})
+    else:
+        write_text(gap.span_text)
+
+
+def _unreadable_status(summaries: Sequence[SegmentSummary]) -> int:
+    """Return the exit status for segments of which nothing could be read; name them on standard error."""
+    from seglog_format.cli.unreadable import NOTHING_READABLE, unreadable_text
+
+    unread = [summary for summary in summaries if summary.state == NOTHING_READABLE]
+    for summary in unread:
+        diagnose(unreadable_text(summary.name, summary.size))
+    return FINDINGS if unread else DONE
+
+
+def _list_partitions(path: Path, directory: LogDirectory, engine: str, *, is_long: bool, as_json: bool) -> int:
     from seglog_format.cli.render_ls import partition_table
     from seglog_format.cli.summaries import partition_summary
-    from seglog_format.engine.choice import Engine
-    from seglog_format.engine.chosen import tables_for
+    from seglog_format.cli.unreadable import NOTHING_READABLE
+    from seglog_format.engine.choice import Engine, engine_for
+    from seglog_format.engine.chosen import tables_of
+    from seglog_format.log.engine_storage import storage_for
     from seglog_format.log.listing import PartitionEntry, list_partition
     from seglog_format.log.log_sizes import size_of_segments
 
@@ -80,13 +136,16 @@ def _list_partitions(directory: LogDirectory, engine: str, *, is_long: bool, as_
         for error in listing.blocked:
             diagnose(str(error))
         walked = listing.segments if is_long else listing.segments[-1:]
-        tables = tables_for(Engine(engine), size_of_segments(walked))
-        return partition_summary(entry, listing, directory, walk_all=is_long, tables=tables)
+        choice = engine_for(Engine(engine), size_of_segments(walked))
+        tables, storage = tables_of(choice), storage_for(choice.engine)
+        return partition_summary(entry, listing, directory, walk_all=is_long, tables=tables, storage=storage)
 
     for error in directory.listing.misnamed:
         diagnose(str(error))
     summaries, status = _each(directory.listing.partitions, summary, lambda entry: entry.path.name, "partitions")
-    _write(summaries, partition_table, is_long=is_long, as_json=as_json)
+    _write(path, summaries, partition_table, is_long=is_long, as_json=as_json)
+    if any(NOTHING_READABLE in each.problem for each in summaries):
+        status = max(status, FINDINGS)
     if not as_json:
         state = "clean shutdown" if directory.has_clean_shutdown else "no clean shutdown"
         write_text(f"{state}{', a broker is at work' if directory.is_locked else ''}")
@@ -106,10 +165,10 @@ def _each(
     return summaries, passing.status()
 
 
-def _write(summaries: list[Any], table: Callable[..., list[str]], *, is_long: bool, as_json: bool) -> None:
+def _write(path: Path, summaries: list[Any], table: Callable[..., list[str]], *, is_long: bool, as_json: bool) -> None:
     if as_json:
         for summary in summaries:
-            write_json(summary.as_object())
+            write_json({**summary.as_object(), "path": str(path)})
         return
     for row in table(summaries, is_long=is_long):
         write_text(row)

@@ -77,6 +77,7 @@ engine_option: Final = click.option(
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    help="What reads the logs: plain decoders, or compiled code that leaves to them what it does not cover. Results"
-    " are the same. auto takes compiled code above 32 MB, where it is installed.",
+    help="What reads: plain decoders, columnar code that is compiled and leaves to them what it does not cover, or the"
+    " declarations of the reference, slowly. Results are the same. auto takes columnar code above 32 MB, where it is"
+    " installed.",
 )

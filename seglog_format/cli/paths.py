@@ -10,6 +10,7 @@ from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import SegmentFiles, list_log_directory, list_partition
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.names import FileKind, parse_file_name
+from seglog_format.object_names import parse_object_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +69,10 @@ def segment_files_at(path: Path) -> SegmentFiles:
 
 
 def base_offset_of(file_name: str) -> int:
-    """Return the offset in a file name; 0 if there is none."""
+    """Return the offset in the name of a log or of an object of a remote store; 0 if there is none."""
+    stored = parse_object_name(file_name)
+    if stored is not None:
+        return stored.start_offset
     try:
         parsed = parse_file_name(file_name)
     except FormatError:

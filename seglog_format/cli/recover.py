@@ -155,7 +155,9 @@ def _file_recovery(
     path: Path, options: RecoveryOptions, *, write: bool
 ) -> tuple[PreparedRecovery, RecoveryPlan, Losses]:
     from seglog_format.cli.paths import segment_files_at
-    from seglog_format.engine.chosen import kernels_for
+    from seglog_format.engine.choice import engine_for
+    from seglog_format.engine.chosen import kernels_of
+    from seglog_format.log.engine_storage import storage_for
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.index_settings import infer_settings
@@ -165,8 +167,9 @@ def _file_recovery(
     if write or options.like_broker:
         msg = f"{path}: only directories are recovered, not a file on its own"
         raise UsageError(msg)
-    with LogSegment(segment_files_at(path)) as segment:
-        plan = plan_recovery([segment], is_full_scan=True, kernels=kernels_for(options.engine, 0))
+    choice = engine_for(options.engine, 0)
+    with LogSegment(segment_files_at(path), storage=storage_for(choice.engine)) as segment:
+        plan = plan_recovery([segment], is_full_scan=True, kernels=kernels_of(choice))
         settings = infer_settings([segment], interval_bytes=options.interval_bytes)
     return PreparedRecovery(path, Circumstances(), plan, settings, ()), plan, Losses()
 

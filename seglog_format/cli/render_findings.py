@@ -23,7 +23,7 @@ def finding_text(finding: Finding) -> str:
 
 
 def statistics_text(extent: Extent) -> str:
-    """How many entries compiled code skipped, and how many it left to the checks, by cause."""
+    """Return how many entries compiled code skipped, and how many it left to the checks, by cause."""
     causes = ", ".join(f"{cause.value} {count}" for cause, count in extent.fallbacks.items())
     left = f"{count_text(extent.fallbacks.total(), 'entry')} left to slower code"
     return f"{extent.prefiltered} prefiltered, {left}{f' ({causes})' if causes else ''}"

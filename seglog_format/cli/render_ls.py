@@ -136,7 +136,9 @@ def _partition_cells(summary: PartitionSummary, *, is_long: bool) -> list[str]:
         checkpoints = (summary.recovery_point, summary.high_watermark)
         cells += contents_cells(summary.contents or Contents())
         cells += ["-" if offset is None else str(offset) for offset in checkpoints]
-    return [*cells, printable(summary.problem or summary.state or "ok")]
+    tiered = "" if summary.tiered is None else summary.tiered.span_text
+    states = [state for state in (summary.problem, summary.state, tiered) if state]
+    return [*cells, printable("; ".join(states) or "ok")]
 
 
 def _partition_totals(summaries: Sequence[PartitionSummary]) -> str:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.errors import FormatError
+from seglog_format.cli.output import missing_object
+from seglog_format.cli.unreadable import NOTHING_READABLE
+from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import codec_name
+from seglog_format.log.gaps import tiered_gap
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, TailKind
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,8 +21,10 @@ if TYPE_CHECKING:
 
     from seglog_format.engine.columnar import BatchTable, BatchTables
     from seglog_format.log.directory import LogDirectory
+    from seglog_format.log.gaps import Gap
     from seglog_format.log.listing import PartitionEntry, PartitionListing, SegmentFiles
     from seglog_format.model import BatchHeader
+    from seglog_format.storage.log_storage import LogStorage
 
 RECORD_BATCH_MAGIC = 2
 
@@ -50,8 +57,8 @@ class Contents:
         """Add many entries."""
         self.batches += len(table)
         attributes, magics, newest = (table.column(name) for name in ("attributes", "magic", "max_timestamp_ms"))
-        self.magics |= set(magics.tolist())
-        self.codecs |= set((attributes & CODEC_MASK).tolist())
+        self.magics |= _values(magics)
+        self.codecs |= _values(attributes & CODEC_MASK)
         base = table.column("base_timestamp_ms")
         has_no_base = (magics < RECORD_BATCH_MAGIC) | (attributes & DELETE_HORIZON_BIT != 0)
         earliest = newest.copy()
@@ -80,6 +87,11 @@ class Contents:
             "magics": sorted(self.magics),
             "codecs": [codec_name(codec) for codec in sorted(self.codecs)],
         }
+
+
+def _values(numbers: Any) -> set[int]:  # noqa: ANN401 - a column of a table, mostly of one value
+    lowest, highest = int(numbers.min()), int(numbers.max())
+    return {lowest} if lowest == highest else set(numbers.tolist())
 
 
 def _earliest(header: BatchHeader) -> int:
@@ -158,18 +170,21 @@ class SegmentSummary:
 TAILS = {TailKind.NONE: "ok", TailKind.TRAILING: "trailing bytes", TailKind.PARTIAL: "cut short"}
 
 
-def segment_summary(files: SegmentFiles, *, copy: bool, tables: BatchTables | None = None) -> SegmentSummary:
+def segment_summary(
+    files: SegmentFiles, *, copy: bool, tables: BatchTables | None = None, storage: LogStorage = LOCAL
+) -> SegmentSummary:
     """Walk the headers of one segment.
 
     Args:
         files: files of the segment.
         copy: read files through windows instead of mapping them.
         tables: the fast path for headers; the result is the same without it.
+        storage: that files are read through.
 
     Raises:
         UsageError: the log cannot be opened.
     """
-    with LogSegment(files, copy=copy) as segment:
+    with LogSegment(files, copy=copy, storage=storage) as segment:
         contents = Contents()
         next_offset, end, state, tail_size = segment.base_offset, 0, "", 0
         for table in tables(segment.source, checksums=False) if tables is not None else ():
@@ -185,13 +200,17 @@ def segment_summary(files: SegmentFiles, *, copy: bool, tables: BatchTables | No
         else:
             tail_size = frames.tail.size
             state = TAILS.get(frames.tail.kind, f"{tail_size} zero bytes")
+            if tail_size and not contents.batches and frames.tail.kind is not TailKind.ZEROS:
+                state = NOTHING_READABLE
         del frames
         return SegmentSummary(
             name=files.log.name,
             base_offset=files.base_offset,
             next_offset=next_offset,
             size=segment.size,
-            index_size=sum(map(_size, (files.offset_index, files.time_index, files.transaction_index))),
+            index_size=sum(
+                _size(path, storage) for path in (files.offset_index, files.time_index, files.transaction_index)
+            ),
             contents=contents,
             offset_index=_index_state(segment.offset_index),
             time_index=_index_state(segment.time_index),
@@ -210,10 +229,10 @@ def _index_state(index: Any) -> IndexState | None:  # noqa: ANN401 - an index of
     return IndexState(entries, zeros, is_inconsistent)
 
 
-def _size(path: Path | None) -> int:
+def _size(path: Path | None, storage: LogStorage = LOCAL) -> int:
     try:
-        return path.stat().st_size if path is not None else 0
-    except OSError:
+        return storage.status(path).size if path is not None else 0
+    except (UsageError, FormatError):
         return 0
 
 
@@ -232,6 +251,7 @@ class PartitionSummary:
         recovery_point, high_watermark: as checkpointed; None without.
         contents: totals over all entries; None if only the last segment was walked.
         problem: the state of the first segment that is not ok; else empty.
+        tiered: offsets that are in a remote store only.
     """
 
     name: str
@@ -245,6 +265,7 @@ class PartitionSummary:
     high_watermark: int | None
     contents: Contents | None
     problem: str
+    tiered: Gap | None
 
     def as_object(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -261,7 +282,13 @@ class PartitionSummary:
             "highWatermark": self.high_watermark,
             **(self.contents.as_object() if self.contents else {}),
             "problem": self.problem or None,
+            "notHere": None if self.tiered is None else tiered_object(self.tiered),
         }
+
+
+def tiered_object(gap: Gap) -> dict[str, Any]:
+    """Return offsets that are in a remote store only for JSON."""
+    return {**missing_object(gap.missing), "where": gap.kind.value}
 
 
 def partition_summary(
@@ -271,6 +298,7 @@ def partition_summary(
     *,
     walk_all: bool,
     tables: BatchTables | None = None,
+    storage: LogStorage = LOCAL,
 ) -> PartitionSummary:
     """Summarize one partition.
 
@@ -280,12 +308,14 @@ def partition_summary(
         directory: the log directory.
         walk_all: walk all segments instead of the last one.
         tables: as for `segment_summary`.
+        storage: as for `segment_summary`.
 
     Raises:
         UsageError: a log cannot be opened.
     """
     walked = listing.segments if walk_all else listing.segments[-1:]
-    summaries = [segment_summary(files, copy=directory.is_locked, tables=tables) for files in walked]
+    walk = partial(segment_summary, copy=directory.is_locked, tables=tables, storage=storage)
+    summaries = [walk(files) for files in walked]
     contents = Contents()
     for summary in summaries:
         contents.merge(summary.contents)
@@ -305,6 +335,7 @@ def partition_summary(
         high_watermark=directory.high_watermarks.get(key),
         contents=contents if walk_all else None,
         problem=f"{bad.name}: {bad.state}" if bad else "",
+        tiered=tiered_gap(listing, directory.log_start_offsets.get(key, 0)),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,10 +13,10 @@ import click
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, engine_option, json_option, limit_option
 from seglog_format.cli.output import diagnose, missing_object, progress, write_json, write_text
+from seglog_format.cli.unreadable import unreadable_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from seglog_format.checks import Finding
     from seglog_format.checks.extent import Extent
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 EPILOG: Final = """\b
 Examples:
   seglog verify my-topic-0
-  seglog verify --severity error /var/lib/kafka/data
+  seglog verify --severity error /var/lib/kafka/data-1 /var/lib/kafka/data-2
   seglog verify topic-0/*.log topic-0/*.index
   seglog verify --json my-topic-0 | jq -r .requirement | sort | uniq -c"""
 
@@ -59,6 +61,7 @@ def command(  # noqa: PLR0913 - an option each
 ) -> int:
     """Check the files at each PATH against the numbered requirements of the specification.
 
+    Several log directories are checked against each other, too, unless they belong to different brokers.
     A broken MUST is an error, a broken SHOULD a warning; a note reports something legal that is worth knowing. The
     exit status is 1 if there is an error, a warning of offsets missing from a log, or no file at all.
     Compaction leaves such gaps: a log counts as compacted if the cleaner's checkpoint beside it names it, if Kafka
@@ -67,7 +70,7 @@ def command(  # noqa: PLR0913 - an option each
     """
     from seglog_format.checks import verify
     from seglog_format.checks.extent import Extent
-    from seglog_format.cli.engine import settled
+    from seglog_format.engine.choice import Engine, engine_for
     from seglog_format.log.log_sizes import size_of_logs
     from seglog_format.log.path_kind import path_kind
 
@@ -77,22 +80,32 @@ def command(  # noqa: PLR0913 - an option each
         path_kind(path)
     shown = SEVERITIES[: SEVERITIES.index(severity) + 1]
     size = sum(map(size_of_logs, paths))
-    check = partial(verify, limit=limit, engine=settled(engine, paths), compacted=compacted)
+    check = partial(verify, limit=limit, engine=engine_for(Engine(engine), size).engine, compacted=compacted)
     with progress("Verifying", size) as advance:
         add = _total(advance)
-        for path in paths:
-            for finding in check(path, advance=add, extent=extent):
-                counts[finding.severity.value] += 1
-                status = FINDINGS if finding.is_failure else status
-                if finding.severity.value in shown:
-                    _write(finding, as_json=as_json)
+        each = (check(path, advance=add, extent=extent) for path in paths)
+        for finding in chain(chain.from_iterable(each), _across(paths)):
+            counts[finding.severity.value] += 1
+            status = FINDINGS if finding.is_failure else status
+            if finding.severity.value in shown:
+                _write(finding, as_json=as_json)
     if not as_json:
         from seglog_format.cli.render_findings import summary
 
         write_text(summary(counts, extent))
     if stats:
         _write_statistics(extent, as_json=as_json)
-    return status if extent.files else max(status, FINDINGS)
+    for name in extent.unread:
+        diagnose(unreadable_text(name, Path(name).stat().st_size))
+    return status if extent.files and not extent.unread else max(status, FINDINGS)
+
+
+def _across(paths: tuple[Path, ...]) -> Iterator[Finding]:
+    """Yield what several log directories of one broker show together."""
+    from seglog_format.checks.log_directory import repeated_partitions
+    from seglog_format.log.path_kind import PathKind, path_kind
+
+    return repeated_partitions([path for path in paths if path_kind(path) is PathKind.LOG_DIRECTORY])
 
 
 def _total(advance: Callable[[int], None]) -> Callable[[int], None]:

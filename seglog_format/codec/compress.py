@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from seglog_format.errors import UsageError
 from seglog_format.model import CompressionCodec
-from seglog_format.schema.compression import (
-    LZ4_INDEPENDENT,
-    LZ4_MAGIC,
-    LZ4_STORED,
-    LZ4_VERSION,
-    XERIAL_MAGIC,
-    Lz4BlockHeader,
-    Lz4FrameHeader,
-    XerialBlock,
-    XerialHeader,
-)
+from seglog_format.schema.compression import Lz4BlockHeader, Lz4FrameHeader, XerialBlock, XerialHeader
+from seglog_format.schema.compression_rules import LZ4_INDEPENDENT, LZ4_MAGIC, LZ4_STORED, LZ4_VERSION, XERIAL_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.parse import parse
-from seglog_format.codec.protocol import decode_message, to_plain
+from seglog_format.codec.decoders import decoders_of
+from seglog_format.codec.plain.control_records import PLAIN
 from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.model import END_MARKER_TYPES, ControlRecordType
-from seglog_format.schema.control_record import KRAFT_VALUES, ControlRecordKey, EndTransactionMarker
 from seglog_format.small_model import ControlRecord
 
 if TYPE_CHECKING:
-    from seglog_format.schema.protocol import MessageDefinition
+    from seglog_format.codec.decoders import ControlReader
+    from seglog_format.model import Frame
 
 VERSION_SIZE = 2
 
 
-def decode_control_record(key: bytes | None, value: bytes | None, at: Location) -> ControlRecord:
+def controls_of(frame: Frame) -> ControlReader:
+    """Return what reads the control records of an entry."""
+    decoders = decoders_of(frame)
+    return PLAIN if decoders is None else decoders.controls
+
+
+def decode_control_record(
+    key: bytes | None, value: bytes | None, at: Location, reader: ControlReader = PLAIN
+) -> ControlRecord:
     """Decode a record of a batch whose control bit is set.
 
     Args:
         key: of the record: version and type.
         value: of the record.
         at: location of the record; positions in errors are relative to the start of its key or value.
+        reader: of keys and end markers. Values of KRaft are always parsed by their declarations.
 
     Returns:
         The record; without fields if its type is unknown (SEG-CTL-003).
@@ -33,32 +42,33 @@ def decode_control_record(key: bytes | None, value: bytes | None, at: Location) 
     """
     if key is None:
         raise CorruptRecordError(_part(at, "key"), "SEG-CTL-001", expected="version and type", found="null")
-    fixed = parse(ControlRecordKey, key, _part(at, "key"), requirement="SEG-CTL-001")
-    kind = ControlRecordType(fixed.type) if fixed.type in set(ControlRecordType) else None
-    fields = {} if kind is None else _fields(kind, value, _part(at, "value"))
-    return ControlRecord(fixed.version, fixed.type, kind, fields)
+    version, type_id = reader.key(key, _part(at, "key"))
+    kind = ControlRecordType(type_id) if type_id in set(ControlRecordType) else None
+    fields = {} if kind is None else _fields(kind, value, _part(at, "value"), reader)
+    return ControlRecord(version, type_id, kind, fields)
 
 
 def _part(at: Location, name: str) -> Location:
     return at.at(f"{at.field}.{name}" if at.field else name)
 
 
-def _fields(kind: ControlRecordType, value: bytes | None, at: Location) -> dict[str, object]:
-    if kind in END_MARKER_TYPES:
-        return _marker(value, at)
-    return _kraft_value(KRAFT_VALUES[kind], value, at)
+def _fields(kind: ControlRecordType, value: bytes | None, at: Location, reader: ControlReader) -> dict[str, object]:
+    return _marker(value, at, reader) if kind in END_MARKER_TYPES else _kraft_value(kind, value, at)
 
 
-def _marker(value: bytes | None, at: Location) -> dict[str, object]:
+def _marker(value: bytes | None, at: Location, reader: ControlReader) -> dict[str, object]:
     if value is None:
         raise CorruptRecordError(at, "SEG-CTL-004", expected="version and coordinator epoch", found="null")
-    marker = to_plain(parse(EndTransactionMarker, value, at, requirement="SEG-CTL-004"))
-    assert isinstance(marker, dict)
-    return marker
+    version, epoch = reader.marker(value, at)
+    return {"version": version, "coordinatorEpoch": epoch}
 
 
-def _kraft_value(definition: MessageDefinition, value: bytes | None, at: Location) -> dict[str, object]:
+def _kraft_value(kind: ControlRecordType, value: bytes | None, at: Location) -> dict[str, object]:
     """Decode a KRaft value; versions above the known ones are read as the latest of them (SEG-CTL-012)."""
+    from seglog_format.codec.protocol import decode_message  # noqa: PLC0415 - loads the declarations
+    from seglog_format.schema.control_record import KRAFT_VALUES  # noqa: PLC0415 - as above
+
+    definition = KRAFT_VALUES[kind]
     if value is None:
         raise CorruptRecordError(at, "SEG-CTL-006", expected=definition.name, found="null")
     version = int.from_bytes(value[:VERSION_SIZE], "big", signed=True)

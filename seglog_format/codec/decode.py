@@ -6,10 +6,11 @@ What reads records is loaded with the first record: a caller that only verifies 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
+from seglog_format.codec.decoders import containers_of, decoders_of
 from seglog_format.codec.entry_size import refuse_large
 from seglog_format.codec.framing import frame_at
 from seglog_format.errors import CorruptRecordError, FormatError, Location, TruncatedError
@@ -27,10 +28,11 @@ from seglog_format.schema.fixed_fields import (
     RECORD_BATCH_HEADER_SIZE,
     batch_field_span,
 )
+from seglog_format.storage.byte_source import MemoryBytes
 
 if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record, RecordBatch
-    from seglog_format.storage.byte_source import Buffer
+    from seglog_format.storage.byte_source import Buffer, ByteSource
 
 ANY_OFFSET: Final = 1 << 62
 """A base offset from which every offset delta leads to an offset."""
@@ -55,18 +57,16 @@ def decode_batch(data: Buffer, *, at: Location | None = None, limit: int = DEFAU
         >>> batch.header.base_offset, batch.header.codec_id, len(batch.records), batch.records[0].timestamp_ms
         (0, 0, 9, 1795225345881)
     """
-    where = at or Location()
-    view = memoryview(data).cast("B")
-    frame = frame_at(view, 0, len(view), where.path)
+    return decode_first(MemoryBytes(memoryview(data).cast("B")), at or Location(), limit)
+
+
+def decode_first(source: ByteSource, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBatch:
+    """Decode the entry at the start of a source of bytes; arguments and errors as `decode_batch`."""
+    frame = frame_at(source, 0, source.size, at.path)
     if isinstance(frame, Tail):
-        refuse_tail(frame, where)
-    return decode_frame(frame, at=where, limit=limit)
-
-
-def refuse_tail(tail: Tail, at: Location) -> NoReturn:
-    """Refuse bytes that end before the entry at their start does (SEG-LOG-004)."""
-    found = f"{tail.size} bytes ({tail.kind.value})"
-    raise TruncatedError(at.at("size", 0, tail.size), "SEG-LOG-004", expected="a whole entry", found=found)
+        found = f"{frame.size} bytes ({frame.kind.value})"
+        raise TruncatedError(at.at("size", 0, frame.size), "SEG-LOG-004", expected="a whole entry", found=found)
+    return decode_frame(frame, at=at, limit=limit)
 
 
 def decode_frame(
@@ -78,14 +78,22 @@ def decode_frame(
         frame: the entry.
         at: where it stands; its position is the frame's.
         limit: bytes that decompression may produce at most.
-        max_parts: records and record headers that the entry may have together; None for any number.
+        max_parts: records and record headers that the entry may have together; None for any number. Decoders that the
+            entry brings along do not count them.
 
     Raises:
         FormatError: the entry is damaged or refused.
     """
+    verify_checksum(frame, at)
+    return decode_unverified(frame, at=at, limit=limit, max_parts=max_parts)
+
+
+def decode_unverified(
+    frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, max_parts: int | None = None
+) -> RecordBatch:
+    """Decode an entry whatever its checksum; arguments and errors as `decode_frame`."""
     from seglog_format.record_model import RecordBatch  # noqa: PLC0415 - as above
 
-    verify_checksum(frame, at)
     return RecordBatch(frame.position, frame.header, _decoded(frame, at, limit, max_parts))
 
 
@@ -100,6 +108,8 @@ def _decoded(frame: Frame, at: Location, limit: int, max_parts: int | None) -> t
 def _decode_records(
     frame: Frame, header: RecordBatchHeader, at: Location, limit: int, max_parts: int | None = None
 ) -> tuple[Record, ...]:
+    if (decoders := decoders_of(frame)) is not None:
+        return tuple(decoders.records(*records_section(frame, header, at, limit)))
     from seglog_format.codec.plain.records import decode_records  # noqa: PLC0415 - as above
 
     return decode_records(*records_section(frame, header, at, limit), max_parts=max_parts)
@@ -119,7 +129,8 @@ def records_section(
     stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
     if header.codec_id == CompressionCodec.NONE or not (header.records_count or stored):
         return bytes(stored), header, section
-    data = decompress(header.codec_id, stored, magic=header.magic, at=section, limit=limit)
+    headers = containers_of(frame)
+    data = decompress(header.codec_id, stored, magic=header.magic, at=section, limit=limit, headers=headers)
     return data, header, section.at("decompressed")
 
 
@@ -148,7 +159,7 @@ def decompressed_bytes(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> by
 
 
 def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> Record | None:
-    """The record of an end marker, as brokers take it from a control batch; None where there is none.
+    """Return the record of an end marker, as brokers take it from a control batch; None where there is none.
 
     They read the first record and look no further, unless the batch is compressed. They check no offset here, so that
     the one in the result means nothing. The checksum is left to the caller.
@@ -168,11 +179,14 @@ def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIM
     unplaced = replace(header, base_offset=ANY_OFFSET, last_offset_delta=0)
     if header.records_count < 2 or header.codec_id != CompressionCodec.NONE:  # noqa: PLR2004 - the end has to fit a single record
         return _decode_records(frame, unplaced, at, limit)[0]
-    from seglog_format.codec.plain.records import decode_first_record  # noqa: PLC0415 - as above
-
     refuse_large(frame, at, limit)
     section = at.at("records", RECORD_BATCH_HEADER_SIZE, header.size_in_bytes - RECORD_BATCH_HEADER_SIZE)
-    return decode_first_record(bytes(frame.data[RECORD_BATCH_HEADER_SIZE:]), unplaced, section)
+    stored = bytes(frame.data[RECORD_BATCH_HEADER_SIZE:])
+    if (decoders := decoders_of(frame)) is not None:
+        return decoders.first_record(stored, unplaced, section)
+    from seglog_format.codec.plain.records import decode_first_record  # noqa: PLC0415 - as above
+
+    return decode_first_record(stored, unplaced, section)
 
 
 def check_header(header: RecordBatchHeader, at: Location) -> None:
@@ -194,12 +208,14 @@ def check_header(header: RecordBatchHeader, at: Location) -> None:
 
 
 def field(at: Location, name: str) -> Location:
-    """Where a field of a record batch header stands."""
+    """Return where a field of a record batch header stands."""
     return at.at(name, *batch_field_span(name))
 
 
 def computed_crc(frame: Frame) -> int:
-    """The checksum that an entry should carry: CRC-32C in magic 2, CRC-32 below (SEG-BAT-003, SEG-MSG-004)."""
+    """Return the checksum that an entry should carry: CRC-32C in magic 2, CRC-32 below (SEG-BAT-003, SEG-MSG-004)."""
+    if (decoders := decoders_of(frame)) is not None:
+        return decoders.computed_crc(frame)
     is_batch = isinstance(frame.header, RecordBatchHeader)
     checksum, extend = 0, crc32c if is_batch else crc32
     for piece in frame.pieces(ATTRIBUTES_POSITION if is_batch else MAGIC_POSITION):
@@ -208,7 +224,7 @@ def computed_crc(frame: Frame) -> int:
 
 
 def checksum_is_valid(frame: Frame) -> bool:
-    """Whether stored and computed checksum agree."""
+    """Tell whether stored and computed checksum agree."""
     return frame.header.crc == computed_crc(frame)
 
 
@@ -218,11 +234,7 @@ def verify_checksum(frame: Frame, at: Location) -> None:
     Raises:
         CorruptRecordError: SEG-BAT-003 or SEG-MSG-004.
     """
-    require_crc(frame, computed_crc(frame), at)
-
-
-def require_crc(frame: Frame, computed: int, at: Location) -> None:
-    """Refuse an entry that carries another checksum than the computed one (SEG-BAT-003, SEG-MSG-004)."""
+    computed = computed_crc(frame)
     if computed == frame.header.crc:
         return
     expected, found = f"{computed:#010x}", f"{frame.header.crc:#010x}"

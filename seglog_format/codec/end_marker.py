@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seglog_format.codec.control_record import controls_of, decode_control_record
 from seglog_format.codec.decode import decode_marker
+from seglog_format.codec.plain.control_records import PLAIN
 from seglog_format.model import END_MARKER_TYPES, NO_PRODUCER_ID
 
 if TYPE_CHECKING:
+    from seglog_format.codec.decoders import ControlReader
     from seglog_format.errors import Location
     from seglog_format.model import BatchHeader, ControlRecordType, Frame
     from seglog_format.record_model import Message, Record
@@ -56,18 +59,16 @@ def end_marker_of(frame: Frame, at: Location) -> EndMarker | None:
     if not _is_of_producer(frame.header):
         return None
     record = decode_marker(frame, at=at)
-    return None if record is None else marker_in(record, at)
+    return None if record is None else marker_in(record, at, controls_of(frame))
 
 
-def marker_in(record: Record | Message, at: Location) -> EndMarker | None:
+def marker_in(record: Record | Message, at: Location, reader: ControlReader = PLAIN) -> EndMarker | None:
     """Read a control record as an end marker; None if it is of another type (SEG-CTL-003).
 
     Raises:
         FormatError: key or value does not fit its layout.
     """
-    from seglog_format.codec.control_record import decode_control_record  # noqa: PLC0415 - loads the declarations
-
-    control = decode_control_record(record.key, record.value, at)
+    control = decode_control_record(record.key, record.value, at, reader)
     if control.type not in END_MARKER_TYPES:
         return None
     assert control.type is not None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.codec.decoders import DeclaredBytes
 from seglog_format.errors import CorruptRecordError, Location, UnsupportedVersionError
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
@@ -63,19 +64,16 @@ class FrameWalk:
         tail: the bytes after the last whole entry; known once the walk has ended.
     """
 
-    def __init__(
-        self, source: ByteSource, start: int, end: int, path: str, reads: Callable[..., Frame | Tail] | None = None
-    ) -> None:
+    def __init__(self, source: ByteSource, start: int, end: int, path: str) -> None:
         self.source = source
         self.position = start
         self.end = end
         self.path = path
         self.tail = Tail(TailKind.NONE, start, 0)
-        self._frame_at = frame_at if reads is None else reads
 
     def __iter__(self) -> Iterator[Frame]:
         while True:
-            frame = self._frame_at(self.source, self.position, self.end, self.path)
+            frame = frame_at(self.source, self.position, self.end, self.path)
             if isinstance(frame, Tail):
                 self.tail = frame
                 return
@@ -119,21 +117,40 @@ def frame_at(data: Readable, position: int, end: int, path: str = "") -> Frame |
         UnreadableError: the disk refuses its fixed fields (SEG-PDR-022).
     """
     source = source_of(data)
+    if isinstance(source, DeclaredBytes):
+        return source.decoders.frame_at(source, position, end, path)
     left = end - position
     if left <= MAX_TRAILING_SIZE:
         return short_tail(source, position, end)
     shown = source.window(position, SHOWN_SIZE)
     _, size, _, magic = ENTRY_PREFIX.unpack_from(shown.data, position - shown.start)
-    if size == 0 and is_zero(source, position, end):
-        return Tail(TailKind.ZEROS, position, left)
+    if not MIN_ENTRY_SIZE <= size <= left - ENTRY_PREFIX_SIZE:
+        return tail_of_size(size, source, position, end, path)
     at = Location(path, position)
-    if size < MIN_ENTRY_SIZE:
-        raise CorruptRecordError(at.at("size", 8, 4), "SEG-LOG-003", expected="14 or more", found=size)
-    if size > left - ENTRY_PREFIX_SIZE:
-        return Tail(TailKind.PARTIAL, position, left)
     if magic not in HEADERS:
         check_magic(magic, at)
     return whole_frame(source, position, magic, at)
+
+
+def tail_of_size(size: int, source: ByteSource, position: int, end: int, path: str) -> Tail:
+    """Return the tail that stands where an entry of an impossible size would start.
+
+    Args:
+        size: field of the entry; below 14, or more than there are bytes behind it.
+        source: the bytes of the log.
+        position: of the entry.
+        end: where the log ends.
+        path: file name for errors.
+
+    Raises:
+        CorruptRecordError: the size is below 14, and more than zeros follow (SEG-LOG-003).
+    """
+    if size == 0 and is_zero(source, position, end):
+        return Tail(TailKind.ZEROS, position, end - position)
+    if size < MIN_ENTRY_SIZE:
+        at = Location(path, position).at("size", 8, 4)
+        raise CorruptRecordError(at, "SEG-LOG-003", expected="14 or more", found=size)
+    return Tail(TailKind.PARTIAL, position, end - position)
 
 
 def whole_frame(source: ByteSource, position: int, magic: int, at: Location) -> Frame:
@@ -149,6 +166,8 @@ def whole_frame(source: ByteSource, position: int, magic: int, at: Location) -> 
         CorruptRecordError: it is too small for its fixed fields (SEG-BAT-002).
         UnreadableError: the disk refuses its fixed fields (SEG-PDR-022).
     """
+    if isinstance(source, DeclaredBytes):
+        return source.decoders.whole_frame(source, position, magic, at)
     start, data = source.window(position, HEADERS[magic][0].size)
     first = position - start
     size: int = ENTRY_PREFIX_SIZE + ENTRY_PREFIX.unpack_from(data, first)[1]

@@ -13,10 +13,10 @@ from seglog_format.errors import Location, UnsupportedVersionError
 from seglog_format.layouts import (
     TRANSACTION_INDEX_ENTRY_LAYOUT,
 )
-from seglog_format.model import AbortedTxn
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 
 if TYPE_CHECKING:
+    from seglog_format.model import AbortedTxn
     from seglog_format.packing import Packer
     from seglog_format.storage.byte_source import ByteSource
 
@@ -111,19 +111,6 @@ def usable_time_slots(fields: Iterable[tuple[int, int]]) -> int:
         last_timestamp_ms, last_offset = timestamp_ms, relative_offset
         count += 1
     return count
-
-
-def decode_transaction_index(data: bytes | memoryview, at: Location) -> tuple[AbortedTxn, ...]:
-    """Decode a transaction index; bytes after the last whole entry are ignored (SEG-TXN-001).
-
-    Raises:
-        UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
-    """
-    view = memoryview(data)
-    whole = view[: view.nbytes - view.nbytes % TRANSACTION_INDEX_ENTRY.size]
-    entries = tuple(AbortedTxn(*fields) for fields in TRANSACTION_INDEX_ENTRY.iter_unpack(whole))
-    check_transaction_version(entries, at)
-    return entries
 
 
 def check_transaction_version(entries: Iterable[AbortedTxn], at: Location) -> None:

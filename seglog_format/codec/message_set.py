@@ -8,33 +8,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING
 
-from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
+from seglog_format.codec.decoders import containers_of, decoders_of
 from seglog_format.codec.entry_size import refuse_large
+from seglog_format.codec.message_rules import field_location
+from seglog_format.codec.plain.messages import PLAIN
 from seglog_format.errors import CorruptRecordError, Location, RefusedError
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
     INT64_MAX,
     NO_TIMESTAMP,
     CompressionCodec,
-    Frame,
-    MessageHeader,
     TimestampType,
 )
 from seglog_format.record_model import Message
-from seglog_format.schema.fixed_fields import (
-    ENTRY_PREFIX,
-    MAGIC_POSITION,
-    MESSAGE_ATTRIBUTES_POSITION,
-    MESSAGE_HEADERS,
-    SIZE_POSITION,
-)
-from seglog_format.schema.message_set import BYTES_LENGTH, MESSAGE_MIN_SIZES
+from seglog_format.schema.fixed_fields import MESSAGE_ATTRIBUTES_POSITION, MESSAGE_MIN_SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+
+    from seglog_format.codec.container_headers import ContainerHeaders
+    from seglog_format.codec.message_rules import MessageReader, StoredMessage
+    from seglog_format.model import Frame, MessageHeader
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,39 +53,8 @@ class MessageEntry:
     dropped_size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
-    """A message as it stands, whatever its wrapper says.
-
-    Attributes:
-        header: fixed fields.
-        key: bytes, or None for null.
-        value: bytes, or None for null.
-        trailing_size: bytes after the value.
-        is_valid: whether the checksum agrees.
-    """
-
-    header: MessageHeader
-    key: bytes | None
-    value: bytes | None
-    trailing_size: int
-    is_valid: bool
-
-
-class MessageReader(NamedTuple):
-    """How the stored fields of messages are read.
-
-    Attributes:
-        message: one message, from its first byte to its last, and where it stands.
-        size: of the message that starts at the first byte, behind its size field.
-    """
-
-    message: Callable[[memoryview, Location], StoredMessage]
-    size: Callable[[memoryview], int]
-
-
 def decode_message_entry(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> tuple[Message, ...]:
-    """The messages of one magic 0 or 1 entry, with absolute offsets.
+    """Return the messages of one magic 0 or 1 entry, with absolute offsets.
 
     The checksum of the outermost message is the caller's business; that of a message inside a wrapper is reported in
     `Message.is_valid` (SEG-MSG-016).
@@ -111,7 +77,6 @@ def read_message_entry(
     at: Location,
     limit: int = DEFAULT_OUTPUT_LIMIT,
     max_messages: int | None = None,
-    reader: MessageReader | None = None,
 ) -> MessageEntry:
     """Like `decode_message_entry`, with what was passed over on the way.
 
@@ -120,20 +85,19 @@ def read_message_entry(
         at: where the entry starts.
         limit: most bytes that a wrapper may decompress to.
         max_messages: messages that a wrapper may hold; None for any number.
-        reader: of the stored fields; by default the plain one.
 
     Raises:
         CorruptRecordError: the entry, or a message inside it, breaks a rule of chapter 33 or 34.
         RefusedError: the wrapper holds more than ``limit`` bytes, or too many messages.
     """
     refuse_large(frame, at, limit)
-    read = PLAIN if reader is None else reader
+    read = _reader_of(frame)
     outer = read.message(frame.data, at)
     _check_offset(outer.header.offset, at)
     if outer.header.codec_id == CompressionCodec.NONE:
         message = _message(outer, outer.header.offset, outer.header.timestamp_ms, outer.header.timestamp_type)
         return MessageEntry((message,), outer.key, outer.trailing_size)
-    data = memoryview(_decompressed(outer, at, limit))
+    data = memoryview(_decompressed(outer, at, limit, containers_of(frame)))
     entries = list(islice(_inner_entries(data, read, at.at("messages")), max_messages))
     size = sum(map(len, entries))
     if len(entries) == max_messages and any(_inner_entries(data[size:], read, at.at("messages"))):
@@ -152,81 +116,21 @@ def read_message_entry(
     )
 
 
-def field_place(at: Location, name: str, position: int = 0, size: int = 0) -> Location:
-    """Return where a field of a message stands: by position, or by name alone where it came out of a wrapper."""
-    return at.at(f"{at.field}.{name}") if at.field else at.at(name, position, size)
+def _reader_of(frame: Frame) -> MessageReader:
+    decoders = decoders_of(frame)
+    return PLAIN if decoders is None else decoders.messages
 
 
-def _stored(data: memoryview, at: Location) -> StoredMessage:
-    """One message; ``data`` is at least as long as the fixed fields of magic 0."""
-    magic = ENTRY_PREFIX.unpack_from(data)[3]
-    check_message(data, magic, at)
-    fixed = MESSAGE_HEADERS[magic]
-    header = MessageHeader(*fixed.unpack_from(data))
-    key, position = _nullable_bytes(data, fixed.size, at, "key")
-    value, end = _nullable_bytes(data, position, at, "value")
-    return StoredMessage(header, key, value, len(data) - end, crc32(data[MAGIC_POSITION:]) == header.crc)
-
-
-def check_message(data: memoryview, magic: int, at: Location) -> None:
-    """Refuse a message of another magic (SEG-MSG-026), or one that is too small for its fixed fields (SEG-MSG-003)."""
-    if magic not in MESSAGE_HEADERS:
-        place = field_place(at, "magic", MAGIC_POSITION, 1)
-        raise CorruptRecordError(place, "SEG-MSG-026", expected="0 or 1", found=magic)
-    if (size := len(data) - ENTRY_PREFIX_SIZE) < MESSAGE_MIN_SIZES[magic]:
-        place, least = field_place(at, "message_size", 8, 4), f"at least {MESSAGE_MIN_SIZES[magic]}"
-        raise CorruptRecordError(place, "SEG-MSG-003", expected=least, found=size)
-
-
-def _size(data: memoryview) -> int:
-    """The size field of a message."""
-    return int(BYTES_LENGTH.unpack_from(data, SIZE_POSITION)[0])
-
-
-PLAIN: Final = MessageReader(_stored, _size)
-
-
-def _nullable_bytes(data: memoryview, position: int, at: Location, name: str) -> tuple[bytes | None, int]:
-    """Bytes behind their length, and where they end."""
-    start = position + BYTES_LENGTH.size
-    if start > len(data):
-        refuse_cut_short(data, position, name, at)
-    (size,) = BYTES_LENGTH.unpack_from(data, position)
-    if size < 0:
-        return None, start
-    if size > len(data) - start:
-        refuse_cut_short(data, position, name, at)
-    return bytes(data[start : start + size]), start + size
-
-
-def refuse_cut_short(data: memoryview, position: int, name: str, at: Location) -> NoReturn:
-    """Refuse a key or value that does not fit into its message (SEG-MSG-005).
-
-    Args:
-        data: the message.
-        position: of the field's length.
-        name: of the field.
-        at: where the message stands.
-    """
-    start = position + BYTES_LENGTH.size
-    if start > len(data):
-        place, left = field_place(at, name, position), f"{len(data) - position} bytes"
-        raise CorruptRecordError(place, "SEG-MSG-005", expected="a length of 4 bytes", found=left)
-    (size,) = BYTES_LENGTH.unpack_from(data, position)
-    place, most = field_place(at, name, position, BYTES_LENGTH.size), f"at most the {len(data) - start} bytes left"
-    raise CorruptRecordError(place, "SEG-MSG-005", expected=most, found=size)
-
-
-def _decompressed(wrapper: StoredMessage, at: Location, limit: int) -> bytes:
+def _decompressed(wrapper: StoredMessage, at: Location, limit: int, headers: ContainerHeaders) -> bytes:
     codec_id, magic = wrapper.header.codec_id, wrapper.header.magic
     if codec_id == CompressionCodec.ZSTD:
-        place = at.at("attributes", MESSAGE_ATTRIBUTES_POSITION, 1)
-        raise CorruptRecordError(place, "SEG-MSG-018", expected="gzip, snappy or lz4", found="zstd")
+        location = at.at("attributes", MESSAGE_ATTRIBUTES_POSITION, 1)
+        raise CorruptRecordError(location, "SEG-MSG-018", expected="gzip, snappy or lz4", found="zstd")
     position = wrapper.header.size_in_bytes - wrapper.trailing_size - len(wrapper.value or b"")
-    place = at.at("value", position, len(wrapper.value or b""))
+    location = at.at("value", position, len(wrapper.value or b""))
     if wrapper.value is None:
-        raise CorruptRecordError(place, "SEG-MSG-009", expected="compressed messages", found="null")
-    return decompress(codec_id, wrapper.value, magic=magic, at=place, limit=limit)
+        raise CorruptRecordError(location, "SEG-MSG-009", expected="compressed messages", found="null")
+    return decompress(codec_id, wrapper.value, magic=magic, at=location, limit=limit, headers=headers)
 
 
 def wrapped_bytes(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:
@@ -236,17 +140,17 @@ def wrapped_bytes(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIM
         CorruptRecordError: it is damaged.
         RefusedError: it holds more than ``limit`` bytes.
     """
-    return _decompressed(_stored(frame.data, at), at, limit)
+    return _decompressed(_reader_of(frame).message(frame.data, at), at, limit, containers_of(frame))
 
 
 def _inner_entries(data: memoryview, read: MessageReader, at: Location) -> Iterator[memoryview]:
-    """The whole entries of decompressed data; one that is cut short at the end is left out (SEG-MSG-019)."""
+    """Yield the whole entries of decompressed data; one that is cut short at the end is left out (SEG-MSG-019)."""
     start = 0
     while len(data) - start >= ENTRY_PREFIX_SIZE:
         size = read.size(data[start:])
         if size < MESSAGE_MIN_SIZES[0]:
-            place, least = field_place(at, "message_size"), f"at least {MESSAGE_MIN_SIZES[0]}"
-            raise CorruptRecordError(place, "SEG-MSG-003", expected=least, found=size)
+            location, least = field_location(at, "message_size"), f"at least {MESSAGE_MIN_SIZES[0]}"
+            raise CorruptRecordError(location, "SEG-MSG-003", expected=least, found=size)
         end = start + ENTRY_PREFIX_SIZE + size
         if end > len(data):
             return
@@ -258,12 +162,14 @@ def _inner_message(data: memoryview, read: MessageReader, at: Location) -> Store
     message = read.message(data, at)
     if message.header.codec_id != CompressionCodec.NONE:
         codec = f"codec {message.header.codec_id}"
-        raise CorruptRecordError(field_place(at, "attributes"), "SEG-MSG-010", expected="no compression", found=codec)
+        raise CorruptRecordError(
+            field_location(at, "attributes"), "SEG-MSG-010", expected="no compression", found=codec
+        )
     return message
 
 
 def _unwrapped(wrapper: MessageHeader, inner: list[StoredMessage], at: Location) -> Iterator[Message]:
-    """The messages of a wrapper with absolute offsets and the timestamps that they read as."""
+    """Yield the messages of a wrapper with absolute offsets and the timestamps that they read as."""
     base = _base_offset(wrapper, inner[-1].header.offset, at)
     for index, one in enumerate(inner):
         offset = base + one.header.offset
@@ -272,7 +178,7 @@ def _unwrapped(wrapper: MessageHeader, inner: list[StoredMessage], at: Location)
 
 
 def _base_offset(wrapper: MessageHeader, last: int, at: Location) -> int:
-    """What the offsets inside count from: 0 where they are absolute (SEG-MSG-011, SEG-MSG-012, SEG-MSG-013)."""
+    """Return what the offsets inside count from: 0 where they are absolute (SEG-MSG-011, SEG-MSG-012, SEG-MSG-013)."""
     if wrapper.magic == 0 or wrapper.offset == 0:
         return 0
     if wrapper.offset < last:
@@ -282,21 +188,21 @@ def _base_offset(wrapper: MessageHeader, last: int, at: Location) -> int:
 
 
 def _timestamp_ms(wrapper: MessageHeader, inner: MessageHeader) -> int:
-    """The timestamp that a message in a wrapper reads as (SEG-MSG-008, SEG-MSG-015)."""
+    """Return the timestamp that a message in a wrapper reads as (SEG-MSG-008, SEG-MSG-015)."""
     if inner.magic == 0:
         return NO_TIMESTAMP
     return wrapper.timestamp_ms if wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME else inner.timestamp_ms
 
 
 def _timestamp_type(wrapper: MessageHeader, inner: MessageHeader) -> TimestampType:
-    """Who set the timestamp of a message in a wrapper: its own attribute bit does not count (SEG-MSG-015)."""
+    """Return who set the timestamp of a message in a wrapper: its own attribute bit does not count (SEG-MSG-015)."""
     return TimestampType.NO_TIMESTAMP_TYPE if inner.magic == 0 else wrapper.timestamp_type
 
 
 def _check_offset(offset: int, at: Location) -> None:
     if not 0 <= offset <= INT64_MAX:
         expected = f"an offset from 0 to {INT64_MAX}"
-        raise CorruptRecordError(field_place(at, "offset", 0, 8), "SEG-MSG-025", expected=expected, found=offset)
+        raise CorruptRecordError(field_location(at, "offset", 0, 8), "SEG-MSG-025", expected=expected, found=offset)
 
 
 def _message(stored: StoredMessage, offset: int, timestamp_ms: int, timestamp_type: TimestampType) -> Message:

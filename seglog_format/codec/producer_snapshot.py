@@ -33,25 +33,6 @@ class DecodedSnapshot:
     producers: tuple[ProducerStateEntry, ...]
 
 
-def decode_producer_snapshot(data: bytes | memoryview, at: Location) -> DecodedSnapshot:
-    """Decode one snapshot file.
-
-    Raises:
-        TruncatedError: fewer than 10 bytes (SEG-PSN-003).
-        UnsupportedVersionError: a version other than 1 (SEG-PSN-001).
-        CorruptIndexError: checksum or size do not agree (SEG-PSN-002, SEG-PSN-003).
-    """
-    view = memoryview(data)
-    check_size(view, at)
-    version, crc, count = PRODUCER_SNAPSHOT_HEADER.unpack_from(view)
-    check_version(version, at)
-    require_crc(crc, crc32c(view[CHECKED_POSITION:]), at)
-    entries = view[PRODUCER_SNAPSHOT_HEADER.size :]
-    check_count(count, PRODUCER_STATE_ENTRY.size, entries, at)
-    producers = tuple(ProducerStateEntry(*fields) for fields in PRODUCER_STATE_ENTRY.iter_unpack(entries))
-    return DecodedSnapshot(version, crc, producers)
-
-
 def check_size(data: memoryview, at: Location) -> None:
     """Refuse a file that is smaller than the header (SEG-PSN-003)."""
     if data.nbytes < PRODUCER_SNAPSHOT_HEADER.size:

@@ -1,4 +1,4 @@
-"""What the fields of a record mean, given the header of its batch (chapters 30 and 31); for every decoder."""
+"""Meaning of the fields of a record, given the header of its batch (chapters 30 and 31); for every decoder."""
 
 from __future__ import annotations
 

@@ -6,13 +6,14 @@ would take gigabytes, and building them would keep a reader waiting that wants t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Final, cast, overload
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, records_section, verify_checksum
+from seglog_format.codec.decoders import decoders_of
 from seglog_format.codec.plain.records import FieldReading, RecordReading
 from seglog_format.model import RecordBatchHeader
 from seglog_format.record_model import RecordHeader
@@ -52,17 +53,8 @@ class StreamedBatch:
         return self.header.next_offset
 
 
-RecordsOf = Callable[["Frame", "RecordBatchHeader", "Location", int], "Iterator[Record]"]
-"""Reads the records of a batch one after the other: an entry, its header, its location, and the limit."""
-
-
 def stream_frame(
-    frame: Frame,
-    *,
-    at: Location,
-    limit: int = DEFAULT_OUTPUT_LIMIT,
-    to_offset: int | None = None,
-    records_of: RecordsOf | None = None,
+    frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, to_offset: int | None = None
 ) -> StreamedBatch:
     """Check an entry as `decode_frame` does, and give its records one at a time.
 
@@ -71,7 +63,6 @@ def stream_frame(
         at: where it stands.
         limit: bytes that decompression may produce at most.
         to_offset: behind the first `KEPT_RECORDS` of a batch, end at a record that has reached this offset.
-        records_of: reads the records of a batch; by default the plain loop.
 
     Raises:
         FormatError: the entry is damaged or refused. Iterating over the records raises it too, for what is wrong behind
@@ -81,7 +72,7 @@ def stream_frame(
     if not isinstance(header, RecordBatchHeader):
         batch = decode_frame(frame, at=at, limit=limit)
         return StreamedBatch(frame.position, header, batch.base_offset, batch.records)
-    records = (records_of or _opened)(frame, header, at, limit)
+    records = _opened(frame, header, at, limit)
     kept: Iterable[Record] = list(islice(records, KEPT_RECORDS))
     if header.records_count > KEPT_RECORDS:
         kept = chain(kept, takewhile(lambda record: to_offset is None or record.offset < to_offset, records))
@@ -89,17 +80,19 @@ def stream_frame(
 
 
 def has_very_many_records(header: BatchHeader) -> bool:
-    """Whether an entry says that it holds more than `KEPT_RECORDS`."""
+    """Tell whether an entry says that it holds more than `KEPT_RECORDS`."""
     return isinstance(header, RecordBatchHeader) and header.records_count > KEPT_RECORDS
 
 
 def _opened(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -> Iterator[Record]:
     verify_checksum(frame, at)
-    return stream_records(*records_section(frame, header, at, limit))
+    decoders = decoders_of(frame)
+    read = stream_records if decoders is None else decoders.records
+    return read(*records_section(frame, header, at, limit))
 
 
 def stream_records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
-    """The records of a batch, as `decode_records` gives them, one at a time.
+    """Return the records of a batch, as `decode_records` gives them, one at a time.
 
     Args:
         section: everything after the batch header, decompressed.

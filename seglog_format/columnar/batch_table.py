@@ -42,6 +42,14 @@ class BatchTable:
         """Return all values of one column."""
         return self.rows[:, COLUMN[name]]
 
+    def running_maxima(self, before_ms: int) -> Numbers:
+        """Return the largest timestamp up to each entry.
+
+        Args:
+            before_ms: the largest before the first of them.
+        """
+        return np.maximum(np.maximum.accumulate(self.column("max_timestamp_ms")), before_ms)
+
 
 def table_parts(
     data: Readable,
@@ -72,6 +80,6 @@ def table_parts(
     goes_on = True
     while goes_on:
         if count := fill_table(window.data, state, path, rows):
-            window.place(rows[:count], COLUMN["position"])
+            window.to_log_positions(rows[:count], COLUMN["position"])
             yield BatchTable(rows[:count], window.origin + int(state[POSITION]))
         goes_on = count == ROWS or window.has_more(state)

@@ -170,15 +170,15 @@ class Assembly:
 
     @cached_property
     def _entries(self) -> EntryColumns:
-        at, count, data = self._place(names.ENTRIES), int(self.state[names.NOTED]), self.block.data
+        at, count, data = self._position_of(names.ENTRIES), int(self.state[names.NOTED]), self.block.data
         notes = data[at : at + NOTE_SIZE * count].view(np.int64)
-        offsets = self._numbers(names.OFFSETS) if self._place(names.OFFSETS) >= 0 else None
+        offsets = self._numbers(names.OFFSETS) if self._position_of(names.OFFSETS) >= 0 else None
         entries, counts = noted_entries(self.log, notes)
-        self.window.place(entries.rows, COLUMN["position"])
+        self.window.to_log_positions(entries.rows, COLUMN["position"])
         return EntryColumns(self.file, entries, counts, offsets)
 
     def _numbers(self, number: int) -> Numbers:
-        at = self._place(number)
+        at = self._position_of(number)
         return self.block.data[at : at + 8 * self.rows].view(np.int64)
 
     def _offset(self) -> pa.Array:
@@ -194,26 +194,26 @@ class Assembly:
     def _value(self) -> pa.Array:
         return self._row_bytes(names.VALUES, self._validity(names.VALUES_VALID, names.NULL_VALUES), names.VALUE_BYTES)
 
-    def _row_bytes(self, place: int, valid: pa.Buffer | None, referred: int) -> pa.Array:
-        if place in self.block.copied:
-            return self.block.copied[place].array(self.shape.bytes_type, valid)
-        return self._bytes(self.block.data, self._place(place), self.rows, valid, referred)
+    def _row_bytes(self, column: int, valid: pa.Buffer | None, referred: int) -> pa.Array:
+        if column in self.block.copied:
+            return self.block.copied[column].array(self.shape.bytes_type, valid)
+        return self._bytes(self.block.data, self._position_of(column), self.rows, valid, referred)
 
     def _headers(self) -> pa.Array:
         count = int(self.state[names.HEADERS])
-        data, place = self.block.header_data, self._place
+        data, column = self.block.header_data, self._position_of
         valid = (
-            self._header_buffer.slice(place(names.HEADER_VALUES_VALID))
+            self._header_buffer.slice(column(names.HEADER_VALUES_VALID))
             if self.state[names.NULL_HEADER_VALUES]
             else None
         )
-        keys = self._bytes(data, place(names.HEADER_KEYS), count, None, names.HEADER_KEY_BYTES)
-        values = self._bytes(data, place(names.HEADER_VALUES), count, valid, names.HEADER_VALUE_BYTES)
+        keys = self._bytes(data, column(names.HEADER_KEYS), count, None, names.HEADER_KEY_BYTES)
+        values = self._bytes(data, column(names.HEADER_VALUES), count, valid, names.HEADER_VALUE_BYTES)
         pairs = pa.StructArray.from_arrays([keys, values], fields=list(self.shape.header_type))
         kind = pa.list_(self.shape.header_type)
         return pa.Array.from_buffers(kind, self.rows, [None, self._part(names.HEADER_ENDS)], children=[pairs])
 
-    def _place(self, number: int) -> int:
+    def _position_of(self, number: int) -> int:
         return self.block.layout.places[number]
 
     def _once(self, name: str, data: Any) -> pa.Buffer:
@@ -227,7 +227,7 @@ class Assembly:
         return self._once("headers", self.block.header_data)
 
     def _part(self, number: int) -> pa.Buffer:
-        return self._once("rows", self.block.data).slice(self._place(number))
+        return self._once("rows", self.block.data).slice(self._position_of(number))
 
     def _validity(self, number: int, nulls: int) -> pa.Buffer | None:
         return self._part(number) if self.state[nulls] else None
@@ -262,15 +262,15 @@ class Assembly:
 
     @cached_property
     def _all_travel_lightly(self) -> bool:
-        """Whether the batch is at most twice the size of its rows, even if each column carries all its buffers."""
+        """Tell whether the batch is at most twice the size of its rows, even if each column carries all its buffers."""
         in_log, in_arena = (self.state[np.array(REFERRED) + behind] for behind in (0, 1))
-        views = VIEW_SIZE * sum(self._rows_of(place) for place in VIEWS if self._place(place) >= 0)
+        views = VIEW_SIZE * sum(self._rows_of(column) for column in VIEWS if self._position_of(column) >= 0)
         taken = np.count_nonzero(in_log) * len(self._log_slice())
         taken += np.count_nonzero(in_arena) * int(self.state[names.ARENA_USED])
         return bool(taken + views <= 2 * (int(in_log.sum() + in_arena.sum()) + views))
 
-    def _rows_of(self, place: int) -> int:
-        return int(self.state[names.HEADERS if place in {names.HEADER_KEYS, names.HEADER_VALUES} else names.ROWS])
+    def _rows_of(self, column: int) -> int:
+        return int(self.state[names.HEADERS if column in {names.HEADER_KEYS, names.HEADER_VALUES} else names.ROWS])
 
     def _log_slice(self) -> Bytes:
         return self.log[int(self.state[names.ORIGIN]) : int(self.state[names.POSITION])]

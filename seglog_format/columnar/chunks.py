@@ -43,20 +43,20 @@ from seglog_format.columnar.streams import decompress_gzip, decompress_zstd
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
 
-NONE_STANDS: Final = (-1, -1)
+NO_CHUNK: Final = (-1, -1)
 AHEAD_SIZE: Final = 2**17
 """Bytes decompressed ahead: as many as stay in a processor's inner caches."""
 
 
 @inlined
 def chunk_of(chunks: Region, state: Numbers, position: int) -> tuple[int, int]:
-    """Return start and end of the content of the entry at a position in the arena, or `NONE_STANDS`."""
+    """Return start and end of the content of the entry at a position in the arena, or `NO_CHUNK`."""
     while state[NEXT_CHUNK] < state[CHUNKS]:
         at = 8 * CHUNK_FIELDS * state[NEXT_CHUNK]
         if load_64(chunks, at) == position:
             return load_64(chunks, at + 8), load_64(chunks, at + 16)
         state[NEXT_CHUNK] += 1
-    return NONE_STANDS
+    return NO_CHUNK
 
 
 @helper

@@ -1,4 +1,4 @@
-"""How kernels are compiled, and where the compiled code is stored.
+"""Compilation of kernels, and the directory of compiled code.
 
 numba stores machine code on disk beside the source, or in the user's cache directory if that is read-only, or where
 ``NUMBA_CACHE_DIR`` says. None is loaded from a directory that other users can write to (`kept_code`).
@@ -28,7 +28,7 @@ FunctionT = TypeVar("FunctionT", bound="Callable[..., Any]")
 
 OPTIONS: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy"}
 
-HERE: Final = Path(__file__).parent
+PACKAGE: Final = Path(__file__).parent
 IMPORTED: Final = re.compile(r"^\s*from seglog_format\.columnar(?:\.(\w+))? import (\w+(?:, \w+)*|\()", re.MULTILINE)
 
 KERNELS: Final[list[Any]] = []
@@ -36,7 +36,7 @@ KERNELS: Final[list[Any]] = []
 
 WORD: Final = "seglog: compiling the columnar engine for this machine, which takes some seconds, once (seglog warm)"
 REFUSED: Final[list[str]] = []
-"""Why the directory of kept code is refused; empty if it is not."""
+"""Reason for which the directory of kept code is refused; empty if it is not."""
 
 
 class CompileNotice(event.Listener):  # type: ignore[misc] # numba has no types
@@ -52,7 +52,7 @@ class CompileNotice(event.Listener):  # type: ignore[misc] # numba has no types
         """Print the notice: a function is about to be compiled, because it is not stored on disk."""
         if not self.was_given and event.data["dispatcher"] in KERNELS:
             self.was_given = True
-            print(_word(), file=sys.stderr, flush=True)  # noqa: T201 - whoever waits has to know
+            print(_word(), file=sys.stderr, flush=True)  # noqa: T201 - a user who waits has to know
 
     def on_end(self, event: Any) -> None:
         """Do nothing."""
@@ -99,7 +99,7 @@ def _kept_on_disk(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Return a kernel whose code is stored; None if there is no directory for it, or other users can write to that."""
     try:
         dispatcher = njit(cache=True, **options)(function)
-    except RuntimeError:  # nowhere to write: compiled anew in each process
+    except RuntimeError:  # nowhere to write: compiled again in each process
         return None
     if reason := refusal(dispatcher.stats.cache_path):
         REFUSED.append(reason)
@@ -110,7 +110,7 @@ def _kept_on_disk(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 def _state_of(names: frozenset[str]) -> tuple[float, int]:
     """Return latest change and total size of some modules."""
-    states = [(HERE / f"{name}.py").stat() for name in names]
+    states = [(PACKAGE / f"{name}.py").stat() for name in names]
     return max(state.st_mtime for state in states), sum(state.st_size for state in states)
 
 
@@ -128,7 +128,7 @@ def sources(module: str) -> frozenset[str]:
 @cache
 def _imported(module: str) -> frozenset[str]:
     """Return the modules of this package that one of them imports."""
-    text = (HERE / f"{module}.py").read_text(encoding="utf-8")
+    text = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
     found = IMPORTED.findall(text)
     names = [name for module, imported in found for name in ([module] if module else imported.split(", "))]
-    return frozenset(name for name in names if (HERE / f"{name}.py").exists())
+    return frozenset(name for name in names if (PACKAGE / f"{name}.py").exists())

@@ -37,9 +37,9 @@ class CopiedRun(Run):
 
     def _fresh_block(self) -> Block:
         block, layout = super()._fresh_block(), self._request.shape.layout
-        for place, capacity in self._capacities.items():
-            if block.layout.places[place] >= 0:
-                block.copied[place] = CopiedColumn(self._pool, layout, block.layout.rows, capacity)
+        for number, capacity in self._capacities.items():
+            if block.layout.places[number] >= 0:
+                block.copied[number] = CopiedColumn(self._pool, layout, block.layout.rows, capacity)
         return block
 
     def _fill(self) -> int:
@@ -56,7 +56,7 @@ class CopiedRun(Run):
 
     def _copy(self) -> None:
         block, rows, origin = self._block, int(self._state[names.ROWS]), int(self._state[names.ORIGIN])
-        for place, column in block.copied.items():
-            most = int(self._state[COPIED[place]] + self._state[COPIED[place] + 1])
-            column.extend(block.data, block.layout.places[place], rows, most, self._log, origin, self._arena)
-            self._capacities[place] = column.capacity
+        for number, copied_column in block.copied.items():
+            most = int(self._state[COPIED[number]] + self._state[COPIED[number] + 1])
+            copied_column.extend(block.data, block.layout.places[number], rows, most, self._log, origin, self._arena)
+            self._capacities[number] = copied_column.capacity

@@ -15,7 +15,7 @@ WORD: Final = 8
 PAIR: Final = 16
 QUAD: Final = 32
 NEAR: Final = 512
-"""How far ahead of short copies memory is prefetched, for reading and for writing."""
+"""Distance at which memory is prefetched ahead of short copies, for reading and for writing."""
 AHEAD: Final = 2048
 """The same ahead of long copies."""
 

@@ -31,8 +31,8 @@ NEEDS: Final = {
 def features() -> frozenset[str]:
     """Return the features that code may use: this processor's, or those that numba was told to compile for."""
     if config.CPU_NAME or config.CPU_FEATURES:
-        told = (config.CPU_FEATURES or "").split(",")
-        return frozenset(name[1:] for name in told if name.startswith("+"))
+        reported = (config.CPU_FEATURES or "").split(",")
+        return frozenset(name[1:] for name in reported if name.startswith("+"))
     return frozenset(name for name, has in binding.get_host_cpu_features().items() if has)
 
 

@@ -34,7 +34,7 @@ NONE: Final = 0
 
 
 class Stream(ctypes.Structure):
-    """What isal keeps of a stream (``struct inflate_state``): the first fields, and more than it needs for the rest."""
+    """State that isal keeps of a stream (``struct inflate_state``): the first fields, and ample room for the rest."""
 
     _fields_ = (
         ("next_out", ADDRESS),
@@ -48,7 +48,7 @@ class Stream(ctypes.Structure):
 
 
 class Decoders:
-    """What one thread decompresses with: a context and a stream of its own, which go when it goes.
+    """Decompressor of one thread: a context and a stream of its own, which go when it goes.
 
     Attributes:
         slots: what kernels are told (`plan.DECODERS`); `NONE` for what there is not.
@@ -93,7 +93,12 @@ def gzip_library() -> ctypes.CDLL | None:
 
 
 def _library(module: str, *functions: tuple[str, Any, tuple[Any, ...]]) -> ctypes.CDLL | None:
-    """The library inside a module of a known version, if it shows these functions: name, result and arguments."""
+    """Return the library inside a module of a known version, if it exports these functions.
+
+    Args:
+        module: that holds the library.
+        functions: name, type of the result and types of the arguments of each.
+    """
     if not _is_known(module.partition(".")[0]):
         return None
     try:
@@ -110,7 +115,7 @@ def _library(module: str, *functions: tuple[str, Any, tuple[Any, ...]]) -> ctype
 
 
 def _is_known(package: str) -> bool:
-    """Whether the version of a package that is installed is one of those that were looked at."""
+    """Tell whether the version of a package that is installed is one of those that were looked at."""
     try:
         return version(package).rpartition(".")[0] == KNOWN_VERSIONS.get(package)
     except PackageNotFoundError:
@@ -118,7 +123,7 @@ def _is_known(package: str) -> bool:
 
 
 def _inflates(library: ctypes.CDLL) -> bool:
-    """Whether a sample comes out of a stream as it should, and the numbers behind it are where they should be."""
+    """Tell whether a sample comes out of a stream as it should, and the numbers behind it are where they should be."""
     sample = bytes(range(64)) * 4
     compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     deflated = compressor.compress(sample) + compressor.flush()

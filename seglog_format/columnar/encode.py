@@ -71,11 +71,11 @@ class _Columns:
         self.places = np.zeros(names.PLACES, np.int64)
         self._kept: list[Any] = []
         self._offsets = _offsets(table, base_offset)
-        self._place(names.OFFSETS, self._offsets)
-        self._place(names.TIMESTAMPS, _timestamps(table))
-        for place, name in ((names.KEYS, "key"), (names.VALUES, "value")):
-            self._place_bytes(place, _column(table, name, pa.large_binary()))
-        self._place_headers(table)
+        self._add(names.OFFSETS, self._offsets)
+        self._add(names.TIMESTAMPS, _timestamps(table))
+        for number, name in ((names.KEYS, "key"), (names.VALUES, "value")):
+            self._add_bytes(number, _column(table, name, pa.large_binary()))
+        self._add_headers(table)
 
     def check_cuts(self, cuts: Numbers) -> None:
         """Refuse batches whose offsets are too far apart."""
@@ -84,36 +84,36 @@ class _Columns:
             msg = f"offsets of a batch lie more than {names.MAX_DELTA} apart"
             raise UsageError(msg)
 
-    def _place(self, number: int, array: Any) -> None:
+    def _add(self, number: int, array: Any) -> None:
         kept = np.ascontiguousarray(array)
         self._kept.append(kept)
         self.places[number : number + 2] = kept.ctypes.data, kept.nbytes
 
-    def _place_bytes(self, number: int, column: pa.Array) -> None:
+    def _add_bytes(self, number: int, column: pa.Array) -> None:
         _, ends, data = column.buffers()
         bounds = np.frombuffer(ends, np.int64, len(column) + 1, 8 * column.offset) if len(column) else np.zeros(1)
-        self._place(number, bounds.astype(np.int64, copy=False))
-        self._place(number + 2, np.frombuffer(data, np.uint8) if data is not None and data.size else NO_BYTES)
+        self._add(number, bounds.astype(np.int64, copy=False))
+        self._add(number + 2, np.frombuffer(data, np.uint8) if data is not None and data.size else NO_BYTES)
         if column.null_count:
-            self._place(number + 4, column.is_valid().cast(pa.uint8()).to_numpy(zero_copy_only=False))
+            self._add(number + 4, column.is_valid().cast(pa.uint8()).to_numpy(zero_copy_only=False))
         if bounds[-1] - bounds[0] > MAX_SIZE and int(np.diff(bounds).max()) > MAX_SIZE:
             msg = f"a key, value or header of more than {MAX_SIZE} bytes"
             raise UsageError(msg)
 
-    def _place_headers(self, table: pa.Table) -> None:
+    def _add_headers(self, table: pa.Table) -> None:
         if "headers" not in table.column_names:
             return
         pair = pa.struct([("key", pa.large_binary()), ("value", pa.large_binary())])
         column = _column(table, "headers", pa.large_list(pair))
         pairs = column.flatten()
         counts = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        self._place(names.HEADER_ENDS, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+        self._add(names.HEADER_ENDS, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
         keys, values = pairs.flatten()
         if keys.null_count:
             msg = "the key of a header is null"
             raise UsageError(msg)
-        self._place_bytes(names.HEADER_KEYS, keys)
-        self._place_bytes(names.HEADER_VALUES, values)
+        self._add_bytes(names.HEADER_KEYS, keys)
+        self._add_bytes(names.HEADER_VALUES, values)
 
 
 def _column(table: pa.Table, name: str, kind: pa.DataType) -> pa.Array:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # -- where columns stand: pairs of address and size -----------------------------------------------------------------
 OFFSETS, TIMESTAMPS, KEYS, VALUES, HEADER_ENDS, HEADER_KEYS, HEADER_VALUES = 0, 2, 4, 10, 16, 18, 24
 """Each column of bytes takes three: where each value ends, behind a 0; the bytes; and one byte each, 0 for null, or
-nothing where there is no null. Where no row has headers, nobody says where they end."""
+nothing where there is no null. Where no row has headers, nothing says where they end."""
 PLACES: Final = 30
 
 # -- the state ------------------------------------------------------------------------------------------------------

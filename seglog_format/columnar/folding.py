@@ -128,9 +128,9 @@ def _multiply(builder: Any, lanes: int) -> Any:
 class _Folding:
     """Generates the code that folds a range of bytes into 128 bits with the same remainder."""
 
-    def __init__(self, builder: Any, place: Any, lanes: int, polynomial: int) -> None:
+    def __init__(self, builder: Any, address: Any, lanes: int, polynomial: int) -> None:
         self.builder = builder
-        self.place = place
+        self.address = address
         self.lanes = lanes
         self.polynomial = polynomial
         self.vector = _vector(lanes)
@@ -140,8 +140,8 @@ class _Folding:
         """Return the vector of that number after a position."""
         builder = self.builder
         position = builder.add(start, ir.Constant(I64, number * self.step_size))
-        place = builder.gep(self.place, [position])
-        value = builder.load(builder.bitcast(place, self.vector.as_pointer()))
+        address = builder.gep(self.address, [position])
+        value = builder.load(builder.bitcast(address, self.vector.as_pointer()))
         value.align = 1
         return value
 
@@ -197,7 +197,7 @@ class _Folding:
         kept = [builder.phi(self.vector) for _ in values]
         for line in range(0, total, LINE):
             ahead = builder.add(position, ir.Constant(I64, PREFETCH_BYTES + line))
-            ask(builder, builder.gep(self.place, [ahead]))
+            ask(builder, builder.gep(self.address, [ahead]))
         new = [self.moved(each, total, self.loaded(position, n), self.lanes) for n, each in enumerate(kept)]
         following = builder.add(position, ir.Constant(I64, total))
         for phi, start, value in zip([position, *kept], [first, *values], [following, *new], strict=True):
@@ -237,8 +237,8 @@ def _fold(path: int, polynomial: int) -> Callable[[Any, int, int, Any], tuple[in
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array, position, size, crc = arguments
             check(context, builder, array, position, size)
-            place = pointer(context, builder, array, position, 0)
-            folding = _Folding(builder, place, CONTENT_LANES[path], polynomial)
+            address = pointer(context, builder, array, position, 0)
+            folding = _Folding(builder, address, CONTENT_LANES[path], polynomial)
             whole = folding.narrowed(folding.loop(folding.opened(crc), size))
             return _halves(context, builder, signature, whole)
 

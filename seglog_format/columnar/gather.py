@@ -16,14 +16,14 @@ HIGH: Final = 1 << 32
 
 
 @helper
-def _stands_at(views: Region, at: int, log: Region, origin: int, arena: Region) -> tuple[Region, int]:
+def _bytes_at(views: Region, at: int, log: Region, origin: int, arena: Region) -> tuple[Region, int]:
     """Return the position of the bytes of a view."""
     if load_le32(views, at) <= MAX_INLINE:
         return views, at + 4
-    place = load_64(views, at + 8)
-    if place & (HIGH - 1):
-        return arena, place >> 32
-    return log, origin + (place >> 32)
+    reference = load_64(views, at + 8)
+    if reference & (HIGH - 1):
+        return arena, reference >> 32
+    return log, origin + (reference >> 32)
 
 
 @kernel
@@ -34,7 +34,7 @@ def gather_views(block: Bytes, at: int, rows: int, log: Bytes, origin: int, aren
     for view in range(at, at + rows * VIEW_SIZE, VIEW_SIZE):
         size = load_le32(views, view)
         if size > MAX_INLINE:
-            source, position = _stands_at(views, view, log_, origin, arena_)
+            source, position = _bytes_at(views, view, log_, origin, arena_)
             copy_run(target_, used, source, position, size)
             store_64(views, view + 8, used << 32)
             used += size
@@ -76,7 +76,7 @@ def gather_values(
             store_64(ends_, 8 * row, used)
         if row < rows:
             view = at + row * VIEW_SIZE
-            source, position = _stands_at(views, view, log_, origin, arena_)
+            source, position = _bytes_at(views, view, log_, origin, arena_)
             size = load_le32(views, view)
             for line in range(used, used + size, LINE):
                 prefetch(target_, line + AHEAD)

@@ -241,7 +241,7 @@ def _index_in_sight(windows: Windows, state: Numbers, tables: list[Table], kept:
         answer = index_entries(windows.data, state, *tables)
         for part, table, count in zip(kept, tables, state[OFFSETS : EPOCHS + 1].tolist(), strict=True):
             part.append(table[:count].copy())
-        windows.place(kept[0][-1], 1)
+        windows.to_log_positions(kept[0][-1], 1)
 
 
 def _packed(table: Table, slot: np.dtype[np.void]) -> bytes:

@@ -26,7 +26,7 @@ def _address(builder: Any, value: Any) -> Any:
 
 
 def _maker(name: str, *wanted: Any) -> Callable[[Any, Any, Any, Any], Any]:
-    """Generates the call of a function that gives a new object."""
+    """Generate the call of a function that gives a new object."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         del context, signature
@@ -40,7 +40,7 @@ def _maker(name: str, *wanted: Any) -> Callable[[Any, Any, Any, Any], Any]:
 
 
 def _doer(name: str, *wanted: Any, gives: Any = ir.VoidType()) -> Callable[[Any, Any, Any, Any], Any]:  # noqa: B008 - a constant
-    """Generates the call of a function whose result nobody needs."""
+    """Generate the call of a function whose result is not needed."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         del signature
@@ -55,21 +55,21 @@ def _doer(name: str, *wanted: Any, gives: Any = ir.VoidType()) -> Callable[[Any,
 
 @intrinsic
 def new_int(typing: Any, value: Any) -> Any:
-    """A Python integer."""
+    """Return a Python integer."""
     del typing, value
     return types.int64(types.int64), _maker("PyLong_FromLongLong", I64)
 
 
 @intrinsic
 def new_tuple(typing: Any, count: Any) -> Any:
-    """A tuple with nothing in it as yet; `put_in_tuple` fills it before anybody else sees it."""
+    """Return a tuple with nothing in it as yet; `put_in_tuple` fills it before anybody else sees it."""
     del typing, count
     return types.int64(types.int64), _maker("PyTuple_New", I64)
 
 
 @intrinsic
 def new_object(typing: Any, kind: Any, count: Any) -> Any:
-    """An object of a type, with empty slots; the count is 0."""
+    """Return an object of a type, with empty slots; the count is 0."""
     del typing, kind, count
     return types.int64(types.int64, types.int64), _maker("PyType_GenericAlloc", OBJECT, I64)
 
@@ -83,33 +83,33 @@ def new_bytes(typing: Any, data: Any, position: Any, size: Any) -> Any:
         del signature
         where, position, size = arguments
         check(context, builder, where, position, size)
-        place = pointer(context, builder, where, position, 0)
-        made = builder.call(declare(builder, "PyBytes_FromStringAndSize", OBJECT, [OBJECT, I64]), [place, size])
+        index = pointer(context, builder, where, position, 0)
+        made = builder.call(declare(builder, "PyBytes_FromStringAndSize", OBJECT, [OBJECT, I64]), [index, size])
         return builder.ptrtoint(made, I64)
 
     return types.int64(REGION, types.int64, types.int64), generate
 
 
 @intrinsic
-def put_in_tuple(typing: Any, target: Any, place: Any, item: Any) -> Any:
+def put_in_tuple(typing: Any, target: Any, index: Any, item: Any) -> Any:
     """Hand an object over to a new tuple."""
-    del typing, target, place, item
+    del typing, target, index, item
     kinds = (types.int64, types.int64, types.int64)
     return types.void(*kinds), _doer("PyTuple_SetItem", OBJECT, I64, OBJECT, gives=I32)
 
 
 @intrinsic
-def put_in_list(typing: Any, target: Any, place: Any, item: Any) -> Any:
+def put_in_list(typing: Any, target: Any, index: Any, item: Any) -> Any:
     """Hand an object over to a list, in place of another one."""
-    del typing, target, place, item
+    del typing, target, index, item
     kinds = (types.int64, types.int64, types.int64)
     return types.void(*kinds), _doer("PyList_SetItem", OBJECT, I64, OBJECT, gives=I32)
 
 
 @intrinsic
-def in_tuple(typing: Any, source: Any, place: Any) -> Any:
-    """What stands in a tuple; no reference is taken."""
-    del typing, source, place
+def in_tuple(typing: Any, source: Any, index: Any) -> Any:
+    """Return what stands in a tuple; no reference is taken."""
+    del typing, source, index
     return types.int64(types.int64, types.int64), _maker("PyTuple_GetItem", OBJECT, I64)
 
 

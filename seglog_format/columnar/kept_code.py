@@ -34,21 +34,21 @@ def refusal(directory: str) -> str | None:
     """
     if not hasattr(os, "getuid"):  # on Windows, where modes say nothing
         return None
-    place = Path(directory).absolute()
+    absolute = Path(directory).absolute()
     trusted = {0, os.getuid(), PACKAGE.stat().st_uid}  # who owns the package could change that as well
-    found = (_danger(path, trusted) for path in (*_ways(place), *_kept_files(place)))
+    found = (_danger(path, trusted) for path in (*_ways(absolute), *_kept_files(absolute)))
     return next(filter(None, found), None)
 
 
-def _ways(place: Path) -> Iterator[Path]:
+def _ways(absolute: Path) -> Iterator[Path]:
     """Yield the directory and all above it, by the given names and, for symbolic links, by the real ones."""
-    real = place.resolve()
-    yield from (place, *place.parents)
+    real = absolute.resolve()
+    yield from (absolute, *absolute.parents)
     yield from (real, *real.parents)
 
 
-def _kept_files(place: Path) -> Iterator[Path]:
-    with os.scandir(place) as entries:
+def _kept_files(absolute: Path) -> Iterator[Path]:
+    with os.scandir(absolute) as entries:
         yield from (Path(entry.path) for entry in entries if entry.name.endswith(ENDINGS))
 
 

@@ -81,8 +81,8 @@ def _load(bits: int, *, swap: bool, signed: bool) -> Callable[[Any, int], int]:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             del signature
             array, position = arguments
-            place = pointer(context, builder, array, position, bits // 8)
-            value = builder.load(builder.bitcast(place, width.as_pointer()))
+            target_address = pointer(context, builder, array, position, bits // 8)
+            value = builder.load(builder.bitcast(target_address, width.as_pointer()))
             value.align = 1
             value = builder.bswap(value) if swap else value
             if bits == 64:
@@ -106,9 +106,9 @@ def _store(bits: int) -> Callable[[Any, int, int], None]:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             del signature
             array, position, value = arguments
-            place = pointer(context, builder, array, position, bits // 8)
+            target_address = pointer(context, builder, array, position, bits // 8)
             low = value if bits == 64 else builder.trunc(value, width)
-            builder.store(low, builder.bitcast(place, width.as_pointer())).align = 1
+            builder.store(low, builder.bitcast(target_address, width.as_pointer())).align = 1
             return context.get_dummy_value()
 
         return types.void(REGION, types.int64, types.uint64 if value == types.uint64 else types.int64), generate
@@ -146,8 +146,8 @@ def _copy(size: int) -> Callable[[Any, int, Any, int], None]:
             origin = pointer(context, builder, source, position, size)
             value = builder.load(builder.bitcast(origin, kind.as_pointer()))
             value.align = 1
-            place = pointer(context, builder, target, to_position, size)
-            builder.store(value, builder.bitcast(place, kind.as_pointer())).align = 1
+            target_address = pointer(context, builder, target, to_position, size)
+            builder.store(value, builder.bitcast(target_address, kind.as_pointer())).align = 1
             return context.get_dummy_value()
 
         return types.void(REGION, types.int64, REGION, types.int64), generate
@@ -173,10 +173,10 @@ def prefetch(typing: Any, data: Any, position: Any) -> Any:
     return types.void(REGION, types.int64), generate
 
 
-def ask(builder: Any, place: Any) -> None:
+def ask(builder: Any, target_address: Any) -> None:
     """Generate a prefetch for reading, into all levels of cache."""
     declared = declare(builder, "llvm.prefetch.p0", ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
-    builder.call(declared, [place, *(ir.Constant(I32, flag) for flag in (0, 3, 1))])
+    builder.call(declared, [target_address, *(ir.Constant(I32, flag) for flag in (0, 3, 1))])
 
 
 def declare(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:

@@ -34,7 +34,7 @@ from seglog_format.columnar.plan import (
     VALUE_BYTES,
 )
 from seglog_format.columnar.records import DAMAGED, row_columns
-from seglog_format.columnar.views import MAX_INLINE, add, put_header_ends, put_place, put_row
+from seglog_format.columnar.views import MAX_INLINE, add, put_header_ends, put_position, put_row
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
@@ -93,7 +93,7 @@ def decode_message(
         return 0
     row, origin = load_64(state, 8 * ROWS), load_64(state, 8 * ORIGIN) if buffer == 0 else 0
     put_row(block, row_columns(plan), state, row, numbers, data, parts, buffer, origin)
-    put_place(block, load_64(plan, 8 * PLACES), row, position, buffer)
+    put_position(block, load_64(plan, 8 * PLACES), row, position, buffer)
     _, key_size, _, value_size = parts
     add(state, KEY_BYTES + buffer, key_size if key_size > MAX_INLINE else 0)
     add(state, VALUE_BYTES + buffer, value_size if value_size > MAX_INLINE else 0)

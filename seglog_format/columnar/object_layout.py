@@ -1,4 +1,4 @@
-"""What a kernel that makes `Record` and `Message` has to know of the interpreter and of those types."""
+"""Layout of objects, as far as a kernel that makes `Record` and `Message` has to know it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MEMBERS: Final[list[ctypes.Array[Member]]] = []
 
 @cache
 def can_make_objects() -> bool:
-    """Whether this interpreter is one that `objects.make_objects` knows."""
+    """Tell whether this interpreter is one that `objects.make_objects` knows."""
     try:
         known_objects()
     except UnknownLayoutError:
@@ -57,7 +57,7 @@ def can_make_objects() -> bool:
 
 @cache
 def known_objects() -> Numbers:
-    """What the kernel has to know of the interpreter: addresses, and where objects keep their slots.
+    """Return what the kernel has to know of the interpreter: addresses, and where objects keep their slots.
 
     Raises:
         UnknownLayoutError: this interpreter keeps them in another way than CPython does under its lock.
@@ -71,7 +71,7 @@ def known_objects() -> Numbers:
 
 
 def _members(kind: type) -> list[int]:
-    """The addresses of the descriptions of a type's slots, in the order of the fields."""
+    """Return the addresses of the descriptions of a type's slots, in the order of the fields."""
     offsets = _slots(kind)
     names = [name.encode() for name in kind.__slots__]  # type: ignore[attr-defined]
     described = (Member(name, OBJECT_OR_NOTHING, offset) for name, offset in zip(names, offsets, strict=True))
@@ -81,7 +81,7 @@ def _members(kind: type) -> list[int]:
 
 
 def _slots(kind: type) -> list[int]:
-    """Where an object of a type keeps each of its slots, in the order of the fields: looked up in one that is made."""
+    """Return where an object of a type keeps each of its slots, in the order of the fields."""
     marks = [object() for _ in kind.__slots__]  # type: ignore[attr-defined]
     sample = kind(*marks)
     words = (ctypes.c_int64 * (kind.__basicsize__ // 8)).from_address(id(sample))

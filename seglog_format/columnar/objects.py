@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 
 ROW, END_ROW, NOTE, TARGET = range(4)
 """Of a job: the first row and the one after the last, the note of the first row's entry, and the list to fill."""
-PLACES_AT, OFFSETS_AT, TIMESTAMPS_AT, NOTES_AT, NOTED, SUMS = range(4, 10)
-"""Where the block holds what is needed, how many entries are noted, and how to compute checksums."""
+POSITIONS_AT, OFFSETS_AT, TIMESTAMPS_AT, NOTES_AT, NOTED, SUMS = range(4, 10)
+"""Positions in the block, number of noted entries, and the path of checksums."""
 JOB_SIZE: Final = 10
 
 
@@ -85,8 +85,8 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
         base_sequence = load_be32(data, entry + BASE_SEQUENCE) if is_batch else -1
         timestamp_type = load_64(known_, 8 * _timestamp_type(data, entry))
         while row < min(end, stop):
-            place = load_64(block_, job[PLACES_AT] + 8 * row)
-            source = arena_ if place & 1 else data
+            packed = load_64(block_, job[POSITIONS_AT] + 8 * row)
+            source = arena_ if packed & 1 else data
             offset = load_64(block_, job[OFFSETS_AT] + 8 * row)
             timestamp_ms = load_64(block_, job[TIMESTAMPS_AT] + 8 * row)
             kind = load_64(known_, 8 * (RECORD if is_batch else MESSAGE))
@@ -95,14 +95,14 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
                 break
             if is_batch:
                 fine = _fill_record(
-                    made, source, place >> 1, offset, timestamp_ms, timestamp_type, base_sequence, known_
+                    made, source, packed >> 1, offset, timestamp_ms, timestamp_type, base_sequence, known_
                 )
             else:
                 fine = _fill_message(
                     made,
                     source,
-                    place >> 1,
-                    place & 1,
+                    packed >> 1,
+                    packed & 1,
                     offset,
                     timestamp_ms,
                     timestamp_type,
@@ -188,7 +188,7 @@ def _fill_record(
 
 @helper
 def _headers(data: Region, position: int, stop: int, count: int, known: Region) -> int:
-    """A tuple of headers, or `NULL`."""
+    """Return a tuple of headers, or `NULL`."""
     found: int = _new_headers(count, known)
     for number in range(count if found != NULL else 0):
         key, key_size, position = _sized(data, position, stop)
@@ -206,7 +206,7 @@ def _headers(data: Region, position: int, stop: int, count: int, known: Region) 
 
 @helper
 def _new_headers(count: int, known: Region) -> int:
-    """A tuple of headers to be filled, or `NULL`."""
+    """Return a tuple of headers to be filled, or `NULL`."""
     found: int = new_tuple(count)
     for number in range(count if found != NULL else 0):
         made = new_object(load_64(known, 8 * HEADER), 0)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from seglog_format.columnar.schema import Layout
 
-PLACE: Final = {"topic": pa.string(), "partition": pa.int32()}
+PARTITION_COLUMNS: Final = {"topic": pa.string(), "partition": pa.int32()}
 """Columns for the partition of a row."""
 
 
@@ -29,9 +29,9 @@ def scan_partitions(
         columns: of `schema.COLUMNS`, and ``topic`` and ``partition``.
         layout: of bytes.
     """
-    inner = Shape(tuple(name for name in columns if name not in PLACE), layout)
-    fields = {name: pa.field(name, kind, nullable=False) for name, kind in PLACE.items()}
-    schema = pa.schema([fields[name] if name in PLACE else inner.schema.field(name) for name in columns])
+    inner = Shape(tuple(name for name in columns if name not in PARTITION_COLUMNS), layout)
+    fields = {name: pa.field(name, kind, nullable=False) for name, kind in PARTITION_COLUMNS.items()}
+    schema = pa.schema([fields[name] if name in PARTITION_COLUMNS else inner.schema.field(name) for name in columns])
     return pa.RecordBatchReader.from_batches(schema, _batches(partitions, inner.columns or ("offset",), schema))
 
 
@@ -41,9 +41,13 @@ def _batches(
     schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
     for topic, partition, read in partitions:
-        places = {"topic": pa.scalar(topic, PLACE["topic"]), "partition": pa.scalar(partition, PLACE["partition"])}
+        scalars = {
+            "topic": pa.scalar(topic, PARTITION_COLUMNS["topic"]),
+            "partition": pa.scalar(partition, PARTITION_COLUMNS["partition"]),
+        }
         for batch in read(columns):
             arrays = [
-                pa.repeat(places[name], len(batch)) if name in PLACE else batch.column(name) for name in schema.names
+                pa.repeat(scalars[name], len(batch)) if name in PARTITION_COLUMNS else batch.column(name)
+                for name in schema.names
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)

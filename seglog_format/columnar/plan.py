@@ -41,7 +41,7 @@ ORIGIN: Final = 6
 NEXT_CHUNK, CHUNKS = range(7, 9)
 """Entries that were decompressed ahead: the next one to read, and their number."""
 CAUSE: Final = 9
-"""Why the entry at the position is left to the fallback decoder, with `FALLBACK`: a number of `CAUSES`."""
+"""Cause for which the entry at the position is left to the fallback decoder, with `FALLBACK`: a number of `CAUSES`."""
 NEEDED: Final = 10
 """Rows that an entry needs, with `MORE_ROWS`."""
 NULL_TIMESTAMPS, NULL_KEYS, NULL_VALUES, NULL_HEADER_VALUES = range(11, 15)

@@ -162,7 +162,7 @@ class ColumnarPrefilter:
             )
             if count := int(self._state[names.ROWS]):
                 table = self._table[:count].copy()
-                self._windows.place(table, COLUMN["position"])
+                self._windows.to_log_positions(table, COLUMN["position"])
                 yield FilteredEntries(table, self._windows.origin + int(self._state[names.POSITION]))
             goes_on = answer == names.FULL or (answer == names.DECOMPRESS and self._decompressed())
             if answer == names.DECOMPRESS and not goes_on:
@@ -170,7 +170,7 @@ class ColumnarPrefilter:
 
     @property
     def cause(self) -> FallbackCause:
-        """Why the entry at which `parts` has ended did not pass."""
+        """Return why the entry at which `parts` has ended did not pass."""
         return names.CAUSES[int(self._state[names.CAUSE])]
 
     def log_of(self, parts: Sequence[FilteredEntries]) -> FilteredLog:

@@ -132,11 +132,11 @@ def prefilter_entries(
             if not is_all_used(data, stored[STORED_START], stored[STORED_END], codec):
                 answer, state[CAUSE] = FALLBACK, CAUSE_COMPRESSION
                 break
-        place, at = (position, size, previous, lowest), row * ROW_SIZE
+        bounds, at = (position, size, previous, lowest), row * ROW_SIZE
         if load_u8(data, position + MAGIC) == BATCH_MAGIC:
-            flags = _prefilter_batch(path, data, place, source, start, end, rows, at)
+            flags = _prefilter_batch(path, data, bounds, source, start, end, rows, at)
         else:
-            flags = _prefilter_message(path, data, place, source, start, end, rows, at)
+            flags = _prefilter_message(path, data, bounds, source, start, end, rows, at)
         if flags < 0:
             answer, state[CAUSE] = FALLBACK, -1 - flags
             break
@@ -169,7 +169,7 @@ def _content(data: Region, position: int, size: int) -> tuple[int, int, int]:
 def _prefilter_batch(
     path: int,
     data: Region,
-    place: tuple[int, int, int, int],
+    bounds: tuple[int, int, int, int],
     source: Region,
     start: int,
     end: int,
@@ -181,14 +181,14 @@ def _prefilter_batch(
     Args:
         path: of computing checksums.
         data: bytes of the log.
-        place: position and size of the batch, last offset of the entry before, base offset of the segment.
+        bounds: position and size of the batch, last offset of the entry before, base offset of the segment.
         source: the decompressed records.
         start: of them.
         end: of them.
         rows: of the table.
         at: where the row is.
     """
-    position, size, previous, lowest = place
+    position, size, previous, lowest = bounds
     base, delta = load_be64(data, position + OFFSET), load_be32(data, position + LAST_OFFSET_DELTA)
     attributes, count = load_be16(data, position + BATCH_ATTRIBUTES), load_be32(data, position + RECORDS_COUNT)
     last, newest_ms = base + delta, load_be64(data, position + MAX_TIMESTAMP)
@@ -247,7 +247,7 @@ def _control_type(
 def _prefilter_message(
     path: int,
     data: Region,
-    place: tuple[int, int, int, int],
+    bounds: tuple[int, int, int, int],
     source: Region,
     start: int,
     end: int,
@@ -255,7 +255,7 @@ def _prefilter_message(
     at: int,
 ) -> int:
     """Prefilter a message or a wrapper into a row. Arguments and result are those of `_prefilter_batch`."""
-    position, size, previous, lowest = place
+    position, size, previous, lowest = bounds
     offset, magic = load_be64(data, position + OFFSET), load_u8(data, position + MAGIC)
     timestamp_ms, attributes = message_timestamp(data, position), load_u8(data, position + MESSAGE_ATTRIBUTES)
     if not 0 <= offset <= GREATEST_OFFSET:

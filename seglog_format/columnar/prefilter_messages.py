@@ -78,6 +78,6 @@ def prefilter_wrapped(
     if last < 0:
         return -1
     base = offset - last
-    is_in_place = base == 0 if magic == 0 or offset == 0 else base >= 0
+    is_right_base = base == 0 if magic == 0 or offset == 0 else base >= 0
     has_right_time = magic == 0 or attributes & LOG_APPEND_TIME != 0 or largest_ms == timestamp_ms
-    return base + first if is_in_place and has_right_time else -1
+    return base + first if is_right_base and has_right_time else -1

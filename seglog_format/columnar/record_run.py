@@ -38,7 +38,7 @@ class RecordRun(Run):
     def _of_block(self) -> Iterator[list[Record | Message]]:
         block, rows = self._block, int(self._state[names.ROWS])
         job = np.zeros(objects.JOB_SIZE, np.int64)
-        job[objects.PLACES_AT :] = (
+        job[objects.POSITIONS_AT :] = (
             *(block.layout.places[name] for name in (names.PLACES, names.OFFSETS, names.TIMESTAMPS, names.ENTRIES)),
             self._state[names.NOTED],
             checksum_path(),

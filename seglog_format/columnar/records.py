@@ -31,7 +31,7 @@ from seglog_format.columnar.plan import (
     VALUES,
     VALUES_VALID,
 )
-from seglog_format.columnar.views import MAX_INLINE, add, put_header, put_header_ends, put_place, put_row
+from seglog_format.columnar.views import MAX_INLINE, add, put_header, put_header_ends, put_position, put_row
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
@@ -118,7 +118,7 @@ def decode_records(  # noqa: C901, PLR0911 - checks that leave at once: joined, 
     row, headers = load_64(state, 8 * ROWS), load_64(state, 8 * HEADERS)
     key_bytes, value_bytes, ended = 0, 0, row
     for _ in range(count):
-        put_place(block, places, row, position, buffer)
+        put_position(block, places, row, position, buffer)
         length, position = varint(data, position, end, INT32_BYTES)
         if position < 0 or length < 0 or length > end - position:
             return DAMAGED

@@ -46,7 +46,7 @@ class Run:
     """
 
     _delivers_block = _delivers_arena = True
-    """Whether results refer to the block or the arena, which then cannot be reused."""
+    """True if results refer to the block or the arena, which then cannot be reused."""
 
     def __init__(self, source: Source, request: Request, start: Start, pool: Pool) -> None:
         self._source = source
@@ -255,7 +255,7 @@ class Run:
         if self._window.has_more(self._state):
             self._forget_chunks()
             return False
-        position, previous, floor = self.position, *(int(self._state[name]) for name in _PLACE)
+        position, previous, floor = self.position, *(int(self._state[name]) for name in _PROGRESS)
         if self._end is not None and position >= self._end:
             return True
         try:
@@ -311,7 +311,7 @@ def _kept_columns(columns: Sequence[str]) -> frozenset[str]:
     return frozenset(kept)
 
 
-_PLACE: Final = (names.PREVIOUS, names.FLOOR)
+_PROGRESS: Final = (names.PREVIOUS, names.FLOOR)
 assert names.POSITION == POSITION
 _WITHOUT_OUTPUT: Final = {
     names.MORE_ROWS: Run._more_rows,  # noqa: SLF001

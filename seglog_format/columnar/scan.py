@@ -172,7 +172,7 @@ class _Share:
         """Submit a range for reading."""
         return cls(each, executor.submit(_outcome, *each, request))
 
-    def read_here(self, request: Request) -> bool:
+    def read_in_this_thread(self, request: Request) -> bool:
         """Read the range in this thread, unless another has begun."""
         if not self.future.cancel():
             return False
@@ -196,7 +196,7 @@ def _side_by_side(sources: Iterable[tuple[Source, Start]], request: Request, thr
             if not under_way:
                 _come_to_end(request)
                 return
-            if not under_way[0].future.done() and any(share.read_here(request) for share in under_way):
+            if not under_way[0].future.done() and any(share.read_in_this_thread(request) for share in under_way):
                 continue
             share = under_way.popleft()
             _come_to(request, share.range[0])

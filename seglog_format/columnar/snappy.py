@@ -34,13 +34,13 @@ def decompress_snappy(data: Region, start: int, end: int, arena: Region, at: int
     Returns:
         The end of the content in the arena, or `DAMAGED`, or `NO_ROOM`.
     """
-    if not _header_stands_at(data, start, end):
+    if not _has_header_at(data, start, end):
         return decompress_raw(data, start, end, arena, at, room_end)
     if end - start < HEADER_SIZE + BLOCK_HEADER_SIZE:
         return DAMAGED
     position = start + HEADER_SIZE
     while end - position >= BLOCK_HEADER_SIZE:
-        if _header_stands_at(data, position, end):
+        if _has_header_at(data, position, end):
             position += HEADER_SIZE
             continue
         size = load_be32(data, position)
@@ -55,7 +55,7 @@ def decompress_snappy(data: Region, start: int, end: int, arena: Region, at: int
 
 
 @inlined
-def _header_stands_at(data: Region, position: int, end: int) -> bool:
+def _has_header_at(data: Region, position: int, end: int) -> bool:
     return end - position >= 8 and load_64(data, position) == XERIAL_MAGIC
 
 
@@ -126,10 +126,10 @@ def _literal(data: Region, position: int, end: int, tag: int) -> tuple[int, int]
     count = size - SHORT_LITERAL
     if count > end - position:
         return TOO_MANY, position
-    size, place = 1, 0
-    while place < count:
-        size += load_u8(data, position + place) << (8 * place)
-        place += 1
+    size, index = 1, 0
+    while index < count:
+        size += load_u8(data, position + index) << (8 * index)
+        index += 1
     return size, position + count
 
 

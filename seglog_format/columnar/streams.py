@@ -130,19 +130,19 @@ def decompress_zstd(data: Region, start: int, end: int, arena: Region, at: int, 
 @helper
 def decompress_gzip(data: Region, start: int, end: int, arena: Region, at: int, room: int, plan: Numbers) -> int:
     """Decompress a member, and hold it against its checksum and its size; the same answers."""
-    reset, inflate, place = plan[DECODERS + 2], plan[DECODERS + 3], plan[DECODERS + 4]
+    reset, inflate, stream_address = plan[DECODERS + 2], plan[DECODERS + 3], plan[DECODERS + 4]
     size = gzip_size(data, start, end)
-    if place == NONE or size < 0:
+    if stream_address == NONE or size < 0:
         return DAMAGED
     if size > room:
         return NO_ROOM
-    stream, stored = (place, STREAM_SIZE), end - start - GZIP_HEADER_SIZE - GZIP_TRAILER_SIZE
-    foreign(reset, (place,))
+    stream, stored = (stream_address, STREAM_SIZE), end - start - GZIP_HEADER_SIZE - GZIP_TRAILER_SIZE
+    foreign(reset, (stream_address,))
     store_64(stream, NEXT_OUT, address(arena, at, size + 1))
     store_32(stream, AVAIL_OUT, size + 1)
     store_64(stream, NEXT_IN, address(data, start + GZIP_HEADER_SIZE, stored))
     store_32(stream, AVAIL_IN, stored)
-    answer = foreign(inflate, (place,)) & MASK_32
+    answer = foreign(inflate, (stream_address,)) & MASK_32
     if answer != 0 or load_le32(stream, TOTAL_OUT) != size or load_le32(stream, AVAIL_IN) != 0:
         return DAMAGED
     if crc32(plan[CHECKSUM_PATH], arena, at, size) != load_le32(data, end - GZIP_TRAILER_SIZE):

@@ -30,11 +30,11 @@ NO_TIMESTAMP: Final = -1
 
 
 @inlined
-def put_view(block: Region, at: int, data: Region, position: int, size: int, place: int) -> None:
-    """Store a view. ``place``: the buffer's number in the low 32 bits, and above them the place in it."""
+def put_view(block: Region, at: int, data: Region, position: int, size: int, reference: int) -> None:
+    """Store a view. ``reference``: the buffer's number in the low 32 bits, and above them the place in it."""
     if size > MAX_INLINE:
         store_64(block, at, size | load_le32(data, position) << 32)
-        store_64(block, at + 8, place)
+        store_64(block, at + 8, reference)
         return
     low, high = _short(data, position, size)
     store_64(block, at, uint64(size) | low << uint64(32))
@@ -61,11 +61,11 @@ def _short(data: Region, position: int, size: int) -> tuple[int, int]:
 
 @inlined
 def put_bytes(
-    block: Region, at: int, valid_at: int, row: int, data: Region, position: int, size: int, place: int
+    block: Region, at: int, valid_at: int, row: int, data: Region, position: int, size: int, reference: int
 ) -> None:
     """Store a view in a row, or a null if the size is negative."""
     if size >= 0:
-        put_view(block, at + VIEW_SIZE * row, data, position, size, place)
+        put_view(block, at + VIEW_SIZE * row, data, position, size, reference)
         return
     store_64(block, at + VIEW_SIZE * row, 0)
     store_64(block, at + VIEW_SIZE * row + 8, 0)
@@ -119,7 +119,7 @@ def put_row(
 
 
 @inlined
-def put_place(block: Region, places: int, row: int, position: int, buffer: int) -> None:
+def put_position(block: Region, places: int, row: int, position: int, buffer: int) -> None:
     """Store the position of a row's record, if it is wanted, with one bit for the buffer below it."""
     if places >= 0:
         store_64(block, places + 8 * row, position << 1 | buffer)

@@ -40,8 +40,8 @@ def signature_of(kernel: Any) -> tuple[Any, ...]:
 
 def modules() -> list[str]:
     """Return the modules with kernels, those that take longest first."""
-    here = Path(__file__).parent
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(here.glob("*.py"))}
+    package = Path(__file__).parent
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(package.glob("*.py"))}
     holders = [name for name, text in texts.items() if any(mark in text for mark in MARKS)]
     return sorted(holders, key=lambda name: -len(compiled.sources(name)))
 

@@ -58,7 +58,7 @@ class Windows:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the log up to the end is in the window."""
+        """Tell whether all of the log up to the end is in the window."""
         return not self.origin and len(self.data) == self._end
 
     def _has_all(self, position: int) -> bool:
@@ -115,7 +115,7 @@ class Windows:
         size: int = STORED_SIZE.unpack_from(self.data.data, at + SIZE)[0]
         return PREFIX_SIZE + size
 
-    def place(self, table: Table, column: int) -> None:
+    def to_log_positions(self, table: Table, column: int) -> None:
         """Convert positions in a table to positions in the log."""
         if self.origin:
             np.add(table[:, column], self.origin, out=table[:, column])

@@ -20,12 +20,11 @@ COMPILED: Final = "seglog_format.columnar.compiled"
 
 
 class Engine(StrEnum):
-    """What reads a log. Results do not depend on it.
+    """Reader of a log. Results do not depend on it.
 
     Attributes:
         AUTO: the columnar engine for large inputs, where it is installed; else the plain decoders.
-        REFERENCE: decoders that parse with the declarations themselves, slowly, where records are delivered; elsewhere
-            the plain decoders.
+        REFERENCE: decoders that parse with the declarations themselves, slowly.
         PLAIN: small loops over bytes.
         COLUMNAR: compiled code, which leaves every entry that it does not cover to the plain decoders; needs the extra
             ``fast``.
@@ -57,7 +56,7 @@ class Choice(NamedTuple):
 
     @property
     def is_columnar(self) -> bool:
-        """Whether the columnar engine reads."""
+        """Tell whether the columnar engine reads."""
         return self.engine is Engine.COLUMNAR
 
 

@@ -1,4 +1,4 @@
-"""What the package asks of compiled code: what it prefilters for the checks, and what it does for recovery.
+"""Protocols of compiled code: what it prefilters for the checks, and what it does for recovery.
 
 `seglog_format.columnar` provides these. Results are the same with it and without.
 """
@@ -150,7 +150,7 @@ class IndexedLog(Protocol):
 
 
 class RecoveryKernels(Protocol):
-    """What compiled code does for recovery."""
+    """Compiled code for recovery."""
 
     def sound_entries(self, source: ByteSource, base_offset: int) -> SoundEntries:
         """Prepare to skip the entries of a log.

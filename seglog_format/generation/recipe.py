@@ -40,7 +40,7 @@ FAULT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRecipe:
-    """How keys or values are made.
+    """Recipe of keys or values.
 
     Attributes:
         kind: ``fixed`` (always `text`), ``random`` bytes, ``text`` of words, ``json``, ``null`` or ``empty``.

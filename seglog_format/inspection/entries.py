@@ -11,6 +11,7 @@ from construct import Array, Struct
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.framing import walk
+from seglog_format.codec.reference.decoders import declared
 from seglog_format.errors import FormatError, Location, RefusedError
 from seglog_format.inspection.fields import Block, Field, fields_of, mark_groups
 from seglog_format.inspection.notes import RecordNotes, entry_note, time_note
@@ -23,7 +24,6 @@ from seglog_format.schema.record_batch import (
     RecordBatchHeader as RecordBatchHeaderSchema,
 )
 from seglog_format.schema.tracing import Trace, trace
-from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def entry_blocks(data: Readable, *, name: str, start: int, count: int | None) ->
         A block with the entries, one with the content of each compressed entry, and the position after the last
         entry shown.
     """
-    source = source_of(data)
+    source = declared(data)
     block = Block("", memoryview(b""), start)
     derived: list[Block] = []
     frames = walk(source, start, path=name)

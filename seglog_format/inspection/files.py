@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.lines.sources import Source
-    from seglog_format.storage.file_bytes import FileBytes
+    from seglog_format.storage.byte_source import SourceFile
 
 MAX_TEXT_SIZE: Final = 1 << 20
 USUAL_ENTRIES: Final = 1
@@ -70,7 +70,7 @@ def inspect_file(path: Path, selection: Selection, *, copy: bool = False) -> Ins
         return _inspect(source, content, selection)
 
 
-def _inspect(source: Source, content: FileBytes, selection: Selection) -> Inspection:
+def _inspect(source: Source, content: SourceFile, selection: Selection) -> Inspection:
     if source.kind in SLOTS:
         return _inspect_slots(source, whole(content, source.name), selection)
     if source.kind is SourceKind.PRODUCER_SNAPSHOT:
@@ -82,7 +82,7 @@ def _inspect(source: Source, content: FileBytes, selection: Selection) -> Inspec
     return Inspection(source.name, blocks, _remark(content.size - end))
 
 
-def _is_text(content: FileBytes) -> bool:
+def _is_text(content: SourceFile) -> bool:
     return content.size <= MAX_TEXT_SIZE and b"\0" not in bytes(content.view(0, content.size))
 
 
@@ -107,7 +107,7 @@ def _inspect_slots(source: Source, data: memoryview, selection: Selection) -> In
     return Inspection(source.name, [block], _remark(len(data) - end))
 
 
-def _start(content: FileBytes, name: str, selection: Selection) -> int:
+def _start(content: SourceFile, name: str, selection: Selection) -> int:
     """Return the position of the first selected entry."""
     if selection.position is not None:
         if not 0 <= selection.position < max(content.size, 1):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.lines.options import BytesAs, Line
-    from seglog_format.storage.file_bytes import FileBytes
+    from seglog_format.storage.byte_source import SourceFile
 
 __all__ = ["LineOptions", "Source", "SourceKind", "lines_of", "lines_of_source", "source_of", "sources_of"]
 
@@ -89,7 +89,7 @@ def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
         yield {"type": "file", "file": source.name, "bytes": None, "sha256": None, "error": reason}
 
 
-def _lines(source: Source, content: FileBytes, options: LineOptions) -> Iterator[Line]:
+def _lines(source: Source, content: SourceFile, options: LineOptions) -> Iterator[Line]:
     if not options.is_window:
         yield file_line(source, content)
     if source.kind is SourceKind.LOG:

@@ -38,7 +38,7 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
     except FormatError as problem:
         error = str(problem)
     error = error or _zeros(frames.tail)
-    if options.is_window and error is None:
+    if options.is_window and error is None and (batches or not frames.tail.size):
         return
     yield {
         "type": "logEnd",

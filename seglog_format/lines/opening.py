@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from seglog_format.lines.sources import SourceKind
 from seglog_format.storage.byte_source import source_of
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_bytes, open_index, open_log, refuse_beyond
+from seglog_format.storage.file_bytes import MAX_LOG_SIZE, MAX_WHOLE_SIZE, refuse_beyond, refuse_large_log
 
 if TYPE_CHECKING:
     from seglog_format.lines.sources import Source
-    from seglog_format.storage.byte_source import Readable
-    from seglog_format.storage.file_bytes import FileBytes
+    from seglog_format.storage.byte_source import Readable, SourceFile
 
 
-def opened(source: Source, *, copy: bool) -> FileBytes:
+def opened(source: Source, *, copy: bool) -> SourceFile:
     """Open a file; refuse a log or an index larger than Kafka allows.
 
     Args:
@@ -26,11 +26,12 @@ def opened(source: Source, *, copy: bool) -> FileBytes:
         UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
         RefusedError: it is too large (SEG-LOG-010, SEG-PDR-020).
     """
+    check = None
     if source.kind is SourceKind.LOG:
-        return open_log(source.path, copy=copy)
-    if source.kind in {SourceKind.OFFSET_INDEX, SourceKind.TIME_INDEX}:
-        return open_index(source.path, copy=copy)
-    return open_bytes(source.path, copy=copy)
+        check = refuse_large_log
+    elif source.kind in {SourceKind.OFFSET_INDEX, SourceKind.TIME_INDEX}:
+        check = partial(refuse_beyond, MAX_LOG_SIZE)
+    return source.storage.open(source.path, copy=copy, check=check)
 
 
 def whole(data: Readable, name: str) -> memoryview:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import FormatError, UnreadableError
 from seglog_format.lines.long import list_of
-from seglog_format.lines.opening import whole
 from seglog_format.lines.sources import SourceKind
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
@@ -81,7 +80,7 @@ def transaction_index_lines(source: Source, data: Readable, _long_over: int | No
     """Yield aborted transactions, or the error of an unreadable file."""
     line: Line = {"type": "transactionIndex", "file": source.name}
     try:
-        index = TransactionIndex.from_bytes(whole(data, source.name), source.base_offset, source.name)
+        index = TransactionIndex.from_source(source_of(data), source.base_offset, source.name)
     except FormatError as problem:
         yield line | {"aborted": [], "error": str(problem)}
     else:
@@ -102,7 +101,7 @@ def producer_snapshot_lines(source: Source, data: Readable, _long_over: int | No
     """Yield producers in stored order, or the error of an unreadable file."""
     line: Line = {"type": "producerSnapshot", "file": source.name}
     try:
-        snapshot = ProducerSnapshot.from_bytes(whole(data, source.name), path=source.name)
+        snapshot = ProducerSnapshot.from_source(source_of(data), source.name)
     except FormatError as problem:
         yield line | {"error": str(problem)}
     else:

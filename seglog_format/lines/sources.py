@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.names import TEMPORARY_SUFFIXES, FileKind, parse_file_name
+from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
 from seglog_format.storage.directory_entries import stays_inside
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from seglog_format.storage.log_storage import LogStorage
 
 
 class SourceKind(Enum):
@@ -53,6 +57,7 @@ class Source:
         next_base_offset: of the next log in the same directory; None for the last one and for other files.
         is_live: whether its name has none of the suffixes of files being added or removed.
         size: its size when it was listed.
+        storage: that holds it.
     """
 
     path: Path
@@ -62,6 +67,7 @@ class Source:
     next_base_offset: int | None = None
     is_live: bool = True
     size: int = 0
+    storage: LogStorage = LOCAL
 
     @property
     def directory(self) -> str:
@@ -93,6 +99,21 @@ def sources_of(path: str | Path) -> list[Source]:
     return _with_next_base_offsets(sorted(_below(root, root, "", set()), key=lambda source: source.name))
 
 
+def sources_in(directory: Path, storage: LogStorage) -> list[Source]:
+    """List the files of one directory of a storage, in the order of their names.
+
+    Raises:
+        UsageError: there is no such directory.
+    """
+    found = []
+    for name in storage.entries(directory).files:
+        size = 0
+        with suppress(UsageError, FormatError):  # what is wrong is told when the file is read
+            size = storage.status(directory / name).size
+        found.append(replace(source_of(directory / name, name, size), storage=storage))
+    return _with_next_base_offsets(found)
+
+
 def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Source]:
     """Yield the files of a directory and its subdirectories; skip links that lead out of the root."""
     status = directory.stat()
@@ -119,7 +140,12 @@ def _size_of(entry: os.DirEntry[str]) -> int:
 
 
 def source_of(path: Path, name: str, size: int) -> Source:
-    """Return the source for a file, by its name alone."""
+    """Return the source for a file, by its name alone: of a log directory, or of an object of a remote store."""
+    stored = parse_object_name(path.name) or parse_cached_index(path.name)
+    if stored is not None:
+        of_object = FILE_KINDS.get(stored.kind)
+        source_kind = SourceKind.OTHER if of_object is None else KINDS[of_object]
+        return Source(path, name, source_kind, stored.start_offset, size=size)
     try:
         parsed = parse_file_name(path.name)
     except FormatError:

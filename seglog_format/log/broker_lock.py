@@ -1,4 +1,4 @@
-"""Whether a broker runs in a log directory."""
+"""Lock of a broker that runs in a log directory."""
 
 from __future__ import annotations
 

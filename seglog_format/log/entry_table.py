@@ -10,18 +10,24 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from contextlib import suppress
-from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from seglog_format.codec.decoders import DeclaredBytes
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UnreadableError
+from seglog_format.layouts import MESSAGE_V1_HEADER_LAYOUT
 from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT64_MAX, NO_TIMESTAMP, Tail
-from seglog_format.schema.fixed_fields import BATCH_FIELDS, ENTRY_PREFIX, RECORD_BATCH_HEADER, RECORD_BATCH_MAGIC
+from seglog_format.schema.fixed_fields import (
+    BATCH_FIELDS,
+    ENTRY_PREFIX,
+    MESSAGE_MIN_SIZES,
+    RECORD_BATCH_HEADER,
+    RECORD_BATCH_MAGIC,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from seglog_format.codec.framing import FrameWalk
     from seglog_format.model import Frame
     from seglog_format.record_model import RecordBatch
     from seglog_format.storage.byte_source import ByteSource
@@ -31,10 +37,12 @@ NUMBERS: Final = "q"
 STRIDE_SIZE: Final = 16 * 2**20
 """Bytes walked between two calls of `passed`."""
 
-MIN_BATCH_LENGTH: Final = RECORD_BATCH_HEADER.size - ENTRY_PREFIX_SIZE
-BASE_OFFSET, LAST_OFFSET_DELTA, MAX_TIMESTAMP = (
-    list(BATCH_FIELDS).index(name) for name in ("base_offset", "last_offset_delta", "max_timestamp_ms")
+MIN_SIZES: Final = {**MESSAGE_MIN_SIZES, RECORD_BATCH_MAGIC: RECORD_BATCH_HEADER.size - ENTRY_PREFIX_SIZE}
+"""Minimum of the size field, by magic."""
+LAST_OFFSET_DELTA, MAX_TIMESTAMP = (
+    list(BATCH_FIELDS).index(name) for name in ("last_offset_delta", "max_timestamp_ms")
 )
+MESSAGE_TIMESTAMP_POSITION, MESSAGE_TIMESTAMP = MESSAGE_V1_HEADER_LAYOUT.slot("timestamp_ms")
 
 
 class OffsetRange(NamedTuple):
@@ -139,7 +147,7 @@ class EntryTable:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is nothing left to walk."""
+        """Tell whether there is nothing left to walk."""
         return self.tail is not None or self.damage is not None
 
     @property
@@ -178,8 +186,10 @@ class EntryTable:
             self._walk(source, path, target)
 
     def _stride(self, source: ByteSource, target: int, end: int) -> None:
-        """Skip valid record batches, ten times as fast as a walk; leave all other entries to it."""
-        prefix, header, least = ENTRY_PREFIX.unpack_from, RECORD_BATCH_HEADER.unpack_from, RECORD_BATCH_HEADER.size
+        """Skip valid entries, several times as fast as a walk; leave all others to it."""
+        if isinstance(source, DeclaredBytes):
+            return
+        prefix, least = ENTRY_PREFIX.unpack_from, RECORD_BATCH_HEADER.size
         next_offset, last_offset, last_allowed = self.next_offset, self.next_offset - 1, self.allowed.last
         size_of_source = source.size
         start, data, known_end = 0, memoryview(b""), -1
@@ -190,22 +200,23 @@ class EntryTable:
                 start, data = source.window(self.position, least)
                 known_end = start + len(data) - least
             at = self.position - start
-            _, size, _, magic = prefix(data, at)
+            first, size, _, magic = prefix(data, at)
             following = self.position + ENTRY_PREFIX_SIZE + size
-            if magic != RECORD_BATCH_MAGIC or size < MIN_BATCH_LENGTH or following > size_of_source:
+            if magic not in MIN_SIZES or size < MIN_SIZES[magic] or following > size_of_source:
                 return
-            fields = header(data, at)
-            first, last_offset = fields[BASE_OFFSET], fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
+            last_offset, max_timestamp_ms = first, NO_TIMESTAMP
+            if magic == RECORD_BATCH_MAGIC:
+                fields = RECORD_BATCH_HEADER.unpack_from(data, at)
+                last_offset, max_timestamp_ms = first + fields[LAST_OFFSET_DELTA], fields[MAX_TIMESTAMP]
+            elif magic == 1:
+                max_timestamp_ms = MESSAGE_TIMESTAMP.unpack_from(data, at + MESSAGE_TIMESTAMP_POSITION)[0]
             if not next_offset <= first <= last_offset <= last_allowed:
                 return
-            self._add(self.position, last_offset, fields[MAX_TIMESTAMP], following)
+            self._add(self.position, last_offset, max_timestamp_ms, following)
             next_offset = last_offset + 1
 
-    def _walk_from(self, source: ByteSource, position: int, path: str) -> FrameWalk:
-        return walk(source, position, path=path)
-
     def _walk(self, source: ByteSource, path: str, target: int) -> None:
-        frames = self._walk_from(source, self.position, path=path)
+        frames = walk(source, self.position, path=path)
         try:
             for frame in in_order(frames, path, self.allowed, self.next_offset - 1):
                 self._add(frame.position, frame.header.last_offset, frame.header.max_timestamp_ms, frame.end)
@@ -223,21 +234,22 @@ class EntryTable:
         self.running_maxima.append(max(timestamp_ms, self.largest_timestamp_ms))
         self.position = end
 
-    def add_many(self, positions: bytes, last_offsets: bytes, max_timestamps: bytes, end: int) -> None:
+    def add_many(
+        self, positions: bytes, last_offsets: bytes, max_timestamps: bytes, running_maxima: bytes, end: int
+    ) -> None:
         """Add entries that follow those walked so far.
 
         Args:
             positions: where each starts, as native integers of 64 bits.
             last_offsets: of each, as above; ascending, and those that the segment can hold.
             max_timestamps: of each, in milliseconds, as above.
+            running_maxima: the largest timestamp up to each entry of the log, as above.
             end: position after the last.
         """
-        known = len(self.positions)
         self.positions.frombytes(positions)
         self.last_offsets.frombytes(last_offsets)
         self.max_timestamps.frombytes(max_timestamps)
-        maxima = accumulate(self.max_timestamps[known:], max, initial=self.largest_timestamp_ms)
-        self.running_maxima.extend(islice(maxima, 1, None))
+        self.running_maxima.frombytes(running_maxima)
         self.position = end
 
     def find(self, offset: int) -> int | None:

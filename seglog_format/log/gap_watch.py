@@ -17,6 +17,7 @@ from seglog_format.log.gaps import (
     gap_behind,
     is_known_compacted,
     shows_compaction,
+    tiered_gap,
     with_snapshot,
 )
 from seglog_format.log.offset_checkpoints import checkpointed_offset
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.model import MissingOffsets
 
     OnGap: TypeAlias = Callable[[Gap], None]
     AtBorder: TypeAlias = Callable[[int, int, int | None], None]
@@ -77,13 +79,14 @@ class GapWatch:
             reached: first offset after what was read of it.
             following: base offset of the next segment; None if there is none.
         """
-        if following is None and not self.listing.orphans and reached >= self._high_watermark:
+        is_empty = reached <= base_offset
+        if following is None and not self.listing.orphans and reached >= self._high_watermark and not is_empty:
             return
         end = self._end_of(base_offset, reached)
         if end is None:
             return
         if following is None:
-            _tell(on_gap, self._gap_at_end(end.next_offset, end.files.log))
+            _tell(on_gap, self._gap_at_end(end.next_offset, end.files.log) or _unreadable(end))
             return
         gap = gap_behind(self.listing, end, following, copy=self._copy)
         if gap is not None and gap.kind is GapKind.BETWEEN_SEGMENTS:
@@ -107,7 +110,7 @@ class GapWatch:
 
     @cached_property
     def is_compacted(self) -> bool:
-        """Whether the log is compacted, as far as that is known (SEG-PDR-023)."""
+        """Tell whether the log is compacted, as far as that is known (SEG-PDR-023)."""
         cleaned_to = checkpointed_offset(self.listing, FileKind.CLEANER_OFFSET_CHECKPOINT)
         return is_known_compacted(self.listing.name, cleaned_to) or shows_compaction(self._segments())
 
@@ -147,9 +150,32 @@ class Watched:
         return partial(self._gap_watch.at_border, callback)
 
     @cached_property
+    def tiered_offsets(self) -> MissingOffsets | None:
+        """The offsets that are in a remote store only, and cannot be read here; None for none (SEG-PDR-028)."""
+        gap = tiered_gap(self.listing, self._log_start_checkpoint)
+        return None if gap is None else gap.missing
+
+    @property
+    def _tiered_text(self) -> str:
+        """What errors about other offsets say of those that are in a remote store only."""
+        tiered = self.tiered_offsets
+        return "" if tiered is None else f"; {tiered.first_offset} to {tiered.next_offset - 1} are not here: tiered"
+
+    def _warn_of_tiered(self) -> None:
+        gap = tiered_gap(self.listing, self._log_start_checkpoint)
+        if gap is not None:
+            warn_of_gap(gap)
+
+    @cached_property
     def _gap_watch(self) -> GapWatch:
         start, end = self._log_start_checkpoint, self.high_watermark or 0
         return GapWatch(self.listing, log_start_offset=start, high_watermark=end, copy=self._copy)
+
+
+def _unreadable(end: SegmentEnd) -> Gap | None:
+    """Return the gap that a last segment leaves of which nothing can be read; None for any other."""
+    base = end.files.base_offset
+    return Gap(base, base, GapKind.UNREADABLE, str(end.files.log)) if end.has_tail and end.next_offset == base else None
 
 
 def _tell(on_gap: OnGap, gap: Gap | None) -> None:

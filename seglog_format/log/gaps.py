@@ -11,12 +11,14 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import FormatError
+from seglog_format.codec.plain.checkpoints import quick_epochs
+from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.model import CompressionCodec, MessageHeader, MissingOffsets
 from seglog_format.names import FileKind
+from seglog_format.storage.log_storage import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,6 +50,10 @@ class GapKind(Enum):
     """The segment before the gap was longer: its file ends inside an entry, or its indexes name missing entries."""
     LOG_END = "log end"
     """The log ends below its checkpointed high watermark."""
+    UNREADABLE = "nothing readable"
+    """The last segment holds bytes, and no whole entry at their start: perhaps they are encrypted or compressed."""
+    TIERED = "tiered"
+    """The log begins in a remote store: the first segment here starts above the log start offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,14 @@ class Gap:
         return MissingOffsets(self.first_offset, self.next_offset)
 
     def __str__(self) -> str:
+        if self.kind is GapKind.TIERED:
+            return f"{self.path}: {self.span_text}"
         return f"{self.path}: {self.missing} ({self.kind.value})"
+
+    @property
+    def span_text(self) -> str:
+        """The offsets and what explains their absence, as a short text."""
+        return f"{self.first_offset} to {self.next_offset - 1} not here: {self.kind.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +127,7 @@ def gap_behind(listing: PartitionListing, end: SegmentEnd, following: int, *, co
 
 
 def gap_before(listing: PartitionListing, log_start_offset: int) -> Gap | None:
-    """Return the gap before the first segment that index files without a log show; None if there is none.
+    """Return the gap before the first segment; None if there is none.
 
     Args:
         listing: of the partition directory.
@@ -124,8 +137,47 @@ def gap_before(listing: PartitionListing, log_start_offset: int) -> Gap | None:
         return None
     orphan = _first_in(range(log_start_offset, listing.base_offsets[0]), listing.orphans)
     if orphan is None:
-        return None
+        return tiered_gap(listing, log_start_offset)
     return Gap(orphan.base_offset, listing.base_offsets[0], GapKind.MISSING_LOG, str(orphan.path))
+
+
+def tiered_gap(listing: PartitionListing, log_start_offset: int) -> Gap | None:
+    """Return the offsets that lie in a remote store only; None if there are none (SEG-PDR-028).
+
+    Leader epochs cover a log from its start, in whatever place that is. Where they begin above the checkpointed log
+    start offset or there are none, the checkpoint decides.
+
+    Args:
+        listing: of the partition directory.
+        log_start_offset: as checkpointed, else 0.
+    """
+    if not listing.segments or not listing.base_offsets[0]:
+        return None
+    first, start = listing.base_offsets[0], log_start_offset
+    epochs = leader_epochs(listing)
+    if epochs:
+        start = max(start, epochs[0][1])
+    is_known = bool(epochs) or start > 0
+    return Gap(start, first, GapKind.TIERED, str(listing.path)) if is_known and start < first else None
+
+
+def leader_epochs(listing: PartitionListing) -> Sequence[tuple[int, int]]:
+    """Return leader epochs and their first offsets; none if there is no checkpoint of them that can be read."""
+    path = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
+    if path is None:
+        return ()
+    try:
+        data = read_file(listing.storage, path)
+        found = quick_epochs(data)
+        return _epochs(data, path) if found is None else found
+    except SeglogError:
+        return ()
+
+
+def _epochs(data: bytes, path: Path) -> Sequence[tuple[int, int]]:
+    from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint  # noqa: PLC0415 - loads declarations
+
+    return decode_leader_epoch_checkpoint(data, Location(str(path))).entries
 
 
 def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = False) -> Gap | None:

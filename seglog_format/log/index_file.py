@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from seglog_format.closing import Closing
+from seglog_format.codec.decoders import decoders_of
 from seglog_format.codec.index_entries import Slots, slot_fields, trailing_zero_size
 from seglog_format.errors import SeglogError
 from seglog_format.storage.byte_source import MemoryBytes
@@ -33,15 +34,17 @@ class IndexFile(Closing, Generic[EntryT]):
         source: its bytes.
         path: the file; empty for bytes that came from no file.
         base_offset: of the segment, 0 or greater; stored offsets are relative to it.
+        layout: of one slot, made from the schema.
     """
 
-    layout: ClassVar[Packer]
-    """Layout of one slot, compiled from the schema."""
+    layout: Packer
 
     def __init__(self, source: ByteSource, base_offset: int) -> None:
         self.path = source.path
         self.base_offset = base_offset
         self.source = source
+        if (decoders := decoders_of(source)) is not None:
+            self.layout = decoders.slots(self.layout)
 
     @classmethod
     def open(

@@ -159,7 +159,7 @@ class LogDirectoryListing(NamedTuple):
 
     @property
     def has_clean_shutdown(self) -> bool:
-        """Whether the clean-shutdown file exists, with any content."""
+        """Tell whether the clean-shutdown file exists, with any content."""
         return FileKind.CLEAN_SHUTDOWN in self.root_files
 
     @property

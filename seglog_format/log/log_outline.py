@@ -57,7 +57,7 @@ class LogOutline:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the rows cover the whole file."""
+        """Tell whether the rows cover the whole file."""
         return self.partial_at is None and self.unknown_from is None
 
     def is_start(self, position: int) -> bool:

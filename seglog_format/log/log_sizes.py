@@ -1,4 +1,4 @@
-"""How many bytes of logs there are to read: what the choice of an engine depends on."""
+"""Number of bytes of logs to read: what the choice of an engine depends on."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.quick_checkpoints import quick_offsets
+from seglog_format.codec.plain.checkpoints import quick_offsets
 from seglog_format.errors import Location, SeglogError
 from seglog_format.storage.log_storage import LOCAL, read_file
 

@@ -25,7 +25,7 @@ class OpenSegment(Protocol):
 
     @property
     def copy(self) -> bool:
-        """Whether files are read through windows instead of being mapped."""
+        """Tell whether files are read through windows instead of being mapped."""
 
     def release(self) -> None:
         """Let go of the files; they open again when needed."""

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.closing import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.engine.choice import Engine
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.log.broker_lock import is_locked
+from seglog_format.log.engine_storage import storage_for
 from seglog_format.log.gap_watch import Watched
 from seglog_format.log.listing import PartitionListing, list_partition
 from seglog_format.log.offset_checkpoints import checkpointed_offset
@@ -25,13 +27,16 @@ from seglog_format.log.transactions import Transactions, scan_transactions
 from seglog_format.log.trusted_lookup import trusted_next_offset
 from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
+    from seglog_format.log.remote_store import RemoteStore
     from seglog_format.model import AbortedTxn
     from seglog_format.record_model import RecordBatch
+    from seglog_format.storage.log_storage import LogStorage
 
 DEFAULT_MAX_BYTES: Final = 1 << 20
 """Default maximum size of one read: a consumer's default for one partition."""
@@ -79,20 +84,23 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         self._limit = limit
         self._copy = copy
         self._opened = OpenSegments()
-        segment = partial(LogSegment, limit=limit, copy=copy, opened=self._opened, storage=listing.storage)
-        self.segments = tuple(
-            segment(files, next_base_offset=following)
-            for files, following in zip(listing.segments, [*listing.base_offsets[1:], None], strict=False)
-        )
+        self.segments = self._segments(listing.storage)
         self._reader = LogReader(self.segments, trust_indexes=trust_indexes)
         self._is_known = False
 
     @cached_property
     def _reference_reader(self) -> LogReader:
-        """What reads the same segments by the declarations themselves."""
-        from seglog_format.log.reference_segment import ReferenceSegment  # noqa: PLC0415 - loads the declarations
+        """Return what reads the same segments by the declarations themselves."""
+        segments = self._segments(storage_for(Engine.REFERENCE, self.listing.storage))
+        return LogReader(segments, trust_indexes=self.trust_indexes)
 
-        return LogReader(tuple(ReferenceSegment.like(segment, self._opened) for segment in self.segments))
+    def _segments(self, storage: LogStorage) -> tuple[LogSegment, ...]:
+        segment = partial(LogSegment, limit=self._limit, copy=self._copy, opened=self._opened, storage=storage)
+        following = [*self.listing.base_offsets[1:], None]
+        return tuple(
+            segment(files, next_base_offset=base_offset)
+            for files, base_offset in zip(self.listing.segments, following, strict=False)
+        )
 
     @property
     def path(self) -> Path:
@@ -201,7 +209,8 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         Returns:
             The first record at or above the log start offset, in offset order and control records included, that is
             not older. For `OffsetSpec.LATEST`, `EARLIEST` and `EARLIEST_LOCAL` that offset, with timestamp -1. None
-            where there is no such record, and for `LATEST_TIERED`.
+            where there is no such record, and for `LATEST_TIERED`. Where a part of the log is tiered, a
+            `MissingOffsetsWarning` tells that only the records here were looked at.
 
         Raises:
             UsageError: any other negative timestamp.
@@ -211,6 +220,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             return TimestampOffset(NO_TIMESTAMP, self.log_end_offset)
         if timestamp_ms in {OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL}:
             return TimestampOffset(NO_TIMESTAMP, self.log_start_offset)
+        self._warn_of_tiered()
         if timestamp_ms == OffsetSpec.MAX_TIMESTAMP:
             return first_of_largest(self._reader, self.log_start_offset)
         if timestamp_ms == OffsetSpec.LATEST_TIERED:
@@ -232,7 +242,8 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         """Refuse an offset outside of the log; the log end is computed only for one in the last segment."""
         is_below = offset < self.log_start_offset
         if is_below or (self._is_in_last_segment(offset) and self._is_above_end(offset)):
-            msg = f"{self.path}: offset {offset} is not from {self.log_start_offset} to {self.log_end_offset}"
+            known = f"{self.log_start_offset} to {self.log_end_offset}{self._tiered_text}"
+            msg = f"{self.path}: offset {offset} is not from {known}"
             raise OffsetOutOfRangeError(msg)
 
     def _is_in_last_segment(self, offset: int) -> bool:
@@ -264,6 +275,7 @@ def open_partition(
     trust_indexes: bool = False,
     limit: int = DEFAULT_OUTPUT_LIMIT,
     copy: bool | None = None,
+    remote: RemoteStore | None = None,
 ) -> Partition:
     """Open a partition directory for reading; nothing is created, repaired or locked.
 
@@ -283,6 +295,8 @@ def open_partition(
         limit: maximum bytes that one entry may decompress to; a larger entry is refused.
         copy: read files through windows instead of mapping them; by default this is done where a broker holds the lock
             of the log directory, since it may cut files short at any time.
+        remote: the store with the tiered segments of the partition, which are then read as if they were here, as far
+            as they are asked for: by ranges, and with indexes trusted. See `open_tier`.
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
@@ -297,14 +311,40 @@ def open_partition(
         >>> record.offset, record.key, len(record.value)
         (100, None, 161)
     """
+    return partition_at(path, LOCAL, trust_indexes=trust_indexes, limit=limit, copy=copy, remote=remote)
+
+
+def partition_at(
+    path: str | os.PathLike[str],
+    storage: LogStorage,
+    *,
+    trust_indexes: bool = False,
+    limit: int = DEFAULT_OUTPUT_LIMIT,
+    copy: bool | None = None,
+    remote: RemoteStore | None = None,
+) -> Partition:
+    """Open a partition directory as `open_partition` does, through a storage with its files.
+
+    Args:
+        path: of a local directory.
+        storage: that its files are read through; it decides who parses them.
+        trust_indexes: as for `open_partition`, as all that follows.
+        limit: see there.
+        copy: see there.
+        remote: see there.
+    """
     require_partition(path)
-    listing = list_partition(path)
+    listing = list_partition(path, storage)
     listing.require_logs()
+    high_watermark = checkpointed_offset(listing, FileKind.REPLICATION_OFFSET_CHECKPOINT)
+    log_start_offset = checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT)
+    if remote is not None:
+        listing, log_start_offset = remote.joined(listing, log_start_offset)
     return Partition(
         listing,
-        log_start_checkpoint=checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT),
-        high_watermark=checkpointed_offset(listing, FileKind.REPLICATION_OFFSET_CHECKPOINT),
-        trust_indexes=trust_indexes,
+        log_start_checkpoint=log_start_offset,
+        high_watermark=high_watermark,
+        trust_indexes=trust_indexes or remote is not None,
         limit=limit,
         copy=is_locked(Path(path).absolute().parent) if copy is None else copy,
     )

@@ -14,9 +14,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.errors import FormatError, SeglogError, UsageError
 from seglog_format.log.listing import LOG_DIRECTORY_KINDS
 from seglog_format.names import FIXED_NAMES, FileKind, parse_file_name, parse_partition_directory, printable
+from seglog_format.object_names import parse_object_name
 from seglog_format.storage.directory_entries import scan_directory
 from seglog_format.storage.log_storage import LOCAL
 
@@ -35,6 +36,9 @@ MOST_LOOKED_AT: Final = 200
 """Maximum subdirectories of a refused directory that are searched for what the user may have meant."""
 
 MOST_NAMED: Final = 2
+
+OBJECT_DEPTH: Final = 4
+"""Maximum directories between a folder and the objects of a remote store in it that are looked at."""
 
 
 class PathKind(Enum):
@@ -203,6 +207,8 @@ def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) ->
     shown = printable(storage.name_of(directory))
     if not (entries.files or entries.directories or entries.skipped):
         return f"{shown}: an empty directory, nothing of Kafka's; is a disk not mounted?"
+    if _holds_objects(directory, entries, storage, OBJECT_DEPTH):
+        return f"{shown}: objects of a remote store, not a log: seglog tier ls lists them"
     found = list(islice(_below(directory, entries, storage), MOST_LOOKED_AT))
     hint = ""
     if found:
@@ -212,6 +218,17 @@ def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) ->
         f"{shown}: neither a log directory nor a partition directory: no meta.properties or checkpoint, no"
         f" <topic>-<partition> directory, no file of a segment{hint}"
     )
+
+
+def _holds_objects(directory: Path, entries: DirectoryEntries, storage: LogStorage, depth: int) -> bool:
+    """Return whether a directory, or one of the first below it, holds objects of a remote store."""
+    if any(parse_object_name(name) is not None for name in entries.files):
+        return True
+    for name in entries.directories[:MOST_NAMED] if depth else ():
+        with suppress(SeglogError):
+            if _holds_objects(directory / name, storage.entries(directory / name), storage, depth - 1):
+                return True
+    return False
 
 
 def _below(directory: Path, entries: DirectoryEntries, storage: LogStorage) -> Iterator[Path]:

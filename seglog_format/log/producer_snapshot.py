@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from seglog_format.codec.producer_snapshot import decode_producer_snapshot
+from seglog_format.codec.decoders import decoders_of
+from seglog_format.codec.plain.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location
 from seglog_format.names import parse_file_name
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_whole, refuse_beyond
+from seglog_format.storage.byte_source import MemoryBytes
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_beyond
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
 
     from seglog_format.small_model import ProducerStateEntry
+    from seglog_format.storage.byte_source import ByteSource
+    from seglog_format.storage.log_storage import LogStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +46,15 @@ class ProducerSnapshot:
         return _offset(Path(self.path))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Self:
+    def open(cls, path: str | os.PathLike[str], *, storage: LogStorage = LOCAL) -> Self:
         """Read a snapshot file.
 
         Raises:
             UsageError: the path does not exist or is not a regular file.
             FormatError: as `from_bytes`. A broker ignores such a file, and so may a reader (SEG-PSN-005).
         """
-        with open_whole(path) as source:
-            return cls.from_bytes(source.view(0, source.size), source.path)
+        with storage.open(Path(path), copy=True, check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
+            return cls.from_source(source, source.path)
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, path: str = "") -> Self:
@@ -60,8 +66,15 @@ class ProducerSnapshot:
             CorruptIndexError: checksum or size do not agree (SEG-PSN-002, SEG-PSN-003).
             RefusedError: more than 64 MiB (SEG-PDR-020).
         """
-        refuse_beyond(MAX_WHOLE_SIZE, len(data), path)
-        snapshot = decode_producer_snapshot(memoryview(data), Location(path))
+        return cls.from_source(MemoryBytes(data, path), path)
+
+    @classmethod
+    def from_source(cls, source: ByteSource, path: str = "") -> Self:
+        """Decode a snapshot from a source of bytes; as `from_bytes`."""
+        refuse_beyond(MAX_WHOLE_SIZE, source.size, path)
+        decoders = decoders_of(source)
+        decode = decode_producer_snapshot if decoders is None else decoders.producer_snapshot
+        snapshot = decode(source.view(0, source.size), Location(path))
         return cls(snapshot.version, snapshot.crc, snapshot.producers, path)
 
 

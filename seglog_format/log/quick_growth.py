@@ -5,14 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from seglog_format.codec.decoders import DeclaredBytes
+from seglog_format.codec.framing import frame_at
 from seglog_format.engine import columnar
 from seglog_format.engine.choice import LOADED_SIZE, is_loaded
-from seglog_format.errors import UnreadableError
+from seglog_format.errors import FormatError, UnreadableError
+from seglog_format.model import Tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seglog_format.log.entry_table import EntryTable
+    from seglog_format.log.entry_table import EntryTable, OffsetRange
     from seglog_format.storage.byte_source import ByteSource
 
 
@@ -28,7 +31,7 @@ def grow_quickly(table: EntryTable, source: ByteSource, target: int, passed: Cal
         target: the offset.
         passed: called with the position up to which nothing is needed any more.
     """
-    if not is_loaded() or source.size - table.position <= LOADED_SIZE:
+    if not _is_worth_it(source, source.size - table.position):
         return
     parts = columnar.batch_tables()(
         source,
@@ -43,8 +46,32 @@ def grow_quickly(table: EntryTable, source: ByteSource, target: int, passed: Cal
                 part.column("position").tobytes(),
                 part.column("last_offset").tobytes(),
                 part.column("max_timestamp_ms").tobytes(),
+                part.running_maxima(table.largest_timestamp_ms).tobytes(),
                 part.end,
             )
             passed(part.end)
             if table.last_offsets[-1] >= target:
                 return
+
+
+def quick_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
+    """Return the offset after the last entry of a large log; None where only the walk in Python can tell.
+
+    Nothing is remembered of the entries, of which there may be many millions.
+
+    Args:
+        source: bytes of the log file.
+        allowed: offsets that it can hold.
+    """
+    if not _is_worth_it(source, source.size):
+        return None
+    try:
+        end, last_offset = columnar.recovery_kernels().ordered_end(source, allowed.first, allowed.last)
+        found = frame_at(source, end, source.size)
+    except FormatError:
+        return None
+    return last_offset + 1 if isinstance(found, Tail) else None
+
+
+def _is_worth_it(source: ByteSource, size: int) -> bool:
+    return size > LOADED_SIZE and is_loaded() and not isinstance(source, DeclaredBytes)

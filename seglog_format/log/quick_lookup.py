@@ -44,7 +44,7 @@ class KnownRecords:
         self._size = 0
 
     def find(self, segment: LogSegment, offset: int, *, trust_index: bool = False) -> Record | Message | None:
-        """The record at an offset; None where there is none, or where only the reference can tell.
+        """Return the record at an offset; None where there is none, or where only the reference can tell.
 
         Args:
             segment: that may hold it.
@@ -58,7 +58,7 @@ class KnownRecords:
         return None if position is None else self.find_at(segment, position, offset)
 
     def find_at(self, segment: LogSegment, position: int, offset: int) -> Record | Message | None:
-        """The same where the position of the entry is known that holds the offset, if any does."""
+        """Return the same where the position of the entry is known that holds the offset, if any does."""
         key = segment.base_offset, position
         known = self._known.get(key)
         if known is None:
@@ -102,13 +102,13 @@ def is_short_batch(header: BatchHeader) -> bool:
 
 
 def _are_where_header_says(batch: RecordBatch) -> bool:
-    """Whether offsets increase up to the header's last one: reading on behind any record of others would miss some."""
+    """Tell whether offsets increase up to the header's last one: else reading on behind a record would miss some."""
     offsets = [record.offset for record in batch.records]
     return all(map(lt, offsets, [*offsets[1:], batch.header.next_offset]))
 
 
 def record_at(segment: LogSegment, offset: int) -> Record | None:
-    """The record at an offset, where the offset index leads to it; None where there is none, or on any doubt.
+    """Return the record at an offset, where the offset index leads to it; None where there is none, or on any doubt.
 
     For a single lookup in a segment that nothing is known of. The index is believed as far as a broker believes it: an
     intact batch has to stand where it points (see `open_partition`, ``trust_indexes``). The checksum of the batch is
@@ -145,7 +145,7 @@ def _record_in(batch: bytes, header: RecordBatchHeader, number: int) -> Record |
 
 
 def index_floor(segment: LogSegment, offset: int) -> int:
-    """Where the index says to start; nothing is checked but that it is inside the file."""
+    """Return where the index says to start; nothing is checked but that it is inside the file."""
     path, size = segment.paths.offset_index, OFFSET_INDEX_ENTRY.size
     if path is None:
         return 0
@@ -164,7 +164,7 @@ def index_floor(segment: LogSegment, offset: int) -> int:
 
 
 def _entry_with(source: ByteSource, position: int, offset: int) -> Frame | None:
-    """The entry that holds an offset, by a short walk from an intact one; None on any doubt."""
+    """Return the entry that holds an offset, by a short walk from an intact one; None on any doubt."""
     is_first = position > 0
     for _ in range(MAX_STEPS):
         frame = frame_at(source, position, source.size) if 0 <= position < source.size else None

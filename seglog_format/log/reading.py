@@ -32,7 +32,7 @@ ISOLATIONS: Final = (READ_UNCOMMITTED, READ_COMMITTED)
 
 
 def is_committed_only(isolation: str) -> bool:
-    """Whether an isolation level leaves out what was not committed.
+    """Tell whether an isolation level leaves out what was not committed.
 
     Raises:
         UsageError: there is no such level.
@@ -45,7 +45,7 @@ def is_committed_only(isolation: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """What one read answers.
+    """Result of one read.
 
     Attributes:
         batches: the entries read, whole and as they are stored; the first may start below the offset asked for.
@@ -117,12 +117,12 @@ class LogReader:
         return KnownRecords()
 
     def floor(self, offset: int) -> int | None:
-        """Number of the segment with the greatest base offset that is not above an offset (SEG-LKP-001)."""
-        place = bisect_right(self._base_offsets, offset)
-        return place - 1 if place else None
+        """Return number of the segment with the greatest base offset that is not above an offset (SEG-LKP-001)."""
+        found = bisect_right(self._base_offsets, offset)
+        return found - 1 if found else None
 
     def segments_from(self, offset: int) -> tuple[LogSegment, ...]:
-        """The segments that may hold an offset or one above it."""
+        """Return the segments that may hold an offset or one above it."""
         return self.segments[self.floor(offset) or 0 :]
 
     def frames_from(
@@ -133,7 +133,7 @@ class LogReader:
         Args:
             offset: where to start.
             end: an entry that starts here or above is left out, with all that follow.
-            at_border: told of borders between segments, see `Borders`.
+            at_border: called at borders between segments; see `Borders`.
 
         Raises:
             FormatError: while iterating: nothing can be found from there on.
@@ -197,19 +197,19 @@ class LogReader:
         self._last = segment, batch
         return batch
 
-    def known_record(self, offset: int, place: tuple[int, int] | None) -> Record | Message | None:
-        """The record at an offset, where that can be told without the reference.
+    def known_record(self, offset: int, found: tuple[int, int] | None) -> Record | Message | None:
+        """Return the record at an offset, where that can be told without the reference.
 
         Args:
             offset: absolute.
-            place: number of the segment and position of the entry that holds it, where these are known.
+            found: number of the segment and position of the entry that holds it, where these are known.
         """
-        number = self.floor(offset) if place is None else place[0]
+        number = self.floor(offset) if found is None else found[0]
         if number is None or self.segments[number].size < QUICK_SIZE:
             return None
         segment = self.segments[number]
-        if place is not None:
-            return self._known.find_at(segment, place[1], offset)
+        if found is not None:
+            return self._known.find_at(segment, found[1], offset)
         return self._known.find(segment, offset, trust_index=self.trust_indexes)
 
     def verify_gap(self, offset: int) -> None:
@@ -285,8 +285,8 @@ class LogReader:
 
         if not has_very_many_records(frame.header):
             return segment.decode(frame) if first is None else self.first_batch(segment, frame, first)
-        at, records_of = Location(segment.path, frame.position), segment.records_of
-        batch = stream_frame(frame, at=at, limit=segment.limit, to_offset=end, records_of=records_of)
+        at = Location(segment.path, frame.position)
+        batch = stream_frame(frame, at=at, limit=segment.limit, to_offset=end)
         if first is not None and batch.base_offset > first:
             self.verify_gap(first)
         return batch
@@ -295,7 +295,7 @@ class LogReader:
 def delivered(
     batch: RecordBatch | StreamedBatch, start: int, end: int, transactions: Transactions | None
 ) -> Iterator[Record | Message]:
-    """The records of a batch that a consumer gets (SEG-LKP-003, SEG-LKP-010, SEG-LKP-011, SEG-CTL-009)."""
+    """Yield the records of a batch that a consumer gets (SEG-LKP-003, SEG-LKP-010, SEG-LKP-011, SEG-CTL-009)."""
     if batch.header.is_control or (transactions is not None and transactions.is_aborted(batch.header)):
         return
     for record in batch.records:

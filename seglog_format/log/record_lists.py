@@ -9,7 +9,7 @@ from seglog_format.engine import columnar
 from seglog_format.engine.choice import Engine, engine_for, threshold
 from seglog_format.log.log_sizes import size_from
 from seglog_format.log.reading import READ_UNCOMMITTED
-from seglog_format.log.scanning import ScannedLog, ScanOptions, place_of, request_of, sources_of
+from seglog_format.log.scanning import ScannedLog, ScanOptions, find_entry, request_of, sources_of
 from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from seglog_format.engine.choice import Choice
     from seglog_format.log.gap_watch import AtBorder, OnGap
     from seglog_format.log.reading import Isolation, LogReader
-    from seglog_format.log.scanning import EntryPlace
+    from seglog_format.log.scanning import EntryPosition
     from seglog_format.log.transactions import Transactions
     from seglog_format.record_model import Message, Record
 
 
 class DeliveredLog(ScannedLog, Protocol):
-    """What delivering records has to know of a partition."""
+    """Partition, as far as delivering records has to know it."""
 
     trust_indexes: bool
     _is_known: bool
@@ -35,13 +35,13 @@ class DeliveredLog(ScannedLog, Protocol):
     def engine_for(self, from_offset: int | None = None, *, engine: Engine = Engine.AUTO) -> Choice:
         """Tell which engine `records` takes, and why."""
 
-    def _place_of(self, offset: int) -> EntryPlace | None: ...
+    def _find_entry(self, offset: int) -> EntryPosition | None: ...
 
     def _deliver(
         self,
         offsets: tuple[int, int],
         transactions: Transactions | None,
-        place: EntryPlace | None,
+        entry: EntryPosition | None,
         choice: Choice,
         at_border: AtBorder,
     ) -> Iterator[Iterable[Record | Message]]: ...
@@ -80,13 +80,13 @@ class DeliversRecords:
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
         choice = self.engine_for(start, engine=engine)
-        place = self._place_of(start) if choice.is_columnar else None
-        if place is None:
+        entry = self._find_entry(start) if choice.is_columnar else None
+        if entry is None:
             self._check_range(start)
         self._is_known = True
         end = INT64_MAX if to_offset is None else to_offset
         at_border = self._watched(on_gap, is_from_start=from_offset is None)
-        return chain.from_iterable(self._deliver((start, end), transactions, place, choice, at_border))
+        return chain.from_iterable(self._deliver((start, end), transactions, entry, choice, at_border))
 
     def engine_for(self: DeliveredLog, from_offset: int | None = None, *, engine: Engine = Engine.AUTO) -> Choice:
         """Tell which engine `records` takes, and why.
@@ -102,17 +102,17 @@ class DeliversRecords:
         start = self.log_start_offset if from_offset is None else from_offset
         return engine_for(engine, size_from(self._reader, start, threshold()) if engine is Engine.AUTO else 0)
 
-    def _place_of(self: DeliveredLog, offset: int) -> EntryPlace | None:
-        """Where the engine finds the entry of an offset, if nothing is known of its segment and indexes are proven."""
+    def _find_entry(self: DeliveredLog, offset: int) -> EntryPosition | None:
+        """Return the entry of an offset as the engine finds it, if its segment is new and indexes are proven."""
         if self._is_known or self.trust_indexes or offset < self.log_start_offset:
             return None
-        return place_of(self._reader, offset)
+        return find_entry(self._reader, offset)
 
     def _deliver(
         self: DeliveredLog,
         offsets: tuple[int, int],
         transactions: Transactions | None,
-        place: EntryPlace | None,
+        entry: EntryPosition | None,
         choice: Choice,
         at_border: AtBorder,
     ) -> Iterator[Iterable[Record | Message]]:
@@ -122,7 +122,7 @@ class DeliversRecords:
             yield self._reference_reader.records(start, decided, transactions, at_border)
         else:
             yield from record_lists(
-                self._reader, (start, decided), transactions, self._limit, place, choice=choice, at_border=at_border
+                self._reader, (start, decided), transactions, self._limit, entry, choice=choice, at_border=at_border
             )
         if transactions is not None:
             self._raise_undecided(end - 1, transactions)
@@ -133,7 +133,7 @@ def record_lists(  # noqa: PLR0913 - what decides which records
     offsets: tuple[int, int],
     transactions: Transactions | None,
     limit: int,
-    place: EntryPlace | None,
+    entry: EntryPosition | None,
     *,
     choice: Choice,
     at_border: AtBorder | None = None,
@@ -145,7 +145,7 @@ def record_lists(  # noqa: PLR0913 - what decides which records
         offsets: from the first inclusive to the second exclusive.
         transactions: leave out what these say was aborted.
         limit: bytes that decompressing one entry may produce at most.
-        place: of the first entry, where it is known.
+        entry: of the first entry, where it is known.
         choice: of the engine.
         at_border: called at borders between segments; see `Borders`.
 
@@ -153,13 +153,13 @@ def record_lists(  # noqa: PLR0913 - what decides which records
         FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
     """
     start, end = offsets
-    first = reader.known_record(start, place) if transactions is None else None
+    first = reader.known_record(start, entry) if transactions is None else None
     if first is not None and start < end:
         yield (first,)
         start += 1
     lists = None
     if choice.is_columnar:
-        lists = _columnar_lists(reader, (start, end), transactions, limit, place, at_border)
+        lists = _columnar_lists(reader, (start, end), transactions, limit, entry, at_border)
     yield from (reader.records(start, end, transactions, at_border),) if lists is None else lists
 
 
@@ -168,13 +168,13 @@ def _columnar_lists(
     offsets: tuple[int, int],
     transactions: Transactions | None,
     limit: int,
-    place: EntryPlace | None,
+    entry: EntryPosition | None,
     at_border: AtBorder | None,
 ) -> Iterator[list[Record | Message]] | None:
     """Read by the columnar engine; None where it cannot make objects of this interpreter."""
     batch_rows = columnar.object_rows()
     if batch_rows is None:
         return None
-    options = ScanOptions(place=place, at_border=at_border, batch_rows=batch_rows)
+    options = ScanOptions(entry=entry, at_border=at_border, batch_rows=batch_rows)
     request = request_of(offsets, transactions, options, limit)
     return columnar.record_lists(sources_of(reader, offsets, transactions, options), request)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
 
-EntryPlace: TypeAlias = tuple[int, int]
+EntryPosition: TypeAlias = tuple[int, int]
 """Number of a segment, and a position in it."""
 
 INT64_MIN: Final = -(2**63)
@@ -38,7 +38,7 @@ class ScanOptions(NamedTuple):
     """Options of a scan's result, see `Scannable.scan`.
 
     Attributes:
-        place: of the first entry, where `place_of` has found it.
+        entry: of the first entry, where `find_entry` has found it.
         at_border: called at borders between segments; see `Borders`.
     """
 
@@ -50,7 +50,7 @@ class ScanOptions(NamedTuple):
     layout: str = "view"
     threads: int = 1
     part: tuple[int, int, int] | None = None
-    place: EntryPlace | None = None
+    entry: EntryPosition | None = None
     at_border: AtBorder | None = None
     statistics: ScanStatistics | None = None
 
@@ -143,7 +143,7 @@ def _part(
     return SegmentSource(segment, offsets[1], transactions), start
 
 
-def place_of(reader: LogReader, offset: int) -> EntryPlace | None:
+def find_entry(reader: LogReader, offset: int) -> EntryPosition | None:
     """Find the entry whose header says that it holds an offset; None where only the reference can tell.
 
     The engine walks over headers at memory speed: the reference would take seconds where each message is an entry.
@@ -156,15 +156,15 @@ def place_of(reader: LogReader, offset: int) -> EntryPlace | None:
     return None if position is None else (number, position)
 
 
-def _start(reader: LogReader, offsets: tuple[int, int], options: ScanOptions) -> EntryPlace | None:
+def _start(reader: LogReader, offsets: tuple[int, int], options: ScanOptions) -> EntryPosition | None:
     """Find the first entry to read, as `LogReader.records` does; return None if there is none."""
     offset, end = offsets
     if offset >= end or not reader.segments:
         return None
     if options.on_corrupt is not None:
         return reader.floor(offset) or 0, 0
-    if options.place is not None:
-        return options.place
+    if options.entry is not None:
+        return options.entry
     for segment, frame in reader.frames_from(offset, end, options.at_border):
         first = frame.header.base_offset
         is_anything_before = frame.position > 0 or segment is not reader.segments_from(offset)[0]
@@ -264,8 +264,8 @@ class Scannable:
         """
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
-        place = place_of(self._reader, start) if part is None and start >= self.log_start_offset else None
-        if part is None and place is None:
+        entry = find_entry(self._reader, start) if part is None and start >= self.log_start_offset else None
+        if part is None and entry is None:
             self._check_range(start)
         at_border = self._watched(on_gap, is_from_start=from_offset is None) if part is None else None
         options = ScanOptions(
@@ -277,7 +277,7 @@ class Scannable:
             layout,
             threads,
             part,
-            place,
+            entry,
             at_border,
             statistics,
         )

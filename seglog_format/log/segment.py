@@ -14,7 +14,7 @@ from seglog_format.errors import FormatError, Location, TruncatedError
 from seglog_format.log.entry_table import EntryTable, OffsetRange, check_offsets, in_order
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
-from seglog_format.log.quick_growth import grow_quickly
+from seglog_format.log.quick_growth import grow_quickly, quick_next_offset
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.log.trusted_lookup import trusted_position
@@ -25,7 +25,6 @@ from seglog_format.storage.log_storage import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.codec.record_stream import RecordsOf
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.open_segments import OpenSegments
     from seglog_format.record_model import RecordBatch
@@ -47,9 +46,6 @@ class LogSegment(Closing):
         copy: read files through windows instead of mapping them.
         storage: that the files are read from.
     """
-
-    records_of: RecordsOf | None = None
-    """What reads a batch of very many records, where it is not the plain loop."""
 
     def __init__(
         self,
@@ -80,6 +76,7 @@ class LogSegment(Closing):
         self._bytes: SourceFile | None = None
         self._table = EntryTable(self.allowed)
         self._verified_count = 0
+        self._next_offset: int | None = None
 
     @cached_property
     def path(self) -> str:
@@ -147,7 +144,7 @@ class LogSegment(Closing):
 
     @property
     def is_walked(self) -> bool:
-        """Whether entries were walked before, so that the table of all is cheap."""
+        """Tell whether entries were walked before, so that the table of all is cheap."""
         return self._table.is_complete or bool(self._table.positions)
 
     def _grow(self, target: int) -> None:
@@ -159,18 +156,21 @@ class LogSegment(Closing):
 
     @property
     def damage(self) -> FormatError | None:
-        """Why the walk of this segment stops before its end; None if it does not."""
+        """Return why the walk of this segment stops before its end; None if it does not."""
         return self.entries.damage
 
     @property
     def tail(self) -> Tail | None:
-        """What follows the last whole entry; None where `damage` stops the walk."""
+        """Return what follows the last whole entry; None where `damage` stops the walk."""
         return self.entries.tail
 
     @property
     def next_offset(self) -> int:
         """The first offset after the last whole entry before any `damage`; the base offset if there is none."""
-        return self.entries.next_offset
+        if self._next_offset is None and not self.is_walked:
+            self._next_offset = quick_next_offset(self.source, self.allowed)
+            self.forget()
+        return self.entries.next_offset if self._next_offset is None or self.is_walked else self._next_offset
 
     @property
     def last_offset(self) -> int | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class OffsetSpec(IntEnum):
-    """What to ask for in place of a timestamp, with the numbers of Kafka's protocol.
+    """Requests that stand for a timestamp, with the numbers of Kafka's protocol.
 
     Examples:
         >>> from seglog_format import OffsetSpec, open_partition
@@ -44,7 +44,7 @@ class OffsetSpec(IntEnum):
 
 
 def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int) -> TimestampOffset | None:
-    """The first record, in offset order, that is not older than a timestamp (SEG-LKP-008).
+    """Return the first record, in offset order, that is not older than a timestamp (SEG-LKP-008).
 
     Args:
         reader: the log.
@@ -70,7 +70,7 @@ def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int)
 
 
 def is_older(segment: LogSegment, timestamp_ms: int) -> bool:
-    """Whether a closed segment is older than a timestamp, going by the last entry of its time index, as brokers do.
+    """Tell whether a closed segment is older than a timestamp, by the last entry of its time index, as brokers do.
 
     The index is not read to see whether it is in order: with many segments that would be all the work.
     """
@@ -103,7 +103,7 @@ def _proven_candidates(
 def _trusted_candidates(
     reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
 ) -> Iterator[RecordBatch]:
-    """The same from where the time index says that they begin, without a look at what stands before."""
+    """Yield the same from where the time index says that they begin, without a look at what stands before."""
     start = max(offset_not_younger(segment, timestamp_ms - 1), log_start_offset)
     position = segment.position_of(start, trust_index=True)
     if position is not None:
@@ -113,7 +113,7 @@ def _trusted_candidates(
 
 
 def first_of_largest(reader: LogReader, log_start_offset: int) -> TimestampOffset | None:
-    """The first of the records with the largest timestamp (SEG-LKP-013); None where no record has a timestamp.
+    """Return the first of the records with the largest timestamp (SEG-LKP-013); None where no record has a timestamp.
 
     Args:
         reader: the log.
@@ -138,7 +138,7 @@ def _rank(found: TimestampOffset) -> tuple[int, int]:
 
 
 def _youngest_first(segment: LogSegment, log_start_offset: int) -> Iterator[RecordBatch]:
-    """The entries by falling timestamp of their headers, after all of them were verified."""
+    """Yield the entries by falling timestamp of their headers, after all of them were verified."""
     table = segment.entries
     start = table.find(log_start_offset)
     if start is not None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from seglog_format.codec.index_entries import decode_transaction_index
+from seglog_format.codec.decoders import decoders_of
+from seglog_format.codec.plain.transaction_index import decode_transaction_index
 from seglog_format.errors import Location
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
+from seglog_format.storage.byte_source import MemoryBytes
 from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_beyond
-from seglog_format.storage.log_storage import LOCAL, read_file
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
 
     from seglog_format.model import AbortedTxn
+    from seglog_format.storage.byte_source import ByteSource
     from seglog_format.storage.log_storage import LogStorage
 
 
@@ -56,7 +60,8 @@ class TransactionIndex:
             UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
         """
         found = Path(path)
-        return cls.from_bytes(read_file(storage, found), base_offset, storage.name_of(found))
+        with storage.open(found, copy=True, check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
+            return cls.from_source(source, base_offset, storage.name_of(found))
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:
@@ -66,9 +71,15 @@ class TransactionIndex:
             UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
             RefusedError: more than 64 MiB (SEG-PDR-020).
         """
-        view = memoryview(data)
-        refuse_beyond(MAX_WHOLE_SIZE, view.nbytes, path)
-        return cls(decode_transaction_index(view, Location(path)), base_offset, view.nbytes, path)
+        return cls.from_source(MemoryBytes(data, path), base_offset, path)
+
+    @classmethod
+    def from_source(cls, source: ByteSource, base_offset: int, path: str = "") -> Self:
+        """Decode a transaction index from a source of bytes; as `from_bytes`."""
+        refuse_beyond(MAX_WHOLE_SIZE, source.size, path)
+        decoders = decoders_of(source)
+        decode = decode_transaction_index if decoders is None else decoders.transaction_index
+        return cls(decode(source.view(0, source.size), Location(path)), base_offset, source.size, path)
 
     @property
     def trailing_size(self) -> int:

@@ -123,10 +123,10 @@ def offset_not_younger(segment: IndexedSegment, timestamp_ms: int) -> int:
     if not number:
         return segment.base_offset
     assert index is not None
-    return entries[number - 1].offset if _stands(segment, entries[number - 1]) else index.lookup(timestamp_ms).offset
+    return entries[number - 1].offset if _holds(segment, entries[number - 1]) else index.lookup(timestamp_ms).offset
 
 
-def _stands(segment: IndexedSegment, noted: TimestampOffset) -> bool:
+def _holds(segment: IndexedSegment, noted: TimestampOffset) -> bool:
     position = trusted_position(segment, noted.offset)
     found = None if position is None else segment.frame_at(position)
     return isinstance(found, Frame) and found.header.max_timestamp_ms == noted.timestamp_ms

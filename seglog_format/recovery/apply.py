@@ -6,21 +6,20 @@ then splits. Each round plans again from the disk, as it would after a crash.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.engine.choice import Engine
-from seglog_format.engine.chosen import kernels_for
+from seglog_format.engine.choice import Engine, engine_for
+from seglog_format.engine.chosen import kernels_of
 from seglog_format.errors import UsageError, WriteError, write_errors
 from seglog_format.log.directory import LogDirectory
+from seglog_format.log.engine_storage import storage_for
 from seglog_format.log.listing import list_log_directory, list_partition
 from seglog_format.log.log_sizes import size_of_segments
-from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.path_kind import require_partition
-from seglog_format.log.segment import LogSegment
 from seglog_format.names import FileKind
 from seglog_format.recovery.broker_files import BrokerFiles
 from seglog_format.recovery.broker_plan import BrokerPlan, plan_like_broker
@@ -29,6 +28,7 @@ from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.recovery.leftover_files import leftover_steps
 from seglog_format.recovery.log_scans import LogScans
 from seglog_format.recovery.losses import Losses, losses_of
+from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.plan import Circumstances, RecoveryPlan, circumstances_of
 from seglog_format.recovery.planned_files import RecoveryWork, naming_steps, recovery_steps
 from seglog_format.recovery.segment_split import Split, split_of, split_steps
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.segment_scan import Remark
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.storage.file_steps import FileStep
@@ -171,13 +172,15 @@ def _prepare(
     listing = broker.listed() if broker else listing
     circumstances = circumstances_of(listing, directory)
     is_compared = settings is None and broker is None
-    with raised_refusals(), opened_segments(listing, broker=broker) as segments:
+    choice = engine_for(options.engine, size_of_segments(listing.segments))
+    storage = storage_for(choice.engine)
+    with raised_refusals(), opened_segments(listing, broker=broker, storage=storage) as segments:
         settings = settings or _settings(segments, options)
         scans = LogScans(
             segments,
             listing.snapshots,
             settings,
-            kernels_for(options.engine, size_of_segments(listing.segments)),
+            kernels_of(choice),
             is_like_broker=broker is not None,
             is_compared=is_compared,
         )
@@ -204,30 +207,6 @@ def require_readable(listing: PartitionListing) -> None:
     """
     for file in listing.files:
         open_bytes(file.path, copy=True).close()
-
-
-@contextmanager
-def opened_segments(
-    listing: PartitionListing, *, is_mapped: bool = False, broker: BrokerFiles | None = None
-) -> Iterator[list[LogSegment]]:
-    """Open the segments of a partition, and close them at the end of the block.
-
-    They are read through windows, and only one of them is open at a time: memory use does not depend on how
-    large they are, and a disk that fails is an error instead of a signal.
-
-    Args:
-        listing: of the partition directory.
-        is_mapped: map them instead, several at a time, for random access.
-        broker: the files that an imitated broker sees.
-    """
-    bases = [*listing.base_offsets, None]
-    opened = OpenSegments() if is_mapped else OpenSegments(1)
-    type_of = broker.segment_type if broker else lambda _: LogSegment
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(type_of(files)(files, next_base_offset=following, copy=not is_mapped, opened=opened))
-            for files, (_, following) in zip(listing.segments, pairwise(bases), strict=True)
-        ]
 
 
 def _settings(segments: Sequence[LogSegment], options: RecoveryOptions) -> IndexSettings:

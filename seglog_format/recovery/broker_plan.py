@@ -29,7 +29,7 @@ DELTA_POSITION, DELTA_SIZE = batch_field_span("last_offset_delta")
 
 @dataclass(frozen=True, slots=True)
 class BrokerPlan:
-    """What a broker does.
+    """Decisions of a broker.
 
     Attributes:
         plan: the plan; up to a failure, or to a segment that must be split first.
@@ -161,13 +161,12 @@ class _Planner:
 
 
 def _cut(segment: LogSegment, scan: BrokerScan, end: int) -> Cut:
-    rule = "SEG-RCV-003"
+    rule = "SEG-RCV-003" if scan.reason else "SEG-RCV-033"
     reason, next_offset = scan.reason, scan.next_offset
     if scan.outcome is Outcome.INVALID_OFFSET:
         rule, next_offset = "SEG-RCV-023", segment.base_offset
-    requirements = scan.requirements or ("SEG-LOG-004",)
     size = segment.source.size - end
-    return Cut(segment.base_offset, segment.path, end, size, next_offset, (rule, *requirements), reason or TAIL)
+    return Cut(segment.base_offset, segment.path, end, size, next_offset, (rule, *scan.requirements), reason or TAIL)
 
 
 def _trusted_end(segment: LogSegment) -> int:

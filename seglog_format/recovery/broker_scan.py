@@ -68,7 +68,7 @@ class BrokerScan:
         offset_entries: of the rebuilt offset index.
         time_entries: of the rebuilt time index.
         aborted: entries of the rebuilt transaction index.
-        requirements: ids that the entry which ended the scan breaks; empty at the end of the file.
+        requirements: ids that the bytes which ended the scan break; empty at the end of the file.
         reason: the same as text.
     """
 
@@ -162,6 +162,7 @@ class BrokerScanner:
         self._latest_epoch = -1
         self._ends = _SegmentEnd(base_offset, source)
         self._stop: _EndOfScanError | None = None
+        self._tail: Tail | None = None
 
     def take(self, entry: WalkedEntry) -> bool:
         """Check an entry; return whether the broker continues after it."""
@@ -181,6 +182,8 @@ class BrokerScanner:
         """Record why no entry follows."""
         if isinstance(found, FormatError):
             self._stop = _damage(found)
+        elif found.size:
+            self._tail = found
 
     def _check(self, entry: WalkedEntry) -> None:
         if not entry.checksum_is_valid:
@@ -242,9 +245,15 @@ class BrokerScanner:
             tuple(self._indexes.offset_entries),
             tuple(self._indexes.time_entries),
             tuple(self._transactions.aborted[self._known_aborts :]),
-            () if self._stop is None else self._stop.requirements,
+            self._broken(),
             "" if self._stop is None else self._stop.reason,
         )
+
+    def _broken(self) -> tuple[str, ...]:
+        """Return what the bytes break that ended the walk."""
+        if self._stop is not None:
+            return self._stop.requirements
+        return () if self._tail is None else (self._tail.requirement,)
 
 
 class _SegmentEnd:

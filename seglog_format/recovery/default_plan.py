@@ -58,7 +58,7 @@ def _tail_cut(segment: LogSegment) -> Cut | None:
         requirements, reason = error.requirements, f"{error.location.field}: {error.found}"
     else:
         assert isinstance(tail, Tail)
-        requirements, reason = ("SEG-LOG-004",), f"{tail.kind.value}: {tail.size} bytes"
+        requirements, reason = (tail.requirement,), f"{tail.kind.value}: {tail.size} bytes"
     rules = ("SEG-RCV-024", *requirements)
     return Cut(segment.base_offset, segment.path, end, size, next_offset, rules, reason)
 

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.framing import is_zero
-from seglog_format.engine.choice import Engine
-from seglog_format.engine.chosen import kernels_for
+from seglog_format.engine.choice import Engine, engine_for
+from seglog_format.engine.chosen import kernels_of
 from seglog_format.errors import FormatError
+from seglog_format.log.engine_storage import storage_for
 from seglog_format.log.entry_table import in_order
 from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.recovery.apply import opened_segments
 from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.index_settings import infer_settings
 from seglog_format.recovery.open_transactions import OpenTransactions
+from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.storage.byte_source import starts_with
 from seglog_format.storage.file_bytes import open_index
@@ -98,8 +99,9 @@ def rebuilt_indexes(
     """
     offset = None if generation is None else generation.indexed_offset
     wanted = [files for files in listing.segments if only is None or files.log.name in only]
-    kernels = kernels_for(engine, size_of_segments(wanted))
-    with opened_segments(listing) as segments:
+    choice = engine_for(engine, size_of_segments(wanted))
+    kernels = kernels_of(choice)
+    with opened_segments(listing, storage=storage_for(choice.engine)) as segments:
         settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
         open_transactions = OpenTransactions(segments, listing.snapshots)
         for segment in segments:

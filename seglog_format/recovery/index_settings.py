@@ -40,7 +40,7 @@ ROUND_VALUES: Final = (INDEX_INTERVAL_BYTES, *reversed(POWERS), *DECIMALS)
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """How indexes are built.
+    """Settings by which indexes are built.
 
     Attributes:
         interval_bytes: `index.interval.bytes`, 0 or more.
@@ -59,7 +59,7 @@ class IndexSettings:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one offset index shows about how it was built.
+    """Settings of one offset index, as far as it shows them.
 
     Attributes:
         allowed: intervals under which recovery would have written it; empty if it was not built entry by entry.

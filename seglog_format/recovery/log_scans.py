@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.codec.decoders import first_bytes
 from seglog_format.model import INT32_MAX
 from seglog_format.recovery.broker_scan import BrokerScanner
 from seglog_format.recovery.entry_walk import walk_entries
@@ -16,7 +17,6 @@ from seglog_format.recovery.indexed_broker_scan import broker_scan_from, sound_i
 from seglog_format.recovery.open_transactions import OpenTransactions
 from seglog_format.recovery.segment_files import SideFilesBuilder, side_files_from, side_files_of
 from seglog_format.recovery.segment_scan import SegmentScanner, scan_segment
-from seglog_format.storage.byte_source import FirstBytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,7 +130,7 @@ class LogScans:
     def _walk(self, segment: LogSegment, size: int, *, is_scanned: bool, is_imitated: bool) -> None:
         """Walk the first bytes of a segment for a scan, for a broker's scan or for both, and for its side files."""
         base_offset, path = segment.base_offset, segment.path
-        source = segment.source if size == segment.source.size else FirstBytes(segment.source, size)
+        source = segment.source if size == segment.source.size else first_bytes(segment.source, size)
         scanner = SegmentScanner(source, base_offset, path)
         broker = BrokerScanner(source, base_offset, self._settings, self._open_transactions.at(base_offset))
         transactions = self._open_transactions.at(base_offset)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from seglog_format.log.gap_watch import watch_over
+from seglog_format.log.gaps import GapKind
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import MissingOffsets
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LossReason(Enum):
-    """Why offsets cannot be read after a recovery."""
+    """Reason for which offsets cannot be read after a recovery."""
 
     CUT = "is cut"
     DROPPED = "is dropped"
@@ -61,7 +62,7 @@ class Losses:
 
     @property
     def is_loss(self) -> bool:
-        """Whether records may be lost unintentionally."""
+        """Tell whether records may be lost unintentionally."""
         return any(each.reason is not LossReason.REPLACED or not self.is_compacted for each in self.lost)
 
 
@@ -83,6 +84,7 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     for base_offset, following in pairwise([*listing.base_offsets, None]):
         if base_offset is not None:
             watch.at_border(gaps.append, base_offset, base_offset, following)
+    gaps = [gap for gap in gaps if gap.kind is not GapKind.TIERED]  # a recovery does not touch those
     missing = tuple(gap for gap in gaps if not _is_among(gap.missing, lost))
     is_compacted = any(each.reason is LossReason.REPLACED for each in lost) and watch.is_compacted
     return Losses(lost, missing, is_compacted)

@@ -12,10 +12,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.engine.choice import Engine
-from seglog_format.engine.chosen import kernels_for
+from seglog_format.engine.choice import Engine, engine_for
+from seglog_format.engine.chosen import kernels_of
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.directory import LogDirectory
+from seglog_format.log.engine_storage import storage_for
 from seglog_format.log.listing import list_log_directory, list_partition
 from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.log.open_segments import OpenSegments
@@ -42,7 +43,7 @@ KEEPS_LATER_SEGMENTS: Final = "brokers cut this segment before recovery proper, 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
-    """What recovery does to a partition.
+    """Effects of recovery on a partition.
 
     Attributes:
         is_full_scan: every segment was scanned, also those that checkpoints call flushed.
@@ -71,7 +72,7 @@ class RecoveryPlan:
 
     @property
     def changes_log(self) -> bool:
-        """Whether any byte of a `.log` file is removed."""
+        """Tell whether any byte of a `.log` file is removed."""
         return bool(self.cuts or self.dropped)
 
 
@@ -144,7 +145,7 @@ def first_unflushed(segments: Sequence[LogSegment], has_clean_shutdown: bool, re
 
 
 def reason_to_scan(segment: LogSegment) -> str:
-    """Return the requirement to scan a segment below the recovery point (SEG-RCV-006); empty if there is none."""
+    """Return the reason to scan a segment below the recovery point (SEG-RCV-006, SEG-RCV-034); empty if none."""
     if segment.paths.offset_index is None:
         return "SEG-PDR-012"
     transactions = segment.transaction_index.entries if segment.transaction_index is not None else ()
@@ -252,9 +253,10 @@ def plan_for_partition(
     with ExitStack() as closing, raised_refusals():
         listing = list_partition(path)
         found = circumstances_of(listing, directory)
-        segments = [closing.enter_context(LogSegment(files, copy=True, opened=opened)) for files in listing.segments]
-        kernels = kernels_for(engine, size_of_segments(listing.segments))
-        scan = cache(partial(_scan, kernels=kernels))
+        choice = engine_for(engine, size_of_segments(listing.segments))
+        segment = partial(LogSegment, copy=True, opened=opened, storage=storage_for(choice.engine))
+        segments = [closing.enter_context(segment(files)) for files in listing.segments]
+        scan = cache(partial(_scan, kernels=kernels_of(choice)))
         plan = plan_scans(segments, found, scan, is_full_scan=False)
         full_scan = plan_scans(segments, replace(found, has_clean_shutdown=False), scan, is_full_scan=True)
     return PartitionRecovery(Path(path), found.has_clean_shutdown, plan, full_scan)

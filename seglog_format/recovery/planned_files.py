@@ -173,9 +173,10 @@ def _snapshots(work: RecoveryWork) -> Iterator[FileStep]:
     strays = [file for file in present if file.base_offset not in bases]
     latest = strays[-1] if strays and strays[-1].base_offset > max(bases) else None
     for file in present:
-        is_stray = file in strays and file is not latest
-        if is_stray or file.base_offset > work.plan.log_end_offset or not _is_readable(file.path):
+        if file.base_offset > work.plan.log_end_offset or not _is_readable(file.path):
             yield Remove(file.path, "SEG-RCV-027")
+        elif file in strays and file is not latest:
+            yield Remove(file.path, "SEG-RCV-035")
 
 
 def _is_readable(path: Path) -> bool:

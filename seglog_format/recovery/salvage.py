@@ -12,9 +12,9 @@ from seglog_format.errors import RefusedError, SeglogError, UnreadableError, Usa
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import INT32_MAX, Frame
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.recovery.apply import opened_segments
 from seglog_format.recovery.entry_walk import row_of
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
+from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.salvage_scan import DamagedRange, salvage_scan
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.state.leader_epochs import LeaderEpochs
@@ -40,7 +40,7 @@ WRITE_SIZE: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class SalvagedSegment:
-    """What was kept of one segment.
+    """Kept parts of one segment.
 
     Attributes:
         log: path of the damaged `.log` file.
@@ -116,7 +116,7 @@ def salvageable(listing: PartitionListing) -> Iterator[SalvagedSegment]:
             source, refusal = _opened(segment)
             scan = salvage_scan(source, segment.allowed, segment.path)
             parts = salvaged_parts(segment, source, scan) if scan.starts or number == len(segments) else ()
-            yield _told(segment, source, scan, parts, refusal)
+            yield _reported(segment, source, scan, parts, refusal)
 
 
 def require_apart(path: Path, target: Path) -> None:
@@ -150,7 +150,7 @@ class _Writer:
             for part in parts:
                 self._write_side_files(part.base_offset)
             self.unfinished.clear()
-            yield _told(segment, source, scan, parts, refusal)
+            yield _reported(segment, source, scan, parts, refusal)
 
     def _copied(
         self, segment: LogSegment, source: ByteSource, *, is_last: bool
@@ -268,7 +268,7 @@ def _first_offset(source: ByteSource, position: int) -> int:
     return row_of(frame, source.path, has_first_offset=True).first_offset
 
 
-def _told(
+def _reported(
     segment: LogSegment,
     source: ByteSource,
     scan: SalvageScan,

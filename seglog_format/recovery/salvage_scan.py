@@ -148,13 +148,12 @@ class _Salvager:
     def _tail(self, tail: Tail) -> int:
         if tail.kind is TailKind.PARTIAL:
             return self._search(
-                tail.position, ("SEG-LOG-004",), f"an entry that would end behind the file: {tail.size} bytes"
+                tail.position, (tail.requirement,), f"an entry that would end behind the file: {tail.size} bytes"
             )
-        rule = "SEG-LOG-005" if tail.kind is TailKind.ZEROS else "SEG-LOG-002"
         end = tail.position + tail.size
         if tail.size:
             self.found.damaged.append(
-                DamagedRange(tail.position, end, (rule,), f"{tail.kind.value}: {tail.size} bytes")
+                DamagedRange(tail.position, end, (tail.requirement,), f"{tail.kind.value}: {tail.size} bytes")
             )
         return end
 

@@ -59,7 +59,8 @@ class Cut:
         position: number of bytes that stay.
         size: number of bytes removed.
         next_offset: the first offset after what stays.
-        requirements: ids that decide it: SEG-RCV-003 or SEG-RCV-008, then those that the first removed entry breaks.
+        requirements: the rule of recovery that decides it (SEG-RCV-003, SEG-RCV-008, SEG-RCV-032 or SEG-RCV-033), then
+            those that the first removed bytes break.
         reason: description of the error.
     """
 
@@ -132,7 +133,7 @@ class SegmentScanner:
         self.last_offset = base_offset - 1
         self.remarks: list[Remark] = []
         self._sound_size: int | None = None
-        self._requirements: tuple[str, ...] = ("SEG-LOG-004",)
+        self._requirements: tuple[str, ...] = ()
         self._reason = ""
 
     def pass_over(self, sound: SoundEntries, position: int) -> int:
@@ -161,6 +162,7 @@ class SegmentScanner:
     def end(self, found: Tail | FormatError) -> None:
         """Record why the bytes from this position on do not stay."""
         if isinstance(found, Tail):
+            self._requirements = ("SEG-RCV-033", found.requirement) if found.size else ()
             self._reason = f"{found.kind.value}: {found.size} bytes"
         else:
             self._requirements = found.requirements
@@ -173,14 +175,14 @@ class SegmentScanner:
         if first is not None and not self.base_offset <= first <= last:
             self._remark(at, "SEG-LOG-008", "brokers may not start, or keep the entry")
             expected = f"offsets from {self.base_offset} up"
-            raise CorruptRecordError(field, "SEG-RCV-003", "SEG-LOG-008", expected=expected, found=f"{first} to {last}")
+            raise CorruptRecordError(field, "SEG-RCV-032", "SEG-LOG-008", expected=expected, found=f"{first} to {last}")
         if last > GREATEST_OFFSET:
             expected = f"at most {GREATEST_OFFSET}"
-            raise CorruptRecordError(field, "SEG-RCV-003", "SEG-LOG-013", expected=expected, found=last)
+            raise CorruptRecordError(field, "SEG-RCV-032", "SEG-LOG-013", expected=expected, found=last)
         if last <= self.last_offset:
             self._remark(at, "SEG-LOG-006", "brokers empty the segment if this is where an index entry is due")
             expected = f"a last offset above {self.last_offset}"
-            raise CorruptRecordError(field, "SEG-RCV-003", "SEG-LOG-006", expected=expected, found=last)
+            raise CorruptRecordError(field, "SEG-RCV-032", "SEG-LOG-006", expected=expected, found=last)
         if last - self.base_offset > INT32_MAX:
             self._remark(at, "SEG-LOG-009", "brokers from 2.0 on split the segment before this entry")
 

@@ -78,7 +78,7 @@ def broker_split_of(segment: LogSegment) -> Split | Remark:
         return Remark(error.location, error.requirements, "brokers fail on damage behind an offset that is too large")
     if frames.tail.size:
         text = "brokers fail on bytes behind the last entry of a segment that they have to split"
-        return Remark(Location(segment.path, frames.tail.position), ("SEG-LOG-004",), text)
+        return Remark(Location(segment.path, frames.tail.position), (frames.tail.requirement,), text)
     final = _last_next_offset(segment)
     if final > INT64_MAX or not final - 1 - segment.base_offset > INT32_MAX:  # beyond 2^63 - 1 it is negative for them
         text = f"brokers fail on offsets too far from the base offset, up to {last - 1}, in front of a smaller one"

@@ -17,8 +17,9 @@ from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory, list_partition
 from seglog_format.model import OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.recovery.apply import opened_segments, writing
+from seglog_format.recovery.apply import writing
 from seglog_format.recovery.entry_walk import recoverable_frames
+from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.recovery.segment_files import encode_transaction_index
 from seglog_format.recovery.segment_split import removal_steps
@@ -49,7 +50,7 @@ LOWERED: Final = (FileKind.RECOVERY_POINT_CHECKPOINT, FileKind.LOG_START_OFFSET_
 
 @dataclass(frozen=True, slots=True)
 class TruncationPlan:
-    """What truncating a log to an offset does.
+    """Effects of truncating a log to an offset.
 
     Attributes:
         offset: the log end offset afterwards.
@@ -67,7 +68,7 @@ class TruncationPlan:
 
     @property
     def changes_log(self) -> bool:
-        """Whether anything is removed."""
+        """Tell whether anything is removed."""
         return self.position >= 0
 
 
@@ -255,7 +256,7 @@ def _index_cuts(segment: LogSegment, offset: int) -> Iterator[FileStep]:
         yield Replace(paths.time_index, data, "SEG-TRN-003")
     if segment.transaction_index is not None and paths.transaction_index is not None:
         aborted = [entry for entry in segment.transaction_index.entries if entry.last_offset < offset]
-        yield Replace(paths.transaction_index, encode_transaction_index(aborted), "SEG-TRN-003")
+        yield Replace(paths.transaction_index, encode_transaction_index(aborted), "SEG-TRN-006")
 
 
 def _below(index: IndexFile[EntryT], offset: int) -> Sequence[EntryT]:

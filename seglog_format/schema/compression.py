@@ -27,41 +27,31 @@ from construct import (
     this,
 )
 
+from seglog_format.schema.compression_rules import (
+    GZIP_DEFLATE,
+    GZIP_HEADER_SIZE,
+    GZIP_MAGIC,
+    GZIP_TRAILER_SIZE,
+    LZ4_BLOCK_HEADER_SIZE,
+    LZ4_CONTENT_SIZE,
+    LZ4_MAGIC,
+    XERIAL_BLOCK_SIZE,
+    XERIAL_HEADER_SIZE,
+    XERIAL_MAGIC,
+    ZSTD_BLOCK_HEADER_SIZE,
+    ZSTD_DICTIONARY_ID_MASK,
+    ZSTD_MAGIC,
+    ZSTD_RESERVED_FLAG,
+    ZSTD_SINGLE_SEGMENT,
+    ZSTD_SKIPPABLE_SIZE,
+    lz4_descriptor_is_legal,
+    lz4_flags_are_legal,
+    zstd_content_size_size,
+)
 from seglog_format.schema.fields import Checked, Doc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-GZIP_MAGIC = bytes.fromhex("1f8b")
-GZIP_DEFLATE = 8
-GZIP_HEADER_CHECKSUM = 0x02
-GZIP_EXTRA = 0x04
-GZIP_NAME = 0x08
-GZIP_COMMENT = 0x10
-
-XERIAL_MAGIC = bytes.fromhex("82534e4150505900")
-
-LZ4_MAGIC = 0x184D2204
-LZ4_VERSION_MASK = 0xC0
-LZ4_VERSION = 0x40
-LZ4_INDEPENDENT = 0x20
-LZ4_BLOCK_CHECKSUM = 0x10
-LZ4_CONTENT_SIZE = 0x08
-LZ4_CONTENT_CHECKSUM = 0x04
-LZ4_RESERVED_FLAGS = 0x03
-LZ4_RESERVED_DESCRIPTOR = 0x8F
-LZ4_MIN_SIZE_CODE = 4
-LZ4_STORED = 0x80000000
-
-ZSTD_MAGIC = 0xFD2FB528
-ZSTD_SKIPPABLE_MAGIC = 0x184D2A50
-ZSTD_SKIPPABLE_MASK = 0xFFFFFFF0
-ZSTD_SINGLE_SEGMENT = 0x20
-ZSTD_RESERVED_FLAG = 0x08
-ZSTD_CHECKSUM = 0x04
-ZSTD_DICTIONARY_ID_MASK = 0x03
-ZSTD_LAST_BLOCK = 0x01
-ZSTD_MAX_BLOCK_SIZE = 2**17
 
 
 def _is(wanted: object) -> Callable[[object], bool]:
@@ -116,20 +106,12 @@ XerialBlock = Struct(
 )
 
 
-def _lz4_flags_are_legal(flags: int) -> bool:
-    return flags & (LZ4_VERSION_MASK | LZ4_INDEPENDENT | LZ4_RESERVED_FLAGS) == LZ4_VERSION | LZ4_INDEPENDENT
-
-
-def _lz4_descriptor_is_legal(descriptor: int) -> bool:
-    return not descriptor & LZ4_RESERVED_DESCRIPTOR and descriptor >> 4 >= LZ4_MIN_SIZE_CODE
-
-
 Lz4FrameHeader = Struct(
     "magic"
     / Checked(Int32ul, _is(LZ4_MAGIC), f"the magic number {LZ4_MAGIC:#x}", "SEG-COD-006")
     * Doc("Bytes 04 22 4d 18.", "SEG-COD-006", since="0.8.2"),
     "flags"
-    / Checked(Int8ub, _lz4_flags_are_legal, "version 1, independent blocks, no reserved bit", "SEG-COD-006")
+    / Checked(Int8ub, lz4_flags_are_legal, "version 1, independent blocks, no reserved bit", "SEG-COD-006")
     * Doc(
         "Bits 7-6 version (01), 5 independent blocks (1), 4 block checksums, 3 content size, 2 content checksum, "
         "1-0 reserved (0). 60 from Kafka.",
@@ -139,7 +121,7 @@ Lz4FrameHeader = Struct(
         since="0.8.2",
     ),
     "block_descriptor"
-    / Checked(Int8ub, _lz4_descriptor_is_legal, "a block size code of 4 to 7, no reserved bit", "SEG-COD-006")
+    / Checked(Int8ub, lz4_descriptor_is_legal, "a block size code of 4 to 7, no reserved bit", "SEG-COD-006")
     * Doc(
         "Bits 6-4 block size code (4: 64 KiB, 5: 256 KiB, 6: 1 MiB, 7: 4 MiB), others reserved (0). 40 from Kafka.",
         "SEG-COD-006",
@@ -159,8 +141,6 @@ Lz4FrameHeader = Struct(
     ),
 )
 
-LZ4_DESCRIPTOR_POSITION = 4
-LZ4_MAX_HEADER_SIZE = 15
 
 Lz4BlockHeader = Struct(
     "size"
@@ -171,12 +151,6 @@ Lz4BlockHeader = Struct(
         "SEG-COD-009",
     ),
 )
-
-
-def _content_size_size(header: Any) -> int:
-    """Return the bytes of the content size, from bits 7 and 6 of the descriptor; a single segment always has one."""
-    code = header.descriptor >> 6
-    return 1 << code if code or header.descriptor & ZSTD_SINGLE_SEGMENT else 0
 
 
 ZstdFrameHeader = Struct(
@@ -209,14 +183,18 @@ ZstdFrameHeader = Struct(
         "Dictionary that the frame was compressed with, little-endian; absent or 0: none.", "SEG-COD-014", "SEG-COD-021"
     ),
     "content_size"
-    / _Conditional(Switch(_content_size_size, {1: Int8ub, 2: Int16ul, 4: Int32ul, 8: Int64ul}), "0, 1, 2, 4 or 8 bytes")
+    / _Conditional(
+        Switch(
+            lambda header: zstd_content_size_size(header.descriptor), {1: Int8ub, 2: Int16ul, 4: Int32ul, 8: Int64ul}
+        ),
+        "0, 1, 2, 4 or 8 bytes",
+    )
     * Doc(
         "Size of the decompressed frame, little-endian, 256 less where it has two bytes.", "SEG-COD-014", since="2.1.0"
     ),
     "size_in_bytes" / Tell,
 )
 
-ZSTD_MAX_HEADER_SIZE = 18
 
 ZstdBlockHeader = Struct(
     "fields"
@@ -230,3 +208,11 @@ ZstdSkippableHeader = Struct(
     "magic" / Int32ul * Doc("184d2a50 to 184d2a5f, little-endian.", "SEG-COD-023", since="2.1.0"),
     "size" / Int32ul * Doc("Bytes that follow and hold no content; little-endian.", "SEG-COD-023", since="2.1.0"),
 )
+
+assert GzipMemberHeader.sizeof() == GZIP_HEADER_SIZE
+assert GzipMemberTrailer.sizeof() == GZIP_TRAILER_SIZE
+assert XerialHeader.sizeof() == XERIAL_HEADER_SIZE
+assert XerialBlock.sizeof() == XERIAL_BLOCK_SIZE
+assert Lz4BlockHeader.sizeof() == LZ4_BLOCK_HEADER_SIZE
+assert ZstdBlockHeader.sizeof() == ZSTD_BLOCK_HEADER_SIZE
+assert ZstdSkippableHeader.sizeof() == ZSTD_SKIPPABLE_SIZE

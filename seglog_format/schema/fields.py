@@ -1,13 +1,12 @@
 """Metadata of construct declarations: documentation, requirement ids, layout.
 
 ``"magic" / Int8sb * Doc("Version of this entry.", "SEG-BAT-004")`` puts a `Doc` in construct's own docs slot. The
-functions of this module read it: `layout` for tables and diagrams, `compiled` for a `struct.Struct` of a fixed-size
+functions of this module read it: `layout` for tables and diagrams, `field_codes` for the layout of a fixed-size
 declaration. A declaration is written once and everything else is derived from it.
 """
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Self
@@ -145,12 +144,3 @@ def field_codes(declaration: Struct) -> dict[str, str]:
             raise TypeError(msg)
         codes[field.name] = inner.fmtstr[1:]
     return codes
-
-
-def compiled(declaration: Struct) -> struct.Struct:
-    """Return a `struct.Struct` for a declaration of big-endian numbers: the same layout, a hundred times as fast.
-
-    Raises:
-        TypeError: a field is not a big-endian number of fixed size.
-    """
-    return struct.Struct(">" + "".join(field_codes(declaration).values()))

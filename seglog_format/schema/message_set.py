@@ -6,7 +6,7 @@ outermost message and one inside a wrapper have the same layout; only the base o
 
 from construct import Int8sb, Int32sb, Int32ub, Int64sb, Struct
 
-from seglog_format.schema.fields import Doc, compiled
+from seglog_format.schema.fields import Doc
 from seglog_format.schema.varint import NullableBytes
 
 _OFFSET = (
@@ -78,10 +78,5 @@ MESSAGE_V1_HEADER_SIZE = 26
 assert MessageV0Header.sizeof() == MESSAGE_V0_HEADER_SIZE
 assert MessageV1Header.sizeof() == MESSAGE_V1_HEADER_SIZE
 
-BYTES_LENGTH = compiled(BytesLength)
-
 MESSAGES = {0: MessageV0, 1: MessageV1}
 """The declaration of a whole message, by magic."""
-
-MESSAGE_MIN_SIZES = {0: 14, 1: 22}
-"""Minimum of the size field, by magic: fixed fields from the checksum on, and two lengths of 4 bytes."""

@@ -1,4 +1,4 @@
-"""What the type annotation of a message's field says about its encoding."""
+"""Encoding of a message's field, by its type annotation."""
 
 from __future__ import annotations
 

@@ -52,11 +52,11 @@ Asked: TypeAlias = "dict[Any, dict[int, Any]]"
 NOTHING: Final = Fetched(LogRange(UNKNOWN_OFFSET, UNKNOWN_OFFSET, UNKNOWN_OFFSET), None, None)
 
 LOOK_SECONDS: Final = 1.0
-"""How often a log without a writer in this process is checked for growth while a client waits at its end."""
+"""Interval at which a log without a writer in this process is checked for growth while a client waits at its end."""
 
 
 class FetchBudget:
-    """What remains of the limits of one answer.
+    """Rest of the limits of one answer.
 
     Attributes:
         is_long: lookups may take long; if False, slow ones are left to the queue of long requests.

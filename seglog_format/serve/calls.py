@@ -66,7 +66,7 @@ class Call(NamedTuple):
 
 
 class Services(NamedTuple):
-    """What the APIs answer requests from.
+    """State from which the APIs answer requests.
 
     Attributes:
         catalog: what is served.

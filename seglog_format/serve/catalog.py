@@ -169,9 +169,9 @@ class Catalog:
 
     def leader_epochs(self, topic: str, number: int) -> tuple[EpochStart, ...]:
         """Return leader epochs and their first offsets, ascending; empty if the directory does not name any."""
-        from seglog_format.serve.side_files import leader_epochs  # noqa: PLC0415 - as above
+        from seglog_format.log.side_files import leader_epochs_of  # noqa: PLC0415 - as above
 
-        return leader_epochs(self.topics[topic].partitions[number])
+        return leader_epochs_of(self.topics[topic].partitions[number])
 
     def close(self) -> None:
         """Close all files that are not in use."""

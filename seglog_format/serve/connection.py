@@ -23,7 +23,7 @@ SILENT, IDLE, NEW, RECENT = range(4)
 """Ranks of connections, in the order in which they are closed to make room for new ones; `RECENT` ones never are."""
 
 NEW_SECONDS: Final = 0.1
-"""How long a connection counts as new: its first request may still be on its way."""
+"""Time that a connection counts as new: its first request may still be on its way."""
 
 MORE_COMES: Final = getattr(socket, "MSG_MORE", 0)
 """Flag of `send`: more data follows at once, so that the system sends both in one packet."""
@@ -124,7 +124,7 @@ class Connection:
 
     @property
     def is_sending(self) -> bool:
-        """Whether an answer is being sent."""
+        """Tell whether an answer is being sent."""
         return bool(self._sending)
 
     def rank(self, now: float, least_idle_seconds: float) -> tuple[int, float]:
@@ -144,7 +144,7 @@ class Connection:
 
     @property
     def has_more(self) -> bool:
-        """Whether a part of the next request has arrived."""
+        """Tell whether a part of the next request has arrived."""
         return bool(self._received)
 
     def end(self) -> None:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from seglog_format.serve.group import Respond
 
 GRACE_SECONDS: Final = 0.1
-"""How long the first member of a group waits for others that start at the same time."""
+"""Time that the first member of a group waits for others that start at the same time."""
 
 TICK_SECONDS: Final = 0.1
-"""How often expired members are removed."""
+"""Interval at which expired members are removed."""
 
 MAX_SESSION_SECONDS: Final = 1800.0
 MAX_PROTOCOLS: Final = 32
@@ -34,7 +34,7 @@ MAX_PROTOCOLS: Final = 32
 
 MAX_CLIENT_ID_SIZE: Final = 100
 IDLE_LOOK_SECONDS: Final = 3600.0
-"""How often unused groups are dropped."""
+"""Interval at which unused groups are dropped."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ LONG_HELD_SECONDS: Final = 0.05
 """If a partition's lock has been held for longer, quick requests for it move to the queue of long ones."""
 
 SWITCH_SECONDS: Final = 0.0005
-"""How long a thread may hold the interpreter's lock while others wait for it, for `sys.setswitchinterval`.
+"""Time that a thread may hold the interpreter's lock while others wait for it, for `sys.setswitchinterval`.
 
 A processor releases the lock at each system call and, while an I/O thread computes, waits this long to get it back.
 With Python's default of 0.005, one round over a hundred connections that never stop asking takes half a second.

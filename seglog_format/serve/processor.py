@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from seglog_format.serve.settings import Settings
 
 SWEEP_SECONDS: Final = 1.0
-"""How often idle connections are closed."""
+"""Interval at which idle connections are closed."""
 
 HELD_SECONDS: Final = 0.01
-"""How soon a request is offered again if the queue was full, and how often waiting requests are checked."""
+"""Interval at which a refused request is offered again, and at which waiting requests are checked."""
 
 AT_ONCE: Final = 16
-"""How many answers are sent before other connections are read."""
+"""Number of answers that are sent before other connections are read."""
 
 
 class Processor:
@@ -93,7 +93,7 @@ class Processor:
 
     @property
     def is_drained(self) -> bool:
-        """Whether all accepted requests have been answered, and the answers sent."""
+        """Tell whether all accepted requests have been answered, and the answers sent."""
         return not self._answered and not any(connection.is_busy for connection in list(self._connections))
 
     @property

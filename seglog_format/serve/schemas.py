@@ -95,7 +95,7 @@ Converter: TypeAlias = "Callable[[Any], object]"
 
 
 class FieldPlan(NamedTuple):
-    """How one field of a message is filled from a mapping."""
+    """Filler of one field of a message from a mapping."""
 
     name: str
     is_required: bool

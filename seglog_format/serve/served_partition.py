@@ -55,7 +55,7 @@ class ServedPartition:
         self._pages = TouchedPages()
         self._verified = VerifiedEntries(self._pages)
         self._transactions = ServedTransactions()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     @property
     def _partition(self) -> Partition:
@@ -300,8 +300,8 @@ class ServedPartition:
 
     def _tell(self, finding: object) -> None:
         text = str(finding)
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._reported:
+            self._reported.add(text)
             self._on_finding(text)
 
 
@@ -319,4 +319,4 @@ def _raise_lost_end(segment: LogSegment) -> None:
     is_closed = segment.allowed.last < GREATEST_OFFSET
     if is_closed and tail is not None and tail.size and segment.next_offset <= segment.allowed.last:
         expected, found = f"entries up to offset {segment.allowed.last}", f"{tail.size} bytes ({tail.kind.value})"
-        raise TruncatedError(Location(segment.path, tail.position), "SEG-LOG-004", expected=expected, found=found)
+        raise TruncatedError(Location(segment.path, tail.position), tail.requirement, expected=expected, found=found)

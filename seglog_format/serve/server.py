@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 
 DRAIN_SECONDS: Final = 2.0
-"""How long `stop` waits for pending answers."""
+"""Time that `stop` waits for pending answers."""
 
 STOP_SECONDS: Final = 3.5
-"""How long `stop` waits for threads to end; closing logs and files is not limited."""
+"""Time that `stop` waits for threads to end; closing logs and files is not limited."""
 
 KEEP_SECONDS: Final = 1.0
-"""How long `stop` waits for committed offsets to be written."""
+"""Time that `stop` waits for committed offsets to be written."""
 
 POLL_SECONDS: Final = 0.01
 

@@ -54,7 +54,7 @@ class LogRoot:
 
     @cached_property
     def is_in_use(self) -> bool:
-        """Whether a broker runs in it; none runs in a remote one."""
+        """Tell whether a broker runs in it; none runs in a remote one."""
         return self.storage.is_local and is_locked(self.path)
 
 
@@ -80,7 +80,7 @@ class Replica:
 
     @property
     def storage(self) -> LogStorage:
-        """What holds the directory."""
+        """Return what holds the directory."""
         return self.log_directory.storage
 
     @property

@@ -63,7 +63,7 @@ class Narrowed:
 
     @property
     def is_timed(self) -> bool:
-        """Whether it restricts timestamps."""
+        """Tell whether it restricts timestamps."""
         return (self.from_timestamp_ms, self.to_timestamp_ms) != (INT64_MIN, INT64_MAX)
 
 

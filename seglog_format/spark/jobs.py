@@ -23,7 +23,7 @@ RECORD_ID: Final = ["topic", "partition", "offset"]
 
 
 class UnequalError(SeglogError):
-    """What was written differs from what was read."""
+    """Difference between what was written and what was read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ class ReadOptions:
 
     @property
     def is_committed_only(self) -> bool:
-        """Whether records of aborted and undecided transactions are left out."""
+        """Tell whether records of aborted and undecided transactions are left out."""
         return self.isolation == READ_COMMITTED
 
     def wants(self, topic: str, partition: int) -> bool:

@@ -73,7 +73,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one Spark task reads.
+    """Input of one Spark task.
 
     Attributes:
         pieces: in order.

@@ -20,7 +20,7 @@ from seglog_format.log.trusted_lookup import offset_not_younger
 from seglog_format.model import INT64_MAX, Frame
 from seglog_format.spark.discovery import choose, find_replicas
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
-from seglog_format.spark.offsets import Bounds, resolve_end, resolve_start
+from seglog_format.spark.offsets import EARLIEST_OFFSET, Bounds, resolve_end, resolve_start
 from seglog_format.spark.options import IGNORE
 from seglog_format.spark.pieces import DirectoryTask, Piece, Task
 
@@ -103,6 +103,7 @@ def bounds_of(partition: Partition, replica: Replica, options: ReadOptions) -> B
     Raises:
         UsageError: an offset does not exist, and that is an error.
     """
+    _require_whole(partition, replica, options)
     start = resolve_start(options.starting, partition, replica.key)
     end = resolve_end(options.ending, partition, replica.key)
     if options.starting.kind == "offsets":
@@ -110,6 +111,23 @@ def bounds_of(partition: Partition, replica: Replica, options: ReadOptions) -> B
     if end is not None and options.ending.kind == "offsets":
         end = _present(f"{replica.name}: ending", end, partition, options)
     return Bounds(start, end)
+
+
+def _require_whole(partition: Partition, replica: Replica, options: ReadOptions) -> None:
+    """Refuse to read only a part of a log as if it were all, where the rest is in a remote store.
+
+    Raises:
+        UsageError: a query from the start would leave records out, and that is an error.
+    """
+    tiered = partition.tiered_offsets if options.fail_on_data_loss else None
+    starting = options.starting
+    is_named = starting.kind == "offsets" and starting.values[replica.key] != EARLIEST_OFFSET
+    if tiered is not None and starting.kind != "latest" and not is_named:
+        msg = (
+            f"seglog: {replica.name}: {tiered.first_offset} to {tiered.next_offset - 1} not here: tiered;"
+            " failOnDataLoss false reads what is here"
+        )
+        raise UsageError(msg)
 
 
 def _present(what: str, offset: int, partition: Partition, options: ReadOptions) -> int:

@@ -21,7 +21,7 @@ WHOLE_FILE: Final = struct.Struct("hhqqi4x")
 """Lock type, whence, start, length and process of Linux's `struct flock` on 64-bit systems."""
 
 HAS_FILE_LOCKS: Final = sys.platform == "linux" and struct.calcsize("P") == 8  # noqa: PLR2004 - bytes of a pointer
-"""Whether locks can belong to an open file instead of the process."""
+"""True if locks can belong to an open file instead of the process."""
 
 
 class DirectoryLock:

@@ -38,7 +38,7 @@ TRANSACTION_INDEX_VERSION: Final = 0
 
 
 class Origin(Enum):
-    """Who appends, which decides what is checked.
+    """Origin of an append, which decides what is checked.
 
     Examples:
         >>> from seglog_format import Origin, PartitionWriter, new_record

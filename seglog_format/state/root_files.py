@@ -84,7 +84,7 @@ class RootFiles:
 
     @property
     def is_own_process(self) -> bool:
-        """Whether this process opened the directory, and was not forked from the one that did."""
+        """Tell whether this process opened the directory, and was not forked from the one that did."""
         return os.getpid() == self._process_id
 
     def require_own_process(self) -> None:
@@ -123,7 +123,7 @@ class RootFiles:
             return {}
 
     def write_checkpoints(self, states: Iterable[CheckpointedState]) -> None:
-        """Write the three checkpoints, keeping the lines of other partitions (SEG-FLS-005).
+        """Write the three checkpoints, keeping the lines of other partitions (SEG-FLS-005, SEG-FLS-013, SEG-FLS-014).
 
         Raises:
             OSError: an operation on files failed; the old files stay.

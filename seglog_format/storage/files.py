@@ -70,7 +70,7 @@ class Files(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether the files can also be read by their paths without this object, as recovery does."""
+        """Tell whether the files can also be read by their paths without this object, as recovery does."""
 
     def create(self, path: Path, size: int = 0) -> FileHandle:
         """Create a file of so many zeros, open for writing; replace one of the same name."""

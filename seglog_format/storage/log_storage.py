@@ -36,7 +36,7 @@ class LogStorage(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether paths are those of the local file system."""
+        """Tell whether paths are those of the local file system."""
 
     def name_of(self, path: Path) -> str:
         """Return the name of a file or directory in errors and rows."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import os
+import secrets
 import shutil
 import tempfile
 from contextlib import closing, contextmanager, suppress
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from seglog_format.storage.byte_source import Buffer
+
+STAGING_PREFIX: Final = ".seglog-"
+MOST_OF_A_NAME: Final = 40
+"""Characters of a directory's name that stand in that of its staging directory."""
 
 FORBIDDEN: Final = frozenset("\0\\:")
 """Names that lead elsewhere on some system."""
@@ -42,29 +49,89 @@ def require_new(directory: Path) -> None:
 def all_or_nothing(directory: Path) -> Iterator[Path]:
     """Fill a new directory with everything that this block creates, or, after a failure, with nothing.
 
-    At the end everything is on disk.
+    At the end everything is on disk. A missing directory is filled under another name beside it and then renamed, so
+    that it appears at once. What a run left there that was killed is removed when the next one begins.
 
     Args:
-        directory: new or empty; a missing one is created, and removed again after a failure.
+        directory: new or empty; a missing one is created.
 
     Yields:
-        A directory inside it to write to. Its content is moved up at the end.
+        A directory to write to, on the same file system.
 
     Raises:
         UsageError: the path exists and is no empty directory.
         WriteError: the directory could not be made, or what was written could not be moved.
     """
     require_new(directory)
-    with directories_for(directory):
+    with (_inside if directory.exists() else _beside)(directory) as staging:
+        yield staging
+
+
+@contextmanager
+def _inside(directory: Path) -> Iterator[Path]:
+    """Fill an empty directory, which may be where a disk is mounted: its content is moved up at the end."""
+    with write_errors("writing"):
+        staging = Path(tempfile.mkdtemp(prefix=STAGING_PREFIX, suffix=TEMPORARY_SUFFIX, dir=directory))
+    try:
+        yield staging
         with write_errors("writing"):
-            staging = Path(tempfile.mkdtemp(prefix=".seglog-", suffix=TEMPORARY_SUFFIX, dir=directory))
+            _sync_all(staging)
+        _move_up(staging)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def _beside(directory: Path) -> Iterator[Path]:
+    """Fill a directory that gets its name when it is complete."""
+    prefix = f"{STAGING_PREFIX}{directory.name[:MOST_OF_A_NAME]}-"
+    staging = directory.with_name(f"{prefix}{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
+    with directories_for(directory.parent):
+        _remove_abandoned(directory.parent, prefix)
+        with write_errors("writing"):
+            staging.mkdir()
         try:
-            yield staging
-            with write_errors("writing"):
-                _sync_all(staging)
-            _move_up(staging)
+            with _held(staging):
+                yield staging
+                with write_errors("writing"):
+                    _sync_all(staging)
+                    rename_to_new(staging, directory)
+                    LOCAL_FILES.fsync_directory(directory.parent)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def _held(staging: Path) -> Iterator[None]:
+    """Hold a lock that tells other runs that this one is alive."""
+    descriptor = os.open(staging, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # file systems without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_abandoned(parent: Path, prefix: str) -> None:
+    """Remove what runs left that were killed: directories of this prefix that nobody holds."""
+    for path in parent.glob(f"{glob.escape(prefix)}*{TEMPORARY_SUFFIX}"):
+        if path.is_dir() and not path.is_symlink() and _is_abandoned(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_abandoned(staging: Path) -> bool:
+    try:
+        descriptor = os.open(staging, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def _sync_all(directory: Path) -> None:

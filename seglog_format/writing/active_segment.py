@@ -276,7 +276,7 @@ class ActiveSegment:
         return handle
 
     def seal(self) -> None:
-        """Write the last time index entry, and truncate all files to their content (SEG-ROL-014)."""
+        """Write the last time index entry, and truncate all files to their content (SEG-ROL-014, SEG-ROL-018)."""
         self._add_time_entry(self._sparse.largest, is_last=True)
         for index in (self._handles.offset_index, self._handles.time_index):
             if index is not None:

@@ -68,7 +68,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a leader assigns to a batch.
+    """Fields of a batch that a leader assigns.
 
     Attributes:
         next_offset: log end offset.

@@ -1,4 +1,4 @@
-"""Whether a log may be written to: not after a failure, and not once it is closed (chapter 71)."""
+"""Guard of a log that may be written to: not after a failure, and not once it is closed (chapter 71)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FailureGuard:
 
     @property
     def has_failed(self) -> bool:
-        """Whether an operation failed."""
+        """Tell whether an operation failed."""
         return self._failure is not None
 
     @contextmanager

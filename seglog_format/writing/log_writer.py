@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import os
 
 CHECKPOINT_INTERVAL_MS: Final = 60_000
-"""How often the checkpoints are written at least."""
+"""Longest interval between writes of the checkpoints."""
 
 RETENTION_INTERVAL_MS: Final = 300_000
-"""How often retention is applied to each log."""
+"""Interval at which retention is applied to each log."""
 
 SCHEDULER_INTERVAL_MS: Final = 3_000
 

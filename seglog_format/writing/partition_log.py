@@ -296,7 +296,7 @@ class PartitionLog:
         self._deleted.remove_due(self._environment.clock())
 
     def sync(self, segment: ActiveSegment) -> None:
-        """Sync a segment's files and their names to disk (SEG-FLS-002)."""
+        """Sync a segment's files and their names to disk (SEG-FLS-002, SEG-FLS-012)."""
         name_count = segment.name_count
         segment.fsync()
         if segment.synced_name_count < name_count:
@@ -304,7 +304,7 @@ class PartitionLog:
             segment.synced_name_count = name_count
 
     def seal(self) -> None:
-        """Store the producer states, and close the active segment as a roll would (SEG-FLS-004)."""
+        """Store the producer states, and close the active segment as a roll does (SEG-FLS-004, 015, 016)."""
         self.active.ensure_indexes()
         self._take_snapshot()
         self.active.seal()

@@ -1,4 +1,4 @@
-"""When a log is rolled, and the base offset of the new segment (chapter 70)."""
+"""Reasons to roll a log, and the base offset of the new segment (chapter 70)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RollReason(Enum):
-    """Why a log is rolled; the first that holds, in this order."""
+    """Reason to roll a log; the first that holds, in this order."""
 
     SIZE = "size"
     """The segment would pass `segment.bytes` (SEG-ROL-002)."""
@@ -26,7 +26,7 @@ class RollReason(Enum):
     """The offset index has no free slot (SEG-ROL-005)."""
 
     TIME_INDEX_FULL = "time index full"
-    """The time index has only the slot for its last entry (SEG-ROL-005)."""
+    """The time index has only the slot for its last entry (SEG-ROL-017)."""
 
     OFFSET_SPAN = "offset span"
     """An offset would be more than 2147483647 above the base offset (SEG-ROL-006)."""

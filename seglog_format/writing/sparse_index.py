@@ -1,4 +1,4 @@
-"""When index entries are due while a log is appended to, by generation of brokers (chapters 40, 41 and 70)."""
+"""Rules for adding index entries to a growing log, by generation of brokers (chapters 40, 41 and 70)."""
 
 from __future__ import annotations
 

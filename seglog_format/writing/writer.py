@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 Acks: TypeAlias = Literal["written", "flushed"]
-"""When an append returns: once its bytes are written, or once they are on disk."""
+"""Moment at which an append returns: once its bytes are written, or once they are on disk."""
 
 
 class PartitionWriter(Closing):
@@ -135,12 +135,12 @@ class PartitionWriter(Closing):
 
     @property
     def has_failed(self) -> bool:
-        """Whether writing failed: nothing more is accepted, and the log needs recovery."""
+        """Tell whether writing failed: nothing more is accepted, and the log needs recovery."""
         return self._guard.has_failed
 
     @property
     def is_open(self) -> bool:
-        """Whether it is neither closed nor failed, and was opened by this process."""
+        """Tell whether it is neither closed nor failed, and was opened by this process."""
         return self._root.is_own_process and not self._guard.is_closed and not self.has_failed
 
     @property

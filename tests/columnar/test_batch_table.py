@@ -142,4 +142,4 @@ def test_fields_of_a_message_stand_where_the_schema_says() -> None:
     }
     assert layout.MESSAGE_V0_HEADER_SIZE == message_set.MESSAGE_V0_HEADER_SIZE
     assert layout.MESSAGE_V1_HEADER_SIZE == message_set.MESSAGE_V1_HEADER_SIZE
-    assert message_set.MESSAGE_MIN_SIZES[1] == layout.MIN_MESSAGE_V1_SIZE
+    assert fixed_fields.MESSAGE_MIN_SIZES[1] == layout.MIN_MESSAGE_V1_SIZE

@@ -19,7 +19,7 @@ from proofs.fuzz.fuzz import CHECKED
 if TYPE_CHECKING:
     from pathlib import Path
 
-ODD_READS = """
+UNUSUAL_READS = """
 import sys
 import numpy as np
 from numba import njit
@@ -58,7 +58,7 @@ for kernel, size in ((loaded, 8), (copied, 16), (folded, 512), (made, 20)):
 
 
 def test_checks_see_whatever_is_read_or_written() -> None:
-    subprocess.run([sys.executable, "-c", ODD_READS], env={**os.environ, **CHECKED}, check=True)
+    subprocess.run([sys.executable, "-c", UNUSUAL_READS], env={**os.environ, **CHECKED}, check=True)
 
 
 def test_hostile_bytes_lead_no_kernel_out_of_range(tmp_path: Path) -> None:
@@ -67,10 +67,10 @@ def test_hostile_bytes_lead_no_kernel_out_of_range(tmp_path: Path) -> None:
     command = [sys.executable, "-m", bounds.__name__, "--sample", "0.01", "--seed", "3", "--report", str(report)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(report.read_text(encoding="utf-8"))
-    assert len(set(told["inputs"].values())) == 1
+    reported = json.loads(report.read_text(encoding="utf-8"))
+    assert len(set(reported["inputs"].values())) == 1
     assert {"read_batches", "read_messages", "encode_rows", "index_entries", "prefilter_entries", "make_objects"} <= {
-        *told["kernels"]
+        *reported["kernels"]
     }
 
 

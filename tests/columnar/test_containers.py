@@ -42,7 +42,7 @@ def halves(data: bytes) -> tuple[bytes, bytes]:
 
 
 def gzip_with(flag: int, field: bytes) -> Pack:
-    """A member with an optional field in its header."""
+    """Return a member with an optional field in its header."""
 
     def pack(data: bytes) -> bytes:
         plain = gzip.compress(data)
@@ -71,7 +71,7 @@ def raw_snappy(data: bytes) -> bytes:
 
 
 def wide_zstd(data: bytes) -> bytes:
-    """A frame of no stated size with a window of 128 MB."""
+    """Return a frame of no stated size with a window of 128 MB."""
     options = zstandard.ZstdCompressionParameters.from_level(3, window_log=27, write_content_size=False)
     stream = zstandard.ZstdCompressor(compression_params=options).compressobj()
     return stream.compress(data) + stream.flush()
@@ -100,7 +100,7 @@ CONTAINERS: Final[dict[str, tuple[CompressionCodec, Pack]]] = {
 
 
 def packed(plain: bytes, codec: CompressionCodec, pack: Pack) -> bytes:
-    """An uncompressed batch with its records in a container."""
+    """Return an uncompressed batch with its records in a container."""
     made = bytearray(plain[:61] + pack(plain[61:]))
     struct.pack_into(">i", made, 8, len(made) - 12)
     struct.pack_into(">h", made, 21, codec)
@@ -109,7 +109,7 @@ def packed(plain: bytes, codec: CompressionCodec, pack: Pack) -> bytes:
 
 
 def batch_in(name: str, base_offset: int) -> bytes:
-    """A batch whose records are in one of the containers."""
+    """Return a batch whose records are in one of the containers."""
     records = [new_record(key=b"key", value=b"value %d" % number, timestamp_ms=number) for number in range(COUNT)]
     return packed(encode_batch(build_batch(records, base_offset=base_offset)), *CONTAINERS[name])
 

@@ -39,7 +39,7 @@ CONTENTS = (b"", b"x", b"segment " * 40, random.Random(1).randbytes(700), bytes(
 
 
 def streams(codec: CompressionCodec, content: bytes) -> Iterator[bytes]:
-    """The content as clients write it, and in the other ways that kernels take."""
+    """Yield the content as clients write it, and in the other ways that kernels take."""
     yield compress(codec, content, magic=2)
     if codec is ZSTD:
         for has_size in (False, True):
@@ -74,9 +74,9 @@ def test_streams_cut_anywhere_and_with_any_byte_changed_have_no_other_content_th
     for stored in streams(codec, b"segment " * 9 + dice.randbytes(40)):
         for cut in range(len(stored)):
             libraries(stored[:cut], OPTIONS[codec])
-        for place in range(len(stored)):
-            for changed in (stored[place] ^ 1 << dice.randrange(8), 0, 0xFF):
-                libraries(stored[:place] + bytes([changed]) + stored[place + 1 :], OPTIONS[codec])
+        for flipped_byte in range(len(stored)):
+            for changed in (stored[flipped_byte] ^ 1 << dice.randrange(8), 0, 0xFF):
+                libraries(stored[:flipped_byte] + bytes([changed]) + stored[flipped_byte + 1 :], OPTIONS[codec])
         libraries(stored + b"\0", OPTIONS[codec])
         libraries(stored + stored, OPTIONS[codec])
 
@@ -134,7 +134,7 @@ class OtherLayout:
         """Nothing to do."""
 
     def isal_inflate_stateless(self, stream: Any) -> int:  # noqa: ARG002 - called as the library's is
-        """It says that all went well."""
+        """Report that all went well."""
         return 0
 
 

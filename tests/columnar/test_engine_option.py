@@ -52,8 +52,8 @@ def test_verify_tells_what_compiled_code_has_left(tmp_path: Path, capsys: pytest
     too_many = patched(entries[3], 57, "i", 5)
     directory = segment_directory(tmp_path / "t-0", b"".join([entries[0], unlike_its_checksum, entries[2], too_many]))
     run(["verify", "--stats", "--engine", "columnar", str(directory)])
-    told = "seglog: 2 prefiltered, 2 entries left to slower code (checksum 1, records 1)\n"
-    assert capsys.readouterr().err == told
+    reported = "seglog: 2 prefiltered, 2 entries left to slower code (checksum 1, records 1)\n"
+    assert capsys.readouterr().err == reported
     _, text = printed(capsys, "verify", "--stats", "--json", "--engine", "columnar", str(directory))
     expected = {"type": "statistics", "prefiltered": 2, "fallbacks": {"checksum": 1, "records": 1}}
     assert json.loads(text.splitlines()[-1]) == expected

@@ -51,7 +51,7 @@ def test_checksums_are_made_right() -> None:
 
 
 def seed_of(name: str) -> bytes:
-    """An input that leads to a result."""
+    """Return an input that leads to a result."""
     number = TARGETS.index(name)
     if number in fuzz_seeds.LOG_TARGETS:
         return bytes([number | SEALED]) + next(fuzz_seeds.made_logs())

@@ -50,7 +50,7 @@ MESSAGE_CRC_FROM = 16
 
 
 def with_right_checksum(data: bytes) -> bytes:
-    """The first entry with the checksum that it should have: what comes behind is looked at then."""
+    """Return the first entry with the checksum that it should have: what comes behind is looked at then."""
     if data[16] == 2:
         return data[:17] + google_crc32c.value(data[BATCH_CRC_FROM:]).to_bytes(4) + data[BATCH_CRC_FROM:]
     return data[:12] + zlib.crc32(data[MESSAGE_CRC_FROM:]).to_bytes(4) + data[MESSAGE_CRC_FROM:]

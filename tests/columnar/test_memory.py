@@ -33,7 +33,7 @@ with open_partition(sys.argv[1]) as partition:
 
 
 def written(directory: Path, size: int, codec: CompressionCodec) -> Path:
-    """A log of about so many decompressed bytes."""
+    """Return a log of about so many decompressed bytes."""
     directory.mkdir()
     compressor = partial(compress, codec, magic=2) if codec else None
     fields, rows = BatchFields(codec=codec), 2**16

@@ -43,7 +43,7 @@ WAYS = ("kernels", "struct")
 
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Records come from kernels, or from the quick loop, whatever the size of a log; see `reference_only`."""
+    """Read records by kernels, or by the quick loop, whatever the size of a log; see `reference_only`."""
     monkeypatch.setattr(reading, "QUICK_SIZE", 0)
     for name in ("START_SIZE", "LOADED_SIZE"):
         monkeypatch.setattr(choice, name, 0 if request.param == "kernels" else INT64_MAX)
@@ -51,7 +51,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def outcome(partition: Partition, most: int | None = None, **options: Any) -> Outcome:
-    """What is delivered, and the error that ends it."""
+    """Return what is delivered, and the error that ends it."""
     found: list[Record | Message] = []
     try:
         found.extend(itertools.islice(partition.records(**options), most))
@@ -123,12 +123,12 @@ def test_each_offset_looked_up(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize(("place", "value"), [(26, 0), (26, 1), (74, 0), (64, 4)])
-def test_reading_on_behind_a_record_whose_header_lies(place: int, value: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("position", "value"), [(26, 0), (26, 1), (74, 0), (64, 4)])
+def test_reading_on_behind_a_record_whose_header_lies(position: int, value: int, tmp_path: Path) -> None:
     """The header's last offset is below those of records (byte 26), or two records have one offset (deltas)."""
     records = [new_record(value=b"value")] * 5
     lying, next_one = (encode_batch(build_batch(records, base_offset=base)) for base in (0, 5))
-    data = patched(lying, place, "B", value) + next_one
+    data = patched(lying, position, "B", value) + next_one
     with open_partition(segment_directory(tmp_path / "lies-0", data)) as partition:
         for offset in range(5):
             assert outcome(partition, from_offset=offset) == by_reference(partition, from_offset=offset)

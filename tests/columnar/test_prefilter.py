@@ -176,8 +176,8 @@ def test_decompression_has_the_same_limit() -> None:
 def test_logs_by_chance_have_the_same_findings(seed: int, flips: list[tuple[int, int]]) -> None:
     log = random_log(seed)
     data = bytearray(log.data)
-    for place, value in flips:
-        data[place % len(data)] = value
+    for flipped_byte, value in flips:
+        data[flipped_byte % len(data)] = value
     assert_same_findings(bytes(data), log.base_offset)
 
 
@@ -198,7 +198,7 @@ def test_damaged_cases_have_the_same_findings(case: Case, tmp_path: Path) -> Non
 
 
 def indexed(directory: Path, seed: int) -> Path:
-    """A partition directory of two segments, with indexes as recovery builds them."""
+    """Return a partition directory of two segments, with indexes as recovery builds them."""
     log = random_log(seed)
     entries = log.entries[:15]
     cut = sum(map(len, entries))
@@ -237,9 +237,9 @@ def changed_indexes(right: bytes) -> Iterator[bytes]:
         right[12:],
         bytes(24),
     )
-    for place in range(len(right)):
-        for value in (right[place] ^ 1, right[place] ^ 0x80, 0xFF):
-            yield right[:place] + bytes([value]) + right[place + 1 :]
+    for flipped_byte in range(len(right)):
+        for value in (right[flipped_byte] ^ 1, right[flipped_byte] ^ 0x80, 0xFF):
+            yield right[:flipped_byte] + bytes([value]) + right[flipped_byte + 1 :]
 
 
 def test_indexes_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

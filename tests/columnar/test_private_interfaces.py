@@ -34,7 +34,7 @@ DOCUMENTED: Final = {
 
 
 def numba_modules(path: Path) -> Iterator[str]:
-    """The modules of numba that a module imports, or imports from."""
+    """Yield the modules of numba that a module imports, or imports from."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names if each.name.partition(".")[0] == "numba")

@@ -35,7 +35,9 @@ def table_of(files: SegmentFiles, target: int, patch: pytest.MonkeyPatch, *, has
     """All that is known once an offset was looked for, and then the end."""
     patch.setattr(quick_growth, "is_loaded", lambda: has_kernels)
     patch.setattr(quick_growth, "LOADED_SIZE", -1)
-    found = []
+    found: list[object] = []
+    with LogSegment(files, copy=copy) as segment:
+        found.append(segment.next_offset)
     with LogSegment(files, copy=copy) as segment:
         with suppress(FormatError):  # which `damage` tells
             number = segment.number_of(target)
@@ -65,8 +67,8 @@ def test_random_logs(
 ) -> None:
     log = random_log(seed)
     data = bytearray(log.data)
-    for place, value in flips:
-        data[place % len(data)] = value
+    for flipped_byte, value in flips:
+        data[flipped_byte % len(data)] = value
     path = segment_directory(tmp_path_factory.mktemp("t") / "t-0", bytes(data[: len(data) - cut]), log.base_offset)
     assert_same(path, log.base_offset + where, copy=bool(seed % 2))
 

@@ -97,8 +97,8 @@ def test_offsets_are_held_against_the_segment(base_offset: int) -> None:
 def test_logs_by_chance_recover_to_the_same(seed: int, flips: list[tuple[int, int]]) -> None:
     log = random_log(seed)
     data = bytearray(log.data)
-    for place, value in flips:
-        data[place % len(data)] = value
+    for flipped_byte, value in flips:
+        data[flipped_byte % len(data)] = value
     assert_same(bytes(data), log.base_offset)
 
 

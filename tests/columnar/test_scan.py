@@ -196,9 +196,9 @@ def test_damage_ends_a_scan_or_is_told(tmp_path: Path) -> None:
         rows, error = scanned(partition)
         assert (rows, error) == expected(partition)
         assert "SEG-BAT-003" in error
-        told: list[str] = []
-        kept, none = scanned(partition, on_corrupt=lambda problem: told.append(str(problem)))
-        assert (told, none, len(kept)) == ([error], "", 200)
+        reported: list[str] = []
+        kept, none = scanned(partition, on_corrupt=lambda problem: reported.append(str(problem)))
+        assert (reported, none, len(kept)) == ([error], "", 200)
         assert kept[:50] == rows
 
 

@@ -47,14 +47,14 @@ def entry_of_messages(count: int, base_offset: int, codec: CompressionCodec = Co
 
 
 def packed(plain: bytes, codec: CompressionCodec, content: bytes) -> bytes:
-    """A batch with other bytes where its records are, which are said to be compressed."""
+    """Return a batch with other bytes where its records are, which are said to be compressed."""
     changed = bytearray(plain[:61] + content)
     struct.pack_into(">h", changed, 21, codec)
     return sealed(changed)
 
 
 def sealed(entry: bytes) -> bytes:
-    """An entry whose size and checksum are made to fit."""
+    """Return an entry whose size and checksum are made to fit."""
     changed = bytearray(entry)
     struct.pack_into(">i", changed, 8, len(changed) - 12)
     if changed[16] == 2:
@@ -71,20 +71,20 @@ def changed_at(entry: bytes, at: int, mask: int = 1) -> bytes:
 
 
 def damaged_lz4(base_offset: int) -> bytes:
-    """A batch in a frame with block checksums, one of which is wrong."""
+    """Return a batch in a frame with block checksums, one of which is wrong."""
     plain = batch(base_offset)
     frame = lz4.frame.compress(plain[61:], block_linked=False, block_checksum=True)
     return packed(plain, CompressionCodec.LZ4, changed_at(frame, -5))
 
 
 def two_members(base_offset: int) -> bytes:
-    """A batch in a container that only the library decompresses."""
+    """Return a batch in a container that only the library decompresses."""
     plain = batch(base_offset)
     return packed(plain, CompressionCodec.GZIP, gzip.compress(plain[61:80]) + gzip.compress(plain[80:]))
 
 
 def wrapper_with(content: bytes) -> bytes:
-    """A wrapper whose compressed bytes are others."""
+    """Return a wrapper whose compressed bytes are others."""
     made = wrapper(1)
     start = made.index(b"\x1f\x8b")
     return sealed(made[: start - 4] + struct.pack(">i", len(content)) + content)
@@ -107,7 +107,7 @@ ONE_IN_THE_MIDDLE: Final = {
 
 
 def statistics_of(path: Path, *, threads: int = 1) -> ScanStatistics:
-    """What a scan counts that goes on behind damage where it can."""
+    """Return what a scan counts that goes on behind damage where it can."""
     statistics = ScanStatistics()
     on_corrupt = None if threads > 1 else (lambda _: None)
     with open_partition(path) as partition:

@@ -89,13 +89,13 @@ def test_logs_by_chance_read_the_same(
     directory = segment_directory(tmp_path / "chance-0", bytes(data), log.base_offset)
     assert_same_through_windows(directory, WAYS[seed % len(WAYS)])
     with open_partition(directory, copy=True) as partition, open_partition(directory, copy=False) as mapped:
-        told: dict[bool, list[str]] = {True: [], False: []}
+        reported: dict[bool, list[str]] = {True: [], False: []}
         found = {
-            each: scanned(one, on_corrupt=lambda error, each=each: told[each].append(str(error)))
+            each: scanned(one, on_corrupt=lambda error, each=each: reported[each].append(str(error)))
             for each, one in ((True, partition), (False, mapped))
         }
         assert found[True] == found[False]
-        assert told[True] == told[False]
+        assert reported[True] == reported[False]
 
 
 @pytest.mark.parametrize("seed", range(4))

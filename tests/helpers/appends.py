@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from helpers.batches import batch, record
 from helpers.spec_examples import examples
-from seglog_format.codec.producer_snapshot import decode_producer_snapshot
+from seglog_format.codec.plain.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import Location
 from seglog_format.state.config import LogConfig
 from seglog_format.storage.environment import Environment
@@ -33,7 +33,7 @@ class Clock:
 
 
 def produced(*times: int, key: bytes | None = b"k", value: bytes = b"v", **fields: int) -> bytes:
-    """A batch as a producer sends it, one record for each time."""
+    """Return a batch as a producer sends it, one record for each time."""
     times = times or (1000,)
     section = b"".join(record(time - times[0], delta, key, value) for delta, time in enumerate(times))
     values = {
@@ -46,17 +46,17 @@ def produced(*times: int, key: bytes | None = b"k", value: bytes = b"v", **field
 
 
 def idempotent(sequence: int, *times: int, producer_id: int = 9, producer_epoch: int = 0, **fields: int) -> bytes:
-    """A batch of an idempotent producer."""
+    """Return a batch of an idempotent producer."""
     return produced(*times, producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=sequence, **fields)
 
 
 def transactional(sequence: int, *times: int, **fields: int) -> bytes:
-    """A batch of a transaction."""
+    """Return a batch of a transaction."""
     return idempotent(sequence, *times, attributes=TRANSACTIONAL, **fields)
 
 
 def marker(kind: int, producer_id: int = 9, producer_epoch: int = 0, coordinator_epoch: int = 0) -> bytes:
-    """The end of a transaction: 0 ABORT, 1 COMMIT."""
+    """Return the end of a transaction: 0 ABORT, 1 COMMIT."""
     key = bytes([0, 0, 0, kind])
     value = bytes(2) + coordinator_epoch.to_bytes(4, "big")
     return batch(
@@ -71,7 +71,7 @@ def marker(kind: int, producer_id: int = 9, producer_epoch: int = 0, coordinator
 
 
 def example(name: str, chapter: str = "70-append-and-roll") -> bytes:
-    """The bytes of a named example of a chapter."""
+    """Return the bytes of a named example of a chapter."""
     (found,) = (block.data for block in examples() if block.chapter == chapter and block.options.get("name") == name)
     return found
 
@@ -85,14 +85,14 @@ def open_writer(
     leader_epoch: int | None = None,
     **settings: object,
 ) -> PartitionWriter:
-    """A writer of the partition directory ``topic-0`` under a path."""
+    """Return a writer of the partition directory ``topic-0`` under a path."""
     environment = Environment(files=files, clock=clock or Clock(), random=lambda: random)
     config = LogConfig(**settings)  # type: ignore[arg-type]
     return PartitionWriter(path / "topic-0", config, environment=environment, leader_epoch=leader_epoch)
 
 
 def contents(path: Path, ending: str) -> dict[str, bytes]:
-    """The files of a partition directory whose names end so."""
+    """Return the files of a partition directory whose names end so."""
     return {file.name: file.read_bytes() for file in sorted(path.glob("*" + ending))}
 
 
@@ -102,5 +102,5 @@ def base_offsets(path: Path) -> list[int]:
 
 
 def snapshot(data: bytes) -> set[ProducerStateEntry]:
-    """The producers of a snapshot; their order means nothing."""
+    """Return the producers of a snapshot; their order means nothing."""
     return set(decode_producer_snapshot(data, Location()).producers)

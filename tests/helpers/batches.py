@@ -37,21 +37,21 @@ def record(
 
 
 def sealed(data: bytes) -> bytes:
-    """The same batch with batch length and checksum made right."""
+    """Return the same batch with batch length and checksum made right."""
     size = struct.pack(">i", len(data) - 12)
     data = data[:8] + size + data[12:]
     return data[:17] + struct.pack(">I", google_crc32c.value(data[21:])) + data[21:]
 
 
 def patched(data: bytes, position: int, code: str, value: int, *, seal: bool = True) -> bytes:
-    """The same batch with one number replaced."""
+    """Return the same batch with one number replaced."""
     number = struct.pack(">" + code, value)
     data = data[:position] + number + data[position + len(number) :]
     return sealed(data) if seal else data
 
 
 def batch(section: bytes, count: int = 1, **fields: int) -> bytes:
-    """A magic 2 batch around a records section."""
+    """Return a magic 2 batch around a records section."""
     values = {
         "base_offset": 0,
         "batch_length": 0,

@@ -25,7 +25,7 @@ Bomb = tuple[int, bytes]
 
 
 def gzip_bomb() -> Bomb:
-    """A mebibyte of zeros ends on a byte boundary after a full flush, so its coding can be repeated."""
+    """Return a mebibyte of zeros ends on a byte boundary after a full flush, so its coding can be repeated."""
     deflater = zlib.compressobj(9, zlib.DEFLATED, -15)
     piece = deflater.compress(bytes(MEBIBYTE)) + deflater.flush(zlib.Z_FULL_FLUSH)
     header = bytes.fromhex("1f8b08000000000000ff")
@@ -77,7 +77,7 @@ def zstd_bomb() -> Bomb:
 
 
 def zstd_wide_bomb() -> Bomb:
-    """A window of 128 MiB, the most that brokers read."""
+    """Return a window of 128 MiB, the most that brokers read."""
     return 4, bytes.fromhex("28b52ffd0088") + zstd_blocks()
 
 

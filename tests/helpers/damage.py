@@ -131,7 +131,7 @@ def apply(root: Path, edit: dict[str, Any]) -> None:
 
 
 def edited(data: bytes, edit: dict[str, Any]) -> bytes:
-    """The bytes of a file after an edit."""
+    """Return the bytes of a file after an edit."""
     if edit.get("inside"):
         return edited_inside(data, edit)
     changed = bytearray(data)
@@ -142,10 +142,10 @@ def edited(data: bytes, edit: dict[str, Any]) -> bytes:
 
 
 def edited_inside(data: bytes, edit: dict[str, Any]) -> bytes:
-    """The bytes after an edit of what a gzip entry holds."""
+    """Return the bytes after an edit of what a gzip entry holds."""
     changed = bytearray(data)
-    place = edit.get("wrapper", 0)
-    start, end = entry_bounds(data, place)
+    number = edit.get("wrapper", 0)
+    start, end = entry_bounds(data, number)
     packed = start + payload_start(data[start:end])
     inner = edited(gzip.decompress(data[packed:end]), {**edit, "inside": False})
     changed[packed:end] = gzip.compress(inner, mtime=0)
@@ -153,12 +153,12 @@ def edited_inside(data: bytes, edit: dict[str, Any]) -> bytes:
     if changed[start + 16] != 2:  # a message states the length of its value, too
         struct.pack_into(">i", changed, packed - 4, end + growth - packed)
     set_size(changed, start, end + growth)
-    set_right(changed, "crc", place)
+    set_right(changed, "crc", number)
     return bytes(changed)
 
 
 def change(data: bytearray, edit: dict[str, Any]) -> None:
-    """The edit itself, without setting anything right."""
+    """Make the edit itself, without setting anything right."""
     at = edit.get("at", len(data))
     at += len(data) if at < 0 else 0
     if "field" in edit:
@@ -182,7 +182,7 @@ def change(data: bytearray, edit: dict[str, Any]) -> None:
 
 
 def entry_bounds(data: bytes | bytearray, entry: int) -> tuple[int, int]:
-    """Where an entry starts and ends; the last one runs to the end, because its size may be wrong."""
+    """Return where an entry starts and ends; the last one runs to the end, because its size may be wrong."""
     starts = [0]
     while (end := starts[-1] + 12 + struct.unpack_from(">i", data, starts[-1] + 8)[0]) < len(data) - 17:
         starts.append(end)
@@ -216,7 +216,7 @@ def set_right(data: bytearray, what: str, entry: int) -> None:
 
 
 def payload_start(entry: bytes) -> int:
-    """Where the records of a batch, or the value of a message, start."""
+    """Return where the records of a batch, or the value of a message, start."""
     magic = entry[16]
     if magic == 2:
         return RECORDS_START

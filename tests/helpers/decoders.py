@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seglog_format.codec import decode, framing
-from seglog_format.codec.reference import decode as by_declaration
-from seglog_format.codec.reference import framing as by_declaration_framing
+from seglog_format.codec.reference.decoders import declared
 from seglog_format.errors import FormatError, Location
 
 if TYPE_CHECKING:
@@ -14,48 +13,53 @@ if TYPE_CHECKING:
 
     from seglog_format.model import Frame, Tail
     from seglog_format.record_model import RecordBatch
+    from seglog_format.storage.byte_source import Readable
 
 Outcome = tuple[list["RecordBatch"], "list[object]", "Tail | None"]
 
 
-def told(error: FormatError) -> object:
+def reported(error: FormatError) -> object:
     """All that an error says, in a form that can be compared."""
     return error.__reduce__()[1]
 
 
 def answer(call: Callable[[], object]) -> object:
-    """What a call gives, or all that its error says."""
+    """Return what a call gives, or all that its error says."""
     try:
         return call()
     except FormatError as error:
-        return told(error)
+        return reported(error)
+
+
+def decode_by_declaration(data: bytes, at: Location | None = None, **options: Any) -> RecordBatch:  # noqa: ANN401 - passed on
+    """Decode an entry by the declarations."""
+    return decode.decode_first(declared(data), at or Location(), **options)
 
 
 def decode_batch(data: bytes, **options: Any) -> RecordBatch:  # noqa: ANN401 - passed on
     """Decode an entry by both decoders, which have to agree; give the batch, or raise the error."""
-    found = answer(lambda: by_declaration.decode_batch(data, **options))
+    found = answer(lambda: decode_by_declaration(data, **options))
     assert found == answer(lambda: decode.decode_batch(data, **options)), data.hex()
     return decode.decode_batch(data, **options)
 
 
-def entries(walk: Callable[..., framing.FrameWalk], decoded: Callable[..., RecordBatch], data: bytes) -> list[object]:
+def entries(data: Readable) -> list[object]:
     """Every entry, or the error that refuses it, and what ends the walk."""
     found: list[object] = []
-    frames = walk(data, path="file")
+    frames = framing.walk(data, path="file")
     try:
-        found.extend((frame.header, _decoded(decoded, frame)) for frame in frames)
+        found.extend((frame.header, _decoded(frame)) for frame in frames)
     except FormatError as error:
-        return [*found, told(error)]
+        return [*found, reported(error)]
     return [*found, frames.tail]
 
 
-def _decoded(decoded: Callable[..., RecordBatch], frame: Frame) -> object:
-    return answer(lambda: decoded(frame, at=Location("file", frame.position)))
+def _decoded(frame: Frame) -> object:
+    return answer(lambda: decode.decode_frame(frame, at=Location("file", frame.position)))
 
 
 def assert_same_entries(data: bytes) -> list[object]:
     """Read a log by both decoders; return what both find."""
-    plain = entries(framing.walk, decode.decode_frame, data)
-    reference = entries(by_declaration_framing.walk, by_declaration.decode_frame, data)
+    plain, reference = entries(data), entries(declared(data))
     assert plain == reference, data.hex()
     return plain

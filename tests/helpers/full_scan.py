@@ -38,7 +38,7 @@ class Segment:
     batches: list[Batch]
 
     def positions_of(self, offsets: Iterable[int]) -> dict[int, int | None]:
-        """Where a scan for each of these ascending offsets ends: at the first batch that does not end below it."""
+        """Return where a scan for each of these ascending offsets ends: at the first batch not ending below it."""
         found, rest = {}, iter(self.batches)
         batch = next(rest, None)
         for offset in offsets:
@@ -101,7 +101,7 @@ class Log:
         ]
 
     def fates(self) -> tuple[set[tuple[int, int]], int]:
-        """Producer and first offset of each batch that was aborted, and the last stable offset."""
+        """Return producer and first offset of each batch that was aborted, and the last stable offset."""
         aborted, undecided = set(), {}
         for batch in self.batches:
             if batch.producer_id >= 0 and not batch.is_control:
@@ -153,7 +153,7 @@ def walked(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def expected_logs(lines: list[dict[str, Any]], checkpoint: int = 0) -> dict[str, Log]:
-    """What Kafka's classes read, by partition directory. Files that are renamed for removal are no part of it."""
+    """Return what Kafka's classes read, by partition directory, without files that are renamed for removal."""
     logs: dict[str, dict[str, Segment]] = {}
     for line in lines:
         directory, _, name = line["file"].rpartition("/")
@@ -184,7 +184,7 @@ def batch_of(line: dict[str, Any]) -> Batch:
 
 
 def agrees_with_bytes(log: Log, directory: Path) -> bool:
-    """Whether the entries of the expected lines are where sizes alone lead."""
+    """Tell whether the entries of the expected lines are where sizes alone lead."""
     return all(
         [(batch.position, batch.size, batch.last_offset) for batch in segment.batches]
         == list(walked((directory / f"{segment.base_offset:020}.log").read_bytes()))

@@ -51,7 +51,7 @@ class Example:
 
 @cache
 def examples(chapter: str) -> tuple[Example, ...]:
-    """The hex blocks of a chapter, in order."""
+    """Return the hex blocks of a chapter, in order."""
     text = (REPOSITORY / "spec" / f"{chapter}.md").read_text(encoding="utf-8")
     return tuple(_example(match) for match in BLOCK.finditer(text))
 
@@ -67,14 +67,14 @@ def example(chapter: str, name: str) -> Example:
 
 
 def table(chapter: str, heading: str) -> list[list[int]]:
-    """The numbers in the rows of the table of a chapter that has this heading row."""
+    """Return the numbers in the rows of the table of a chapter that has this heading row."""
     text = (REPOSITORY / "spec" / f"{chapter}.md").read_text(encoding="utf-8")
     rows = text.partition(heading + "\n")[2].splitlines()[1:]
     return [[int(number) for number in re.findall(r"-?\d+", row)] for row in rows[: rows.index("")]]
 
 
 def partition(directory: Path, base_offset: int, files: Mapping[str, bytes], *, next_base: int | None = None) -> Path:
-    """A partition directory with one segment, and an empty one behind it if ``next_base`` is given."""
+    """Return a partition directory with one segment, and an empty one behind it if ``next_base`` is given."""
     target = directory / "topic-0"
     target.mkdir()
     for kind, data in files.items():
@@ -85,7 +85,7 @@ def partition(directory: Path, base_offset: int, files: Mapping[str, bytes], *, 
 
 
 def write_example(directory: Path, chapter: str, block: Example) -> Path:
-    """A partition directory with an example, and with the log that it points into."""
+    """Return a partition directory with an example, and with the log that it points into."""
     log = example(chapter, block.options["log"]).data if "log" in block.options else b""
     next_base = block.options.get("next")
     files = {"batch": log, block.kind: block.data}

@@ -92,7 +92,7 @@ READERS: dict[str, Any] = {
 
 
 def read(kind: str, data: bytes) -> Untyped:
-    """What a parser makes of it."""
+    """Return what a parser makes of it."""
     parser = getattr(importlib.import_module(kind), kind.title().replace("_", ""))
     try:
         with parser.from_bytes(data) as parsed:

@@ -74,6 +74,8 @@ SNAPSHOT = bytes.fromhex(
     "0000000000000006"  # current_txn_first_offset
 )
 SNAPSHOT_FIELDS = (300, 3, 9, 8, 2, 200, 4, 6)
+CONTROL_KEY = bytes.fromhex("00000001")  # version, type: COMMIT
+END_MARKER = bytes.fromhex("000000000007")  # version, coordinator epoch
 TRANSACTION_FIELDS = (0, 300, 2, 8, 9)
 
 
@@ -115,7 +117,7 @@ def read_indexes() -> bool:
 
 
 def read_transaction_index() -> bool:
-    from seglog_format.codec.index_entries import decode_transaction_index
+    from seglog_format.codec.plain.transaction_index import decode_transaction_index
     from seglog_format.errors import Location
     from seglog_format.model import AbortedTxn
 
@@ -123,18 +125,50 @@ def read_transaction_index() -> bool:
 
 
 def read_snapshot() -> bool:
-    from seglog_format.codec.producer_snapshot import decode_producer_snapshot
+    from seglog_format.codec.plain.producer_snapshot import decode_producer_snapshot
     from seglog_format.errors import Location
     from seglog_format.small_model import ProducerStateEntry
 
     return decode_producer_snapshot(SNAPSHOT, Location()).producers == (ProducerStateEntry(*SNAPSHOT_FIELDS),)
 
 
+def read_control_record() -> bool:
+    from seglog_format.codec.control_record import decode_control_record
+    from seglog_format.errors import Location
+    from seglog_format.model import ControlRecordType
+    from seglog_format.small_model import ControlRecord
+
+    wanted = ControlRecord(0, 1, ControlRecordType.COMMIT, {"version": 0, "coordinatorEpoch": 7})
+    return decode_control_record(CONTROL_KEY, END_MARKER, Location()) == wanted
+
+
+def reference_reads_control_record() -> bool:
+    from seglog_format.codec.control_record import decode_control_record
+    from seglog_format.codec.reference.control_records import BY_DECLARATION as READER
+    from seglog_format.errors import Location
+    from seglog_format.model import ControlRecordType
+    from seglog_format.small_model import ControlRecord
+
+    wanted = ControlRecord(0, 1, ControlRecordType.COMMIT, {"version": 0, "coordinatorEpoch": 7})
+    return decode_control_record(CONTROL_KEY, END_MARKER, Location(), READER) == wanted
+
+
+def write_control_record() -> bool:
+    from seglog_format.codec.control_batch import control_record
+    from seglog_format.model import ControlRecordType
+
+    fields = {"version": 0, "coordinatorEpoch": 7}
+    record = control_record(ControlRecordType.COMMIT, fields, timestamp_ms=1)
+    return (record.key, record.value) == (CONTROL_KEY, END_MARKER)
+
+
 def reference_reads_entries() -> bool:
-    from seglog_format.codec.reference.decode import decode_batch
+    from seglog_format.codec.decode import decode_first
+    from seglog_format.codec.reference.decoders import declared
+    from seglog_format.errors import Location
     from seglog_format.model import MessageHeader, RecordBatchHeader
 
-    batches = [decode_batch(data) for data in (HEADER, MESSAGE_0, MESSAGE_1)]
+    batches = [decode_first(declared(data), Location()) for data in (HEADER, MESSAGE_0, MESSAGE_1)]
     messages = [batch.records[0] for batch in batches[1:]]
     return [batch.header for batch in batches] == [
         RecordBatchHeader(*HEADER_FIELDS),
@@ -147,21 +181,19 @@ def reference_reads_entries() -> bool:
 
 
 def reference_reads_side_files() -> bool:
-    from seglog_format.codec.reference.index_entries import (
-        decode_offset_index,
-        decode_time_index,
-        decode_transaction_index,
-    )
-    from seglog_format.codec.reference.producer_snapshot import decode_producer_snapshot
-    from seglog_format.errors import Location
+    from seglog_format.codec.reference.decoders import declared
+    from seglog_format.log.offset_index import OffsetIndex
+    from seglog_format.log.producer_snapshot import ProducerSnapshot
+    from seglog_format.log.time_index import TimeIndex
+    from seglog_format.log.transaction_index import TransactionIndex
     from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
     from seglog_format.small_model import ProducerStateEntry
 
     return (
-        decode_offset_index(OFFSET_INDEX, 10),
-        decode_time_index(TIME_INDEX, 10),
-        decode_transaction_index(TRANSACTION_INDEX, Location()),
-        decode_producer_snapshot(SNAPSHOT, Location()).producers,
+        tuple(OffsetIndex(declared(OFFSET_INDEX), 10).entries),
+        tuple(TimeIndex(declared(TIME_INDEX), 10).entries),
+        TransactionIndex.from_source(declared(TRANSACTION_INDEX), 10).entries,
+        ProducerSnapshot.from_source(declared(SNAPSHOT)).producers,
     ) == (
         (OffsetPosition(12, 16), OffsetPosition(17, 512)),
         (TimestampOffset(100, 12), TimestampOffset(200, 17)),
@@ -186,7 +218,7 @@ def write_messages() -> bool:
     return [encode_message(header, b"k", b"v") for header in headers] == [MESSAGE_0, MESSAGE_1]
 
 
-def write_entry_in_place() -> bool:
+def overwrite_entry() -> bool:
     from seglog_format.codec.build import with_offset
     from seglog_format.codec.framing import walk
 
@@ -205,7 +237,7 @@ def write_indexes() -> bool:
 
 
 def write_log() -> bool:
-    """An aborted transaction, written as a user would: index, transaction index and snapshot of the closed log."""
+    """Write an aborted transaction as a user would; return index, transaction index and snapshot of the closed log."""
     from seglog_format import LogConfig, Origin, PartitionWriter, build_batch, build_end_marker, new_record
     from seglog_format.model import ControlRecordType
 
@@ -240,9 +272,25 @@ def write_snapshot() -> bool:
     return encode_producer_snapshot([ProducerStateEntry(*SNAPSHOT_FIELDS)]) == SNAPSHOT
 
 
-READING = (read_batch_header, read_batch, read_messages, read_indexes, read_transaction_index, read_snapshot)
-BY_DECLARATION = (reference_reads_entries, reference_reads_side_files)
-WRITING = (write_batch, write_messages, write_entry_in_place, write_indexes, write_log, write_snapshot)
+READING = (
+    read_batch_header,
+    read_batch,
+    read_messages,
+    read_indexes,
+    read_transaction_index,
+    read_snapshot,
+    read_control_record,
+)
+BY_DECLARATION = (reference_reads_entries, reference_reads_side_files, reference_reads_control_record)
+WRITING = (
+    write_batch,
+    write_messages,
+    overwrite_entry,
+    write_indexes,
+    write_log,
+    write_snapshot,
+    write_control_record,
+)
 
 CHECKS = {"reading": READING, "writing": WRITING, "reference": BY_DECLARATION}
 

@@ -40,7 +40,7 @@ def logs(name: str) -> list[tuple[Path, Log]]:
 
 
 def until_error(values: Iterable[T]) -> list[T]:
-    """What comes before a `FormatError`, which must come."""
+    """Return what comes before a `FormatError`, which must come."""
     delivered: list[T] = []
     with pytest.raises(FormatError):
         delivered.extend(values)

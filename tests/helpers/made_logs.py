@@ -37,7 +37,7 @@ def data_batch(  # noqa: PLR0913 - what a batch can be
     epoch: int = 0,
     value: bytes = b"v",
 ) -> Entry:
-    """A record batch; transactional if it has a producer. ``deltas`` leaves offsets out, as compaction does."""
+    """Return a record batch; transactional if it has a producer. ``deltas`` leaves offsets out, as compaction does."""
     deltas = range(len(times)) if deltas is None else deltas
     last = max([*deltas, 0]) if last_delta is None else last_delta
     origin = times[0] if times else 0
@@ -59,7 +59,7 @@ def data_batch(  # noqa: PLR0913 - what a batch can be
 
 
 def marker(base: int, producer: int, kind: int, time: int = 1000, epoch: int = 0) -> Entry:
-    """An end marker: version 0 and type as key, version 0 and coordinator epoch 0 as value."""
+    """Return an end marker: version 0 and type as key, version 0 and coordinator epoch 0 as value."""
     section = record(key=struct.pack(">hh", 0, kind), value=bytes(6))
     attributes = TRANSACTIONAL | CONTROL
     data = batch(
@@ -77,7 +77,7 @@ def marker(base: int, producer: int, kind: int, time: int = 1000, epoch: int = 0
 
 
 def empty_control_batch(base: int, producer: int) -> Entry:
-    """What is left of a marker of which compaction left nothing but the producer."""
+    """Return what is left of a marker of which compaction left nothing but the producer."""
     data = batch(
         b"", 0, base_offset=base, attributes=TRANSACTIONAL | CONTROL, last_offset_delta=0, producer_id=producer
     )
@@ -91,7 +91,7 @@ def plain_message(offset: int, time: int, magic: int) -> Entry:
 
 
 def wrapped_messages(base: int, times: Sequence[int]) -> Entry:
-    """A magic 1 wrapper with relative offsets inside."""
+    """Return a magic 1 wrapper with relative offsets inside."""
     inner = [message(number, b"k", b"v", magic=1, timestamp_ms=time) for number, time in enumerate(times)]
     last = base + len(times) - 1
     data = wrapper(*inner, offset=last, magic=1, timestamp_ms=max(times))
@@ -110,7 +110,7 @@ class MadeLog:
     tails: Mapping[int, bytes] = field(default_factory=dict)
 
     def write(self, root: Path, indexes: Mapping[str, bytes] | None = None) -> Path:
-        """A partition directory; ``indexes`` are files by name."""
+        """Return a partition directory; ``indexes`` are files by name."""
         directory = root / "topic-0"
         directory.mkdir(parents=True)
         for base, entries in self.segments.items():

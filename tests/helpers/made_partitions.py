@@ -16,7 +16,7 @@ EMPTY_SNAPSHOT = bytes.fromhex("000148674bc700000000")
 
 
 def entry(base: int, count: int = 1, *, time: int = 1000, epoch: int = 0, **fields: int) -> bytes:
-    """A record batch of records that all have the same size."""
+    """Return a record batch of records that all have the same size."""
     section = b"".join(record(offset_delta=number, value=b"v" * 40) for number in range(count))
     times = {"base_timestamp_ms": time, "max_timestamp_ms": time}
     return batch(section, count, base_offset=base, partition_leader_epoch=epoch, **times, **fields)
@@ -40,7 +40,7 @@ def make(root: Path, files: Mapping[str, bytes], *, clean: bool = False, log_sta
 
 
 def checkpoint(directory: Path, name: str, offset: int) -> None:
-    """An offset checkpoint of the log directory, with a line for this partition."""
+    """Write an offset checkpoint of the log directory, with a line for this partition."""
     text = f"0\n2\norders 0 {offset}\norders 1 77\n"
     (directory.parent / name).write_text(text, encoding="utf-8")
 

@@ -14,7 +14,7 @@ def nullable(data: bytes | None) -> bytes:
 
 
 def sealed(body: bytes, offset: int, crc: int | None = None) -> bytes:
-    """An entry around everything from the magic on."""
+    """Return an entry around everything from the magic on."""
     crc = zlib.crc32(body) if crc is None else crc
     return struct.pack(">qiI", offset, len(body) + 4, crc) + body
 
@@ -36,7 +36,7 @@ def message(  # noqa: PLR0913 - the fields of a message
 
 
 def snappy(data: bytes) -> bytes:
-    """A raw snappy block that copies nothing: the length, then literals of up to 60 bytes."""
+    """Return a raw snappy block that copies nothing: the length, then literals of up to 60 bytes."""
     size, groups = len(data), []
     while size > 127:
         groups.append(size & 127 | 128)
@@ -53,5 +53,5 @@ def wrapper(
     timestamp_ms: int = 1000,
     key: bytes | None = None,
 ) -> bytes:
-    """A message whose value is other entries, compressed with snappy whatever the attributes say."""
+    """Return a message whose value is other entries, compressed with snappy whatever the attributes say."""
     return message(offset, key, snappy(b"".join(inner)), magic=magic, attributes=attributes, timestamp_ms=timestamp_ms)

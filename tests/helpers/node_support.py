@@ -31,7 +31,7 @@ def need_node(why: str) -> None:
 
 
 def need_browser(why: str) -> str:
-    """The Chromium of this machine; skips where there is none."""
+    """Return the Chromium of this machine; skips where there is none."""
     found = node_tools.browser()
     if found is None:
         pytest.skip(f"{why} needs Chromium, which this machine does not have")
@@ -46,7 +46,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 @contextmanager
 def serving(directory: Path) -> Iterator[str]:
-    """The origin at which a directory is served on this machine."""
+    """Provide the origin at which a directory is served on this machine."""
     handler = functools.partial(_Quiet, directory=str(directory))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

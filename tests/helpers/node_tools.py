@@ -34,12 +34,12 @@ class NodeToolsError(Exception):
 
 
 def browser() -> str | None:
-    """A Chromium of this machine."""
+    """Return a Chromium of this machine."""
     return next(filter(None, map(shutil.which, filter(works, BROWSERS))), None)
 
 
 def modules() -> Path:
-    """The directory with the packages; they are fetched when one is missing or of another version.
+    """Return the directory with the packages; they are fetched when one is missing or of another version.
 
     Raises:
         NodeToolsError: npm failed.
@@ -68,7 +68,7 @@ def _install(packages: list[str]) -> None:
 
 
 def node(script: Path, *arguments: str, seconds: float = 120, text: str = "") -> str:
-    """What a script of ours prints.
+    """Return what a script of ours prints.
 
     Args:
         script: for node; it finds the packages in ``NODE_PATH``.

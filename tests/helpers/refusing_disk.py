@@ -28,13 +28,13 @@ class Answer(NamedTuple):
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """What it said in JSON."""
+        """Return what it said in JSON."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
 @cache
 def preload() -> Path:
-    """The library that refuses reads; the test is skipped where there is nothing to make it with."""
+    """Return the library that refuses reads; the test is skipped where there is nothing to make it with."""
     if sys.platform != "linux":
         pytest.skip("needs LD_PRELOAD and /proc of Linux")
     compiler = shutil.which("gcc") or shutil.which("cc")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def outcome(rows: Iterable[list[Row]]) -> tuple[list[Row], str]:
-    """What was delivered, and the error that ended it."""
+    """Return what was delivered, and the error that ended it."""
     found: list[Row] = []
     try:
         for some in rows:
@@ -29,7 +29,7 @@ def outcome(rows: Iterable[list[Row]]) -> tuple[list[Row], str]:
 
 
 def scanned(partition: Partition, **options: Any) -> tuple[list[Row], str]:
-    """What a scan delivers."""
+    """Yield what a scan delivers."""
 
     def rows() -> Iterable[list[Row]]:
         for batch in partition.scan(COLUMNS, **options):
@@ -39,7 +39,7 @@ def scanned(partition: Partition, **options: Any) -> tuple[list[Row], str]:
 
 
 def expected(partition: Partition, **options: Any) -> tuple[list[Row], str]:
-    """What the reference delivers."""
+    """Yield what the reference delivers."""
 
     def rows() -> Iterable[list[Row]]:
         for each in partition.records(**options, engine=Engine.REFERENCE):
@@ -62,7 +62,7 @@ def assert_equal_reading(path: Path, **scan_options: Any) -> None:
 
 
 def segment_directory(directory: Path, data: bytes, base_offset: int = 0) -> Path:
-    """A partition directory of one segment."""
+    """Return a partition directory of one segment."""
     directory.mkdir(exist_ok=True)
     (directory / f"{base_offset:020d}.log").write_bytes(data)
     return directory

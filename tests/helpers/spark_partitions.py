@@ -21,7 +21,7 @@ def partition(
     segment_bytes: int = 2**14,
     interval_bytes: int = 2**10,
 ) -> Path:
-    """A partition of records a second apart; value ``7`` stands at offset 7, filled up with dots."""
+    """Return a partition of records a second apart; value ``7`` stands at offset 7, filled up with dots."""
     config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=interval_bytes)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with PartitionWriter(directory, config) as writer:

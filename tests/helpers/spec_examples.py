@@ -49,9 +49,12 @@ def _example(chapter: str, line: int, match: re.Match[str]) -> Example:
     words = match["rest"].split()
     breaks = words.pop(0) if match["verdict"] == "invalid" else None
     options = dict(word.split("=", 1) for word in words)
-    lines = match["body"].splitlines()
-    data = bytes.fromhex("".join(line.partition(";")[0] for line in lines))
+    data = match["body"].strip().encode() if match["form"] == "text" else _bytes_of(match["body"])
     return Example(chapter, line, breaks, options.pop("kind"), options, data)
+
+
+def _bytes_of(body: str) -> bytes:
+    return bytes.fromhex("".join(line.partition(";")[0] for line in body.splitlines()))
 
 
 @cache

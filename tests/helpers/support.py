@@ -28,7 +28,7 @@ AUTHENTIC = Path(os.environ.get("SEGLOG_AUTHENTIC", REPOSITORY.parent / "shared"
 
 @cache
 def vectors() -> dict[str, bytes]:
-    """The byte vectors V-01 to V-26, observed from Kafka 4.1.1; parts of a vector are joined."""
+    """Return the byte vectors V-01 to V-26, observed from Kafka 4.1.1; parts of a vector are joined."""
     text = (FIXTURES / "vectors" / "vectors.json").read_text(encoding="utf-8")
     return {name: bytes.fromhex(entry["hex"]) for name, entry in json.loads(text).items()}
 
@@ -58,13 +58,13 @@ def bundled_cases() -> list[str]:
 
 
 def bundled_directory(name: str) -> Path:
-    """Where `fixtures/` keeps a bundled case: archive, expected lines and ``case.toml``."""
+    """Return where `fixtures/` keeps a bundled case: archive, expected lines and ``case.toml``."""
     return FIXTURES / f"kafka-{name}"
 
 
 @cache
 def bundled_description(name: str) -> dict[str, Any]:
-    """The ``case.toml`` of a bundled case."""
+    """Return the ``case.toml`` of a bundled case."""
     return tomllib.loads((bundled_directory(name) / "case.toml").read_text(encoding="utf-8"))
 
 
@@ -87,7 +87,7 @@ def bundled(name: str) -> Path:
 
 
 def bundled_expected(name: str) -> list[dict[str, Any]]:
-    """What Kafka's own classes read from that case."""
+    """Return what Kafka's own classes read from that case."""
     return _lines(bundled_directory(name) / "expected.jsonl.gz")
 
 
@@ -98,13 +98,13 @@ def handbook(name: str) -> Path:
 
 @cache
 def handbook_lookups(name: str) -> dict[str, Any]:
-    """What lookups in that example answer: by Kafka's rules, and by those of the articles."""
+    """Return what lookups in that example answer: by Kafka's rules, and by those of the articles."""
     lookups: dict[str, Any] = json.loads((FIXTURES / "handbook" / name / "lookups.json").read_text(encoding="utf-8"))
     return lookups
 
 
 def handbook_expected(name: str) -> list[dict[str, Any]]:
-    """The lines of that example's files."""
+    """Return the lines of that example's files."""
     text = (FIXTURES / "handbook" / name / "expected.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
@@ -118,22 +118,22 @@ def authentic(name: str) -> Path:
 
 
 def states(case: Path) -> list[Path]:
-    """The log directories of a case: one, or those before and after a broker's recovery."""
+    """Return the log directories of a case: one, or those before and after a broker's recovery."""
     return sorted(case / name for name in ("before", "after") if (case / name).is_dir()) or [case]
 
 
 def authentic_expected(name: str) -> list[dict[str, Any]]:
-    """What Kafka's own classes read from that case."""
+    """Return what Kafka's own classes read from that case."""
     if bundled_directory(name).is_dir():
         return bundled_expected(name)
     _skip_without(name)
     return _lines(AUTHENTIC / f"{name}.expected.jsonl.gz")
 
 
-def need(who: str, programs: Iterable[str]) -> None:
+def need(needed_by: str, programs: Iterable[str]) -> None:
     """Skip a test whose tool chain is not on this machine or does not work, in CI too; one that works has to do."""
     if unusable := complaints(programs):
-        pytest.skip(f"{who} needs {'; '.join(unusable)}")
+        pytest.skip(f"{needed_by} needs {'; '.join(unusable)}")
 
 
 def _skip_without(name: str) -> None:

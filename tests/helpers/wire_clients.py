@@ -38,12 +38,12 @@ HELLO = {
 }
 
 
-def consumed(place: dict[str, str], kind: str) -> dict[str, Any]:
+def consumed(target: dict[str, str], kind: str) -> dict[str, Any]:
     """Fetch until the end."""
-    ended, offset, records = Path(place["ended"]), 0, []
-    with Client(int(place["bootstrap"].rpartition(":")[2])) as client:
+    ended, offset, records = Path(target["ended"]), 0, []
+    with Client(int(target["bootstrap"].rpartition(":")[2])) as client:
         while not ended.exists():
-            found = decode({"data": bytes(client.fetch(place["topic"], offset).records or b"").hex()})
+            found = decode({"data": bytes(client.fetch(target["topic"], offset).records or b"").hex()})
             batches = found["batches"]
             if kind == "dies" and batches:
                 os.abort()
@@ -65,12 +65,12 @@ def next_offset(offset: int, batches: list[dict[str, Any]], kind: str) -> int:
     return int(batches[-1]["nextOffset"]) if batches else offset
 
 
-def produced(place: dict[str, str], batches: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+def produced(target: dict[str, str], batches: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     """Send each batch as a producer does, who knows no base offset."""
-    with Client(int(place["bootstrap"].rpartition(":")[2])) as client:
+    with Client(int(target["bootstrap"].rpartition(":")[2])) as client:
         for batch in batches if kind != "silent" else ():
-            told = {**batch, "records": batch["records"][:-1]} if kind == "loses" else batch
-            error = sent(client, place["topic"], sendable(told, kind))
+            reported = {**batch, "records": batch["records"][:-1]} if kind == "loses" else batch
+            error = sent(client, target["topic"], sendable(reported, kind))
             if error is not None:
                 return {"ok": False, "reject": {"class": "other", "message": error}}
     return {"ok": True}
@@ -88,7 +88,7 @@ def sendable(batch: dict[str, Any], kind: str) -> bytes:
 
 
 def sent(client: Client, topic: str, data: bytes) -> str | None:
-    """What the answer says, if it is an error."""
+    """Return what the answer says, if it is an error."""
     topics = [{"name": topic, "partition_data": [{"index": 0, "records": data}]}]
     answer = client.ask(PRODUCE, 9, transactional_id=None, acks=-1, timeout=0, topic_data=topics)
     found = answer.responses[0].partition_responses[0]

@@ -79,7 +79,7 @@ async def produce(port: int, task: dict) -> list:
 
 
 async def outcome(port: int, task: dict) -> object:
-    """What a task gives, or what the client cannot do."""
+    """Return what a task gives, or what the client cannot do."""
     try:
         return await TASKS[task["kind"]](port, task)
     except UnsupportedCodecError as error:

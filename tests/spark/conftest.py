@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory that the programs of Spark are started in, and to which relative paths of a query belong."""
+def started_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Provide the directory that the programs of Spark are started in, and that relative paths of a query belong to."""
     return tmp_path_factory.mktemp("spark")
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, place: Path) -> Iterator[SparkSession]:
-    """A session on two cores, as users get it from us."""
+def spark(tmp_path_factory: pytest.TempPathFactory, started_in: Path) -> Iterator[SparkSession]:
+    """Provide a session on two cores, as users get it from us."""
     from seglog_format.spark import session
 
     settings = {
@@ -35,7 +35,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, place: Path) -> Iterator[Spa
         "spark.ui.showConsoleProgress": "false",
     }
     logging.getLogger("py4j").setLevel(logging.ERROR)
-    with contextlib.chdir(place):
+    with contextlib.chdir(started_in):
         made = session("seglog tests", master="local[2]", settings=settings)
     yield made
     made.stop()

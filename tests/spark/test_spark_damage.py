@@ -26,7 +26,7 @@ def test_what_is_intact_is_read_and_the_rest_is_told(seed: int, tmp_path: Path) 
     table = read(tmp_path, (*COLUMNS, "_corrupt"), mode="permissive", splitBytes="1k").to_pylist()
     assert sorted(row["offset"] for row in table if row["_corrupt"] is None) == sorted(case.intact)
     marks = [row["_corrupt"] for row in table if row["_corrupt"] is not None]
-    if not case.is_told:
+    if not case.is_reported:
         assert read(tmp_path, COLUMNS).num_rows == len(case.intact)
         return
     assert all(f"{case.topic}-0" in mark["file"] and mark["requirement"].startswith("SEG-") for mark in marks)

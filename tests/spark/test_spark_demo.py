@@ -11,7 +11,7 @@ from tools import spark_demo
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Where classes are kept, on a machine with a Java of its own."""
+    """Provide the directory of kept classes, on a machine with a Java of its own."""
     program = tmp_path / "java" / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.touch(mode=0o755)

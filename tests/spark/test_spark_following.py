@@ -74,12 +74,12 @@ def test_what_a_stream_cannot_have(options: dict[str, str], tmp_path: Path) -> N
 
 @pytest.mark.parametrize("limit", [{}, {"rows": 7}, {"rows": 1}, {"size": 900}, {"size": 1}])
 def test_every_record_comes_once_while_the_log_grows_and_rolls(limit: dict[str, int], tmp_path: Path) -> None:
-    chance = random.Random(4)  # noqa: S311
+    dice = random.Random(4)  # noqa: S311
     of, start, seen = follower(tmp_path), {}, []
     total = 0
     for round_ in range(12):
         if round_ % 3 == 0:
-            append(tmp_path / "orders-0", count := chance.randrange(1, 40))
+            append(tmp_path / "orders-0", count := dice.randrange(1, 40))
             total += count
         if round_ == 4:
             append(tmp_path / "orders-1", 9)  # a new partition starts at its beginning
@@ -96,8 +96,8 @@ def test_every_record_comes_once_while_the_log_grows_and_rolls(limit: dict[str, 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_query_killed_anywhere_delivers_every_record_once(seed: int, tmp_path: Path) -> None:
     """What Spark does between two kills: it notes where a step ends, reads it, hands it to the sink, notes that."""
-    chance = random.Random(seed)  # noqa: S311
-    directory, limit = tmp_path / "orders-0", {"rows": chance.randrange(3, 30)}
+    dice = random.Random(seed)  # noqa: S311
+    directory, limit = tmp_path / "orders-0", {"rows": dice.randrange(3, 30)}
     sink: list[list[tuple[int, int]]] = []
     start: Offsets = {}
     noted: Offsets | None = None
@@ -105,11 +105,11 @@ def test_a_query_killed_anywhere_delivers_every_record_once(seed: int, tmp_path:
     append(directory, 1)
     while len(sink) < 25:
         of = follower(tmp_path)  # after a kill, all that is left is what was noted
-        for _ in range(chance.randrange(5)):
-            append(directory, chance.randrange(1, 20))
+        for _ in range(dice.randrange(5)):
+            append(directory, dice.randrange(1, 20))
             noted = noted or of.next(start, of.latest(), **limit)
             rows = step(of, start, noted)
-            if chance.random() < 0.3:
+            if dice.random() < 0.3:
                 break  # killed, the step handed over or not
             sink.append(rows)
             start, noted = noted, None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine with no Java, and a directory for temporary files."""
+    """Provide a machine with no Java, and a directory for temporary files."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", "")  # noted even where there is none, so that what a test sets does not outlive it
     monkeypatch.delenv("JAVA_HOME")

@@ -11,13 +11,13 @@ import pytest
 pytest.importorskip("numba")
 
 from proofs.spark import spark_kills
-from proofs.spark.kills_roles import Place
+from proofs.spark.kills_roles import Directories
 
 pytestmark = pytest.mark.xdist_group("spark")
 
 
 def test_a_stream_that_is_killed_delivers_every_record_once(tmp_path: Path) -> None:
-    found, _, _ = spark_kills.run(Place(tmp_path), seconds=10, kills=1, seed=3)
+    found, _, _ = spark_kills.run(Directories(tmp_path), seconds=10, kills=1, seed=3)
     assert found["finished"] is True
     assert found["kills"] >= 1
     assert found["written"] > 0
@@ -59,7 +59,7 @@ def test_a_run_that_proves_nothing_is_not_fine(change: dict[str, Any]) -> None:
 
 
 def test_kills_count_where_a_step_was_committed_before_them() -> None:
-    kills = spark_kills.Kills(Place(Path()), random.Random(0))  # noqa: S311
+    kills = spark_kills.Kills(Directories(Path()), random.Random(0))  # noqa: S311
     kills.steps_at_kill = [0, 1, 1, 3, 3]
     assert kills.after_steps == 2
 
@@ -68,4 +68,4 @@ def test_what_a_query_said_is_not_the_source_that_it_quotes() -> None:
     said = (
         '  self._lost(f"{topic} was cut back: it ends")\nDataLossError: seglog: orders-0 was cut back: it ends at 3\n'
     )
-    assert spark_kills.told_of(said) == "DataLossError: seglog: orders-0 was cut back: it ends at 3"
+    assert spark_kills.reports_of(said) == "DataLossError: seglog: orders-0 was cut back: it ends at 3"

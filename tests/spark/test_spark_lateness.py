@@ -25,12 +25,12 @@ COLUMNS = ("offset", "timestamp")
 
 @pytest.fixture(scope="module")
 def disordered(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Records a second apart, of which some are up to 20 s older than others before; then half an hour of none."""
-    chance, directory = random.Random(5), tmp_path_factory.mktemp("disordered") / "orders-0"  # noqa: S311
+    """Provide records a second apart, some of them up to 20 s older than others before; then half an hour of none."""
+    dice, directory = random.Random(5), tmp_path_factory.mktemp("disordered") / "orders-0"  # noqa: S311
     with PartitionWriter(directory, LogConfig(segment_bytes=2**12, index_interval_bytes=2**9)) as writer:
         for first in range(0, 400, 5):
             gap = 1_800_000 if first >= 300 else 0
-            times = [START_MS + gap + 1000 * (each - chance.randrange(20)) for each in range(first, first + 5)]
+            times = [START_MS + gap + 1000 * (each - dice.randrange(20)) for each in range(first, first + 5)]
             writer.append([new_record(value=b"." * 40, timestamp_ms=time) for time in times])
     return directory
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log directory with ``orders-0`` of 400 records and ``orders-1`` of 40; read it, do not change it."""
+    """Provide a log directory with ``orders-0`` of 400 records and ``orders-1`` of 40; read it, do not change it."""
     logs = tmp_path_factory.mktemp("orders")
     partition(logs / "orders-0")
     partition(logs / "orders-1", 40)
@@ -128,13 +128,13 @@ def test_a_piece_that_ends_inside_an_entry_is_refused(orders: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_an_index_in_any_order_loses_nothing(orders: Path, tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311
+    dice = random.Random(seed)  # noqa: S311
     shutil.copytree(orders, tmp_path / "logs")
     for index in (tmp_path / "logs").rglob("*.index"):
         data = index.read_bytes()
         slots = [data[at : at + 8] for at in range(0, len(data), 8)]
-        chance.shuffle(slots)
-        extra = [chance.randbytes(8) for _ in range(seed % 3)]
+        dice.shuffle(slots)
+        extra = [dice.randbytes(8) for _ in range(seed % 3)]
         index.write_bytes(b"".join(slots + extra))
     assert len(offsets(tmp_path / "logs", splitBytes="2000")) == 440
     for low in range(0, 400, 23):
@@ -200,12 +200,12 @@ def test_timestamps_are_looked_up_without_reading_an_index_whole(orders: Path, m
 @pytest.mark.parametrize("seed", range(6))
 def test_entries_that_were_taken_back_mislead_nobody(tmp_path: Path, seed: int) -> None:
     """Cutting a log back leaves them behind the others, until the segment is closed."""
-    chance = random.Random(seed)  # noqa: S311
+    dice = random.Random(seed)  # noqa: S311
     directory = partition(tmp_path / "orders-0", segment_bytes=2**20)
     (index,) = directory.glob("*.timeindex")
     taken_back = [
-        (START_MS + 1000 * chance.randrange(390)).to_bytes(8, "big") + chance.randrange(400).to_bytes(4, "big")
-        for _ in range(chance.randrange(1, 60))
+        (START_MS + 1000 * dice.randrange(390)).to_bytes(8, "big") + dice.randrange(400).to_bytes(4, "big")
+        for _ in range(dice.randrange(1, 60))
     ]
     index.write_bytes(index.read_bytes() + b"".join(taken_back))
     for first in range(0, 397, 13):

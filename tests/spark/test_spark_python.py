@@ -23,7 +23,7 @@ SHOW_PATH = "import os, sys; print(os.environ.get('PYTHONPATH'), sys.prefix, sys
 
 @pytest.fixture
 def scratch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A directory for temporary files, whose name a shell would take apart."""
+    """Provide a directory for temporary files, whose name a shell would take apart."""
     directory = tmp_path / "it's $HOME"
     directory.mkdir()
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(directory))
@@ -60,8 +60,8 @@ def test_other_machines_have_no_launcher_of_ours(scratch: Path) -> None:
 
 
 def test_a_spark_that_is_found_by_a_path_stays_where_it_is(monkeypatch: pytest.MonkeyPatch, scratch: Path) -> None:
-    elsewhere = ModuleSpec("pyspark", None, origin="/opt/spark/python/pyspark/__init__.py")
-    for found in (elsewhere, ModuleSpec("pyspark", None), None):
+    other = ModuleSpec("pyspark", None, origin="/opt/spark/python/pyspark/__init__.py")
+    for found in (other, ModuleSpec("pyspark", None), None):
         monkeypatch.setattr(python, "find_spec", lambda _, found=found: found)
         assert python.worker_python("local[*]") == sys.executable
     assert not list(scratch.iterdir())

@@ -40,7 +40,7 @@ FORGOTTEN = 1500
 
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A partition of 200 records in batches of ten; read it, do not change it."""
+    """Provide a partition of 200 records in batches of ten; read it, do not change it."""
     return partition(tmp_path_factory.mktemp("damage") / "orders-0", COUNT, in_batch=IN_BATCH, segment_bytes=8192)
 
 
@@ -199,25 +199,25 @@ def entries(directory: Path) -> list[tuple[Path, int, int, int]]:
 @pytest.mark.parametrize("seed", DAMAGE_SEEDS)
 def test_one_damaged_byte(seed: int, orders: Path, tmp_path: Path) -> None:
     """Offsets stand under no checksum and are left out here; so does the leader epoch, which no reader minds."""
-    chance = random.Random(seed)  # noqa: S311
+    dice = random.Random(seed)  # noqa: S311
     directory = tmp_path / "orders-0"
     shutil.copytree(orders, directory)
     places = entries(directory)
-    log, start, end, base = chance.choice(places)
-    at = chance.randrange(start + 8, end)
+    log, start, end, base = dice.choice(places)
+    at = dice.randrange(start + 8, end)
     data = bytearray(log.read_bytes())
-    data[at] ^= chance.randrange(1, 256)
+    data[at] ^= dice.randrange(1, 256)
     log.write_bytes(data)
     is_harmless = start + 12 <= at < start + 16
     is_torn = at < start + 12 and (log, start) == places[-1][:2]
     lost = [] if is_harmless else list(range(base, base + IN_BATCH))
     intact = [offset for offset in range(COUNT) if offset not in lost]
-    split = {"splitBytes": chance.choice(["1500", "1g"])}
+    split = {"splitBytes": dice.choice(["1500", "1g"])}
 
     assert [row["offset"] for row in rows(read(directory, ("offset",), mode="dropcorrupt", **split))] == intact
-    told = rows(read(directory, ("offset", CORRUPT, "value"), mode="permissive", **split))
-    assert [row["offset"] for row in told if row[CORRUPT] is None] == intact
-    marks = [row[CORRUPT] for row in told if row[CORRUPT] is not None]
+    reported = rows(read(directory, ("offset", CORRUPT, "value"), mode="permissive", **split))
+    assert [row["offset"] for row in reported if row[CORRUPT] is None] == intact
+    marks = [row[CORRUPT] for row in reported if row[CORRUPT] is not None]
     if is_harmless or is_torn:
         return
     assert marks[0]["file"] == str(log)

@@ -36,7 +36,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log directory with two partitions; read it, do not change it."""
+    """Provide a log directory with two partitions; read it, do not change it."""
     logs = tmp_path_factory.mktemp("spark-logs")
     partition(logs / "orders-0", 300)
     partition(logs / "orders-1", 40)
@@ -87,7 +87,7 @@ def test_every_authentic_log_reads_as_the_reference_reads_it(spark: SparkSession
 
 @pytest.fixture
 def pushing(spark: SparkSession) -> Iterator[None]:
-    """Filters are handed to the source."""
+    """Hand filters to the source."""
     spark.conf.set(PUSHDOWN, "true")
     yield
     spark.conf.set(PUSHDOWN, "false")
@@ -179,12 +179,12 @@ def test_what_spark_imports_in_every_program_is_light_and_never_fails() -> None:
     assert alone.stdout == "False\n"
 
 
-def test_the_page_is_what_happens(spark: SparkSession, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_is_what_happens(spark: SparkSession, started_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tools import demo_data
 
     page = (REPOSITORY / "docs" / "how-to" / "query-with-spark.md").read_text(encoding="utf-8")
-    demo_data.unpack(place / "demo")
-    monkeypatch.chdir(place)
+    demo_data.unpack(started_in / "demo")
+    monkeypatch.chdir(started_in)
     scope: dict[str, Any] = {}
     for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         code = compile(block, "query-with-spark.md", "exec")
@@ -192,16 +192,16 @@ def test_the_page_is_what_happens(spark: SparkSession, place: Path, monkeypatch:
     assert scope["spark"] is spark
 
 
-def test_the_tutorial_is_what_happens(spark: SparkSession, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tutorial_is_what_happens(spark: SparkSession, started_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tools import demo_data
     from tools.docs import spark_pages
 
     page = spark_pages.TUTORIAL.read_text(encoding="utf-8")
     assert spark is not None
-    demo_data.unpack(place / "demo")
-    monkeypatch.chdir(place)
+    demo_data.unpack(started_in / "demo")
+    monkeypatch.chdir(started_in)
     assert spark_pages.refreshed(page, in_time) == page, "python -m tools.docs.spark_pages writes it anew"
-    assert (place / spark_pages.DRAWN).read_bytes() == spark_pages.CHART.read_bytes()
+    assert (started_in / spark_pages.DRAWN).read_bytes() == spark_pages.CHART.read_bytes()
 
 
 def test_a_stream_delivers_every_record_once_across_restarts(spark: SparkSession, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def bucket() -> Iterator[Bucket]:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A segment of 8 MB in batches of 16 KB, as busy producers fill them."""
+    """Provide a segment of 8 MB in batches of 16 KB, as busy producers fill them."""
     directory = tmp_path_factory.mktemp("large") / "orders-0"
     return partition(directory, LARGE_COUNT, value_size=2000, in_batch=8, segment_bytes=2**30, interval_bytes=4096)
 
@@ -107,29 +107,31 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_table_is_that_of_the_files(bucket: Bucket, table: str) -> None:
-    here = bundled("4.3.0/compact-txn")
-    there = bucket.put(here, f"same-{table}")
+    local = bundled("4.3.0/compact-txn")
+    there = bucket.put(local, f"same-{table}")
     columns = ALL if table == "records" else None
     common = {"table": table}
     found = read(there, columns, **common, **bucket.options)
-    wanted = read(here, columns, **common)
+    wanted = read(local, columns, **common)
     assert found.num_rows
-    assert [_placed(row, there) for row in found.to_pylist()] == [_placed(row, str(here)) for row in wanted.to_pylist()]
+    assert [_placed(row, there) for row in found.to_pylist()] == [
+        _placed(row, str(local)) for row in wanted.to_pylist()
+    ]
 
 
 def _placed(row: dict[str, Any], root: str) -> dict[str, Any]:
-    """A row without what depends on where its file is, and when that was written."""
+    """Return a row without what depends on where its file is, and when that was written."""
     row.pop("lastModified", None)
     assert row["file"].startswith(f"{root}/")
     return {**row, "file": row["file"].removeprefix(root)}
 
 
 def test_committed_records(bucket: Bucket) -> None:
-    here = bundled("4.3.0/txn")
-    there = bucket.put(here, "committed")
+    local = bundled("4.3.0/txn")
+    there = bucket.put(local, "committed")
     found = read(there, isolationLevel="read_committed", **bucket.options)
-    assert rows(found) == rows(read(here, isolationLevel="read_committed"))
-    assert 0 < found.num_rows < read(here).num_rows
+    assert rows(found) == rows(read(local, isolationLevel="read_committed"))
+    assert 0 < found.num_rows < read(local).num_rows
 
 
 def test_spark_reads_an_address(bucket: Bucket, spark: SparkSession, large: Path) -> None:

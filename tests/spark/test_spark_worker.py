@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """This process takes itself for a worker."""
+    """Have this process take itself for a worker."""
     main = ModuleType("__main__")
     main.__spec__ = ModuleSpec(DAEMON, None)
     source_parts._freeze.cache_clear()

@@ -215,17 +215,17 @@ def test_batches_continue_in_the_leader_epoch_that_the_partition_has(tmp_path: P
 def test_the_quick_encoder_writes_what_the_schema_says(seed: int) -> None:
     from seglog_format import build_batch, new_record
 
-    chance = random.Random(seed)  # noqa: S311
+    dice = random.Random(seed)  # noqa: S311
     records = [
         new_record(
-            key=chance.choice([None, b"", b"key"]),
-            value=chance.choice([None, b"", chance.randbytes(chance.randrange(300))]),
-            timestamp_ms=chance.choice([-1, 0, 1 << 40, 1700000000000 + chance.randrange(10**6)]),
-            headers=[(b"h" * chance.randrange(90), chance.choice([None, b"", b"v"]))] * chance.randrange(3),
+            key=dice.choice([None, b"", b"key"]),
+            value=dice.choice([None, b"", dice.randbytes(dice.randrange(300))]),
+            timestamp_ms=dice.choice([-1, 0, 1 << 40, 1700000000000 + dice.randrange(10**6)]),
+            headers=[(b"h" * dice.randrange(90), dice.choice([None, b"", b"v"]))] * dice.randrange(3),
         )
-        for _ in range(chance.randrange(1, 150))
+        for _ in range(dice.randrange(1, 150))
     ]
-    made = build_batch(records, base_offset=chance.randrange(1 << 40), codec=chance.choice(list(CompressionCodec)))
+    made = build_batch(records, base_offset=dice.randrange(1 << 40), codec=dice.choice(list(CompressionCodec)))
     assert encoded(made) == encode_batch(made)
 
 

@@ -26,9 +26,9 @@ def decode(request):
 
 
 async def started(request):
-    place = request["place"]
+    target = request["place"]
     consumer = aiokafka.AIOKafkaConsumer(
-        bootstrap_servers=place["bootstrap"],
+        bootstrap_servers=target["bootstrap"],
         auto_offset_reset="none",
         enable_auto_commit=False,
         check_crcs=checks_crc(request),
@@ -37,7 +37,7 @@ async def started(request):
         max_partition_fetch_bytes=MOST_SIZE,
     )
     await consumer.start()
-    partition = aiokafka.TopicPartition(place["topic"], 0)
+    partition = aiokafka.TopicPartition(target["topic"], 0)
     consumer.assign([partition])
     consumer.seek(partition, 0)
     return consumer, partition
@@ -52,9 +52,9 @@ def encode(request):
     return produced(request, lambda codec, messages: asyncio.run(sent(request["place"], codec, messages)))
 
 
-async def sent(place, codec, messages):
+async def sent(target, codec, messages):
     producer = aiokafka.AIOKafkaProducer(
-        bootstrap_servers=place["bootstrap"],
+        bootstrap_servers=target["bootstrap"],
         acks="all",
         compression_type=codec,
         max_batch_size=MOST_REQUEST_SIZE,
@@ -65,7 +65,7 @@ async def sent(place, codec, messages):
     await producer.start()
     try:
         futures = [
-            await producer.send(place["topic"], each.value, each.key, 0, each.timestamp, each.headers)
+            await producer.send(target["topic"], each.value, each.key, 0, each.timestamp, each.headers)
             for each in messages
         ]
         await asyncio.gather(*futures)

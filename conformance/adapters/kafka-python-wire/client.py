@@ -16,10 +16,10 @@ import kafka
 
 
 def decode(request):
-    place = request["place"]
-    partition = kafka.TopicPartition(place["topic"], 0)
+    target = request["place"]
+    partition = kafka.TopicPartition(target["topic"], 0)
     consumer = kafka.KafkaConsumer(
-        bootstrap_servers=place["bootstrap"],
+        bootstrap_servers=target["bootstrap"],
         auto_offset_reset="none",
         enable_auto_commit=False,
         check_crcs=checks_crc(request),
@@ -41,11 +41,11 @@ def polled(consumer, partition):
 
 
 def encode(request):
-    place = request["place"]
+    target = request["place"]
 
     def send(codec, messages):
         producer = kafka.KafkaProducer(
-            bootstrap_servers=place["bootstrap"],
+            bootstrap_servers=target["bootstrap"],
             acks="all",
             enable_idempotence=False,
             retries=0,
@@ -58,7 +58,7 @@ def encode(request):
         )
         try:
             sent = [
-                producer.send(place["topic"], each.value, each.key, each.headers, 0, each.timestamp)
+                producer.send(target["topic"], each.value, each.key, each.headers, 0, each.timestamp)
                 for each in messages
             ]
             for future in sent:

@@ -82,7 +82,7 @@ def header(batch):
 
 
 def legacy_header(batch, records):
-    """The stored offset is that of the last message in a wrapper."""
+    """Set the stored offset of a wrapper to that of its last message."""
     return {
         "baseOffset": records[0]["offset"] if records else None,
         "lastOffset": str(batch._offset),

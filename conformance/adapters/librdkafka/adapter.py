@@ -17,10 +17,10 @@ MOST_AT_ONCE = 1000
 
 
 def decode(request):
-    place = request["place"]
+    target = request["place"]
     consumer = confluent_kafka.Consumer(
         {
-            "bootstrap.servers": place["bootstrap"],
+            "bootstrap.servers": target["bootstrap"],
             "group.id": "g",
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
@@ -33,7 +33,7 @@ def decode(request):
         }
     )
     try:
-        consumer.assign([confluent_kafka.TopicPartition(place["topic"], 0, 0)])
+        consumer.assign([confluent_kafka.TopicPartition(target["topic"], 0, 0)])
         return decoded(consumed(request, Polling(consumer)))
     finally:
         consumer.close()
@@ -87,13 +87,13 @@ def described(message):
 
 
 def encode(request):
-    place = request["place"]
+    target = request["place"]
 
     def send(codec, messages):
         failed = []
         producer = confluent_kafka.Producer(
             {
-                "bootstrap.servers": place["bootstrap"],
+                "bootstrap.servers": target["bootstrap"],
                 "acks": "all",
                 "enable.idempotence": False,
                 "retries": 0,
@@ -109,7 +109,7 @@ def encode(request):
         )
         for each in messages:
             producer.produce(
-                place["topic"],
+                target["topic"],
                 each.value,
                 each.key,
                 partition=0,

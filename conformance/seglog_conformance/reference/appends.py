@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def validate(request: Json) -> Json:
-    """Whether a consumer takes the bytes (``read``), a leader (``append``), or a follower (``replicate``)."""
+    """Tell whether a consumer takes the bytes (``read``), a leader (``append``), or a follower (``replicate``)."""
     try:
         if request["policy"] == "read":
             return _read(request)
@@ -72,7 +72,7 @@ def _appended(entry: Entry) -> Json:
 
 
 def _state(request: Json, entries: Sequence[Entry]) -> Json:
-    """What producers have appended already decides, too, where the request tells what the log holds."""
+    """Return what producers have appended already decides, too, where the request tells what the log holds."""
     if "log" not in request:
         return {}
     states, origin = _producers(bytes.fromhex(request["log"])), _origin(request)
@@ -104,7 +104,7 @@ def aborted_of(transactions: Sequence[AbortedTxn]) -> list[Json]:
 
 
 def _epochs(request: Json, entries: Sequence[Entry]) -> Json:
-    """The leader epochs of the log afterwards, where the request tells those before."""
+    """Return the leader epochs of the log afterwards, where the request tells those before."""
     if "leaderEpochs" not in request:
         return {}
     epochs = LeaderEpochs(EpochStart(int(epoch), int(start)) for epoch, start in request["leaderEpochs"])

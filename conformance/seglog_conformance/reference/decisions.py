@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def decide(request: Json) -> Json:
-    """The decision, and the segments concerned."""
+    """Return the decision, and the segments concerned."""
     try:
         config = config_of(request)
         if request["what"] == "roll":
@@ -61,7 +61,7 @@ def _roll(request: Json, config: LogConfig) -> Json:
 
 
 def _facts(one: Json) -> dict[str, int]:
-    """What retention and compaction both look at in a segment of a listing."""
+    """Return what retention and compaction both look at in a segment of a listing."""
     return {
         "base_offset": _number(one, "baseOffset"),
         "next_offset": _number(one, "nextOffset"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,10 @@ from seglog_conformance.reference.scratch import (
 )
 from seglog_conformance.reference.wire import rejection
 from seglog_format.checks import verify as verify_files
-from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, SeglogError
-from seglog_format.log.partition import DEFAULT_MAX_BYTES, open_partition
-from seglog_format.log.producer_snapshot import newest_readable_snapshot
+from seglog_format.log.engine_storage import storage_for
+from seglog_format.log.partition import DEFAULT_MAX_BYTES, partition_at
+from seglog_format.log.producer_snapshot import ProducerSnapshot, newest_readable_snapshot
 from seglog_format.model import Frame
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, recover_partition
 from seglog_format.recovery.truncation import truncate_to
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seglog_conformance.protocol import Json
+    from seglog_format.engine.choice import Engine
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Isolation
     from seglog_format.model import AbortedTxn
@@ -41,13 +43,14 @@ if TYPE_CHECKING:
     from seglog_format.recovery.segment_scan import Remark
 
 
-def _opened(path: Path, request: Json) -> Partition:
-    return open_partition(path, trust_indexes=request.get("options", {}).get("trustIndexes", False))
+def _opened(path: Path, request: Json, engine: Engine) -> Partition:
+    trust_indexes = request.get("options", {}).get("trustIndexes", False)
+    return partition_at(path, storage_for(engine), trust_indexes=trust_indexes)
 
 
-def lookup(request: Json) -> Json:
-    """Where an offset or a timestamp is found."""
-    with written(request) as path, _opened(path, request) as partition:
+def lookup(request: Json, engine: Engine) -> Json:
+    """Return where an offset or a timestamp is found."""
+    with written(request) as path, _opened(path, request, engine) as partition:
         try:
             found = _found(partition, request)
         except OffsetOutOfRangeError:
@@ -66,14 +69,17 @@ def _found(partition: Partition, request: Json) -> Json | None:
 
 
 def _newest_snapshot(partition: Partition) -> Json | None:
-    found = newest_readable_snapshot(file.path for file in partition.listing.snapshots)
+    found = newest_readable_snapshot(
+        (file.path for file in partition.listing.snapshots),
+        partial(ProducerSnapshot.open, storage=partition.listing.storage),
+    )
     if found is None:
         return None
     return {"baseOffset": str(found.offset), "producers": [str(one.producer_id) for one in found.producers]}
 
 
 def _aborted(partition: Partition, start: int, end: int) -> Json:
-    """What the transaction indexes tell of a range, from the segment that holds its start on."""
+    """Return what the transaction indexes tell of a range, from the segment that holds its start on."""
     entries: list[AbortedTxn] = []
     first = partition.segment_for(start).base_offset
     for segment in partition.segments:
@@ -91,10 +97,13 @@ def _by_offset(partition: Partition, request: Json) -> Json | None:
     segment = partition.segment_for(offset)
     index = segment.offset_index
     entry = None if index is None else index.lookup(offset)
-    place = _place(partition, offset)
-    if place is None:
+    found_position = _find_position(partition, offset)
+    if found_position is None:
         return None
-    return {"entry": None if entry is None else {"offset": str(entry.offset), "position": entry.position}, **place}
+    return {
+        "entry": None if entry is None else {"offset": str(entry.offset), "position": entry.position},
+        **found_position,
+    }
 
 
 def _by_timestamp(partition: Partition, request: Json) -> Json | None:
@@ -108,11 +117,11 @@ def _by_timestamp(partition: Partition, request: Json) -> Json | None:
         "entry": None if entry is None else {"timestamp": str(entry.timestamp_ms), "offset": str(entry.offset)},
         "offset": str(found.offset),
         "timestamp": str(found.timestamp_ms),
-        **(_place(partition, found.offset) or {}),
+        **(_find_position(partition, found.offset) or {}),
     }
 
 
-def _place(partition: Partition, offset: int) -> Json | None:
+def _find_position(partition: Partition, offset: int) -> Json | None:
     """Position and base offset of the first batch that ends at an offset or above, in any segment from there on."""
     first = partition.segment_for(offset).base_offset
     for segment in partition.segments:
@@ -128,30 +137,30 @@ def _place(partition: Partition, offset: int) -> Json | None:
     return None
 
 
-def read(request: Json) -> Json:
-    """What a consumer gets from one fetch; without an offset, all that is delivered of the log."""
-    with written(request) as path, _opened(path, request) as partition:
+def read(request: Json, engine: Engine) -> Json:
+    """Return what a consumer gets from one fetch; without an offset, all that is delivered of the log."""
+    with written(request) as path, _opened(path, request, engine) as partition:
         isolation = request.get("isolation", "read_uncommitted")
         if "offset" not in request:
-            return _read_all(partition, isolation)
+            return _read_all(partition, isolation, engine)
         try:
             offset, size = int(request["offset"]), int(request.get("maxBytes", DEFAULT_MAX_BYTES))
             fetch = partition.read(offset, size, isolation=isolation)
         except SeglogError as error:
             return rejection(error)
     wanted = {str(record.offset) for record in fetch.records}
-    return {"ok": True, "records": _told(fetch.batches, wanted), "nextOffset": str(fetch.next_offset)}
+    return {"ok": True, "records": _reported(fetch.batches, wanted), "nextOffset": str(fetch.next_offset)}
 
 
-def _read_all(partition: Partition, isolation: Isolation) -> Json:
+def _read_all(partition: Partition, isolation: Isolation, engine: Engine) -> Json:
     wanted: set[str] = set()
     refused: Json | None = None
     try:
-        for record in partition.records(isolation=isolation, on_gap=lambda _: None, engine=Engine.REFERENCE):
+        for record in partition.records(isolation=isolation, on_gap=lambda _: None, engine=engine):
             wanted.add(str(record.offset))
     except SeglogError as error:
         refused = rejection(error)
-    records = _told(_readable(partition), wanted)
+    records = _reported(_readable(partition), wanted)
     if refused is not None:
         return {**refused, "records": records}
     return {"ok": True, "records": records, "nextOffset": str(partition.log_end_offset)}
@@ -162,12 +171,12 @@ def _readable(partition: Partition) -> Iterator[RecordBatch]:
         yield from partition.batches()
 
 
-def _told(batches: Iterable[RecordBatch], wanted: set[str]) -> list[Json]:
+def _reported(batches: Iterable[RecordBatch], wanted: set[str]) -> list[Json]:
     return [record for batch in batches for record in records_of(batch) if record["offset"] in wanted]
 
 
-def verify(request: Json) -> Json:
-    """What a validator has to say of files: of a log directory, where names have a directory, else of a partition."""
+def verify(request: Json, engine: Engine) -> Json:
+    """Return the findings of files: of a log directory, where names have a directory, else of a partition."""
     with tempfile.TemporaryDirectory(prefix="seglog-conform-") as root:
         is_log_directory = any("/" in name for name in request["files"])
         top = Path(root) / ("logs" if is_log_directory else f"{TOPIC}-0")
@@ -178,13 +187,13 @@ def verify(request: Json) -> Json:
             os.truncate(top / plain_name(name), int(size))
         findings = [
             {"file": one.location.path, "requirement": one.requirement, "severity": one.severity.value}
-            for one in verify_files(top)
+            for one in verify_files(top, engine=engine)
         ]
     return {"ok": True, "findings": sorted(findings, key=lambda one: (one["file"], one["requirement"]))}
 
 
 def _put(top: Path, name: str, data: bytes) -> None:
-    """A file below a directory, or a directory, whose name ends in a slash."""
+    """Write a file below a directory, or a directory, whose name ends in a slash."""
     directory, _, plain = name.rpartition("/")
     where = top / plain_name(directory) if directory else top
     where.mkdir(exist_ok=True)
@@ -192,11 +201,11 @@ def _put(top: Path, name: str, data: bytes) -> None:
         (where / plain_name(plain)).write_bytes(data)
 
 
-def recover(request: Json) -> Json:
-    """What recovery leaves: like a broker, unless ``likeBroker`` is false."""
+def recover(request: Json, engine: Engine) -> Json:
+    """Return what recovery leaves: like a broker, unless ``likeBroker`` is false."""
     options = request.get("options", {})
     chosen = RecoveryOptions(
-        like_broker=options.get("likeBroker", True), interval_bytes=options.get("indexIntervalBytes")
+        like_broker=options.get("likeBroker", True), interval_bytes=options.get("indexIntervalBytes"), engine=engine
     )
     with written(request) as path:
         before, disk = _log_size(path), disk_of(request, path)
@@ -222,13 +231,13 @@ def recover(request: Json) -> Json:
 
 
 def _end_after(done: PreparedRecovery, path: Path, options: RecoveryOptions) -> int:
-    """A broker that splits a segment begins again: only then it knows where the log ends."""
+    """Return a broker that splits a segment begins again: only then it knows where the log ends."""
     plan = prepare_recovery(path, options=options).plan if done.splits else done.plan
     return plan.log_end_offset
 
 
 def _plan(done: PreparedRecovery) -> Json:
-    """What recovery decided of the segments, by which rules, and where brokers do something else."""
+    """Return what recovery decided of the segments, by which rules, and where brokers do something else."""
     plan = done.plan
     cuts = [
         {
@@ -241,8 +250,8 @@ def _plan(done: PreparedRecovery) -> Json:
     ]
     remarks, differences = map(_remarks, (plan.remarks, done.differences))
     scanned, dropped = map(str, plan.scanned), map(str, plan.dropped)
-    told = {"scanned": list(scanned), "cuts": cuts, "dropped": list(dropped)}
-    return {**told, "remarks": remarks, "differences": differences}
+    reported = {"scanned": list(scanned), "cuts": cuts, "dropped": list(dropped)}
+    return {**reported, "remarks": remarks, "differences": differences}
 
 
 def _remarks(remarks: Sequence[Remark]) -> list[Json]:
@@ -250,7 +259,7 @@ def _remarks(remarks: Sequence[Remark]) -> list[Json]:
 
 
 def _not_started(failure: Remark) -> Json:
-    """A broker would not start."""
+    """Return a broker would not start."""
     reject = {"class": "other", "message": failure.text, "requirement": failure.requirements[0]}
     return {"ok": False, "reject": reject}
 
@@ -260,7 +269,7 @@ def _log_size(partition: Path) -> int:
 
 
 def truncate(request: Json) -> Json:
-    """What truncating to an offset leaves."""
+    """Return what truncating to an offset leaves."""
     with written(request) as path:
         disk = disk_of(request, path)
         try:

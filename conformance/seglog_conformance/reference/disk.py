@@ -81,7 +81,7 @@ class Disk(LocalFiles):
     # What happens to files
 
     def create(self, path: Path, size: int = 0) -> DiskHandle:
-        """A new file, or an old one without its bytes."""
+        """Return a new file, or an old one without its bytes."""
         handle = DiskHandle(self, path, super().create(path, size))
         if path not in self._names:
             self._rename(Naming(come=path, node=Node(b"", b"")))
@@ -89,14 +89,14 @@ class Disk(LocalFiles):
         return handle
 
     def create_new(self, path: Path, size: int = 0) -> DiskHandle:
-        """A new file, whose name nothing has."""
+        """Return a new file, whose name nothing has."""
         handle = DiskHandle(self, path, super().create_new(path, size))
         self._rename(Naming(come=path, node=Node(b"", b"")))
         self.changed(path)
         return handle
 
     def open_append(self, path: Path) -> DiskHandle:
-        """An existing file."""
+        """Return an existing file."""
         return DiskHandle(self, path, super().open_append(path))
 
     def rename(self, path: Path, target: Path) -> None:
@@ -115,23 +115,23 @@ class Disk(LocalFiles):
         self._rename(Naming(gone=path))
 
     def fsync_directory(self, path: Path) -> None:
-        """The names in a directory are on the disk."""
+        """Note that the names in a directory are on the disk."""
         for naming in self._pending:
             if _directory(naming) == path:
                 naming.apply(self._settled)
         self._pending = [naming for naming in self._pending if _directory(naming) != path]
 
     def changed(self, path: Path) -> None:
-        """A file has other bytes now."""
+        """Note that a file has other bytes now."""
         self._names[path].content = path.read_bytes()
         self._note()
 
     def synced(self, path: Path) -> None:
-        """The bytes of a file are on the disk."""
+        """Note that the bytes of a file are on the disk."""
         self._names[path].durable = self._names[path].content = path.read_bytes()
 
     def syncing(self) -> None:
-        """A file is being synced; others may be, too."""
+        """Note that a file is being synced; others may be, too."""
         with self._lock:
             self._syncs += 1
             self.most_syncs = max(self.most_syncs, self._syncs)
@@ -161,7 +161,7 @@ class Disk(LocalFiles):
             self.states.update(dict.fromkeys(self.left_now()))
 
     def left_now(self) -> Iterator[Left]:
-        """What a power cut right now may leave."""
+        """Yield what a power cut right now may leave."""
         for names in self._possible_names():
             for left in _possible_contents(names):
                 yield frozenset((str(path.relative_to(self._top)), data) for path, data in left)
@@ -215,7 +215,7 @@ class DiskHandle(LocalHandle):
         self._disk.changed(self.path)
 
     def fsync(self) -> None:
-        """The bytes are on the disk; that the real ones are is nobody's concern."""
+        """Note that the bytes are on the disk; the real ones need not be."""
         self._disk.fail("fsync")
         self._disk.syncing()
         self._disk.synced(self.path)

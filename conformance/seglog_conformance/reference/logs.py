@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_conformance.protocol import MAX_BYTES_ON_WIRE
 from seglog_conformance.reference.wire import LONG, rejection, requirement_in, wire
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.codec.decode import decode_frame, decode_unverified
 from seglog_format.codec.encode import encode_batch
-from seglog_format.codec.reference.decode import computed_crc, decode_frame
-from seglog_format.codec.reference.framing import walk
+from seglog_format.codec.framing import walk
+from seglog_format.codec.reference.decoders import declared
+from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lines.logs import batch_line
 from seglog_format.lines.options import LineOptions
@@ -21,14 +22,15 @@ from seglog_format.lines.read import LineReader
 from seglog_format.lines.rebuild_batch import rebuilt_batch
 from seglog_format.lines.records import RecordLines
 from seglog_format.lines.sources import Source, SourceKind
+from seglog_format.log.engine_storage import bytes_for
 from seglog_format.log.transactions import Transactions
-from seglog_format.model import Frame, TailKind
+from seglog_format.model import TailKind
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.segment_files import side_files_of
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
-    from seglog_format.model import Tail
+    from seglog_format.model import Frame, Tail
     from seglog_format.record_model import RecordBatch
 
 OPTIONS: Final = LineOptions(bytes_as="hex", digest_over=MAX_BYTES_ON_WIRE, raw=True, decode=True)
@@ -38,9 +40,9 @@ SOUND_LIMIT: Final = 1 << 22
 TEXT_NUMBERS: Final = LONG | {"offsetDelta"}
 
 
-def decode(request: Json) -> Json:
+def decode(request: Json, engine: Engine = Engine.REFERENCE) -> Json:
     """Every batch with its records, up to the end or to the first that is refused."""
-    data = bytes.fromhex(request["data"])
+    data = bytes_for(engine, bytes.fromhex(request["data"]))
     options = request.get("options", {})
     checks_crc, limit = options.get("crc", True), options.get("limit", DEFAULT_OUTPUT_LIMIT)
     topic = options.get("topic", NO_TOPIC)
@@ -55,10 +57,10 @@ def decode(request: Json) -> Json:
 
 
 def sound_batches(request: Json) -> list[Json]:
-    """The batches that can be read each by itself, as far as sizes lead from one to the next."""
+    """Return the batches that can be read each by itself, as far as sizes lead from one to the next."""
     batches = []
     try:
-        for frame in walk(bytes.fromhex(request["data"])):
+        for frame in walk(declared(bytes.fromhex(request["data"]))):
             with contextlib.suppress(FormatError):
                 batches.append(batch_of(_decoded(frame, SOUND_LIMIT, checks_crc=True)))
     except FormatError:
@@ -67,11 +69,8 @@ def sound_batches(request: Json) -> list[Json]:
 
 
 def _decoded(frame: Frame, limit: int, *, checks_crc: bool) -> RecordBatch:
-    at = Location("", frame.position)
-    if checks_crc:
-        return decode_frame(frame, at=at, limit=limit)
-    trusted = Frame(frame.position, replace(frame.header, crc=computed_crc(frame)), frame.data)
-    return replace(decode_frame(trusted, at=at, limit=limit), header=frame.header)
+    read = decode_frame if checks_crc else decode_unverified
+    return read(frame, at=Location("", frame.position), limit=limit)
 
 
 def _tail(tail: Tail) -> Json | None:
@@ -86,7 +85,7 @@ def batch_of(batch: RecordBatch, topic: str = NO_TOPIC) -> Json:
 
 
 def records_of(batch: RecordBatch, topic: str = NO_TOPIC) -> list[Json]:
-    """The records of a batch."""
+    """Return the records of a batch."""
     return [_record(line) for line in _lines(topic).of(batch)]
 
 
@@ -101,14 +100,14 @@ def _record(line: Json) -> Json:
     del record["position"]
     if "control" not in record:
         del record["decoded"]
-        record |= {} if line["decoded"] is None else {"decoded": _told(line["decoded"])}
+        record |= {} if line["decoded"] is None else {"decoded": _reported(line["decoded"])}
     if "control" in record:
         record["invalid"] = requirement_in(record["invalid"]) if "invalid" in record else None
     return record
 
 
-def _told(decoded: Json) -> Json:
-    """What a record of one of Kafka's own topics says; nothing where its bytes do not fit."""
+def _reported(decoded: Json) -> Json:
+    """Return what a record of one of Kafka's own topics says; nothing where its bytes do not fit."""
     fields = {name: _as_text(value) for name, value in decoded.items() if name not in {"type", "error"}}
     return {"kind": decoded.get("type"), **fields}
 
@@ -129,7 +128,7 @@ def _as_text(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def encode(request: Json) -> Json:
-    """The bytes of batches."""
+    """Return the bytes of batches."""
     pieces = []
     try:
         for number, batch in enumerate(request["batches"], 1):
@@ -147,9 +146,9 @@ def _with_numbers(line: Json) -> Json:
     }
 
 
-def index(request: Json) -> Json:
-    """The indexes of a log, as recovery builds them."""
-    data = memoryview(bytes.fromhex(request["data"]))
+def index(request: Json, engine: Engine) -> Json:
+    """Return the indexes of a log, as recovery builds them."""
+    data = bytes_for(engine, bytes.fromhex(request["data"]))
     interval = request.get("indexIntervalBytes")
     settings = IndexSettings() if interval is None else IndexSettings(int(interval))
     try:

@@ -36,7 +36,7 @@ CHECKPOINTS: Final = {
 
 @contextmanager
 def written(request: Json) -> Iterator[Path]:
-    """The partition directory of a request, with what its log directory says of it."""
+    """Provide the partition directory of a request, with what its log directory says of it."""
     options = request.get("options", {})
     with tempfile.TemporaryDirectory(prefix="seglog-conform-") as root:
         partition = Path(root) / partition_directory_name(options.get("topic", TOPIC), 0)
@@ -61,7 +61,7 @@ def written(request: Json) -> Iterator[Path]:
 
 
 def plain_name(name: str) -> str:
-    """A name without a directory in it; ``.log`` alone is that of base offset 0.
+    """Return a name without a directory in it; ``.log`` alone is that of base offset 0.
 
     Raises:
         UsageError: the name leads elsewhere.
@@ -74,19 +74,19 @@ def plain_name(name: str) -> str:
 
 
 def files_in(partition: Path) -> dict[str, str]:
-    """What a partition directory holds, files marked for deletion aside."""
+    """Return what a partition directory holds, files marked for deletion aside."""
     paths = sorted(path for path in partition.iterdir() if not path.name.endswith(DELETED))
     return {path.name: path.read_bytes().hex() for path in paths}
 
 
 def checkpoints_beside(partition: Path) -> dict[str, str | None]:
-    """The checkpoint files of the log directory; null for those that are not there."""
+    """Return the checkpoint files of the log directory; null for those that are not there."""
     paths = {kind.value: partition.parent / kind.value for kind in CHECKPOINTS.values()}
     return {name: path.read_bytes().hex() if path.is_file() else None for name, path in paths.items()}
 
 
 def left_in(partition: Path) -> Json:
-    """What a partition directory and the log directory around it hold."""
+    """Return what a partition directory and the log directory around it hold."""
     files = files_in(partition)
     return {
         "files": files,
@@ -103,7 +103,7 @@ def deleted_in(partition: Path) -> list[str]:
 
 
 def config_of(request: Json) -> LogConfig:
-    """The settings of a request, a broker's or a topic's.
+    """Return the settings of a request, a broker's or a topic's.
 
     Raises:
         UsageError: one is not known, or out of its range.
@@ -115,7 +115,7 @@ def config_of(request: Json) -> LogConfig:
 
 
 def disk_of(request: Json, partition: Path) -> Disk:
-    """The file layer for a request: it fails where that is asked, or notes what power cuts may leave."""
+    """Return the file layer for a request: it fails where that is asked, or notes what power cuts may leave."""
     options = request.get("options", {})
     disk = Disk(partition.parent, keeps_states=options.get("powerCuts", False))
     disk.failing = options.get("fails", "")
@@ -123,12 +123,12 @@ def disk_of(request: Json, partition: Path) -> Disk:
 
 
 def outcomes(request: Json, disk: Disk) -> Json:
-    """The logs that recovery finds after a power cut at any moment, each told by the offsets that it delivers."""
+    """Return the logs that recovery finds after a power cut at any moment, each as the offsets that it delivers."""
     return {"outcomes": recovered(disk.states)} if request.get("options", {}).get("powerCuts") else {}
 
 
 def recovered(states: Iterable[Left]) -> list[str]:
-    """The logs that recovery finds in what a power cut left, each once."""
+    """Return the logs that recovery finds in what a power cut left, each once."""
     with tempfile.TemporaryDirectory(prefix="seglog-conform-") as scratch:
         return sorted({_recovered(Path(scratch) / str(number), left) for number, left in enumerate(states)})
 

@@ -14,8 +14,6 @@ from seglog_format.codec.checkpoints import (
     decode_partition_metadata,
 )
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
-from seglog_format.codec.reference.index_entries import decode_transaction_index
-from seglog_format.codec.reference.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.lines.side_files import (
     offset_index_lines,
@@ -24,25 +22,33 @@ from seglog_format.lines.side_files import (
     transaction_index_lines,
 )
 from seglog_format.lines.sources import Source, SourceKind
+from seglog_format.log.engine_storage import bytes_for
+from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import FileKind, parse_file_name, parse_partition_directory
 from seglog_format.state.broker_settings import topic_settings
 from seglog_format.state.config import LogConfig, kafka_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from seglog_conformance.protocol import Json
+    from seglog_format.engine.choice import Engine
+    from seglog_format.storage.byte_source import ByteSource
 
 NO_NAME: Final = ""
 QUORUM_STATE: Final = FileKind.QUORUM_STATE.value
 
 
-def parse(request: Json) -> Json:
+def parse(request: Json, engine: Engine) -> Json:
     """One small file, or a name, as an object."""
     name = str(request.get("name", NO_NAME))
-    data = bytes.fromhex(request.get("data", ""))
+    data, base_offset = bytes.fromhex(request.get("data", "")), _base_offset(name, request)
     try:
-        found = PARSERS[request["kind"]](name, data, _base_offset(name, request))
+        if (lines := SLOTS.get(request["kind"])) is not None:
+            found = next(lines(_source(name, base_offset), bytes_for(engine, data, name)))
+        else:
+            found = PARSERS[request["kind"]](name, data)
     except SeglogError as error:
         return rejection(error)
     return {"ok": True, "object": wire(found)}
@@ -62,25 +68,17 @@ def _source(name: str, base_offset: int) -> Source:
     return Source(Path(name), name, SourceKind.OTHER, base_offset)
 
 
-def _index(name: str, data: bytes, base_offset: int) -> Json:
-    return next(offset_index_lines(_source(name, base_offset), memoryview(data)))
+def _transaction_index(source: Source, data: ByteSource) -> Iterator[Json]:
+    TransactionIndex.from_source(data, source.base_offset, source.name)  # the line would hide the error
+    return transaction_index_lines(source, data)
 
 
-def _time_index(name: str, data: bytes, base_offset: int) -> Json:
-    return next(time_index_lines(_source(name, base_offset), memoryview(data)))
+def _snapshot(source: Source, data: ByteSource) -> Iterator[Json]:
+    ProducerSnapshot.from_source(data, source.name)  # the same
+    return producer_snapshot_lines(source, data)
 
 
-def _transaction_index(name: str, data: bytes, base_offset: int) -> Json:
-    decode_transaction_index(data, Location(name))  # the line would hide the error
-    return next(transaction_index_lines(_source(name, base_offset), memoryview(data)))
-
-
-def _snapshot(name: str, data: bytes, base_offset: int) -> Json:
-    decode_producer_snapshot(data, Location(name))  # the same
-    return next(producer_snapshot_lines(_source(name, base_offset), memoryview(data)))
-
-
-def _checkpoint(name: str, data: bytes, _base_offset: int) -> Json:
+def _checkpoint(name: str, data: bytes) -> Json:
     at = Location(name)
     if name == FileKind.LEADER_EPOCH_CHECKPOINT.value:
         epochs = decode_leader_epoch_checkpoint(data, at)
@@ -90,7 +88,7 @@ def _checkpoint(name: str, data: bytes, _base_offset: int) -> Json:
     return {"version": offsets.version, "entries": entries}
 
 
-def _metadata(name: str, data: bytes, _base_offset: int) -> Json:
+def _metadata(name: str, data: bytes) -> Json:
     if name == FileKind.META_PROPERTIES.value:
         found = decode_meta_properties(data, Location(name))
         return {
@@ -104,14 +102,14 @@ def _metadata(name: str, data: bytes, _base_offset: int) -> Json:
         return {"version": shutdown.version, "brokerEpoch": str(shutdown.broker_epoch)}
     if name == QUORUM_STATE:
         state = decode_quorum_state(data, Location(name))
-        told = {"dataVersion": state.data_version, "leaderId": state.leader_id, "leaderEpoch": state.leader_epoch}
-        return {**told, "votedId": state.voted_id, "voterIds": list(state.voter_ids)}
+        reported = {"dataVersion": state.data_version, "leaderId": state.leader_id, "leaderEpoch": state.leader_epoch}
+        return {**reported, "votedId": state.voted_id, "voterIds": list(state.voter_ids)}
     metadata = decode_partition_metadata(data, Location(name))
     return {"version": metadata.version, "topicId": metadata.topic_id}
 
 
-def _name(name: str, _data: bytes, _base_offset: int) -> Json:
-    """A file name where it is one of a broker's; else the name of a partition directory."""
+def _name(name: str, _data: bytes) -> Json:
+    """Return a file name where it is one of a broker's; else the name of a partition directory."""
     parsed = parse_file_name(name)
     if parsed is None:
         directory = parse_partition_directory(name)
@@ -119,7 +117,7 @@ def _name(name: str, _data: bytes, _base_offset: int) -> Json:
     return {"kind": parsed.kind.value, "baseOffset": parsed.base_offset, "suffix": parsed.suffix}
 
 
-def _config(_name: str, data: bytes, _base_offset: int) -> Json:
+def _config(_name: str, data: bytes) -> Json:
     """Topic settings, a ``name=value`` on each line, with those that are not given."""
     lines = data.decode().splitlines()
     config = LogConfig.from_properties(topic_settings(dict(line.split("=", 1) for line in lines)))
@@ -140,11 +138,14 @@ def _setting(value: object) -> str:
             return str(value)
 
 
-PARSERS: Final[dict[str, Callable[[str, bytes, int], Json]]] = {
-    "index": _index,
-    "timeindex": _time_index,
+SLOTS: Final[dict[str, Callable[[Source, ByteSource], Iterator[Json]]]] = {
+    "index": offset_index_lines,
+    "timeindex": time_index_lines,
     "txnindex": _transaction_index,
     "snapshot": _snapshot,
+}
+"""Files that the engine reads."""
+PARSERS: Final[dict[str, Callable[[str, bytes], Json]]] = {
     "checkpoint": _checkpoint,
     "metadata": _metadata,
     "name": _name,

@@ -10,26 +10,30 @@ from seglog_conformance.protocol import PROTOCOL_VERSION
 from seglog_conformance.reference.appends import validate
 from seglog_conformance.reference.decisions import decide
 from seglog_conformance.reference.directories import lookup, read, recover, truncate, verify
-from seglog_conformance.reference.lives import compact, retain, write
 from seglog_conformance.reference.logs import decode, encode, index
+from seglog_conformance.reference.scenarios import compact, retain, write
 from seglog_conformance.reference.small_files import parse
+from seglog_format.engine.choice import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seglog_conformance.protocol import Json
 
-OPERATIONS: Final[dict[str, Callable[[Json], Json]]] = {
+READING: Final[dict[str, Callable[[Json, Engine], Json]]] = {
     "decode": decode,
-    "encode": encode,
-    "validate": validate,
     "index": index,
     "lookup": lookup,
     "recover": recover,
-    "truncate": truncate,
     "parse": parse,
     "read": read,
     "verify": verify,
+}
+"""Operations that the engine reads for."""
+WRITING: Final[dict[str, Callable[[Json], Json]]] = {
+    "encode": encode,
+    "validate": validate,
+    "truncate": truncate,
     "decide": decide,
     "write": write,
     "retain": retain,
@@ -80,12 +84,19 @@ FEATURES: Final = {
 
 
 class Reference:
-    """Answers every request through `seglog_format`."""
+    """Answers every request through `seglog_format`.
+
+    Args:
+        engine: what reads: the declarations, or the plain loops.
+    """
+
+    def __init__(self, engine: Engine = Engine.REFERENCE) -> None:
+        self._engine = engine
 
     def hello(self) -> Json:
-        """What the reference says of itself."""
+        """Return what the reference says of itself."""
         implementation = {
-            "name": "seglog-format",
+            "name": "seglog-format" if self._engine is Engine.REFERENCE else f"seglog-format, {self._engine}",
             "version": version("seglog-format"),
             "language": "Python",
         }
@@ -93,11 +104,13 @@ class Reference:
             "ok": True,
             "protocol": PROTOCOL_VERSION,
             "implementation": implementation,
-            "ops": list(OPERATIONS),
+            "ops": [*READING, *WRITING],
             "features": FEATURES,
         }
 
     def answer(self, request: Json) -> Json:
-        """The answer to one request."""
-        operation = OPERATIONS.get(request["op"])
+        """Return the answer to one request."""
+        if (reading := READING.get(request["op"])) is not None:
+            return reading(request, self._engine)
+        operation = WRITING.get(request["op"])
         return {"skip": {"feature": f"op:{request['op']}"}} if operation is None else operation(request)

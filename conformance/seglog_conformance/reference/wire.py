@@ -39,7 +39,7 @@ NOT_ON_WIRE: Final = frozenset({"type", "file"})
 
 
 def wire(line: Json) -> Json:
-    """A line of the JSON vocabulary as an answer has it."""
+    """Return a line of the JSON vocabulary as an answer has it."""
     return {name: _value(name, value) for name, value in line.items() if name not in NOT_ON_WIRE}
 
 
@@ -94,7 +94,7 @@ AREAS: Final = {
 
 
 def _requirement_of(error: SeglogError) -> str:
-    """The rule that a refusal rests on: of broken bytes the first, of a use the one that its text names."""
+    """Return the rule that a refusal rests on: of broken bytes the first, of a use the one that its text names."""
     if isinstance(error, FormatError):
         return error.requirements[0]
     if isinstance(error, OffsetOutOfRangeError):
@@ -103,13 +103,13 @@ def _requirement_of(error: SeglogError) -> str:
 
 
 def requirement_in(text: str) -> str:
-    """The first id of a requirement in a text; empty where there is none."""
+    """Return the first id of a requirement in a text; empty where there is none."""
     named = REQUIREMENT.search(text)
     return named.group() if named else ""
 
 
 def rejection(error: SeglogError) -> Json:
-    """A refusal as the protocol has it."""
+    """Return a refusal as the protocol has it."""
     reject: Json = {"class": "policy", "message": str(error), "error": type(error).__name__}
     if isinstance(error, FormatError):
         first = error.requirements[0]

@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 from seglog_format.codec.compression.output import Output, inside
+from seglog_format.codec.plain.containers import PLAIN
 from seglog_format.errors import CorruptRecordError, RefusedError
 from seglog_format.model import CompressionCodec
 
 if TYPE_CHECKING:
+    from seglog_format.codec.container_headers import ContainerHeaders
     from seglog_format.errors import Location
     from seglog_format.storage.byte_source import Buffer
 
@@ -21,7 +23,15 @@ DEFAULT_OUTPUT_LIMIT: Final = 256 * 2**20
 """Default maximum of bytes that one batch or wrapper may decompress to."""
 
 
-def decompress(codec_id: int, data: Buffer, *, magic: int, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:
+def decompress(
+    codec_id: int,
+    data: Buffer,
+    *,
+    magic: int,
+    at: Location,
+    limit: int = DEFAULT_OUTPUT_LIMIT,
+    headers: ContainerHeaders = PLAIN,
+) -> bytes:
     """Decompress a records section of magic 2, or the value of a wrapper of magic 0 or 1.
 
     Args:
@@ -30,21 +40,30 @@ def decompress(codec_id: int, data: Buffer, *, magic: int, at: Location, limit: 
         magic: of the batch or wrapper: 0, 1 or 2.
         at: where the compressed bytes start.
         limit: maximum bytes of output.
+        headers: parses the headers of the compressed data.
 
     Raises:
         CorruptRecordError: the data is no complete stream of that codec; names the requirement.
         RefusedError: the data decompresses to more than the limit (SEG-COD-016).
     """
-    output, _ = _decompress(codec_id, data, magic, at, limit)
+    output, _ = _decompress(codec_id, data, magic, at, limit, headers)
     return output.content()
 
 
-def trailing_size(codec_id: int, data: Buffer, *, magic: int, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> int:
+def trailing_size(
+    codec_id: int,
+    data: Buffer,
+    *,
+    magic: int,
+    at: Location,
+    limit: int = DEFAULT_OUTPUT_LIMIT,
+    headers: ContainerHeaders = PLAIN,
+) -> int:
     """Return how many bytes at the end decompression ignores (SEG-COD-011, SEG-COD-018, SEG-COD-019).
 
     Arguments and errors are those of `decompress`.
     """
-    _, used = _decompress(codec_id, data, magic, at, limit)
+    _, used = _decompress(codec_id, data, magic, at, limit, headers)
     return memoryview(data).nbytes - used
 
 
@@ -55,7 +74,7 @@ def decompress_all(
 
     Arguments and errors are those of `decompress`.
     """
-    output, used = _decompress(codec_id, data, magic, at, limit)
+    output, used = _decompress(codec_id, data, magic, at, limit, PLAIN)
     return output.content() if used == memoryview(data).nbytes else None
 
 
@@ -73,18 +92,22 @@ def codec_of(codec_id: int, *, magic: int, at: Location) -> CompressionCodec:
     return codec
 
 
-def _decompress(codec_id: int, data: Buffer, magic: int, at: Location, limit: int) -> tuple[Output, int]:
+def _decompress(
+    codec_id: int, data: Buffer, magic: int, at: Location, limit: int, headers: ContainerHeaders
+) -> tuple[Output, int]:
     """Return the decompressed bytes, and how many compressed ones were read."""
     output = Output(limit, at)
     codec = codec_of(codec_id, magic=magic, at=at)
     try:
-        return output, _decompress_into(output, codec, memoryview(data).cast("B"), magic, at)
+        return output, _decompress_into(output, codec, memoryview(data).cast("B"), magic, at, headers)
     except MemoryError:
         expected = f"memory for {limit} decompressed bytes"
         raise RefusedError(at, "SEG-COD-016", expected=expected, found="not enough") from None
 
 
-def _decompress_into(output: Output, codec: CompressionCodec, data: memoryview, magic: int, at: Location) -> int:
+def _decompress_into(
+    output: Output, codec: CompressionCodec, data: memoryview, magic: int, at: Location, headers: ContainerHeaders
+) -> int:
     match codec:
         case CompressionCodec.NONE:
             output.append(data)
@@ -92,18 +115,18 @@ def _decompress_into(output: Output, codec: CompressionCodec, data: memoryview, 
         case CompressionCodec.GZIP:
             from seglog_format.codec.compression import gzip  # noqa: PLC0415 - loaded when gzip is read
 
-            return gzip.decompress(data, output, at)
+            return gzip.decompress(data, output, at, headers)
         case CompressionCodec.SNAPPY:
             from seglog_format.codec.compression import snappy  # noqa: PLC0415 - loaded when snappy is read
 
-            return snappy.decompress(data, output, at)
+            return snappy.decompress(data, output, at, headers)
         case CompressionCodec.LZ4:
             from seglog_format.codec.compression import lz4  # noqa: PLC0415 - loaded when lz4 is read
 
-            return lz4.decompress(data, output, at, verify_header=magic > 0)
+            return lz4.decompress(data, output, at, headers, verify_header=magic > 0)
         case CompressionCodec.ZSTD:
             from seglog_format.codec.compression import zstd  # noqa: PLC0415 - loaded when zstd is read
 
-            return zstd.decompress(data, output, at)
+            return zstd.decompress(data, output, at, headers)
         case _:
             assert_never(codec)

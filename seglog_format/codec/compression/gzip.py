@@ -12,25 +12,22 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, PIECE_SIZE, inside
-from seglog_format.codec.parse import parse
 from seglog_format.errors import CorruptRecordError
-from seglog_format.schema.compression import (
+from seglog_format.schema.compression_rules import (
     GZIP_COMMENT,
     GZIP_EXTRA,
     GZIP_HEADER_CHECKSUM,
+    GZIP_HEADER_SIZE,
     GZIP_NAME,
-    GzipMemberHeader,
-    GzipMemberTrailer,
+    GZIP_TRAILER_SIZE,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.codec.compression.output import Output
+    from seglog_format.codec.container_headers import ContainerHeaders, GzipTrailer
     from seglog_format.errors import Location
-
-HEADER_SIZE: Final[int] = GzipMemberHeader.sizeof()
-TRAILER_SIZE: Final[int] = GzipMemberTrailer.sizeof()
 
 FEED_SIZE: Final = 2**16
 """Compressed bytes given to the library at a time: it copies what it does not consume."""
@@ -39,13 +36,14 @@ RAW_DEFLATE: Final = -15
 ERRORS: Final = (*LIBRARY_ERRORS, zlib.error)
 
 
-def decompress(data: memoryview, output: Output, at: Location) -> int:
+def decompress(data: memoryview, output: Output, at: Location, headers: ContainerHeaders) -> int:
     """Decompress every member.
 
     Args:
         data: compressed bytes.
         output: receives the decompressed ones.
         at: where the data starts.
+        headers: parses the headers.
 
     Returns:
         Bytes read; the rest starts no further member and is ignored.
@@ -54,25 +52,25 @@ def decompress(data: memoryview, output: Output, at: Location) -> int:
         CorruptRecordError: a member is damaged or cut short (SEG-COD-002).
         RefusedError: the output is full (SEG-COD-016).
     """
-    position = _decompress_member(data, 0, output, at)
-    while _member_follows(data, position, at):
-        position = _decompress_member(data, position, output, at)
+    position = _decompress_member(data, 0, output, at, headers)
+    while _member_follows(data, position, at, headers):
+        position = _decompress_member(data, position, output, at, headers)
     return position
 
 
-def _member_follows(data: memoryview, position: int, at: Location) -> bool:
+def _member_follows(data: memoryview, position: int, at: Location, headers: ContainerHeaders) -> bool:
     """Return whether a further member starts here, decided as Java's reader does."""
-    if len(data) - position <= HEADER_SIZE + TRAILER_SIZE:
+    if len(data) - position <= GZIP_HEADER_SIZE + GZIP_TRAILER_SIZE:
         return False
     try:
-        _header_end(data, position, at)
+        _header_end(data, position, at, headers)
     except CorruptRecordError:
         return False
     return True
 
 
-def _decompress_member(data: memoryview, start: int, output: Output, at: Location) -> int:
-    body = _Inflation(data, _header_end(data, start, at))
+def _decompress_member(data: memoryview, start: int, output: Output, at: Location, headers: ContainerHeaders) -> int:
+    body = _Inflation(data, _header_end(data, start, at, headers))
     crc, size = 0, 0
     try:
         for piece in body.pieces():
@@ -84,13 +82,13 @@ def _decompress_member(data: memoryview, start: int, output: Output, at: Locatio
     if not body.complete:
         where = inside(at, "gzip.data", len(data))
         raise CorruptRecordError(where, "SEG-COD-002", expected="more deflated data", found="the end")
-    _verify_trailer(data, body.position, crc, size, at)
-    return body.position + TRAILER_SIZE
+    where = inside(at, "gzip.trailer", body.position, GZIP_TRAILER_SIZE)
+    end = body.position + GZIP_TRAILER_SIZE
+    _verify_trailer(headers.gzip_trailer(data[body.position : end], where), crc, size, where)
+    return end
 
 
-def _verify_trailer(data: memoryview, position: int, crc: int, size: int, at: Location) -> None:
-    where = inside(at, "gzip.trailer", position, TRAILER_SIZE)
-    stored = parse(GzipMemberTrailer, data[position : position + TRAILER_SIZE], where, requirement="SEG-COD-002")
+def _verify_trailer(stored: GzipTrailer, crc: int, size: int, where: Location) -> None:
     if (stored.crc, stored.size) != (crc, size % 2**32):
         expected = f"CRC {crc:#010x} and size {size}"
         found = f"{stored.crc:#010x} and {stored.size}"
@@ -123,7 +121,7 @@ class _Inflation:
 
     @property
     def complete(self) -> bool:
-        """Whether the last deflate block has been seen."""
+        """Tell whether the last deflate block has been seen."""
         return self._inflater.eof
 
     @property
@@ -132,21 +130,21 @@ class _Inflation:
         return self._fed - len(self._inflater.unused_data)
 
 
-def _header_end(data: memoryview, start: int, at: Location) -> int:
+def _header_end(data: memoryview, start: int, at: Location, headers: ContainerHeaders) -> int:
     """Return the position after a member's header, with the optional fields that its flags announce."""
     where = inside(at, "gzip", start)
-    header = parse(GzipMemberHeader, data[start : start + HEADER_SIZE], where, requirement="SEG-COD-002")
-    end = start + HEADER_SIZE
-    if header.flags & GZIP_EXTRA:
+    flags = headers.gzip(data[start : start + GZIP_HEADER_SIZE], where)
+    end = start + GZIP_HEADER_SIZE
+    if flags & GZIP_EXTRA:
         end += 2 + int.from_bytes(data[end : end + 2], "little")
     for flag in (GZIP_NAME, GZIP_COMMENT):
-        if header.flags & flag:
+        if flags & flag:
             end = _text_end(data, end)
-    end += 2 if header.flags & GZIP_HEADER_CHECKSUM else 0
+    end += 2 if flags & GZIP_HEADER_CHECKSUM else 0
     if end > len(data):
         location = inside(at, "gzip.header", start, len(data) - start)
         raise CorruptRecordError(location, "SEG-COD-002", expected="a complete header", found="the end")
-    if header.flags & GZIP_HEADER_CHECKSUM:
+    if flags & GZIP_HEADER_CHECKSUM:
         _verify_header(data, start, end - 2, at)
     return end
 

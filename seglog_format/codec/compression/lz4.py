@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import lz4.block
 import xxhash
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, inside
-from seglog_format.codec.parse import parse
 from seglog_format.errors import CorruptRecordError
-from seglog_format.schema.compression import (
+from seglog_format.schema.compression_rules import (
     LZ4_BLOCK_CHECKSUM,
+    LZ4_BLOCK_HEADER_SIZE,
     LZ4_CONTENT_CHECKSUM,
     LZ4_CONTENT_SIZE,
     LZ4_DESCRIPTOR_POSITION,
     LZ4_MAX_HEADER_SIZE,
     LZ4_STORED,
-    Lz4BlockHeader,
-    Lz4FrameHeader,
 )
 
 if TYPE_CHECKING:
     from seglog_format.codec.compression.output import Output
+    from seglog_format.codec.container_headers import ContainerHeaders, Lz4Header
     from seglog_format.errors import Location
 
-BLOCK_HEADER_SIZE: Final[int] = Lz4BlockHeader.sizeof()
 CHECKSUM_SIZE: Final = 4
 
 MAX_RATIO: Final = 255
@@ -34,13 +32,16 @@ MAX_RATIO: Final = 255
 ERRORS: Final = (*LIBRARY_ERRORS, lz4.block.LZ4BlockError)
 
 
-def decompress(data: memoryview, output: Output, at: Location, *, verify_header: bool) -> int:
+def decompress(
+    data: memoryview, output: Output, at: Location, headers: ContainerHeaders, *, verify_header: bool
+) -> int:
     """Decompress one frame.
 
     Args:
         data: compressed bytes.
         output: receives the decompressed ones.
         at: where the data starts.
+        headers: parses the headers.
         verify_header: verify the header's checksum, as from magic 1 on.
 
     Returns:
@@ -51,11 +52,11 @@ def decompress(data: memoryview, output: Output, at: Location, *, verify_header:
         RefusedError: the output is full (SEG-COD-016).
     """
     where = inside(at, "lz4")
-    header = parse(Lz4FrameHeader, data[:LZ4_MAX_HEADER_SIZE], where, requirement="SEG-COD-006")
+    header = headers.lz4(data[:LZ4_MAX_HEADER_SIZE], where)
     position = LZ4_MAX_HEADER_SIZE if header.flags & LZ4_CONTENT_SIZE else LZ4_MAX_HEADER_SIZE - 8
     if verify_header:
         _verify_header(data[LZ4_DESCRIPTOR_POSITION : position - 1], header.header_checksum, at)
-    frame = _Frame(data, header, at)
+    frame = _Frame(data, header, at, headers)
     while block_size := frame.block_size_at(position):
         position = frame.decompress_block(position, block_size, output)
     return frame.end(position)
@@ -71,8 +72,9 @@ def _verify_header(descriptor: memoryview, stored: int, at: Location) -> None:
 class _Frame:
     """A frame whose header has been read."""
 
-    def __init__(self, data: memoryview, header: Any, at: Location) -> None:  # noqa: ANN401 - a construct container
+    def __init__(self, data: memoryview, header: Lz4Header, at: Location, headers: ContainerHeaders) -> None:
         self._data = data
+        self._headers = headers
         self._at = at
         self._has_block_checksums = bool(header.flags & LZ4_BLOCK_CHECKSUM)
         self._has_content_checksum = bool(header.flags & LZ4_CONTENT_CHECKSUM)
@@ -80,16 +82,16 @@ class _Frame:
 
     def block_size_at(self, position: int) -> int:
         """Return the size field of the block at a position; 0, stored or not, is the end mark (SEG-COD-024)."""
-        field = self._data[position : position + BLOCK_HEADER_SIZE]
-        if len(field) < BLOCK_HEADER_SIZE:
+        field = self._data[position : position + LZ4_BLOCK_HEADER_SIZE]
+        if len(field) < LZ4_BLOCK_HEADER_SIZE:
             where = inside(self._at, "lz4.block_size", position, len(field))
             raise CorruptRecordError(where, "SEG-COD-010", expected="a block or the end mark", found="the end")
-        size = int.from_bytes(field, "little")
+        size = self._headers.lz4_block(field)
         return 0 if size == LZ4_STORED else size
 
     def decompress_block(self, position: int, size_field: int, output: Output) -> int:
         """Decompress one block and return the position after it."""
-        start = position + BLOCK_HEADER_SIZE
+        start = position + LZ4_BLOCK_HEADER_SIZE
         size = size_field & ~LZ4_STORED
         where = inside(self._at, "lz4.block", start, size)
         if size > min(self._max_block_size, len(self._data) - start):
@@ -118,8 +120,8 @@ class _Frame:
 
     def end(self, position: int) -> int:
         """Return the position after the end mark, and after the content checksum if there is one."""
-        end = position + BLOCK_HEADER_SIZE + CHECKSUM_SIZE * self._has_content_checksum
+        end = position + LZ4_BLOCK_HEADER_SIZE + CHECKSUM_SIZE * self._has_content_checksum
         if end > len(self._data):
-            where = inside(self._at, "lz4.content_checksum", position + BLOCK_HEADER_SIZE)
+            where = inside(self._at, "lz4.content_checksum", position + LZ4_BLOCK_HEADER_SIZE)
             raise CorruptRecordError(where, "SEG-COD-010", expected="a content checksum", found="the end")
         return end

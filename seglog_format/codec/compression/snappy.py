@@ -8,14 +8,12 @@ import cramjam
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, inside
 from seglog_format.errors import CorruptRecordError
-from seglog_format.schema.compression import XERIAL_MAGIC, XerialBlock, XerialHeader
+from seglog_format.schema.compression_rules import XERIAL_BLOCK_SIZE, XERIAL_HEADER_SIZE
 
 if TYPE_CHECKING:
     from seglog_format.codec.compression.output import Output
+    from seglog_format.codec.container_headers import ContainerHeaders
     from seglog_format.errors import Location
-
-HEADER_SIZE: Final[int] = XerialHeader.sizeof()
-BLOCK_HEADER_SIZE: Final[int] = XerialBlock.sizeof()
 
 MAX_RATIO: Final = 22
 """Upper bound for the growth of a block: its densest element is three bytes that stand for 64."""
@@ -31,13 +29,14 @@ REFUSED: Final = cramjam.DecompressionError
 ERRORS: Final = (*LIBRARY_ERRORS, REFUSED)
 
 
-def decompress(data: memoryview, output: Output, at: Location) -> int:
+def decompress(data: memoryview, output: Output, at: Location, headers: ContainerHeaders) -> int:
     """Decompress xerial blocks or one bare block.
 
     Args:
         data: compressed bytes.
         output: receives the decompressed ones.
         at: where the data starts.
+        headers: parses the headers.
 
     Returns:
         Bytes read; the rest is too short for a block length and ignored.
@@ -46,43 +45,39 @@ def decompress(data: memoryview, output: Output, at: Location) -> int:
         CorruptRecordError: a block is damaged or cut short (SEG-COD-003, SEG-COD-004).
         RefusedError: the output is full (SEG-COD-016).
     """
-    if _header_stands_at(data, 0):
-        return _decompress_blocks(data, output, at)
+    if headers.is_xerial(data):
+        return _decompress_blocks(data, output, at, headers)
     if not _decompress_block(data, output):
         where = inside(at, "snappy.block", 0, len(data))
         raise CorruptRecordError(where, "SEG-COD-004", expected="one raw snappy block", found="no such block")
     return len(data)
 
 
-def _header_stands_at(data: memoryview, position: int) -> bool:
-    return data[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC
-
-
-def _decompress_blocks(data: memoryview, output: Output, at: Location) -> int:
-    if len(data) < HEADER_SIZE + BLOCK_HEADER_SIZE:
+def _decompress_blocks(data: memoryview, output: Output, at: Location, headers: ContainerHeaders) -> int:
+    if len(data) < XERIAL_HEADER_SIZE + XERIAL_BLOCK_SIZE:
         where = inside(at, "snappy.block", len(data))
         raise CorruptRecordError(where, "SEG-COD-003", expected="a block after the header", found="the end")
-    position = HEADER_SIZE
-    while len(data) - position >= BLOCK_HEADER_SIZE:
-        if _header_stands_at(data, position):
+    position = XERIAL_HEADER_SIZE
+    while len(data) - position >= XERIAL_BLOCK_SIZE:
+        if headers.is_xerial(data[position:]):
             position = _repeated_header_end(data, position, at)
         else:
-            position = _block_end(data, position, output, at)
+            position = _block_end(data, position, output, at, headers)
     return position
 
 
 def _repeated_header_end(data: memoryview, position: int, at: Location) -> int:
-    if len(data) - position < HEADER_SIZE:
+    if len(data) - position < XERIAL_HEADER_SIZE:
         where = inside(at, "snappy.header", position, len(data) - position)
         raise CorruptRecordError(where, "SEG-COD-003", expected="a header of 16 bytes", found="the end")
-    return position + HEADER_SIZE
+    return position + XERIAL_HEADER_SIZE
 
 
-def _block_end(data: memoryview, position: int, output: Output, at: Location) -> int:
-    start = position + BLOCK_HEADER_SIZE
-    size = int.from_bytes(data[position:start], "big", signed=True)
+def _block_end(data: memoryview, position: int, output: Output, at: Location, headers: ContainerHeaders) -> int:
+    start = position + XERIAL_BLOCK_SIZE
+    size = headers.xerial_block(data[position:start])
     if not 0 <= size <= len(data) - start:
-        where = inside(at, "snappy.block_size", position, BLOCK_HEADER_SIZE)
+        where = inside(at, "snappy.block_size", position, XERIAL_BLOCK_SIZE)
         raise CorruptRecordError(where, "SEG-COD-003", expected=f"0 to {len(data) - start}", found=size)
     if not _decompress_block(data[start : start + size], output):
         where = inside(at, "snappy.block", start, size)

@@ -8,31 +8,28 @@ much it can decode to at most; the library then gets a header that claims no mor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, PIECE_SIZE, inside
-from seglog_format.codec.parse import parse
 from seglog_format.errors import CorruptRecordError
-from seglog_format.schema.compression import (
+from seglog_format.schema.compression_rules import (
+    ZSTD_BLOCK_HEADER_SIZE,
     ZSTD_CHECKSUM,
     ZSTD_LAST_BLOCK,
     ZSTD_MAX_BLOCK_SIZE,
     ZSTD_MAX_HEADER_SIZE,
     ZSTD_SKIPPABLE_MAGIC,
     ZSTD_SKIPPABLE_MASK,
-    ZstdBlockHeader,
-    ZstdFrameHeader,
-    ZstdSkippableHeader,
+    ZSTD_SKIPPABLE_SIZE,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.codec.compression.output import Output
+    from seglog_format.codec.container_headers import ContainerHeaders, ZstdHeader
     from seglog_format.errors import Location
 
-BLOCK_HEADER_SIZE: Final[int] = ZstdBlockHeader.sizeof()
-SKIPPABLE_HEADER_SIZE: Final[int] = ZstdSkippableHeader.sizeof()
 CHECKSUM_SIZE: Final = 4
 
 MAX_WINDOW_SIZE: Final = 2**27
@@ -44,13 +41,14 @@ COMPRESSED: Final = 2
 RESERVED: Final = 3
 
 
-def decompress(data: memoryview, output: Output, at: Location) -> int:
+def decompress(data: memoryview, output: Output, at: Location, headers: ContainerHeaders) -> int:
     """Decompress every frame.
 
     Args:
         data: compressed bytes.
         output: receives the decompressed ones.
         at: where the data starts.
+        headers: parses the headers.
 
     Returns:
         Bytes read, which is all.
@@ -63,26 +61,26 @@ def decompress(data: memoryview, output: Output, at: Location) -> int:
         raise CorruptRecordError(inside(at, "zstd"), "SEG-COD-014", expected="a frame", found="no bytes")
     position = 0
     while position < len(data):
-        position = _frame_end(data, position, output, at)
+        position = _frame_end(data, position, output, at, headers)
     return position
 
 
-def _frame_end(data: memoryview, start: int, output: Output, at: Location) -> int:
+def _frame_end(data: memoryview, start: int, output: Output, at: Location, headers: ContainerHeaders) -> int:
     magic = int.from_bytes(data[start : start + 4], "little")
     if magic & ZSTD_SKIPPABLE_MASK == ZSTD_SKIPPABLE_MAGIC:
-        return _skippable_end(data, start, at)
-    frame = _walk(data, start, at)
+        return _skippable_end(data, start, at, headers)
+    frame = _walk(data, start, at, headers)
     _verify_header(frame, output, at)
     _decode(data, frame, output, at)
     return frame.end
 
 
-def _skippable_end(data: memoryview, start: int, at: Location) -> int:
+def _skippable_end(data: memoryview, start: int, at: Location, headers: ContainerHeaders) -> int:
     where = inside(at, "zstd", start)
-    header = parse(ZstdSkippableHeader, data[start : start + SKIPPABLE_HEADER_SIZE], where, requirement="SEG-COD-023")
-    end = start + SKIPPABLE_HEADER_SIZE + int(header.size)
+    size = headers.zstd_skippable(data[start : start + ZSTD_SKIPPABLE_SIZE], where)
+    end = start + ZSTD_SKIPPABLE_SIZE + size
     if end > len(data):
-        raise CorruptRecordError(where, "SEG-COD-023", expected=f"{header.size} bytes", found=f"{len(data) - start}")
+        raise CorruptRecordError(where, "SEG-COD-023", expected=f"{size} bytes", found=f"{len(data) - start}")
     return end
 
 
@@ -106,25 +104,25 @@ class _Frame:
     bound: int
 
 
-def _walk(data: memoryview, start: int, at: Location) -> _Frame:
+def _walk(data: memoryview, start: int, at: Location, headers: ContainerHeaders) -> _Frame:
     where = inside(at, "zstd", start)
-    head = data[start : start + ZSTD_MAX_HEADER_SIZE]
-    header = parse(ZstdFrameHeader, head, where, requirement="SEG-COD-014")
+    header = headers.zstd(data[start : start + ZSTD_MAX_HEADER_SIZE], where)
     content_size = _content_size(header)
     window_size = content_size if header.window is None else _window_size(header.window)
     assert window_size is not None  # a single segment has a content size
-    end, bound = _walk_blocks(data, start + header.size_in_bytes, min(window_size, ZSTD_MAX_BLOCK_SIZE), at)
+    max_size = min(window_size, ZSTD_MAX_BLOCK_SIZE)
+    end, bound = _walk_blocks(data, start + header.size_in_bytes, max_size, at, headers)
     end += CHECKSUM_SIZE if header.descriptor & ZSTD_CHECKSUM else 0
     if end > len(data):
         raise CorruptRecordError(where, "SEG-COD-014", expected="a complete frame", found="the end of the data")
     return _Frame(start, end, window_size, content_size, header.dictionary_id or 0, bound)
 
 
-def _content_size(header: Any) -> int | None:  # noqa: ANN401 - a construct container
+def _content_size(header: ZstdHeader) -> int | None:
     """Return the decompressed size as claimed; stored in two bytes, it is 256 less."""
     if header.content_size is None:
         return None
-    return int(header.content_size) + (256 if header.descriptor >> 6 == 1 else 0)
+    return header.content_size + (256 if header.descriptor >> 6 == 1 else 0)
 
 
 def _window_size(descriptor: int) -> int:
@@ -132,17 +130,19 @@ def _window_size(descriptor: int) -> int:
     return base + base // 8 * (descriptor & 7)
 
 
-def _walk_blocks(data: memoryview, position: int, max_size: int, at: Location) -> tuple[int, int]:
+def _walk_blocks(
+    data: memoryview, position: int, max_size: int, at: Location, headers: ContainerHeaders
+) -> tuple[int, int]:
     """Return the position after the last block, and an upper bound for the output."""
     last, bound = False, 0
     while not last and position < len(data):
-        fields = int.from_bytes(data[position : position + BLOCK_HEADER_SIZE], "little")
+        fields = headers.zstd_block(data[position:])
         last, kind, size = bool(fields & ZSTD_LAST_BLOCK), fields >> 1 & 3, fields >> 3
         if kind == RESERVED or size > max_size:
             where = inside(at, "zstd.block", position, size)
             expected = f"a known block type and at most {max_size} bytes"
             raise CorruptRecordError(where, "SEG-COD-014", expected=expected, found=f"type {kind}, {size} bytes")
-        position += BLOCK_HEADER_SIZE + (1 if kind == REPEATED_BYTE else size)
+        position += ZSTD_BLOCK_HEADER_SIZE + (1 if kind == REPEATED_BYTE else size)
         bound += max_size if kind == COMPRESSED else size
     if not last:
         where = inside(at, "zstd.block", len(data))

@@ -1,4 +1,4 @@
-"""Where a record of an uncompressed batch starts, for lookups of single records."""
+"""Position of a record in an uncompressed batch, for lookups of single records."""
 
 from __future__ import annotations
 

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Final
 from crcmod import mkCrcFun
 
 from seglog_format.codec.checksum import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL
+from seglog_format.model import RecordBatchHeader
+from seglog_format.schema.fields import position_of
+from seglog_format.schema.message_set import MessageV0Header
+from seglog_format.schema.record_batch import RecordBatchHeader as RecordBatchHeaderSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from seglog_format.model import Frame
     from seglog_format.storage.byte_source import Buffer
 
 HIGHEST_TERM: Final = 1 << 32
@@ -48,3 +53,15 @@ def crc32c(data: Buffer, start: int = 0) -> int:
         start: checksum of the bytes before these, when they come in pieces.
     """
     return _CRC32C(bytes(data), start)
+
+
+def computed_crc(frame: Frame) -> int:
+    """Return the checksum that an entry should carry: CRC-32C in magic 2, CRC-32 below (SEG-BAT-003, SEG-MSG-004)."""
+    if isinstance(frame.header, RecordBatchHeader):
+        start, extend = position_of(RecordBatchHeaderSchema, "attributes"), crc32c
+    else:
+        start, extend = position_of(MessageV0Header, "magic"), crc32
+    checksum = 0
+    for piece in frame.pieces(start):
+        checksum = extend(piece, checksum)
+    return checksum

@@ -1,52 +1,74 @@
-"""Entries of the index files, by their declarations (chapters 40 to 42)."""
+"""Slots of the index files, by their declarations (chapters 40 to 42)."""
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from construct import Array
 
-from seglog_format.codec.index_entries import (
-    check_transaction_version,
-    usable_offset_slots,
-    usable_time_slots,
-)
+from seglog_format.codec.index_entries import check_transaction_version
 from seglog_format.codec.reference.framing import model_of
-from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
+from seglog_format.model import AbortedTxn
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from seglog_format.schema.offset_index import OffsetIndexEntry
 from seglog_format.schema.time_index import TimeIndexEntry
 from seglog_format.schema.transaction_index import TransactionIndexEntry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from construct import Struct
 
     from seglog_format.errors import Location
+    from seglog_format.packing import Packer
     from seglog_format.storage.byte_source import Buffer
 
 
-def decode_offset_index(data: Buffer, base_offset: int) -> tuple[OffsetPosition, ...]:
-    """Return the entries of an offset index that a reader may use: those before the order first breaks (SEG-IDX-010).
+class DeclaredSlots:
+    """A packer of slots that parses and builds them with their declaration.
 
     Args:
-        data: the whole file.
-        base_offset: of the segment; stored offsets count from it.
+        declaration: of a slot.
+        names: of its fields, in the order of the values.
+        quick: the packer that it stands for.
+
+    Attributes:
+        format: of the other packer.
+        size: bytes of a slot.
     """
-    slots = _slots(OffsetIndexEntry, data)
-    count = usable_offset_slots((slot.relative_offset, slot.position) for slot in slots)
-    return tuple(OffsetPosition(base_offset + slot.relative_offset, slot.position) for slot in slots[:count])
+
+    def __init__(self, declaration: Struct, names: tuple[str, ...], quick: Packer) -> None:
+        self._declaration = declaration
+        self._names = names
+        self.format = quick.format
+        self.size = int(declaration.sizeof())
+
+    def pack(self, *values: Any) -> bytes:  # noqa: ANN401 - as struct
+        """Return the bytes of these values."""
+        return bytes(self._declaration.build(dict(zip(self._names, values, strict=True))))
+
+    def unpack_from(self, buffer: Buffer, offset: int = 0) -> tuple[Any, ...]:
+        """Read the values that start at a byte position."""
+        return self._values(self._declaration.parse(memoryview(buffer)[offset : offset + self.size]))
+
+    def iter_unpack(self, buffer: Buffer) -> Iterator[tuple[Any, ...]]:
+        """Yield tuples of values, up to the end."""
+        return map(self._values, _slots(self._declaration, buffer))
+
+    def _values(self, slot: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a construct container
+        return tuple(slot[name] for name in self._names)
 
 
-def decode_time_index(data: Buffer, base_offset: int) -> tuple[TimestampOffset, ...]:
-    """Return the entries of a time index that a reader may use: those before the order first breaks (SEG-TIX-009).
+DECLARED: Final[Mapping[Packer, Packer]] = {
+    OFFSET_INDEX_ENTRY: DeclaredSlots(OffsetIndexEntry, ("relative_offset", "position"), OFFSET_INDEX_ENTRY),
+    TIME_INDEX_ENTRY: DeclaredSlots(TimeIndexEntry, ("timestamp_ms", "relative_offset"), TIME_INDEX_ENTRY),
+}
 
-    Args:
-        data: the whole file.
-        base_offset: of the segment; stored offsets count from it.
-    """
-    slots = _slots(TimeIndexEntry, data)
-    count = usable_time_slots((slot.timestamp_ms, slot.relative_offset) for slot in slots)
-    return tuple(TimestampOffset(slot.timestamp_ms, base_offset + slot.relative_offset) for slot in slots[:count])
+
+def slots(quick: Packer) -> Packer:
+    """Return the packer by declaration for that of an offset or time index."""
+    return DECLARED[quick]
 
 
 def decode_transaction_index(data: Buffer, at: Location) -> tuple[AbortedTxn, ...]:

@@ -24,20 +24,6 @@ if TYPE_CHECKING:
     from seglog_format.model import RecordBatchHeader
 
 
-def decode_records(section: bytes, header: RecordBatchHeader, at: Location) -> tuple[Record, ...]:
-    """Return all records of a batch.
-
-    Args:
-        section: everything after the batch header, decompressed.
-        header: of the batch.
-        at: location of the section; positions in errors are relative to it.
-
-    Raises:
-        CorruptRecordError: a record is damaged, or count and section do not agree (SEG-BAT-008).
-    """
-    return tuple(read_records(section, header, at))
-
-
 def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location) -> Record:
     """Return the first record of a batch that holds one, whatever follows it.
 
@@ -53,7 +39,16 @@ def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location)
 
 
 def read_records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
-    """Read the records of a batch one after the other; arguments and errors as `decode_records`."""
+    """Read the records of a batch one after the other.
+
+    Args:
+        section: everything after the batch header, decompressed.
+        header: of the batch.
+        at: location of the section; positions in errors are relative to it.
+
+    Raises:
+        CorruptRecordError: while iterating: a record is damaged, or count and section do not agree (SEG-BAT-008).
+    """
     stream = io.BytesIO(section)
     for index in range(header.records_count):
         start = stream.tell()
@@ -63,7 +58,7 @@ def read_records(section: bytes, header: RecordBatchHeader, at: Location) -> Ite
 
 
 def decode_record(stream: io.BytesIO, section: bytes, header: RecordBatchHeader, at: Location) -> Record:
-    """Return the record at which a stream over the section stands, for `decode_records`."""
+    """Return the record at which a stream over the section stands, for `read_records`."""
     start = stream.tell()
     try:
         fields = RecordSchema.parse_stream(stream)

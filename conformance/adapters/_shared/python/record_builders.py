@@ -11,7 +11,7 @@ UNLIMITED = 1 << 30
 
 
 def record_of(record: Any) -> dict[str, Any]:
-    """A record as the protocol tells it."""
+    """Return a record as the protocol tells it."""
     return {
         "offset": str(record.offset),
         "timestamp": str(-1 if record.timestamp is None else record.timestamp),

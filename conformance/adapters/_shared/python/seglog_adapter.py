@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMP_TYPES = {None: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
-HERE = str(Path(__file__).resolve().parent.parent.parent)
+ADAPTERS = str(Path(__file__).resolve().parent.parent.parent)
 CLASSES = (
     ("crc", "crc"),
     ("checksum", "crc"),
@@ -63,18 +63,18 @@ def hexed(data: bytes | bytearray | memoryview | None) -> str | None:
 
 
 def unhexed(text: str | None) -> bytes | None:
-    """The bytes that crossed the wire."""
+    """Return the bytes that crossed the wire."""
     return None if text is None else bytes.fromhex(text)
 
 
 def header_pair(pair: tuple[str | bytes, bytes | None]) -> list[str | None]:
-    """A header; libraries hand out its key as text."""
+    """Return a header; libraries hand out its key as text."""
     key, value = pair
     return [hexed(key.encode("utf-8", "surrogateescape") if isinstance(key, str) else key), hexed(value)]
 
 
 def why_unencodable(batch: dict[str, Any]) -> str | None:
-    """What producers never write, and their encoders cannot be asked for; None where there is no such thing."""
+    """Return what producers never write, and their encoders cannot be asked for; None where there is no such thing."""
     last = batch["records"][-1]["offset"] if batch["records"] else batch.get("baseOffset")
     for wanted, reason in (
         (batch.get("isControl"), "control batches"),
@@ -89,31 +89,31 @@ def why_unencodable(batch: dict[str, Any]) -> str | None:
 
 
 def as_stored(data: bytes | bytearray, batch: dict[str, Any]) -> bytes:
-    """Base offset and leader epoch, which a broker fills in after a producer has encoded; no checksum covers them."""
+    """Return base offset and leader epoch, which a broker fills in after a producer has encoded; no checksum covers them."""
     base = int(batch.get("baseOffset") or 0).to_bytes(8, "big", signed=True)
     epoch = int(batch.get("partitionLeaderEpoch", -1)).to_bytes(4, "big", signed=True)
     return base + bytes(data[8:12]) + epoch + bytes(data[16:])
 
 
 def is_from_library(error: BaseException) -> bool:
-    """Whether a frame outside the adapters has part in it; an exception of the adapter alone is its own fault."""
+    """Tell whether a frame outside the adapters has part in it; an exception of the adapter alone is its own fault."""
     frame = error.__traceback__
     while frame is not None:
-        if not frame.tb_frame.f_code.co_filename.startswith(HERE):
+        if not frame.tb_frame.f_code.co_filename.startswith(ADAPTERS):
             return True
         frame = frame.tb_next
     return False
 
 
 def reject(error: BaseException) -> dict[str, Any]:
-    """A refusal; its class is a guess from the words, and informs only."""
+    """Return a refusal; its class is a guess from the words, and informs only."""
     text = f"{type(error).__name__}: {error}"
     kind = next((name for word, name in CLASSES if word in text.lower()), "other")
     return {"class": getattr(error, "kind", kind), "message": text[:300]}
 
 
 def decoded(batches: Iterator[dict[str, Any]], end: Callable[[], dict[str, Any]] = dict) -> dict[str, Any]:
-    """The answer to ``decode``: what a generator yields until it ends or refuses."""
+    """Return the answer to ``decode``: what a generator yields until it ends or refuses."""
     delivered: list[dict[str, Any]] = []
     try:
         delivered.extend(iter(batches.__next__, None))
@@ -127,7 +127,7 @@ def decoded(batches: Iterator[dict[str, Any]], end: Callable[[], dict[str, Any]]
 
 
 def answered(operation: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a request, whatever happens."""
+    """Return the answer to a request, whatever happens."""
     try:
         return operation(request)
     except SkipError as skip:

@@ -34,7 +34,7 @@ CONSUMER_FEATURES = {
 
 
 def consumed(request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Records as they are handed out, each time as one batch.
+    """Yield records as they are handed out, each time as one batch.
 
     Args:
         request: with a place.
@@ -51,5 +51,5 @@ def consumed(request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]]) 
 
 
 def checks_crc(request: dict[str, Any]) -> bool:
-    """Whether checksums are to be verified."""
+    """Tell whether checksums are to be verified."""
     return bool(request.get("options", {}).get("crc", True))

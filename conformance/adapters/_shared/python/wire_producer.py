@@ -30,7 +30,7 @@ class Message(NamedTuple):
 
 
 def produced(request: dict[str, Any], send: Callable[[str | None, list[Message]], None]) -> dict[str, Any]:
-    """The answer to ``encode``.
+    """Return the answer to ``encode``.
 
     Args:
         request: with batches and a place.
@@ -43,7 +43,7 @@ def produced(request: dict[str, Any], send: Callable[[str | None, list[Message]]
 
 
 def message_of(record: dict[str, Any]) -> Message:
-    """A record of a request."""
+    """Return a record of a request."""
     headers = [(bytes.fromhex(key).decode(), unhexed(value)) for key, value in record.get("headers", [])]
     timestamp = int(record.get("timestamp", -1))
     return Message(unhexed(record.get("key")), unhexed(record.get("value")), timestamp, headers)

@@ -13,17 +13,15 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.TreeSet;
 import org.apache.kafka.common.KafkaException;
-import org.apache.kafka.common.record.MemoryRecords;
-import org.apache.kafka.server.common.RequestLocal;
+import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
-import org.apache.kafka.storage.internals.log.LogCleanerManager;
+import org.apache.kafka.storage.internals.log.CleanableOffsets;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.LogToClean;
 import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
-import org.apache.kafka.storage.internals.log.VerificationGuard;
 import org.apache.kafka.storage.internals.utils.Throttler;
 import seglog.kafka.StandingTime;
 
@@ -84,14 +82,13 @@ final class Lives {
         return true;
     }
 
-    private static void append(JsonNode step, UnifiedLog log, ObjectNode result) {
+    private static void append(JsonNode step, UnifiedLog log, ObjectNode result) throws IOException {
         MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(Serving.unhexed(step.get("records"))));
         LogSegment active = log.activeSegment();
         LogAppendInfo info;
         try {
             info = step.path("as").asText("leader").equals("leader")
-                ? log.appendAsLeader(records, step.path("leaderEpoch").asInt(0), origin(step), RequestLocal.noCaching(),
-                    VerificationGuard.SENTINEL)
+                ? Release.append(log, records, step.path("leaderEpoch").asInt(0), origin(step))
                 : log.appendAsFollower(records, step.path("leaderEpoch").asInt(Integer.MAX_VALUE));
         } catch (KafkaException | IllegalArgumentException error) {
             result.putObject("reject").put("class", "policy").put("error", error.getClass().getSimpleName())
@@ -178,9 +175,8 @@ final class Lives {
     private static void clean(UnifiedLog log, JsonNode options, StandingTime time, ObjectNode answer) throws Exception {
         Optional<Long> checkpointed =
             options.has("cleanerOffset") ? Optional.of(number(options, "cleanerOffset", 0)) : Optional.empty();
-        LogCleanerManager.OffsetsToClean offsets =
-            LogCleanerManager.cleanableOffsets(log, checkpointed, time.milliseconds());
-        LogToClean dirty = new LogToClean(log, offsets.firstDirtyOffset(), offsets.firstUncleanableDirtyOffset(), false);
+        CleanableOffsets offsets = CleanableOffsets.of(log, checkpointed, time.milliseconds());
+        LogToClean dirty = new LogToClean(log, offsets.firstDirty(), offsets.firstUncleanable(), false);
         answer.put("firstDirtyOffset", Long.toString(dirty.firstDirtyOffset()))
             .put("firstUncleanableOffset", Long.toString(dirty.firstUncleanableOffset()));
         if (dirty.cleanableBytes() > 0) {

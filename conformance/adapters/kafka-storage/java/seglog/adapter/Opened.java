@@ -54,7 +54,8 @@ final class Opened implements AutoCloseable {
     }
 
     @Override
-    public void close() {
+    public void close() throws IOException {
+        Release.prepareForClose(log);
         log.close();
     }
 }

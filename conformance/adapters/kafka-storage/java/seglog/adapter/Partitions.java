@@ -16,10 +16,10 @@ import java.util.Optional;
 import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.message.FetchResponseData.AbortedTransaction;
-import org.apache.kafka.common.record.ControlRecordType;
-import org.apache.kafka.common.record.FileRecords;
-import org.apache.kafka.common.record.Record;
-import org.apache.kafka.common.record.RecordBatch;
+import org.apache.kafka.common.record.internal.ControlRecordType;
+import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile;
 import org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache;
@@ -84,8 +84,8 @@ final class Partitions {
             .max(Comparator.comparingLong(LogSegment::baseOffset));
         if (floor.isPresent() && putPlace(segments, offset, answer)) {
             OffsetPosition entry = floor.get().offsetIndex().lookup(offset);
-            ((ObjectNode) answer.get("found")).putObject("entry").put("offset", Long.toString(entry.offset))
-                .put("position", entry.position);
+            ((ObjectNode) answer.get("found")).putObject("entry").put("offset", Long.toString(entry.indexKey()))
+                .put("position", (int) entry.indexValue());
         }
     }
 
@@ -113,13 +113,14 @@ final class Partitions {
         }
         for (LogSegment segment : segments) {
             if (segment.largestTimestamp() >= timestamp) {
-                Optional<FileRecords.TimestampAndOffset> found = segment.findOffsetByTimestamp(timestamp, 0);
+                Optional<FileRecords.TimestampAndOffset> found = Release.offsetByTimestamp(segment, timestamp);
                 if (found.isPresent()) {
                     TimestampOffset entry = segment.timeIndex().lookup(timestamp);
                     putPlace(segments, found.get().offset, answer);
                     answer.withObject("found").put("offset", Long.toString(found.get().offset))
                         .put("timestamp", Long.toString(found.get().timestamp)).putObject("entry")
-                        .put("timestamp", Long.toString(entry.timestamp)).put("offset", Long.toString(entry.offset));
+                        .put("timestamp", Long.toString(entry.indexKey()))
+                        .put("offset", Long.toString(entry.indexValue()));
                     return;
                 }
             }

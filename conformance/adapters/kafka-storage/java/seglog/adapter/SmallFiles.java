@@ -13,7 +13,6 @@ import org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile;
 import org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile;
 import org.apache.kafka.storage.internals.checkpoint.PartitionMetadata;
 import org.apache.kafka.storage.internals.checkpoint.PartitionMetadataFile;
-import org.apache.kafka.storage.internals.log.AbortedTxn;
 import org.apache.kafka.storage.internals.log.LocalLog;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogFileUtils;
@@ -62,7 +61,7 @@ final class SmallFiles {
             ArrayNode entries = object.put("entryCount", index.entries()).putArray("entries");
             for (int slot = 0; slot < index.entries() - trailing(object, file, Long.BYTES); slot++) {
                 OffsetPosition entry = index.entry(slot);
-                entries.addArray().add(Long.toString(entry.offset)).add(Integer.toString(entry.position));
+                entries.addArray().add(Long.toString(entry.indexKey())).add(Long.toString(entry.indexValue()));
             }
         }
     }
@@ -72,7 +71,7 @@ final class SmallFiles {
             ArrayNode entries = object.put("entryCount", index.entries()).putArray("entries");
             for (int slot = 0; slot < index.entries() - trailing(object, file, Long.BYTES + Integer.BYTES); slot++) {
                 TimestampOffset entry = index.entry(slot);
-                entries.addArray().add(Long.toString(entry.timestamp)).add(Long.toString(entry.offset));
+                entries.addArray().add(Long.toString(entry.indexKey())).add(Long.toString(entry.indexValue()));
             }
         }
     }
@@ -92,8 +91,8 @@ final class SmallFiles {
         try (TransactionIndex index = new TransactionIndex(base, file)) {
             index.sanityCheck();
             ArrayNode aborted = object.putArray("aborted");
-            for (AbortedTxn entry : index.allAbortedTxns()) {
-                aborted.addObject().put("version", entry.version()).put("producerId", Long.toString(entry.producerId()))
+            for (var entry : index.allAbortedTxns()) {
+                aborted.addObject().put("version", Release.version(entry)).put("producerId", Long.toString(entry.producerId()))
                     .put("firstOffset", Long.toString(entry.firstOffset())).put("lastOffset", Long.toString(entry.lastOffset()))
                     .put("lastStableOffset", Long.toString(entry.lastStableOffset()));
             }
@@ -109,9 +108,10 @@ final class SmallFiles {
             var first = entry.currentTxnFirstOffset();
             line.put("currentTxnFirstOffset", first.isPresent() ? Long.toString(first.getAsLong()) : null);
             ArrayNode batches = line.putArray("batches");
-            entry.batchMetadata().forEach(batch -> batches.addObject().put("lastSequence", batch.lastSeq)
-                .put("lastOffset", Long.toString(batch.lastOffset)).put("offsetDelta", batch.offsetDelta)
-                .put("timestamp", Long.toString(batch.timestamp)));
+            entry.batchMetadata().forEach(batch -> batches.addObject().put("lastSequence", Release.number(batch, "lastSeq"))
+                .put("lastOffset", Long.toString(Release.number(batch, "lastOffset")))
+                .put("offsetDelta", Release.number(batch, "offsetDelta"))
+                .put("timestamp", Long.toString(Release.number(batch, "timestamp"))));
         }
     }
 
@@ -120,7 +120,8 @@ final class SmallFiles {
         ArrayNode entries = object.put("version", 0).putArray("entries");
         if (name.equals(EPOCHS)) {
             new LeaderEpochCheckpointFile(file, failures).read().forEach(entry ->
-                entries.addArray().add(Integer.toString(entry.epoch)).add(Long.toString(entry.startOffset)));
+                entries.addArray().add(Long.toString(Release.number(entry, "epoch")))
+                    .add(Long.toString(Release.number(entry, "startOffset"))));
             return;
         }
         new OffsetCheckpointFile(file, failures).read().forEach((partition, offset) ->

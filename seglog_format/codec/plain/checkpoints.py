@@ -1,4 +1,4 @@
-"""A fast parser for offset checkpoints as brokers write them; anything else is left to the declared schema."""
+"""Fast parsers for checkpoints as brokers write them; anything else is left to the declared schema."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Final
 LINE: Final = re.compile(rb"([a-zA-Z0-9._-]+) (0|[1-9][0-9]{0,8}) (0|[1-9][0-9]{0,17})\n")
 CHECKPOINT: Final = re.compile(rb"0\n(0|[1-9][0-9]{0,8})\n((?:%b)*)" % LINE.pattern)
 """Version, count and lines, with numbers short enough not to overflow."""
+
+EPOCH_LINE: Final = re.compile(rb"(0|[1-9][0-9]{0,8}) (0|[1-9][0-9]{0,17})\n")
+EPOCHS: Final = re.compile(rb"0\n(0|[1-9][0-9]{0,8})\n((?:%b)*)" % EPOCH_LINE.pattern)
+"""The same of leader epochs."""
 
 
 def quick_offsets(data: bytes) -> dict[tuple[str, int], int] | None:
@@ -23,3 +27,16 @@ def quick_offsets(data: bytes) -> dict[tuple[str, int], int] | None:
     if len(lines) != int(found[1]):
         return None
     return {(topic.decode("ascii"), int(partition)): int(offset) for topic, partition, offset in lines}
+
+
+def quick_epochs(data: bytes) -> list[tuple[int, int]] | None:
+    """Parse leader epochs and their first offsets; return None for any unusual content.
+
+    Args:
+        data: the whole file.
+    """
+    found = EPOCHS.fullmatch(data)
+    if found is None:
+        return None
+    lines = EPOCH_LINE.findall(found[2])
+    return [(int(epoch), int(start)) for epoch, start in lines] if len(lines) == int(found[1]) else None

@@ -1,21 +1,21 @@
-"""Logs that nobody has open, and retention: scenes that Kafka's classes play, too."""
+"""Logs that nobody has open, and retention: scenarios that Kafka's classes play, too."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from authoring.casefile import must
-from authoring.scenes import NOW, Scene, hexed, settings_of
+from authoring.scenarios import NOW, Scenario, hexed, settings_of
 from authoring.segments import bytes_of, name_of, offset_index, row, time_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authoring.casefile import Json, Terms
+    from authoring.casefile import Basis, Json
 
 
-def retain_scenes() -> Iterator[Scene]:
-    """Logs that nobody has open, and retention."""
+def retain_scenarios() -> Iterator[Scenario]:
+    """Yield logs that nobody has open, and retention."""
     logs = {base: row(3, base=base, start=NOW + 100 * base) for base in (0, 9, 18)}
     files = {name_of(base): bytes_of(units) for base, units in logs.items()}
     files |= {name_of(base, ".index"): offset_index(units, 100, base) for base, units in logs.items()}
@@ -24,17 +24,17 @@ def retain_scenes() -> Iterator[Scene]:
     epochs = b"0\n3\n0 0\n1 12\n4 20\n"
 
     def retained(
-        name: str, why: str, terms: Terms, *, now: int = NOW, more: Json | None = None, **config: str
-    ) -> Scene:
+        name: str, why: str, basis: Basis, *, now: int = NOW, more: Json | None = None, **config: str
+    ) -> Scenario:
         given = hexed({**files, "leader-epoch-checkpoint": epochs})
         request = {"files": given, "config": settings_of(config), "now": str(now), "options": more or {}}
-        return Scene(f"retain-files-{name}", "retain", why, terms, request)
+        return Scenario(f"retain-files-{name}", "retain", why, basis, request)
 
-    terms = must("SEG-RET-009", "SEG-RET-011")
-    yield retained("by-size-1", "The first segment goes.", terms, retention_bytes=str(2 * size), retention_ms="-1")
-    yield retained("by-size-2", "Two segments go.", terms, retention_bytes=str(size), retention_ms="-1")
-    yield retained("by-size-none", "No segment goes.", terms, retention_bytes=str(3 * size), retention_ms="-1")
-    yield retained("by-time", "The first is too old.", terms, now=NOW + 1500, retention_ms="1000")
+    basis = must("SEG-RET-009", "SEG-RET-011")
+    yield retained("by-size-1", "The first segment goes.", basis, retention_bytes=str(2 * size), retention_ms="-1")
+    yield retained("by-size-2", "Two segments go.", basis, retention_bytes=str(size), retention_ms="-1")
+    yield retained("by-size-none", "No segment goes.", basis, retention_bytes=str(3 * size), retention_ms="-1")
+    yield retained("by-time", "The first is too old.", basis, now=NOW + 1500, retention_ms="1000")
     yield retained(
         "by-start",
         "What lies below the start of the log goes.",

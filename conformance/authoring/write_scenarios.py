@@ -1,4 +1,4 @@
-"""Logs while they are open: scenes that Kafka's classes play, too."""
+"""Logs while they are open: scenarios that Kafka's classes play, too."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from authoring.batches import TRANSACTIONAL
 from authoring.casefile import may, must, should
 from authoring.control import marker
-from authoring.scenes import NOW, Scene, append, batch, follow, hexed, sent, settings_of
+from authoring.scenarios import NOW, Scenario, append, batch, follow, hexed, sent, settings_of
 from authoring.segments import bytes_of, name_of, row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authoring.casefile import Json, Terms
+    from authoring.casefile import Basis, Json
 
 INT32_MAX: Final = 2**31 - 1
 LOOK: Final = {"do": "look"}
@@ -23,17 +23,17 @@ SIZE: Final = len(ONE.encoded())
 EMPTY_SNAPSHOT: Final = bytes.fromhex("000148674bc700000000")
 
 
-def scene(
+def scenario(
     name: str,
     why: str,
-    terms: Terms,
+    basis: Basis,
     *steps: Json,
     files: dict[str, bytes] | None = None,
     over: tuple[tuple[str, bytes | None], ...] = (),
     options: Json | None = None,
     **config: str,
-) -> Scene:
-    """A log that is opened, written to, and closed."""
+) -> Scenario:
+    """Return a log that is opened, written to, and closed."""
     request = {
         "files": hexed(files or {}),
         "config": settings_of(config),
@@ -41,11 +41,11 @@ def scene(
         "steps": list(steps),
         "options": options or {},
     }
-    return Scene(f"write-{name}", "write", why, terms, request, over)
+    return Scenario(f"write-{name}", "write", why, basis, request, over)
 
 
-def write_scenes() -> Iterator[Scene]:
-    """Logs while they are open."""
+def write_scenarios() -> Iterator[Scenario]:
+    """Yield logs while they are open."""
     yield from _sparse()
     yield from _rolls()
     yield from _producers()
@@ -53,11 +53,11 @@ def write_scenes() -> Iterator[Scene]:
     yield from _retention()
 
 
-def _sparse() -> Iterator[Scene]:
-    """How often there are index entries."""
+def _sparse() -> Iterator[Scenario]:
+    """Yield how often there are index entries."""
     sparse = must("SEG-ROL-010", since="4.1")
     for interval in (0, SIZE - 1, SIZE, SIZE + 1, 2 * SIZE):
-        yield scene(
+        yield scenario(
             f"interval-{interval}",
             "An index entry is due when more bytes than the interval lie behind the ONE before.",
             sparse,
@@ -65,7 +65,7 @@ def _sparse() -> Iterator[Scene]:
             LOOK,
             index_interval_bytes=str(interval),
         )
-    yield scene(
+    yield scenario(
         "interval-after-opening",
         "Where a log is opened again the bytes may be counted anew.",
         may("SEG-ROL-012", since="4.1"),
@@ -75,7 +75,7 @@ def _sparse() -> Iterator[Scene]:
         index_interval_bytes="200",
     )
     together = [batch(NOW, base=0), batch(NOW + 5, base=1), batch(NOW + 3, base=2), batch(NOW + 9, base=3)]
-    yield scene(
+    yield scenario(
         "interval-several-batches",
         "Each batch of an append counts.",
         must("SEG-ROL-011", since="4.1"),
@@ -83,7 +83,7 @@ def _sparse() -> Iterator[Scene]:
         follow(batch(NOW, base=4), batch(NOW + 99, base=5)),
         index_interval_bytes="100",
     )
-    yield scene(
+    yield scenario(
         "time-index-order",
         "Timestamps that go back make no entries; the last ONE is added when the segment ends.",
         should("SEG-ROL-014"),
@@ -92,7 +92,7 @@ def _sparse() -> Iterator[Scene]:
         append(batch(NOW)),
         index_interval_bytes="0",
     )
-    yield scene(
+    yield scenario(
         "no-timestamps",
         "Without timestamps there are no entries by time.",
         should("SEG-ROL-014"),
@@ -100,7 +100,7 @@ def _sparse() -> Iterator[Scene]:
         {"do": "roll"},
         index_interval_bytes="0",
     )
-    yield scene(
+    yield scenario(
         "index-sizes",
         "Indexes are as large as they may get while a segment is written, and are cut when it ends.",
         should("SEG-ROL-013", "SEG-ROL-014"),
@@ -115,10 +115,10 @@ def _sparse() -> Iterator[Scene]:
     )
 
 
-def _rolls() -> Iterator[Scene]:
-    """When a segment ends."""
+def _rolls() -> Iterator[Scenario]:
+    """Yield when a segment ends."""
     for slots, size_of_index in (("offset", "24"), ("time", "36")):
-        yield scene(
+        yield scenario(
             f"{slots}-index-full",
             "A segment ends when an index is full.",
             must("SEG-ROL-005"),
@@ -126,14 +126,14 @@ def _rolls() -> Iterator[Scene]:
             index_interval_bytes="0",
             segment_index_bytes=size_of_index,
         )
-    yield scene(
+    yield scenario(
         "roll-by-size",
         "A segment ends before the append that does not fit.",
         must("SEG-ROL-002", "SEG-ROL-007"),
         *(append(ONE) for _ in range(7)),
         segment_bytes=str(3 * SIZE),
     )
-    yield scene(
+    yield scenario(
         "roll-by-time-of-the-first-entry",
         "The time of a segment begins with its first entry, whatever came with it.",
         must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
@@ -142,7 +142,7 @@ def _rolls() -> Iterator[Scene]:
         follow(batch(NOW + 1001, base=3)),
         segment_ms="1000",
     )
-    yield scene(
+    yield scenario(
         "roll-by-time-without-timestamps",
         "Without timestamps the clock counts.",
         must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
@@ -151,7 +151,7 @@ def _rolls() -> Iterator[Scene]:
         append(batch(-1), now=NOW + 2001),
         segment_ms="1000",
     )
-    yield scene(
+    yield scenario(
         "roll-after-opening",
         "The time of a segment that was there begins with its first entry, too.",
         must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
@@ -161,7 +161,7 @@ def _rolls() -> Iterator[Scene]:
         options={"cleanShutdown": True},
         segment_ms="1000",
     )
-    yield scene(
+    yield scenario(
         "roll-an-empty-segment",
         "An empty segment is made anew.",
         must("SEG-ROL-007"),
@@ -169,7 +169,7 @@ def _rolls() -> Iterator[Scene]:
         {"do": "roll"},
         append(ONE),
     )
-    yield scene(
+    yield scenario(
         "roll-after-a-gap",
         "A new segment has the name of the first offset in it.",
         must("SEG-ROL-007"),
@@ -178,7 +178,7 @@ def _rolls() -> Iterator[Scene]:
         follow(batch(NOW, base=70)),
         segment_bytes=str(SIZE),
     )
-    yield scene(
+    yield scenario(
         "roll-by-span",
         "Offsets that do not fit the index begin a new segment.",
         must("SEG-ROL-006"),
@@ -188,10 +188,10 @@ def _rolls() -> Iterator[Scene]:
     )
 
 
-def _producers() -> Iterator[Scene]:
-    """What is known of producers, and stored."""
+def _producers() -> Iterator[Scenario]:
+    """Yield what is known of producers, and stored."""
     snapshots = must("SEG-ROL-015", "SEG-FLS-004")
-    yield scene(
+    yield scenario(
         "snapshots",
         "What is known of producers is stored with each new segment, and at the end.",
         snapshots,
@@ -204,8 +204,8 @@ def _producers() -> Iterator[Scene]:
         {"do": "roll"},
         append(sent(7, 5)),
     )
-    yield scene("closed-at-once", "A log that nobody wrote to is closed.", snapshots)
-    yield scene(
+    yield scenario("closed-at-once", "A log that nobody wrote to is closed.", snapshots)
+    yield scenario(
         "producer-goes-on",
         "What a log knows of a producer is read when it is opened.",
         must("SEG-PSN-001", "SEG-APP-008"),
@@ -219,7 +219,7 @@ def _producers() -> Iterator[Scene]:
         },
         options={"cleanShutdown": True},
     )
-    yield scene(
+    yield scenario(
         "aborted-transaction",
         "An aborted transaction is listed with the segment of its marker.",
         should("SEG-ROL-014", "SEG-TXN-001"),
@@ -235,15 +235,15 @@ def _producers() -> Iterator[Scene]:
     yield from _known_producers()
 
 
-def _known_producers() -> Iterator[Scene]:
-    """What is known of producers when a log is opened."""
+def _known_producers() -> Iterator[Scenario]:
+    """Yield what is known of producers when a log is opened."""
     clean = {"cleanShutdown": True}
     two = {
         name_of(0): replace(sent(7, 0, count=3), base=0).encoded(),
         name_of(3): replace(sent(7, 3, count=2), base=3).encoded(),
         **{name_of(base, ending): b"" for base in (0, 3) for ending in (".index", ".timeindex")},
     }
-    yield scene(
+    yield scenario(
         "producer-after-a-snapshot",
         "A snapshot tells what was known where a segment begins; the rest is in the log.",
         must("SEG-PSN-001", "SEG-APP-008"),
@@ -254,7 +254,7 @@ def _known_producers() -> Iterator[Scene]:
         over=((name_of(5, ".snapshot"), None),),
         options=clean,
     )
-    yield scene(
+    yield scenario(
         "stray-snapshots",
         "Snapshots that no segment begins with are removed, but for the newest.",
         must("SEG-PSN-001"),
@@ -264,7 +264,7 @@ def _known_producers() -> Iterator[Scene]:
         over=tuple((name_of(base, ".snapshot"), EMPTY_SNAPSHOT) for base in (1, 4, 99)),
         options=clean,
     )
-    yield scene(
+    yield scenario(
         "marker-of-an-unknown-producer",
         "A marker is all that is known of a producer.",
         must("SEG-PSN-001", "SEG-FLS-004"),
@@ -274,7 +274,7 @@ def _known_producers() -> Iterator[Scene]:
         replace(sent(7, 0, attributes=TRANSACTIONAL), base=0),
         replace(marker("ABORT", 1, producer_id=7, producer_epoch=0, at=NOW), base=1, leader_epoch=0),
     ]
-    yield scene(
+    yield scenario(
         "transaction-index-goes-on",
         "Aborted transactions are added to those that are listed.",
         should("SEG-TXN-001"),
@@ -285,10 +285,10 @@ def _known_producers() -> Iterator[Scene]:
     )
 
 
-def _epochs_and_flushes() -> Iterator[Scene]:
+def _epochs_and_flushes() -> Iterator[Scenario]:
     """Leader epochs, and flushes."""
     epochs = must("SEG-APP-016", "SEG-CKP-006")
-    yield scene(
+    yield scenario(
         "leader-epochs",
         "Each leader epoch begins with its first batch.",
         epochs,
@@ -299,7 +299,7 @@ def _epochs_and_flushes() -> Iterator[Scene]:
         LOOK,
         append(ONE, leaderEpoch=9),
     )
-    yield scene(
+    yield scenario(
         "leader-epochs-follow",
         "Those of the batches, where they are copied.",
         epochs,
@@ -307,7 +307,7 @@ def _epochs_and_flushes() -> Iterator[Scene]:
         follow(batch(NOW, base=2, leader_epoch=4)),
         follow(batch(NOW, base=3, leader_epoch=7)),
     )
-    yield scene(
+    yield scenario(
         "flush-messages",
         "Flushed after so many records.",
         must("SEG-FLS-001"),
@@ -318,7 +318,7 @@ def _epochs_and_flushes() -> Iterator[Scene]:
         append(batch(NOW, NOW + 1)),
         flush_messages="3",
     )
-    yield scene(
+    yield scenario(
         "flush",
         "The recovery point is where the log ends when it is flushed.",
         must("SEG-FLS-002"),
@@ -332,11 +332,11 @@ def _epochs_and_flushes() -> Iterator[Scene]:
     )
 
 
-def _retention() -> Iterator[Scene]:
+def _retention() -> Iterator[Scenario]:
     """Retention while the log is open."""
     retention = must("SEG-RET-009", "SEG-RET-010")
     three = [step for at in range(3) for step in (append(sent(7, at, leader_epoch=at)), {"do": "roll"})]
-    yield scene(
+    yield scenario(
         "retain-by-size",
         "Segments go, with their indexes and snapshots.",
         retention,
@@ -346,7 +346,7 @@ def _retention() -> Iterator[Scene]:
         append(ONE),
         retention_bytes=str(SIZE),
     )
-    yield scene(
+    yield scenario(
         "retain-all",
         "All are too old: a new segment begins, and the producers are known all the same.",
         must("SEG-RET-006", "SEG-RET-009"),
@@ -357,7 +357,7 @@ def _retention() -> Iterator[Scene]:
         append(sent(7, 2)),
         retention_ms="1000",
     )
-    yield scene(
+    yield scenario(
         "retain-none",
         "Nothing is too old.",
         must("SEG-RET-003"),
@@ -365,7 +365,7 @@ def _retention() -> Iterator[Scene]:
         {"do": "retain", "now": str(NOW + 10_000)},
         retention_ms="20000",
     )
-    yield scene(
+    yield scenario(
         "retain-leader-epochs",
         "Leader epochs of segments that are gone go with them.",
         must("SEG-RET-011"),

@@ -1,4 +1,4 @@
-"""Logs that nobody has open, and a pass of compaction: scenes that Kafka's cleaner plays, too."""
+"""Logs that nobody has open, and a pass of compaction: scenarios that Kafka's cleaner plays, too."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from authoring.casefile import must, should
 from authoring.codecs import gzip, xerial
 from authoring.control import LEADER_CHANGE, control_record, empty, marker
 from authoring.messages import Msg, Wrapper
-from authoring.scenes import NOW, SMALL, Scene, hexed, keyed
+from authoring.scenarios import NOW, SMALL, Scenario, hexed, keyed
 from authoring.segments import aborted, bytes_of, name_of, offset_index, row, time_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from authoring.casefile import Terms, Unit
+    from authoring.casefile import Basis, Unit
 
 INT32_MAX: Final = 2**31 - 1
 EMPTY_SNAPSHOT: Final = bytes.fromhex("000148674bc700000000")
@@ -41,13 +41,13 @@ class Log:
         return found
 
     def times(self) -> dict[str, str]:
-        """When each log was written."""
+        """Return when each log was written."""
         times = self.modified or [NOW + 1000 * at for at in range(len(self.segments))]
         return {name_of(base): str(at) for (base, _), at in zip(self.segments, times, strict=True)}
 
 
 def part(base: int, key: str, sequence: int = 0) -> Batch:
-    """A batch of a transaction."""
+    """Return a batch of a transaction."""
     producer = {"producer_id": 9, "producer_epoch": 2, "base_sequence": sequence}
     return replace(keyed(base, key, **producer), attributes=TRANSACTIONAL)
 
@@ -62,10 +62,10 @@ LATER: Final = (10, [keyed(10, "b", "e"), keyed(12, "e", "a")])
 LAST: Final = keyed(1000, "z", start=NOW)
 
 
-def scene(
+def scenario(
     name: str,
     why: str,
-    terms: Terms,
+    basis: Basis,
     *segments: tuple[int, Sequence[Unit]],
     now: int = NOW + 100_000,
     modified: Sequence[int] = (),
@@ -74,8 +74,8 @@ def scene(
     active: tuple[int, Sequence[Unit]] = (1000, (LAST,)),
     over: tuple[tuple[str, bytes | None], ...] = (),
     **options: str | int,
-) -> Scene:
-    """A pass over some segments and an active one."""
+) -> Scenario:
+    """Return a pass over some segments and an active one."""
     log = Log([*segments, active], modified, more)
     request = {
         "files": hexed(log.files()),
@@ -83,11 +83,11 @@ def scene(
         "now": str(now),
         "options": {"modified": log.times(), **options},
     }
-    return Scene(f"compact-{name}", "compact", why, terms, request, over)
+    return Scenario(f"compact-{name}", "compact", why, basis, request, over)
 
 
-def compact_scenes() -> Iterator[Scene]:
-    """Logs that nobody has open, and a pass of compaction."""
+def compact_scenarios() -> Iterator[Scenario]:
+    """Yield logs that nobody has open, and a pass of compaction."""
     yield from _records()
     yield from _tombstones()
     yield from _messages()
@@ -97,38 +97,38 @@ def compact_scenes() -> Iterator[Scene]:
     yield from _groups()
 
 
-def _records() -> Iterator[Scene]:
+def _records() -> Iterator[Scenario]:
     """Which records stay, and what becomes of their batches."""
     which = must("SEG-CMP-008", "SEG-CMP-018", "SEG-CMP-019")
-    yield scene("newest", "Of each key the newest record stays.", which, ABC, LATER)
-    yield scene("active-does-not-count", "What the active segment holds counts for nothing.", must("SEG-CMP-002", "SEG-CMP-008"), ABC, LATER, active=(1000, [keyed(1000, "a", "b", "c")]))  # fmt: skip
-    yield scene("same-key-in-a-batch", "Also within a batch.", which, (0, [keyed(0, "a", "a", "b", "a")]))
-    yield scene(
+    yield scenario("newest", "Of each key the newest record stays.", which, ABC, LATER)
+    yield scenario("active-does-not-count", "What the active segment holds counts for nothing.", must("SEG-CMP-002", "SEG-CMP-008"), ABC, LATER, active=(1000, [keyed(1000, "a", "b", "c")]))  # fmt: skip
+    yield scenario("same-key-in-a-batch", "Also within a batch.", which, (0, [keyed(0, "a", "a", "b", "a")]))
+    yield scenario(
         "no-key", "A record without a key goes.", must("SEG-CMP-009"), (0, [keyed(0, "a", "-", "b"), keyed(3, "-")])
     )
-    yield scene("untouched", "A batch that keeps all is copied as it is, unknown bits and all.", must("SEG-CMP-017"), (0, [replace(keyed(0, "a", "b"), attributes=0x80), keyed(2, "c")]))  # fmt: skip
-    yield scene(
+    yield scenario("untouched", "A batch that keeps all is copied as it is, unknown bits and all.", must("SEG-CMP-017"), (0, [replace(keyed(0, "a", "b"), attributes=0x80), keyed(2, "c")]))  # fmt: skip
+    yield scenario(
         "bits-are-cleared",
         "Bits without a meaning are cleared where a batch is written anew.",
         must("SEG-CMP-018"),
         (0, [replace(keyed(0, "a", "b"), attributes=0x180), keyed(2, "a")]),
     )
-    yield scene(
+    yield scenario(
         "log-append-time",
         "The time of the broker stays.",
         must("SEG-CMP-019"),
         (0, [replace(keyed(0, "a", "b", "c"), attributes=LOG_APPEND_TIME, max_timestamp=NOW + 77), keyed(3, "c")]),
     )
-    yield scene("times", "Times follow from what stays.", must("SEG-CMP-019"), (0, [keyed(0, "a", "b", "c"), keyed(3, "a", start=NOW + 50), keyed(4, "c", start=NOW - 50)]))  # fmt: skip
+    yield scenario("times", "Times follow from what stays.", must("SEG-CMP-019"), (0, [keyed(0, "a", "b", "c"), keyed(3, "a", start=NOW + 50), keyed(4, "c", start=NOW - 50)]))  # fmt: skip
     headers = Batch(recs=(Rec(key=b"a", headers=((b"h", b"1"), (b"h", None))), Rec(key=b"b")), base_timestamp=NOW)
-    yield scene("headers", "Headers stay with their record.", which, (0, [headers, keyed(2, "b")]))
+    yield scenario("headers", "Headers stay with their record.", which, (0, [headers, keyed(2, "b")]))
 
 
-def _tombstones() -> Iterator[Scene]:
+def _tombstones() -> Iterator[Scenario]:
     """Tombstones, and what they wait for."""
     tombs = must("SEG-CMP-010", "SEG-CMP-011", since="3.1")
-    yield scene("tombstone-waits", "A tombstone gets a horizon.", tombs, (0, [keyed(0, "a"), keyed(1, "a-", "b")]))
-    yield scene(
+    yield scenario("tombstone-waits", "A tombstone gets a horizon.", tombs, (0, [keyed(0, "a"), keyed(1, "a-", "b")]))
+    yield scenario(
         "tombstone-replaced",
         "A newer record takes the place of a tombstone.",
         tombs,
@@ -141,10 +141,10 @@ def _tombstones() -> Iterator[Scene]:
             max_timestamp=NOW + 1,
             recs=(Rec(key=b"a", value=None, time=NOW - horizon), Rec(key=b"b", time=NOW + 1 - horizon)),
         )
-        yield scene(
+        yield scenario(
             f"horizon-{name}", "A tombstone goes when the clock has reached the horizon.", tombs, (0, [waiting])
         )
-        yield scene(
+        yield scenario(
             f"horizon-{name}-partly",
             "Others of its batch do not move the horizon.",
             tombs,
@@ -152,20 +152,20 @@ def _tombstones() -> Iterator[Scene]:
         )
 
 
-def _messages() -> Iterator[Scene]:
+def _messages() -> Iterator[Scenario]:
     """Messages of magic 0 and 1."""
     old = must("SEG-CMP-020", since="4.0")
     plain = [
         Msg(offset=at, magic=1, timestamp=NOW + at, key=key, value=b"v%d" % at)
         for at, key in enumerate((b"a", b"b", b"a"))
     ]
-    yield scene("messages", "What is left of old messages becomes batches.", old, (0, [*plain, keyed(3, "c")]))
+    yield scenario("messages", "What is left of old messages becomes batches.", old, (0, [*plain, keyed(3, "c")]))
     zeros = [Msg(offset=at, magic=0, key=key, value=b"v%d" % at) for at, key in enumerate((b"a", b"b", b"a"))]
-    yield scene("messages-without-time", "Those of magic 0 have no time.", old, (0, [*zeros, keyed(3, "c")]))
-    yield scene("messages-tombstones", "Old tombstones stay while nothing is clean.", must("SEG-CMP-012"), (0, [Msg(offset=0, magic=1, timestamp=NOW, key=b"a", value=None), keyed(1, "b")]))  # fmt: skip
+    yield scenario("messages-without-time", "Those of magic 0 have no time.", old, (0, [*zeros, keyed(3, "c")]))
+    yield scenario("messages-tombstones", "Old tombstones stay while nothing is clean.", must("SEG-CMP-012"), (0, [Msg(offset=0, magic=1, timestamp=NOW, key=b"a", value=None), keyed(1, "b")]))  # fmt: skip
     tomb = [Msg(offset=10, magic=1, timestamp=NOW, key=b"x", value=None), keyed(11, "b")]
     for name, at in (("older", 4999), ("exactly", 5000), ("younger", 5001)):
-        yield scene(
+        yield scenario(
             f"old-tombstone-{name}",
             "How long before the clean part its segment was written decides.",
             must("SEG-CMP-012"),
@@ -179,14 +179,14 @@ def _messages() -> Iterator[Scene]:
     inner = [Msg(offset=at, timestamp=NOW + at, key=key, value=b"v") for at, key in enumerate((b"a", b"b", b"c", b"a"))]
     for codec, compress in (("gzip", gzip), ("snappy", xerial)):
         wrapper = Wrapper(inner=tuple(inner), codec=codec, compress=compress, offset=3)
-        yield scene(
+        yield scenario(
             f"wrapper-{codec}",
             "What is left of a wrapper becomes a batch of its codec, to the last record that stays.",
             old,
             (0, [wrapper, keyed(4, "a", "q")]),
             batches=True,
         )
-        yield scene(
+        yield scenario(
             f"batch-{codec}",
             "A batch keeps its codec.",
             must("SEG-CMP-018"),
@@ -195,16 +195,16 @@ def _messages() -> Iterator[Scene]:
         )
 
 
-def _transactions() -> Iterator[Scene]:
+def _transactions() -> Iterator[Scenario]:
     """Transactions and their ends."""
     control = must("SEG-CMP-013", "SEG-CMP-014", since="3.1")
     listed = ((name_of(0, ".txnindex"), aborted(9, 0, 4, 4)),)
     undone = [part(0, "a"), keyed(1, "a"), part(2, "b", 1), keyed(3, "b"), ended("ABORT", 4)]
     done = [part(0, "a"), keyed(1, "c"), ended("COMMIT", 2), keyed(3, "a")]
-    yield scene("aborted", "Aborted records go, and make no other obsolete.", control, (0, undone), more=listed)
-    yield scene("aborted-newer", "An aborted record is no newer one.", control, (0, [keyed(0, "a"), part(1, "a"), ended("ABORT", 2)]), more=((name_of(0, ".txnindex"), aborted(9, 1, 2, 2)),))  # fmt: skip
-    yield scene("committed", "Committed ones are records like others.", control, (0, done))
-    yield scene(
+    yield scenario("aborted", "Aborted records go, and make no other obsolete.", control, (0, undone), more=listed)
+    yield scenario("aborted-newer", "An aborted record is no newer one.", control, (0, [keyed(0, "a"), part(1, "a"), ended("ABORT", 2)]), more=((name_of(0, ".txnindex"), aborted(9, 1, 2, 2)),))  # fmt: skip
+    yield scenario("committed", "Committed ones are records like others.", control, (0, done))
+    yield scenario(
         "marker-alone",
         "A marker whose batches are gone gets a horizon.",
         control,
@@ -219,13 +219,13 @@ def _transactions() -> Iterator[Scene]:
             max_timestamp=NOW,
             recs=tuple(replace(rec, time=NOW - horizon) for rec in kept.recs),
         )
-        yield scene(
+        yield scenario(
             f"marker-horizon-{name}",
             "And goes when that is reached.",
             control,
             (0, [keyed(0, "a"), waiting, keyed(2, "b")]),
         )
-    yield scene(
+    yield scenario(
         "marker-in-another-segment",
         "A marker lists its transaction where it stands, as it was listed before.",
         must("SEG-CMP-021"),
@@ -234,7 +234,7 @@ def _transactions() -> Iterator[Scene]:
         more=((name_of(10, ".txnindex"), aborted(9, 0, 11, 11)),),
         config={"segment.bytes": "150"},
     )
-    yield scene(
+    yield scenario(
         "open-transaction",
         "From the segment of an open transaction on everything stays.",
         must("SEG-CMP-003"),
@@ -242,7 +242,7 @@ def _transactions() -> Iterator[Scene]:
         (10, [keyed(10, "a"), part(11, "x")]),
         (20, [keyed(20, "b")]),
     )
-    yield scene(
+    yield scenario(
         "marker-of-a-longer-transaction",
         "A transaction is listed as it was, although its first batches are gone.",
         must("SEG-CMP-021"),
@@ -250,7 +250,7 @@ def _transactions() -> Iterator[Scene]:
         over=((name_of(0, ".txnindex"), aborted(9, 1, 4, 4)),),
     )
     change = Batch(base=1, recs=(control_record(2, LEADER_CHANGE),), attributes=CONTROL, base_timestamp=NOW)
-    yield scene(
+    yield scenario(
         "other-control-records",
         "Control records that end no transaction stay.",
         must("SEG-CMP-014"),
@@ -258,16 +258,16 @@ def _transactions() -> Iterator[Scene]:
     )
 
 
-def _producers() -> Iterator[Scene]:
-    """What a producer rests on."""
+def _producers() -> Iterator[Scenario]:
+    """Yield what a producer rests on."""
     rests = must("SEG-CMP-015")
     idem = {"producer_id": 9, "producer_epoch": 0}
-    yield scene("producer-last-batch", "The last batch of a producer stays, empty.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a", base_sequence=1, **idem), keyed(2, "a")]))  # fmt: skip
-    yield scene("producer-older-batch", "One before it goes.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "b", base_sequence=1, **idem), keyed(2, "a")]))  # fmt: skip
-    yield scene("producer-forgotten", "A producer that was not heard of for a day holds nothing.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000 + 100_000)  # fmt: skip
-    yield scene("producer-on-the-edge", "A day ago to the millisecond.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000)  # fmt: skip
+    yield scenario("producer-last-batch", "The last batch of a producer stays, empty.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a", base_sequence=1, **idem), keyed(2, "a")]))  # fmt: skip
+    yield scenario("producer-older-batch", "One before it goes.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "b", base_sequence=1, **idem), keyed(2, "a")]))  # fmt: skip
+    yield scenario("producer-forgotten", "A producer that was not heard of for a day holds nothing.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000 + 100_000)  # fmt: skip
+    yield scenario("producer-on-the-edge", "A day ago to the millisecond.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000)  # fmt: skip
     bumped = [part(0, "a"), ended("COMMIT", 1), ended("COMMIT", 2, producer_epoch=3), keyed(3, "a")]
-    yield scene(
+    yield scenario(
         "producer-marker",
         "A producer with only markers in its epoch keeps them.",
         rests,
@@ -276,14 +276,14 @@ def _producers() -> Iterator[Scene]:
     )
 
 
-def _reach() -> Iterator[Scene]:
-    """How far a pass goes."""
+def _reach() -> Iterator[Scenario]:
+    """Yield how far a pass goes."""
     ends = must("SEG-CMP-016", since="4.0")
-    yield scene("end-kept", "The last batch stays, empty.", ends, (0, [keyed(0, "a"), keyed(1, "-")]))
-    yield scene("end-of-a-segment", "Only that of the dirty part.", ends, (0, [keyed(0, "a"), keyed(1, "-")]), LATER)
+    yield scenario("end-kept", "The last batch stays, empty.", ends, (0, [keyed(0, "a"), keyed(1, "-")]))
+    yield scenario("end-of-a-segment", "Only that of the dirty part.", ends, (0, [keyed(0, "a"), keyed(1, "-")]), LATER)
     few = must("SEG-CMP-007")
     for keys in (2, 3, 4):
-        yield scene(
+        yield scenario(
             f"keys-{keys}",
             "Only so many keys can be remembered.",
             few,
@@ -302,7 +302,7 @@ def _reach() -> Iterator[Scene]:
         ("end", 1001),
         ("above", 2000),
     ):
-        yield scene(
+        yield scenario(
             f"cleaner-offset-{name}",
             "The dirty part begins at the cleaner offset.",
             start,
@@ -312,8 +312,8 @@ def _reach() -> Iterator[Scene]:
         )
     lag = must("SEG-CMP-004")
     for name, ms in (("young", 100_000 + 1), ("exactly", 100_000), ("old", 99_997)):
-        yield scene(f"lag-{name}", "Young records stay.", lag, ABC, LATER, config={"min.compaction.lag.ms": str(ms)})
-    yield scene(
+        yield scenario(f"lag-{name}", "Young records stay.", lag, ABC, LATER, config={"min.compaction.lag.ms": str(ms)})
+    yield scenario(
         "high-watermark",
         "From the high watermark on everything stays.",
         must("SEG-CMP-003"),
@@ -321,19 +321,19 @@ def _reach() -> Iterator[Scene]:
         LATER,
         highWatermark="10",
     )
-    yield scene(
+    yield scenario(
         "high-watermark-inside", "From the segment that holds it.", must("SEG-CMP-003"), ABC, LATER, highWatermark="11"
     )
 
 
-def _groups() -> Iterator[Scene]:
+def _groups() -> Iterator[Scenario]:
     """Which segments become one."""
     group = must("SEG-CMP-006", "SEG-CMP-022", "SEG-CMP-024")
     three = [(base, [keyed(base, f"k{base}")]) for base in (0, 10, 20)]
     one = len(bytes_of(three[0][1]))
     snapshots = tuple((name_of(base, ".snapshot"), EMPTY_SNAPSHOT) for base in (10, 20, 1000))
     for name, size in (("two", 2 * one), ("one", 2 * one - 1), ("three", 3 * one)):
-        yield scene(
+        yield scenario(
             f"group-{name}",
             "Neighbours become one while they fit.",
             group,
@@ -343,14 +343,14 @@ def _groups() -> Iterator[Scene]:
         )
     indexed = [(base, row(4, 1, base=base, start=NOW + base)) for base in (0, 10, 20)]
     for name, size in (("fits", 64), ("too-small", 40)):
-        yield scene(
+        yield scenario(
             f"group-index-{name}",
             "And while their indexes do.",
             group,
             *indexed,
             config={"segment.index.bytes": str(size)},
         )
-    yield scene(
+    yield scenario(
         "group-empty",
         "An empty segment joins its neighbours.",
         group,
@@ -364,21 +364,21 @@ def _groups() -> Iterator[Scene]:
     for name, size in (("fits", 48), ("too-small", 47)):
         why = "Each of them: without new timestamps there is hardly an index by time."
         config = {"segment.index.bytes": str(size), "index.interval.bytes": "0"}
-        yield scene(f"group-still-{name}", why, group, *still, config=config)
-    yield scene(
+        yield scenario(f"group-still-{name}", why, group, *still, config=config)
+    yield scenario(
         "group-span",
         "Offsets of one segment span no more than an index can tell.",
         group,
         *((base, [keyed(base, "k")]) for base in (0, top - 5, top + 10)),
         active=(top + 20, [keyed(top + 20, "z")]),
     )
-    yield scene(
+    yield scenario(
         "empty-batches",
         "Empty batches of nobody go.",
         should("SEG-CMP-015"),
         (0, [keyed(0, "a"), empty(1, 3), keyed(5, "b")]),
     )
-    yield scene(
+    yield scenario(
         "all-gone",
         "Nothing is left of a segment.",
         group,

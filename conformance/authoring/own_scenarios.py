@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from authoring.casefile import Family, Json, must, should
-from authoring.lives import Lives, checkpoint
 from authoring.messages import Msg
-from authoring.scenes import NOW, append, batch, follow, sent
+from authoring.scenario_cases import ScenarioCases, checkpoint
+from authoring.scenarios import NOW, append, batch, follow, sent
 from authoring.segments import bytes_of, name_of, offset_index, row, time_entry, time_index
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def own_writes(family: Family) -> None:
     """Family 44, without Kafka."""
-    add = Lives(family)
+    add = ScenarioCases(family)
     _indexes(add)
     _jitter(add)
     _leftovers(add)
@@ -33,7 +33,7 @@ def own_writes(family: Family) -> None:
     _retention(add)
 
 
-def _indexes(add: Lives) -> None:
+def _indexes(add: ScenarioCases) -> None:
     units = [batch(NOW + at, base=at) for at in range(6)]
     size = len(units[0].encoded())
     pairs = [units[0:2], units[2:4], units[4:6]]
@@ -52,7 +52,7 @@ def _indexes(add: Lives) -> None:
     _room(add)
 
 
-def _room(add: Lives) -> None:
+def _room(add: ScenarioCases) -> None:
     full = should("SEG-ROL-016", needs=("strictAppend",))
     add.write(
         "room-without-new-timestamps",
@@ -89,15 +89,15 @@ class Group:
         return bytes_of(self.units)
 
     def answer(self, _position: int) -> Json:
-        """The largest timestamp."""
+        """Return the largest timestamp."""
         return {"maxTimestamp": max(one.newest for one in self.units)}
 
     def follower(self, offset: int | None = None) -> Batch:
-        """The next entry."""
+        """Return the next entry."""
         return self.units[-1].follower(offset)
 
 
-def _jitter(add: Lives) -> None:
+def _jitter(add: ScenarioCases) -> None:
     for name, later, reason in (("within", 500, None), ("over", 501, "time")):
         add.write(
             f"jitter-{name}",
@@ -112,7 +112,7 @@ def _jitter(add: Lives) -> None:
         )
 
 
-def _leftovers(add: Lives) -> None:
+def _leftovers(add: ScenarioCases) -> None:
     one = batch(NOW)
     old = {name_of(1, ending): b"old".hex() for ending in (".log", ".index", ".timeindex", ".txnindex")}
     add.write(
@@ -143,15 +143,15 @@ def _leftovers(add: Lives) -> None:
         )
 
 
-def _flushes(add: Lives) -> None:
+def _flushes(add: ScenarioCases) -> None:
     one = batch(NOW)
     wait = append(one, acks="flushed")
     cut: Json = {"do": "cut"}
-    terms = must("SEG-FLS-002", needs=("powerCuts",))
+    basis = must("SEG-FLS-002", needs=("powerCuts",))
     add.write(
         "flushed-is-there",
         "What was flushed is there after a power cut, by its name, too.",
-        terms,
+        basis,
         {"steps": [{}, {"outcomes": ["0"]}, {}, {"outcomes": ["0", "0 1"]}, {}, {"outcomes": ["0 1 2"]}]},
         wait,
         cut,
@@ -163,7 +163,7 @@ def _flushes(add: Lives) -> None:
     add.write(
         "flushed-in-a-new-segment",
         "The same in the next segment.",
-        terms,
+        basis,
         {"steps": [{}, {}, {}, {"outcomes": ["0 1"]}]},
         append(one),
         {"do": "roll"},
@@ -200,7 +200,7 @@ def _flushes(add: Lives) -> None:
     )
 
 
-def _opening(add: Lives) -> None:
+def _opening(add: ScenarioCases) -> None:
     units = [batch(NOW + at, base=number) for number, at in enumerate((10, 30, 20))]
     files = {name_of(0): bytes_of(units), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""}
     add.write(
@@ -242,7 +242,7 @@ def _opening(add: Lives) -> None:
     )
 
 
-def _closing(add: Lives) -> None:
+def _closing(add: ScenarioCases) -> None:
     one = batch(NOW)
     whole = {name_of(0): bytes_of(row(3, start=NOW)), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""}
     clean = {"cleanShutdown": True}
@@ -309,7 +309,7 @@ def _closing(add: Lives) -> None:
     )
 
 
-def _failures(add: Lives) -> None:
+def _failures(add: ScenarioCases) -> None:
     one = batch(NOW)
     policy: Json = {"reject": {}}
     kept = {"write": one.encoded().hex(), "fsync": bytes_of([one, replace(one, base=1)]).hex()}
@@ -325,15 +325,15 @@ def _failures(add: Lives) -> None:
         )
 
 
-def _retention(add: Lives) -> None:
+def _retention(add: ScenarioCases) -> None:
     one = batch(NOW)
     steps = [step for at in range(3) for step in (append(sent(7, at)), {"do": "roll"})]
     gone = [f"{name_of(0, ending)}.deleted" for ending in (".index", ".log", ".timeindex")]
-    terms = must("SEG-RET-009", needs=("scheduled",))
+    basis = must("SEG-RET-009", needs=("scheduled",))
     add.write(
         "deleted-after-a-delay",
         "Files that are marked are deleted when their time has come.",
-        terms,
+        basis,
         {"steps": [*({} for _ in steps), {"segments": ["0"]}, {"deleted": gone}, {"deleted": gone}, {"deleted": []}]},
         *steps,
         {"do": "retain"},

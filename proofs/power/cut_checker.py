@@ -50,11 +50,11 @@ class Cut:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the next process believes that all was closed."""
+        """Tell whether the next process believes that all was closed."""
         return ".kafka_cleanshutdown" in self.contents
 
 
-class Judge:
+class CutChecker:
     """Opens and recovers the remains of power cuts, and compares them with what was promised; equal ones once.
 
     Args:
@@ -133,7 +133,7 @@ class Judge:
         self._held = contents
 
     def _look(self) -> Contents:
-        """What is there now."""
+        """Return what is there now."""
         self._held = _contents(self._root)
         return self._held
 

@@ -1,4 +1,4 @@
-"""Random logs that Kafka's own classes wrote and compacted, kept from the last time (`record_lives`)."""
+"""Random logs that Kafka's own classes wrote and compacted, kept from the last time (`record_scenarios`)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-KEPT: Final = Path(__file__).with_name("kept_lives.json")
+KEPT: Final = Path(__file__).with_name("recorded_scenarios.json")
 
 
 def digest(request: dict[str, Any]) -> str:
-    """Changes with what is asked."""
+    """Return a digest that changes with what is asked."""
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def random_lives(op: str) -> list[dict[str, Any]]:
+def random_scenarios(op: str) -> list[dict[str, Any]]:
     """Return the random ones of one operation: name, request, and what Kafka left."""
-    return [life for life in _document()["lives"] if life["op"] == op and "request" in life]
+    return [row for row in _document()["scenarios"] if row["op"] == op and "request" in row]
 
 
 def left_by_kafka() -> dict[str, dict[str, Any]]:
-    """What Kafka left in each scene: the digest of what was asked, the files that it began with, and the answer."""
-    return {life["name"]: life for life in _document()["lives"] if "digest" in life}
+    """Return what Kafka left in each scenario: digest of what was asked, files that it began with, and answer."""
+    return {row["name"]: row for row in _document()["scenarios"] if "digest" in row}
 
 
 def kept_source() -> str:
-    """Who left it."""
+    """Return who left it."""
     return str(_document()["source"])
 
 

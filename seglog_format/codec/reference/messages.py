@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from construct import Struct
 
-from seglog_format.codec.message_set import MessageReader, StoredMessage, check_message, refuse_cut_short
+from seglog_format.codec.message_rules import MessageReader, StoredMessage, check_message, refuse_cut_short
 from seglog_format.codec.parse import CONSTRUCT_ERRORS
 from seglog_format.codec.reference.checksum import crc32
 from seglog_format.codec.reference.framing import model_of

@@ -1,6 +1,6 @@
 """Let Kafka's own classes write, cut back and compact random logs, and keep what they leave as cases of the suite.
 
-``python -m authoring.record_lives`` writes ``conformance/authoring/kept_lives.json``, which `make_cases` turns into cases; each holds
+``python -m authoring.record_scenarios`` writes ``conformance/authoring/recorded_scenarios.json``, which `make_cases` turns into cases; each holds
 what was done and every file that Kafka left. Needs Java 17 and Maven. What is asked repeats with its seed.
 """
 
@@ -19,9 +19,9 @@ sys.path.insert(0, str(REPOSITORY / "conformance"))
 from seglog_conformance.registry import Builder, listed  # noqa: E402
 from seglog_conformance.testee import Allowance, Kind, Testee  # noqa: E402
 
-from authoring.kept_lives import KEPT, digest  # noqa: E402
-from authoring.lives import scenes  # noqa: E402
-from authoring.scenes import hexed  # noqa: E402
+from authoring.recorded_scenarios import KEPT, digest  # noqa: E402
+from authoring.scenario_cases import scenarios  # noqa: E402
+from authoring.scenarios import hexed  # noqa: E402
 from proofs.fuzz.random_logs import START_MS  # noqa: E402
 from proofs.kafka.compaction import KeyedMaker  # noqa: E402 - the path is set first
 from seglog_format.codec.build import with_offset  # noqa: E402
@@ -56,7 +56,7 @@ class SmallMaker(KeyedMaker):
 
 
 def random_write(seed: int) -> Json:
-    """What happens to a partition: settings that roll segments soon, and what a leader or a follower appends."""
+    """Return what happens to a partition: settings that roll segments soon, and what a leader or a follower appends."""
     dice = random.Random(f"life {seed}")  # noqa: S311 - repeats with its seed
     is_leader = bool(seed % 2)
     config = {
@@ -100,40 +100,40 @@ def _random_steps(maker: SmallMaker, *, is_leader: bool) -> Iterator[Json]:
 
 
 def expected_write(request: Json, answer: Json) -> Json:
-    """What is asked of others: places, and every file."""
-    steps = [_told(step) for step in answer["steps"]]
+    """Return what is asked of others: places, and every file."""
+    steps = [_reported(step) for step in answer["steps"]]
     places = {name: answer[name] for name in ("nextOffset", "logStartOffset")}
-    return {"steps": steps, **places, "files": told_files(request, answer["files"])}
+    return {"steps": steps, **places, "files": changed_files(request, answer["files"])}
 
 
-def _told(step: Json) -> Json:
+def _reported(step: Json) -> Json:
     if "reject" in step:
         return {"reject": {"class": step["reject"]["class"]}}
-    return {**step, "files": told_files({"files": {}}, step["files"])} if "files" in step else step
+    return {**step, "files": changed_files({"files": {}}, step["files"])} if "files" in step else step
 
 
-def told_files(request: Json, files: dict[str, str]) -> dict[str, str | None]:
+def changed_files(request: Json, files: dict[str, str]) -> dict[str, str | None]:
     """Files with their bytes, and those that are gone.
 
     An empty transaction index is as good as none. The entries of a snapshot may stand in any order, and one inside of
     a segment was taken when the log was opened, which is up to whoever opens it.
     """
     newest = max((name for name in files if name.endswith(".snapshot")), default="")
-    told: dict[str, str | None] = dict.fromkeys(sorted(request["files"].keys() - files.keys()))
+    reported: dict[str, str | None] = dict.fromkeys(sorted(request["files"].keys() - files.keys()))
     for name, data in files.items():
         is_free = name.endswith(".txnindex") and not data
         count = int.from_bytes(bytes.fromhex(data)[SNAPSHOT_COUNT]) if name.endswith(".snapshot") else 0
         is_inside = name.endswith(".snapshot") and name != newest and f"{name[:20]}.log" not in files
         if not is_free and not is_inside and count <= 1:
-            told[name] = data
-    return told
+            reported[name] = data
+    return reported
 
 
 # Logs that are compacted
 
 
 def random_compactions(kafka: Testee, seed: int) -> Iterator[tuple[Json, Json]]:
-    """A log of few keys, and one or two passes over it; requests and answers."""
+    """Yield a log of few keys, and one or two passes over it; requests and answers."""
     dice = random.Random(f"compaction life {seed}")  # noqa: S311 - repeats with its seed
     config = {
         "cleanup.policy": "compact",
@@ -160,7 +160,7 @@ def random_compactions(kafka: Testee, seed: int) -> Iterator[tuple[Json, Json]]:
 
 
 def _written(kafka: Testee, maker: SmallMaker, config: Json) -> tuple[Json, Json, int]:
-    """A log that Kafka writes, when each segment was written, and where the log ends."""
+    """Return a log that Kafka writes, when each segment was written, and where the log ends."""
     dice = maker.dice
     old_count, old_magic = dice.choice((0, 0, 0, 5)), dice.choice((0, 1))
     entries = [maker.message(old_magic) for _ in range(old_count)]
@@ -179,7 +179,7 @@ def _written(kafka: Testee, maker: SmallMaker, config: Json) -> tuple[Json, Json
 def _random_pass(
     dice: random.Random, log: tuple[Json, Json, int], config: Json, now_ms: int, cleaner_offset: str | None
 ) -> Json:
-    """A pass over a log: its files, when they were written, and where it ends."""
+    """Return a pass over a log: its files, when they were written, and where it ends."""
     files, modified, end = log
     logs = sorted(name for name in files if name.endswith(".log"))
     bases = [int(name[:20]) for name in logs]
@@ -199,9 +199,9 @@ def _random_pass(
 
 
 def expected_compaction(request: Json, answer: Json) -> Json:
-    """What is asked of others: how far it went, and every file."""
+    """Return what is asked of others: how far it went, and every file."""
     places = {name: answer[name] for name in ("firstDirtyOffset", "endOffset") if name in answer}
-    expect = {**places, "files": told_files(request, answer["files"]), "deleted": answer["deleted"]}
+    expect = {**places, "files": changed_files(request, answer["files"]), "deleted": answer["deleted"]}
     closed = sorted(answer["modified"])[:-1]
     if "batches" in answer:  # compressed bytes are another compressor's
         logs = {name: [_batch(one) for one in batches] for name, batches in answer["batches"].items()}
@@ -215,10 +215,12 @@ def expected_compaction(request: Json, answer: Json) -> Json:
 
 
 def _batch(batch: Json) -> Json:
-    """A batch, without what a compressor decides, and as every adapter tells it: no headers are none."""
-    told = {name: value for name, value in batch.items() if name not in {"position", "sizeInBytes", "crc", "records"}}
+    """Return a batch, without what a compressor decides, and as every adapter tells it: no headers are none."""
+    reported = {
+        name: value for name, value in batch.items() if name not in {"position", "sizeInBytes", "crc", "records"}
+    }
     records = [{name: value for name, value in one.items() if value or name != "headers"} for one in batch["records"]]
-    return {**told, "records": records}
+    return {**reported, "records": records}
 
 
 # Kafka
@@ -241,16 +243,16 @@ def asked(kafka: Testee, op: str, request: Json) -> Json | None:
 
 
 def expected_retention(request: Json, answer: Json) -> Json:
-    """What is asked of others: what went, and every file."""
-    told = {name: answer[name] for name in ("segments", "logStartOffset", "nextOffset", "deleted")}
-    files = told_files(request, answer["files"])
+    """Return what is asked of others: what went, and every file."""
+    reported = {name: answer[name] for name in ("segments", "logStartOffset", "nextOffset", "deleted")}
+    files = changed_files(request, answer["files"])
     # What is gone without a trace went when the log was opened.
     kept = {name: data for name, data in files.items() if data is not None or f"{name}.deleted" in answer["deleted"]}
-    return {**told, "files": kept}
+    return {**reported, "files": kept}
 
 
 def completed(kafka: Testee, request: Json, over: dict[str, bytes | None]) -> Json:
-    """The same with the files that a broker leaves which recovers them and stops: snapshots and all; some replaced."""
+    """Return the same with the files that a broker leaves which recovers them and stops; some replaced."""
     if not request["files"]:
         return request
     opening = {"files": request["files"], "config": request["config"], "now": request["now"], "steps": []}
@@ -269,12 +271,12 @@ EXPECTED: Final[dict[str, Callable[[Json, Json], Json]]] = {
 
 def recorded(kafka: Testee) -> Iterator[Json]:
     """Every life, with what Kafka left."""
-    for scene in scenes():
-        request = completed(kafka, scene.request, dict(scene.over))
-        answer = asked(kafka, scene.op, request)
+    for scenario in scenarios():
+        request = completed(kafka, scenario.request, dict(scenario.over))
+        answer = asked(kafka, scenario.op, request)
         if answer is not None:
-            told = {"files": request["files"], "expect": EXPECTED[scene.op](request, answer)}
-            yield {"name": scene.name, "op": scene.op, "digest": digest(scene.request), **told}
+            reported = {"files": request["files"], "expect": EXPECTED[scenario.op](request, answer)}
+            yield {"name": scenario.name, "op": scenario.op, "digest": digest(scenario.request), **reported}
     for seed in WRITES:
         request = random_write(seed)
         answer = asked(kafka, "write", request)
@@ -298,12 +300,12 @@ def main() -> int:
     kafka = Builder().testee(listed("kafka-storage"))
     hello = kafka.start()
     try:
-        lives = list(recorded(kafka))
+        found = list(recorded(kafka))
     finally:
         kafka.close()
     source = f"recorded from kafka-storage {hello.implementation.version}"
-    KEPT.write_text(json.dumps({"source": source, "lives": lives}, indent=0) + "\n", encoding="utf-8")
-    print(f"{len(lives)} lives, {KEPT.stat().st_size} bytes")
+    KEPT.write_text(json.dumps({"source": source, "scenarios": found}, indent=0) + "\n", encoding="utf-8")
+    print(f"{len(found)} scenarios, {KEPT.stat().st_size} bytes")
     return 0
 
 

@@ -43,7 +43,7 @@ LEADER: Final = "leader"
 
 
 def write(request: Json) -> Json:
-    """What stands in the files after some steps, and what each of them came to."""
+    """Return what stands in the files after some steps, and what each of them came to."""
     with _logs(request) as (path, disk):
         life = _Life(path, disk, request)
         try:
@@ -61,13 +61,13 @@ class _Life:
         self._disk = disk
         self._request = request
         self._now_ms = int(request.get("now", 0))
-        self._chance = float(request.get("options", {}).get("random", "0"))
+        self._probability = float(request.get("options", {}).get("random", "0"))
         self.state: Json = {}
 
     def run(self) -> list[Json]:
         """Open the log, do the steps, close it."""
         environment = Environment(
-            files=self._disk, clock=lambda: self._now_ms, random=lambda: self._chance, locks_directory=False
+            files=self._disk, clock=lambda: self._now_ms, random=lambda: self._probability, locks_directory=False
         )
         log = LogWriter(self._path.parent, config_of(self._request), environment=environment)
         try:
@@ -138,7 +138,7 @@ class _Life:
         return {"recoveryPoint": str(writer.flush())}
 
     def retain(self, _log: LogWriter, writer: PartitionWriter, _step: Json) -> Json:
-        """A pass of retention."""
+        """Return a pass of retention."""
         plan = writer.apply_retention()
         return {
             "segments": [str(one.base_offset) for one in plan.removed],
@@ -151,12 +151,12 @@ class _Life:
         return {"deleted": deleted_in(self._path)}
 
     def schedule(self, log: LogWriter, writer: PartitionWriter, _step: Json) -> Json:
-        """What time asks for by now."""
+        """Return what time asks for by now."""
         log.run_due()
         return {"recoveryPoint": str(writer.recovery_point)}
 
     def cut(self, _log: LogWriter, _writer: PartitionWriter, _step: Json) -> Json:
-        """What a power cut at this moment would leave."""
+        """Return what a power cut at this moment would leave."""
         return {"outcomes": recovered(dict.fromkeys(self._disk.left_now()))}
 
     def put(self, _log: LogWriter, _writer: PartitionWriter, step: Json) -> Json:
@@ -166,7 +166,7 @@ class _Life:
         return {}
 
     def look(self, _log: LogWriter, _writer: PartitionWriter, _step: Json) -> Json:
-        """What stands in the files at this moment."""
+        """Return what stands in the files at this moment."""
         return left_in(self._path)
 
 
@@ -201,7 +201,7 @@ def _state(writer: PartitionWriter) -> Json:
 
 
 def retain(request: Json) -> Json:
-    """What retention leaves of a log that nobody has open."""
+    """Return what retention leaves of a log that nobody has open."""
     with _logs(request) as (path, disk):
         try:
             done = retain_partition(path, config_of(request), now_ms=int(request["now"]), files=disk)
@@ -217,7 +217,7 @@ def retain(request: Json) -> Json:
 
 
 def compact(request: Json) -> Json:
-    """What compaction leaves of a log that nobody has open."""
+    """Return what compaction leaves of a log that nobody has open."""
     options = request.get("options", {})
     with _logs(request) as (path, disk):
         try:
@@ -245,7 +245,7 @@ def compact(request: Json) -> Json:
 
 
 def _batches(path: Path, options: Json) -> Json:
-    """What each log holds, for whom compressed bytes are another compressor's."""
+    """Return what each log holds, for whom compressed bytes are another compressor's."""
     if not options.get("batches"):
         return {}
     logs = {log.name: decode({"data": log.read_bytes().hex()}) for log in sorted(path.glob("*.log"))}
@@ -254,7 +254,7 @@ def _batches(path: Path, options: Json) -> Json:
 
 @contextmanager
 def _logs(request: Json) -> Iterator[tuple[Path, Disk]]:
-    """The partition directory of a request; one that has no files is not there yet."""
+    """Provide the partition directory of a request; one that has no files is not there yet."""
     with written(request) as path:
         if not request["files"]:
             path.rmdir()

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from authoring.casefile import must
-from authoring.compact_scenes import compact_scenes
-from authoring.kept_lives import digest, kept_source, left_by_kafka, random_lives
-from authoring.retain_scenes import retain_scenes
-from authoring.scenes import NOW, Scene, settings_of
-from authoring.write_scenes import write_scenes
+from authoring.compact_scenarios import compact_scenarios
+from authoring.recorded_scenarios import digest, kept_source, left_by_kafka, random_scenarios
+from authoring.retain_scenarios import retain_scenarios
+from authoring.scenarios import NOW, Scenario, settings_of
+from authoring.write_scenarios import write_scenarios
 
 if TYPE_CHECKING:
-    from authoring.casefile import Family, Json, Terms
+    from authoring.casefile import Basis, Family, Json
 
 RANDOM: Final = {
     "write": (
@@ -34,29 +34,39 @@ FLAG: Final = {
 OFFSET_HEADER: Final = "0\n"
 
 
-def scenes() -> list[Scene]:
+def scenarios() -> list[Scenario]:
     """All that Kafka's classes are asked."""
-    return [*write_scenes(), *retain_scenes(), *compact_scenes()]
+    return [*write_scenarios(), *retain_scenarios(), *compact_scenarios()]
 
 
-def lives(family: Family, *ops: str) -> None:
+def add_scenarios(family: Family, *ops: str) -> None:
     """Add what Kafka left: of some operations."""
     family.flags |= FLAG
-    for scene in scenes():
-        if scene.op in ops:
-            kept = left_by_kafka()[scene.name]
-            assert kept["digest"] == digest(scene.request), f"{scene.name}: run conformance/authoring/record_lives.py"
-            terms = replace(scene.terms, flags=("KEPT_FILES",), source=kept_source())
-            request = {**scene.request, "files": kept["files"]}
-            family.add(scene.name, scene.op, "valid", scene.why, terms, request=request, expect=kept["expect"])
+    for scenario in scenarios():
+        if scenario.op in ops:
+            kept = left_by_kafka()[scenario.name]
+            assert kept["digest"] == digest(scenario.request), (
+                f"{scenario.name}: run conformance/authoring/record_scenarios.py"
+            )
+            basis = replace(scenario.basis, flags=("KEPT_FILES",), source=kept_source())
+            request = {**scenario.request, "files": kept["files"]}
+            family.add(scenario.name, scenario.op, "valid", scenario.why, basis, request=request, expect=kept["expect"])
     for op in ops:
         why, requirements = RANDOM.get(op, ("", ()))
-        for life in random_lives(op):
-            terms = must(*requirements, flags=("KEPT_FILES",), source=kept_source(), since="4.1")
-            family.add(life["name"], op, "valid", why, terms, request=life["request"], expect=life["expect"])
+        for recorded_scenario in random_scenarios(op):
+            basis = must(*requirements, flags=("KEPT_FILES",), source=kept_source(), since="4.1")
+            family.add(
+                recorded_scenario["name"],
+                op,
+                "valid",
+                why,
+                basis,
+                request=recorded_scenario["request"],
+                expect=recorded_scenario["expect"],
+            )
 
 
-class Lives:
+class ScenarioCases:
     """What Kafka's classes are not asked.
 
     Args:
@@ -70,7 +80,7 @@ class Lives:
         self,
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         expect: Json,
         *steps: Json,
         files: dict[str, bytes] | None = None,
@@ -78,7 +88,7 @@ class Lives:
         result: str = "valid",
         **config: str,
     ) -> None:
-        """A log while it is open."""
+        """Add a log while it is open."""
         request = {
             "files": {key: content.hex() for key, content in (files or {}).items()},
             "config": settings_of(config),
@@ -86,26 +96,26 @@ class Lives:
             "steps": list(steps),
             "options": options or {},
         }
-        terms = replace(terms, flags=("KEPT_FILES",))
-        self.family.add(f"write-{name}", "write", result, why, terms, request=request, expect=expect)
+        basis = replace(basis, flags=("KEPT_FILES",))
+        self.family.add(f"write-{name}", "write", result, why, basis, request=request, expect=expect)
 
     def on_files(
         self,
         op: str,
         name: str,
         why: str,
-        terms: Terms,
+        basis: Basis,
         expect: Json,
         files: dict[str, bytes],
         result: str = "valid",
         **more: object,
     ) -> None:
-        """What is done to files that nobody has open."""
+        """Add what is done to files that no process has open."""
         request = {"files": {key: content.hex() for key, content in files.items()}, **more}
-        terms = replace(terms, flags=("KEPT_FILES",))
-        self.family.add(f"{op}-{name}", op, result, why, terms, request=request, expect=expect)
+        basis = replace(basis, flags=("KEPT_FILES",))
+        self.family.add(f"{op}-{name}", op, result, why, basis, request=request, expect=expect)
 
 
 def checkpoint(*lines: str) -> str:
-    """A checkpoint file of offsets, as hex."""
+    """Return a checkpoint file of offsets, as hex."""
     return "".join(f"{line}\n" for line in ("0", str(len(lines)), *lines)).encode().hex()

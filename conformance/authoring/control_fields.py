@@ -44,7 +44,7 @@ FIELDS: Final[dict[str, Json]] = {
 NEEDS: Final = ("decoded", "control:surfaced")
 
 
-def told(family: Family) -> None:
+def control_fields(family: Family) -> None:
     """Add the cases."""
 
     def says(name: str, why: str, rule: str, batch: Batch, **fields: Any) -> None:  # noqa: ANN401
@@ -61,12 +61,12 @@ def told(family: Family) -> None:
             decoded=FIELDS[kind],
             invalid=None,
         )
-        for name, odd in (("null", None), ("version-minus-1", b"\xff\xff" + value[2:]), ("version-least", b"\x80\0" + value[2:])):  # fmt: skip
+        for name, unusual in (("null", None), ("version-minus-1", b"\xff\xff" + value[2:]), ("version-least", b"\x80\0" + value[2:])):  # fmt: skip
             says(
                 f"{short}-{name}",
                 "There is no such version: it says nothing.",
                 "SEG-CTL-006",
-                _nothing(kraft(kind, value), odd),
+                _nothing(kraft(kind, value), unusual),
                 invalid="SEG-CTL-006",
             )
         for at in range(len(value)):

@@ -1,6 +1,6 @@
 """Logs that are written, cut back and compacted, each made to show one rule; what is left is what Kafka left of them.
 
-The expected answers are recorded from Kafka's own classes (`record_lives`), not written here.
+The expected answers are recorded from Kafka's own classes (`record_scenarios`), not written here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from authoring.batches import Batch, Rec
 from authoring.segments import bytes_of
 
 if TYPE_CHECKING:
-    from authoring.casefile import Json, Terms, Unit
+    from authoring.casefile import Basis, Json, Unit
 
 NOW: Final = 1_700_000_000_000
 SMALL: Final = {"segment.index.bytes": "1000", "index.interval.bytes": "100"}
@@ -20,14 +20,14 @@ SMALL: Final = {"segment.index.bytes": "1000", "index.interval.bytes": "100"}
 
 
 @dataclass(frozen=True)
-class Scene:
+class Scenario:
     """What is asked.
 
     Attributes:
         name: of the case.
         op: ``write``, ``retain`` or ``compact``.
         why: what breaks in practice.
-        terms: of the case.
+        basis: of the case.
         request: as of the case; a broker opens its files once before.
         over: files that take the place of those that it leaves then; None removes one.
     """
@@ -35,29 +35,29 @@ class Scene:
     name: str
     op: str
     why: str
-    terms: Terms
+    basis: Basis
     request: Json
     over: tuple[tuple[str, bytes | None], ...] = ()
 
 
 def append(*units: Unit, now: int = NOW, **more: str | int) -> Json:
-    """An append of a leader: entries from offset 0."""
+    """Return an append of a leader: entries from offset 0."""
     return {"do": "append", "records": bytes_of(units).hex(), "now": str(now), **more}
 
 
 def follow(*units: Unit, now: int = NOW, epoch: int = 1 << 20) -> Json:
-    """An append of a follower: entries with their offsets."""
+    """Return an append of a follower: entries with their offsets."""
     return {"do": "append", "as": "follower", "records": bytes_of(units).hex(), "leaderEpoch": epoch, "now": str(now)}
 
 
 def batch(*times: int, size: int = 5, **fields: int) -> Batch:
-    """A batch as a producer sends it, a record for each timestamp."""
+    """Return a batch as a producer sends it, a record for each timestamp."""
     recs = tuple(Rec(key=b"k%d" % at, value=bytes(size), time=time - times[0]) for at, time in enumerate(times))
     return Batch(recs=recs, base_timestamp=times[0], **fields)
 
 
 def sent(producer_id: int, sequence: int, *, count: int = 1, epoch: int = 0, **fields: int) -> Batch:
-    """A batch of an idempotent producer."""
+    """Return a batch of an idempotent producer."""
     return batch(
         *range(NOW, NOW + count), producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, **fields
     )
@@ -74,7 +74,7 @@ def hexed(files: dict[str, bytes]) -> dict[str, str]:
 
 
 def keyed(base: int, *keys: str, start: int = NOW, **fields: object) -> Batch:
-    """A batch of records with these keys, ``a-`` being a tombstone of a, ``-`` a record without key."""
+    """Return a batch of records with these keys, ``a-`` being a tombstone of a, ``-`` a record without key."""
     recs = tuple(
         Rec(
             key=key.rstrip("-").encode() or None,

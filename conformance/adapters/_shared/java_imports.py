@@ -1,0 +1,64 @@
+"""Copy Java sources, with Kafka's classes imported from the packages that a release has them in.
+
+Kafka moves classes between packages from one release to the next. The sources here name each where the newest release
+has it; for another release the imports are rewritten.
+
+usage: java_imports.py JARS TARGET SOURCES...
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import zipfile
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KAFKA = "org.apache.kafka."
+IMPORT = re.compile(r"^(import (?:static )?)(org\.apache\.kafka\.[a-z0-9_.]+)\.([A-Z]\w*)", re.MULTILINE)
+
+
+def packages_of(jars: Path) -> dict[str, set[str]]:
+    """Return the packages of Kafka that each simple name of a class is in, in a directory of jars."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in sorted(jars.glob("*.jar")):
+        with zipfile.ZipFile(path) as jar:
+            for name in jar.namelist():
+                package, _, simple = name.removesuffix(".class").replace("/", ".").rpartition(".")
+                if name.endswith(".class") and "$" not in simple and package.startswith(KAFKA):
+                    found[simple].add(package)
+    return found
+
+
+def moved(text: str, packages: Mapping[str, set[str]]) -> str:
+    """Return a source file's text with its imports from where the classes are; those of no class stay."""
+
+    def imported(match: re.Match[str]) -> str:
+        start, package, simple = match.groups()
+        there = packages.get(simple, set())
+        if there and package not in there:
+            package = max(sorted(there), key=lambda one: len(os.path.commonprefix([one, package])))
+        return f"{start}{package}.{simple}"
+
+    return IMPORT.sub(imported, text)
+
+
+def main(jars: str, target: str, *sources: str) -> None:
+    """Copy all sources below some directories into one, which holds nothing else then."""
+    packages = packages_of(Path(jars))
+    shutil.rmtree(target, ignore_errors=True)
+    for source in map(Path, sources):
+        for path in source.rglob("*.java"):
+            copy = Path(target) / path.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(moved(path.read_text(encoding="utf-8"), packages), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,23 @@
+"""What is said of a file of which nothing could be read."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Final
+
+from seglog_format.object_names import parse_object_name
+
+NOTHING_READABLE: Final = "nothing readable"
+"""The state of a log with bytes and without an entry."""
+
+
+def unreadable_text(name: str, size: int) -> str:
+    """Return the message about a log with bytes and without an entry.
+
+    Args:
+        name: of the file.
+        size: in bytes.
+    """
+    is_object = parse_object_name(PurePath(name).name) is not None
+    hint = "an object of a remote store, encrypted or compressed" if is_object else "are they encrypted?"
+    return f"{name}: nothing could be read of its {size:,} bytes; {hint}"

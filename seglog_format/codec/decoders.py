@@ -1,0 +1,151 @@
+"""Decoders that the bytes of a log bring along: there is one road, and its bytes say who parses them.
+
+Bytes that bring none are parsed by the plain loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from seglog_format.closing import Closing
+from seglog_format.codec.plain.containers import PLAIN
+from seglog_format.model import StoredFrame
+from seglog_format.storage.byte_source import FirstBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seglog_format.codec.container_headers import ContainerHeaders
+    from seglog_format.codec.message_rules import MessageReader
+    from seglog_format.codec.producer_snapshot import DecodedSnapshot
+    from seglog_format.errors import Location
+    from seglog_format.model import AbortedTxn, BatchHeader, Frame, RecordBatchHeader, Tail
+    from seglog_format.packing import Packer
+    from seglog_format.record_model import Record
+    from seglog_format.storage.byte_source import ByteSource, SourceFile, Window
+
+
+class ControlReader(NamedTuple):
+    """Reads the two numbers at the start of a part of a control record; refuses a wrong part by `CorruptRecordError`.
+
+    Attributes:
+        key: returns version and type id.
+        marker: returns version and coordinator epoch of the value of an end marker.
+    """
+
+    key: Callable[[bytes, Location], tuple[int, int]]
+    marker: Callable[[bytes, Location], tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoders:
+    """What parses the fields of logs and of the files beside them. Values and errors are those of the plain loops.
+
+    Attributes:
+        frame_at: see `seglog_format.codec.framing.frame_at`.
+        whole_frame: see `seglog_format.codec.framing.whole_frame`.
+        computed_crc: see `seglog_format.codec.decode.computed_crc`.
+        records: yields the records of a decompressed section.
+        first_record: decodes the first record of a section, whatever follows it.
+        messages: reads the stored fields of messages.
+        containers: parses the headers of compressed data.
+        controls: reads keys of control records, and end markers.
+        slots: returns what reads the slots that the given packer reads.
+        transaction_index: decodes the entries of a transaction index.
+        producer_snapshot: decodes a producer snapshot.
+    """
+
+    frame_at: Callable[[DeclaredBytes, int, int, str], Frame | Tail]
+    whole_frame: Callable[[DeclaredBytes, int, int, Location], Frame]
+    computed_crc: Callable[[Frame], int]
+    records: Callable[[bytes, RecordBatchHeader, Location], Iterator[Record]]
+    first_record: Callable[[bytes, RecordBatchHeader, Location], Record]
+    messages: MessageReader
+    containers: ContainerHeaders
+    controls: ControlReader
+    slots: Callable[[Packer], Packer]
+    transaction_index: Callable[[memoryview, Location], tuple[AbortedTxn, ...]]
+    producer_snapshot: Callable[[memoryview, Location], DecodedSnapshot]
+
+
+class DeclaredBytes:
+    """Bytes whose fields are parsed by decoders that they bring along.
+
+    Attributes:
+        decoders: that parse them.
+        path: file name for errors; empty for bytes that came from no file.
+        size: number of bytes.
+    """
+
+    __slots__ = ("_source", "decoders", "path", "size", "view", "window")
+
+    def __init__(self, source: ByteSource, decoders: Decoders) -> None:
+        self._source = source
+        self.decoders = decoders
+        self.path = source.path
+        self.size = source.size
+        self.view: Callable[[int, int], memoryview] = source.view
+        self.window: Callable[..., Window] = source.window
+
+    def first(self, size: int) -> DeclaredBytes:
+        """Return the first bytes, as if the source ended after them."""
+        return DeclaredBytes(FirstBytes(self._source, size), self.decoders)
+
+
+class DeclaredFile(DeclaredBytes, Closing):
+    """An open file whose fields are parsed by decoders that it brings along."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: SourceFile, decoders: Decoders) -> None:
+        super().__init__(file, decoders)
+        self._file = file
+
+    def expect(self, start: int, end: int | None) -> None:
+        """Note what will be read."""
+        self._file.expect(start, end)
+
+    def forget(self) -> None:
+        """Give memory back."""
+        self._file.forget()
+
+    def forget_behind(self, position: int) -> None:
+        """Give memory back now and then."""
+        self._file.forget_behind(position)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class DeclaredFrame(StoredFrame):
+    """An entry that was found in bytes with decoders, and is decoded by them.
+
+    Attributes:
+        decoders: of the bytes.
+    """
+
+    __slots__ = ("decoders",)
+    decoders: Decoders
+
+    def __init__(self, position: int, header: BatchHeader, source: DeclaredBytes) -> None:
+        """Store where the entry is; arguments as for `StoredFrame`."""
+        super().__init__(position, header, source)
+        object.__setattr__(self, "decoders", source.decoders)
+
+
+def decoders_of(carrier: ByteSource | Frame) -> Decoders | None:
+    """Return the decoders of some bytes, or of an entry in them; None where the plain loops parse them."""
+    return carrier.decoders if isinstance(carrier, DeclaredBytes | DeclaredFrame) else None
+
+
+def containers_of(frame: Frame) -> ContainerHeaders:
+    """Return what parses the headers of the compressed data in an entry."""
+    decoders = decoders_of(frame)
+    return PLAIN if decoders is None else decoders.containers
+
+
+def first_bytes(source: ByteSource, size: int) -> ByteSource:
+    """Return the first bytes of a source, as if it ended after them."""
+    return source.first(size) if isinstance(source, DeclaredBytes) else FirstBytes(source, size)

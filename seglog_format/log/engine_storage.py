@@ -1,0 +1,42 @@
+"""The storage through which the chosen engine reads: the bytes of files say who parses them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.engine.choice import Engine
+from seglog_format.storage.byte_source import MemoryBytes
+from seglog_format.storage.log_storage import LOCAL
+
+if TYPE_CHECKING:
+    from seglog_format.storage.byte_source import Buffer, ByteSource
+    from seglog_format.storage.log_storage import LogStorage
+
+
+def storage_for(engine: Engine, storage: LogStorage = LOCAL) -> LogStorage:
+    """Return a storage whose files are parsed by the declarations where the reference reads; else the same storage.
+
+    Args:
+        engine: that was chosen.
+        storage: that holds the files.
+    """
+    if engine is not Engine.REFERENCE:
+        return storage
+    from seglog_format.codec.reference.decoders import DeclaredStorage  # noqa: PLC0415 - loads the declarations
+
+    return DeclaredStorage(storage)
+
+
+def bytes_for(engine: Engine, data: Buffer, path: str = "") -> ByteSource:
+    """Return a source of bytes in memory, which are parsed by the declarations where the reference reads.
+
+    Args:
+        engine: that was chosen.
+        data: bytes of a log.
+        path: file name for errors.
+    """
+    if engine is not Engine.REFERENCE:
+        return MemoryBytes(data, path)
+    from seglog_format.codec.reference.decoders import declared  # noqa: PLC0415 - as above
+
+    return declared(data, path)

@@ -117,7 +117,12 @@ LATER = (
     "schema.fields",
     "codec.plain.records",
     "codec.plain.messages",
+    "codec.plain.containers",
+    "codec.plain.control_records",
+    "codec.plain.producer_snapshot",
+    "codec.plain.transaction_index",
     "record_model",
+    "small_model",
 )
 
 

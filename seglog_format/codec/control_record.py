@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.decoders import decoders_of
-from seglog_format.codec.plain.control_records import PLAIN
 from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.model import END_MARKER_TYPES, ControlRecordType
-from seglog_format.small_model import ControlRecord
 
 if TYPE_CHECKING:
     from seglog_format.codec.decoders import ControlReader
     from seglog_format.model import Frame
+    from seglog_format.small_model import ControlRecord
 
 VERSION_SIZE = 2
 
@@ -20,11 +19,17 @@ VERSION_SIZE = 2
 def controls_of(frame: Frame) -> ControlReader:
     """Return what reads the control records of an entry."""
     decoders = decoders_of(frame)
-    return PLAIN if decoders is None else decoders.controls
+    return _plain_reader() if decoders is None else decoders.controls
+
+
+def _plain_reader() -> ControlReader:
+    from seglog_format.codec.plain.control_records import PLAIN  # noqa: PLC0415 - loaded when one is read
+
+    return PLAIN
 
 
 def decode_control_record(
-    key: bytes | None, value: bytes | None, at: Location, reader: ControlReader = PLAIN
+    key: bytes | None, value: bytes | None, at: Location, reader: ControlReader | None = None
 ) -> ControlRecord:
     """Decode a record of a batch whose control bit is set.
 
@@ -32,7 +37,7 @@ def decode_control_record(
         key: of the record: version and type.
         value: of the record.
         at: location of the record; positions in errors are relative to the start of its key or value.
-        reader: of keys and end markers. Values of KRaft are always parsed by their declarations.
+        reader: of keys and end markers; None for the plain loops. Declarations parse values of KRaft.
 
     Returns:
         The record; without fields if its type is unknown (SEG-CTL-003).
@@ -40,6 +45,9 @@ def decode_control_record(
     Raises:
         CorruptRecordError: the key (SEG-CTL-001) or the value (SEG-CTL-004, SEG-CTL-006) does not fit its layout.
     """
+    from seglog_format.small_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
+
+    reader = reader or _plain_reader()
     if key is None:
         raise CorruptRecordError(_part(at, "key"), "SEG-CTL-001", expected="version and type", found="null")
     version, type_id = reader.key(key, _part(at, "key"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from seglog_format.closing import Closing
-from seglog_format.codec.plain.containers import PLAIN
+from seglog_format.codec.container_headers import plain_headers
 from seglog_format.model import StoredFrame
 from seglog_format.storage.byte_source import FirstBytes
 
@@ -143,7 +143,7 @@ def decoders_of(carrier: ByteSource | Frame) -> Decoders | None:
 def containers_of(frame: Frame) -> ContainerHeaders:
     """Return what parses the headers of the compressed data in an entry."""
     decoders = decoders_of(frame)
-    return PLAIN if decoders is None else decoders.containers
+    return plain_headers() if decoders is None else decoders.containers
 
 
 def first_bytes(source: ByteSource, size: int) -> ByteSource:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from seglog_format.codec.control_record import controls_of, decode_control_record
 from seglog_format.codec.decode import decode_marker
-from seglog_format.codec.plain.control_records import PLAIN
 from seglog_format.model import END_MARKER_TYPES, NO_PRODUCER_ID
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def end_marker_of(frame: Frame, at: Location) -> EndMarker | None:
     return None if record is None else marker_in(record, at, controls_of(frame))
 
 
-def marker_in(record: Record | Message, at: Location, reader: ControlReader = PLAIN) -> EndMarker | None:
+def marker_in(record: Record | Message, at: Location, reader: ControlReader | None = None) -> EndMarker | None:
     """Read a control record as an end marker; None if it is of another type (SEG-CTL-003).
 
     Raises:

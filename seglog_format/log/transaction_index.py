@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from seglog_format.codec.decoders import decoders_of
-from seglog_format.codec.plain.transaction_index import decode_transaction_index
 from seglog_format.errors import Location
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 from seglog_format.storage.byte_source import MemoryBytes
@@ -17,6 +16,7 @@ from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from seglog_format.model import AbortedTxn
     from seglog_format.storage.byte_source import ByteSource
@@ -77,9 +77,7 @@ class TransactionIndex:
     def from_source(cls, source: ByteSource, base_offset: int, path: str = "") -> Self:
         """Decode a transaction index from a source of bytes; as `from_bytes`."""
         refuse_beyond(MAX_WHOLE_SIZE, source.size, path)
-        decoders = decoders_of(source)
-        decode = decode_transaction_index if decoders is None else decoders.transaction_index
-        return cls(decode(source.view(0, source.size), Location(path)), base_offset, source.size, path)
+        return cls(_decoder_of(source)(source.view(0, source.size), Location(path)), base_offset, source.size, path)
 
     @property
     def trailing_size(self) -> int:
@@ -98,3 +96,12 @@ class TransactionIndex:
             if entry.last_stable_offset >= to_offset:
                 return TxnIndexSearchResult(tuple(found), is_complete=True)
         return TxnIndexSearchResult(tuple(found), is_complete=False)
+
+
+def _decoder_of(source: ByteSource) -> Callable[[memoryview, Location], tuple[AbortedTxn, ...]]:
+    decoders = decoders_of(source)
+    if decoders is not None:
+        return decoders.transaction_index
+    from seglog_format.codec.plain.transaction_index import decode_transaction_index  # noqa: PLC0415 - loaded with the first
+
+    return decode_transaction_index

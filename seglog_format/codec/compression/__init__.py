@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 from seglog_format.codec.compression.output import Output, inside
-from seglog_format.codec.plain.containers import PLAIN
+from seglog_format.codec.container_headers import plain_headers
 from seglog_format.errors import CorruptRecordError, RefusedError
 from seglog_format.model import CompressionCodec
 
@@ -30,7 +30,7 @@ def decompress(
     magic: int,
     at: Location,
     limit: int = DEFAULT_OUTPUT_LIMIT,
-    headers: ContainerHeaders = PLAIN,
+    headers: ContainerHeaders | None = None,
 ) -> bytes:
     """Decompress a records section of magic 2, or the value of a wrapper of magic 0 or 1.
 
@@ -40,7 +40,7 @@ def decompress(
         magic: of the batch or wrapper: 0, 1 or 2.
         at: where the compressed bytes start.
         limit: maximum bytes of output.
-        headers: parses the headers of the compressed data.
+        headers: parses the headers of the compressed data; None for the plain loops.
 
     Raises:
         CorruptRecordError: the data is no complete stream of that codec; names the requirement.
@@ -57,7 +57,7 @@ def trailing_size(
     magic: int,
     at: Location,
     limit: int = DEFAULT_OUTPUT_LIMIT,
-    headers: ContainerHeaders = PLAIN,
+    headers: ContainerHeaders | None = None,
 ) -> int:
     """Return how many bytes at the end decompression ignores (SEG-COD-011, SEG-COD-018, SEG-COD-019).
 
@@ -74,7 +74,7 @@ def decompress_all(
 
     Arguments and errors are those of `decompress`.
     """
-    output, used = _decompress(codec_id, data, magic, at, limit, PLAIN)
+    output, used = _decompress(codec_id, data, magic, at, limit, None)
     return output.content() if used == memoryview(data).nbytes else None
 
 
@@ -93,10 +93,10 @@ def codec_of(codec_id: int, *, magic: int, at: Location) -> CompressionCodec:
 
 
 def _decompress(
-    codec_id: int, data: Buffer, magic: int, at: Location, limit: int, headers: ContainerHeaders
+    codec_id: int, data: Buffer, magic: int, at: Location, limit: int, headers: ContainerHeaders | None
 ) -> tuple[Output, int]:
     """Return the decompressed bytes, and how many compressed ones were read."""
-    output = Output(limit, at)
+    output, headers = Output(limit, at), headers or plain_headers()
     codec = codec_of(codec_id, magic=magic, at=at)
     try:
         return output, _decompress_into(output, codec, memoryview(data).cast("B"), magic, at, headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 import tempfile
 from pathlib import Path
@@ -16,9 +17,9 @@ from seglog_format import open_cluster, open_partition, resurrect
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from seglog_format.types import Cluster, Partition, PreparedResurrection
+    from seglog_format.types import Cluster, MetadataImage, Partition, PreparedResurrection
 
 DESCRIPTION = (
     "Start stock brokers from the nodes made of other brokers' directories: they serve every record as it was."
@@ -27,6 +28,23 @@ DESCRIPTION = (
 Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
 ISOLATIONS: Final[tuple[Isolation, ...]] = ("read_uncommitted", "read_committed")
 TOPIC_RESOURCE: Final = 2
+FILLED: Final[dict[str, Any]] = {
+    "topic": "orders",
+    "partitions": 3,
+    "records": 20,
+    "group": "readers",
+    "offsets": [20, 7, 0],
+}
+"""What a broker is filled with, ACLs, quotas and SCRAM users aside."""
+ACL_FIELDS: Final = (
+    "resourceType",
+    "resourceName",
+    "patternType",
+    "principal",
+    "host",
+    "operation",
+    "permissionType",
+)
 SETTINGS: Final = """\
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS
@@ -57,6 +75,10 @@ def prove(options: argparse.Namespace) -> Outcome:
                 found, partitions = find_failures(source, Path(root) / "node", release)
             failures += [f"{version} on {release}: {text}" for text in found]
             facts["clusters"][f"{version} on {release}"] = {"partitions": partitions, "failures": len(found)}
+    for release in options.kafka:
+        found, partitions = find_own_failures(release)
+        failures += [f"filled on {release}: {text}" for text in found]
+        facts["clusters"][f"filled on {release}"] = {"partitions": partitions, "failures": len(found)}
     return Outcome(facts, failures, {"kafka": ", ".join(CLUSTERS.releases[each] for each in options.kafka)})
 
 
@@ -100,6 +122,49 @@ def find_failures(source: Path, target: Path, release: str) -> tuple[list[str], 
     if fingerprint(source) != before:
         failures.append("the sources have changed")
     return failures, len(plan.made.logs)
+
+
+def find_own_failures(release: str) -> tuple[list[str], int]:
+    """Fill a stock broker, stop it, and compare what it said with its directory, and that with the node made of it.
+
+    Returns:
+        What differs, and how many partitions were compared.
+    """
+    with tempfile.TemporaryDirectory() as root:
+        home = Path(root) / "first"
+        home.mkdir()
+        first = Broker(release, home, project=CLUSTERS, settings=SETTINGS)
+        with Oracle(release, project=CLUSTERS) as kafka, first.running():
+            kafka.must("fill", bootstrap=first.address, **FILLED)
+            said = {
+                **kafka.must("settings", bootstrap=first.address, topics=[FILLED["topic"]]),
+                "positions": kafka.must("groups", bootstrap=first.address, groups=[FILLED["group"]]),
+                "lag": kafka.must("lag", bootstrap=first.address, groups=[FILLED["group"]]),
+            }
+        failures = list(_unlike_broker(open_cluster(first.logs), said))
+        found, partitions = find_failures(first.logs, Path(root) / "node", release)
+        return failures + found, partitions
+
+
+def _unlike_broker(cluster: Cluster, said: dict[str, Any]) -> Iterator[str]:
+    """Tell where a directory reads other than its broker said before it stopped."""
+    group = FILLED["group"]
+    positions = cluster.coordinators.groups[group].offsets
+    lag = cluster.lag(group)
+    ours: dict[str, Any] = {
+        **access_of(cluster.image()),
+        "positions": [{group: {f"{topic}-{number}": each.offset for (topic, number), each in positions.items()}}],
+        "lag": [{group: {f"{topic}-{number}": each for (topic, number), each in lag.items()}}],
+    }
+    for name, rows in ours.items():
+        theirs = said[name] if isinstance(said[name], list) else [said[name]]
+        if not rows or canonical(rows) != canonical(theirs):
+            yield f"{name}: the broker said {theirs}, its directory reads {rows}"
+
+
+def canonical(rows: Iterable[Any]) -> list[str]:
+    """Return rows as sorted text, so that their order does not count."""
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
 def fingerprint(directory: Path) -> list[tuple[str, int, str]]:
@@ -174,10 +239,17 @@ def _settings(kafka: Oracle, address: str, plan: PreparedResurrection) -> Iterat
         found = {name: value for name, value in answer["topics"][topic].items() if not name.startswith("internal.")}
         if found != values:
             yield f"settings of {topic}: expected {values}, found {found}"
-    counts = {
-        "acls": len(image.acls),
-        "quotas": len(image.quotas),
-        "scramUsers": len({name for name, _ in image.scram_credentials}),
+    for name, rows in access_of(image).items():
+        if canonical(answer[name]) != canonical(rows):
+            yield f"{name}: expected {rows}, found {answer[name]}"
+
+
+def access_of(image: MetadataImage) -> dict[str, list[Any]]:
+    """Return ACLs, quotas and SCRAM users of an image, as ``Served.java`` lists those of a broker."""
+    return {
+        "acls": [[each[name] for name in ACL_FIELDS] for each in image.acls.values()],
+        "quotas": [{"entity": dict(entity.parts), "values": values} for entity, values in image.quotas.items()],
+        "scramUsers": [
+            [user, mechanism, fields["iterations"]] for (user, mechanism), fields in image.scram_credentials.items()
+        ],
     }
-    if {name: answer[name] for name in counts} != counts:
-        yield f"expected {counts}, found { {name: answer[name] for name in counts} }"

@@ -20,8 +20,10 @@ public final class Cluster {
 
     private static final Map<String, Operation> OPERATIONS = Map.of(
         "image", Images::image,
+        "fill", Filled::fill,
         "served", Served::served,
         "groups", Served::groups,
+        "lag", Served::lag,
         "settings", Served::settings);
 
     private Cluster() {

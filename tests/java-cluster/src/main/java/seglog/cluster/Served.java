@@ -1,6 +1,7 @@
 package seglog.cluster;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -16,8 +17,10 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.config.ConfigResource;
@@ -102,7 +105,26 @@ final class Served {
         }
     }
 
-    /** Lists settings of the {@code topics} given, and the number of ACLs, quotas and SCRAM users. */
+    /** Lists how far the {@code groups} given are behind the log end offsets. */
+    static void lag(JsonNode request, ObjectNode answer) throws Exception {
+        try (Admin admin = Admin.create(common(request))) {
+            for (JsonNode group : request.get("groups")) {
+                ObjectNode lags = answer.putObject(group.asText());
+                Map<TopicPartition, OffsetAndMetadata> positions = admin.listConsumerGroupOffsets(group.asText())
+                    .partitionsToOffsetAndMetadata().get(LIMIT_S, TimeUnit.SECONDS);
+                Map<TopicPartition, OffsetSpec> latest = new HashMap<>();
+                positions.keySet().forEach(partition -> latest.put(partition, OffsetSpec.latest()));
+                admin.listOffsets(latest).all().get(LIMIT_S, TimeUnit.SECONDS).forEach((partition, end) ->
+                    lags.put(partition.toString(), end.offset() - positions.get(partition).offset()));
+            }
+        }
+    }
+
+    /**
+     * Lists settings of the {@code topics} given, and ACLs, quotas and SCRAM users of the cluster.
+     *
+     * <p>Codes stand for resource types, pattern types, operations, permissions and mechanisms.
+     */
     static void settings(JsonNode request, ObjectNode answer) throws Exception {
         Collection<ConfigResource> resources = new ArrayList<>();
         request.get("topics").forEach(
@@ -115,14 +137,42 @@ final class Served {
                     .filter(entry -> entry.source() == ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG)
                     .forEach(entry -> own.put(entry.name(), entry.value()));
             });
-            answer.put("acls", admin.describeAcls(AclBindingFilter.ANY).values().get(LIMIT_S, TimeUnit.SECONDS).size());
-            answer.put("quotas", admin.describeClientQuotas(ClientQuotaFilter.all()).entities()
-                .get(LIMIT_S, TimeUnit.SECONDS).size());
-            answer.put("scramUsers", admin.describeUserScramCredentials().all().get(LIMIT_S, TimeUnit.SECONDS).size());
+            acls(admin, answer.putArray("acls"));
+            quotas(admin, answer.putArray("quotas"));
+            scramUsers(admin, answer.putArray("scramUsers"));
         }
     }
 
-    private static Map<String, Object> common(JsonNode request) {
+    private static void acls(Admin admin, ArrayNode rows) throws Exception {
+        admin.describeAcls(AclBindingFilter.ANY).values().get(LIMIT_S, TimeUnit.SECONDS).forEach(
+            binding -> rows.addArray()
+                .add(binding.pattern().resourceType().code())
+                .add(binding.pattern().name())
+                .add(binding.pattern().patternType().code())
+                .add(binding.entry().principal())
+                .add(binding.entry().host())
+                .add(binding.entry().operation().code())
+                .add(binding.entry().permissionType().code()));
+    }
+
+    private static void quotas(Admin admin, ArrayNode rows) throws Exception {
+        admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get(LIMIT_S, TimeUnit.SECONDS).forEach(
+            (entity, values) -> {
+                ObjectNode row = rows.addObject();
+                ObjectNode parts = row.putObject("entity");
+                entity.entries().forEach(parts::put);
+                ObjectNode limits = row.putObject("values");
+                values.forEach(limits::put);
+            });
+    }
+
+    private static void scramUsers(Admin admin, ArrayNode rows) throws Exception {
+        admin.describeUserScramCredentials().all().get(LIMIT_S, TimeUnit.SECONDS).forEach(
+            (user, description) -> description.credentialInfos().forEach(
+                info -> rows.addArray().add(user).add(info.mechanism().type()).add(info.iterations())));
+    }
+
+    static Map<String, Object> common(JsonNode request) {
         Map<String, Object> settings = new HashMap<>();
         settings.put("bootstrap.servers", request.path("bootstrap").asText());
         settings.put("default.api.timeout.ms", LIMIT_S * 1000);

@@ -20,7 +20,7 @@ from seglog_format.log.path_kind import PathKind, directory_kind
 from seglog_format.names import FileKind
 from seglog_format.storage import remote_bytes, remote_storage
 from seglog_format.storage.file_bytes import MAX_LOG_SIZE, open_bytes
-from seglog_format.storage.object_store import StoredFile
+from seglog_format.storage.object_store import Store, StoredFile, shown_address
 from seglog_format.storage.remote_bytes import BlockCache, RemoteBytes
 from seglog_format.storage.remote_storage import RemoteStorage, download
 
@@ -345,6 +345,34 @@ def test_what_a_remote_directory_is() -> None:
     assert directory_kind(root / "logs" / "orders-0", storage) is PathKind.PARTITION
     with pytest.raises(UsageError, match=f"^{ADDRESS}: neither .* did you mean {ADDRESS}/logs"):
         directory_kind(root, storage)
+
+
+# -- keys in an address -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "address", ["s3://AKEY:SEC%2FRET@bucket/x?bogus=1", "s3://AKEY:SEC RET@@", "nope://AKEY:SEC@b"]
+)
+@pytest.mark.parametrize("settings", [{}, {"access_key": "AKEY", "secret_key": "SEC/RET", "bogus": "1"}])
+def test_messages_hold_no_keys(address: str, settings: dict[str, str]) -> None:
+    pytest.importorskip("pyarrow")
+    with pytest.raises(UsageError) as caught:
+        Store(address, settings)
+    assert "AKEY" not in str(caught.value)
+    assert "SEC" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("s3://AKEY:SECRET@bucket/tier", "s3://bucket/tier"),
+        ("s3://bucket/tier@home", "s3://bucket/tier@home"),
+        ("folder/a@b", "folder/a@b"),
+        ("folder/a@b:c", "folder/a@b:c"),
+    ],
+)
+def test_an_address_is_shown_without_keys(address: str, shown: str) -> None:
+    assert shown_address(address) == shown
 
 
 # -- copies ----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from seglog_format.errors import UsageError
 from seglog_format.names import printable
 from seglog_format.storage.file_bytes import open_bytes
 from seglog_format.storage.log_storage import LOCAL
-from seglog_format.storage.object_store import Store, StoredFile, is_address
+from seglog_format.storage.object_store import Store, StoredFile, is_address, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -123,7 +123,7 @@ class ObjectFiles:
             UsageError: it does not answer, or there is nothing.
         """
         self._objects = objects
-        self.address = objects.address
+        self.address = shown_address(objects.address)
         self.files = {file.path: file for file in retried(objects.listed)}
         self._lock = Lock()
         self._requests = 0

@@ -30,6 +30,13 @@ def is_address(path: str) -> bool:
     return bool(colon) and rest.startswith("//") and scheme != "file"
 
 
+def shown_address(address: str) -> str:
+    """Return an address as messages show it: without the keys that may stand before its bucket."""
+    scheme, separator, rest = address.partition("://")
+    before, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{before.rpartition('@')[2]}{slash}{path}" if separator else address
+
+
 @dataclass(frozen=True, slots=True)
 class StoredFile:
     """A file of a store.
@@ -81,7 +88,7 @@ class Store:
         start = len(self._root) + 1
         files = [_described(info, info.path[start:]) for info in found if info.type == FileType.File]
         if not files:
-            msg = f"seglog: {self.address}: there is nothing"
+            msg = f"seglog: {shown_address(self.address)}: there is nothing"
             raise UsageError(msg)
         return sorted(files, key=lambda file: file.path)
 
@@ -112,7 +119,7 @@ class Store:
         except OSError as error:
             raise self._failed(error, path) from error
         if len(found) != size:
-            msg = f"seglog: {self.address}/{path} became shorter while it was read"
+            msg = f"seglog: {shown_address(self.address)}/{path} became shorter while it was read"
             raise UsageError(msg)
         return found
 
@@ -125,7 +132,7 @@ class Store:
         return self._open[path]
 
     def _failed(self, error: OSError, path: str = "") -> UsageError:
-        return UsageError(f"seglog: {self.address}{path and '/'}{path}: {error}")
+        return UsageError(f"seglog: {shown_address(self.address)}{path and '/'}{path}: {error}")
 
 
 def _described(info: FileInfo, path: str) -> StoredFile:
@@ -146,11 +153,21 @@ def _file_system(address: str, settings: Mapping[str, str]) -> tuple[FileSystem,
         files, root = fsspec.url_to_fs(address, **settings)
         return PyFileSystem(FSSpecHandler(files)), root.rstrip("/")
     except ImportError as error:
-        msg = f"seglog: {address} needs fsspec: pip install fsspec, and what it needs for {scheme}"
+        msg = f"seglog: {shown_address(address)} needs fsspec: pip install fsspec, and what it needs for {scheme}"
         raise UsageError(msg) from error
     except (OSError, ValueError, TypeError) as error:  # ArrowInvalid is a ValueError
-        msg = f"seglog: {address}: {error}"
+        msg = f"seglog: {shown_address(address)}: {_without_keys(error, address, settings)}"
         raise UsageError(msg) from error
+
+
+def _without_keys(error: Exception, address: str, settings: Mapping[str, str]) -> str:
+    """Return the text of an error, in which Arrow may have quoted the whole address."""
+    before = address.partition("://")[2].partition("/")[0].rpartition("@")[0]
+    keys = [before, quote(before, safe=""), *before.split(":"), *(settings.get(name, "") for name in KEYS)]
+    text = str(error)
+    for key in sorted({*keys, *(quote(key, safe="") for key in keys)} - {""}, key=len, reverse=True):
+        text = text.replace(key, "***")
+    return text
 
 
 def _with_settings(scheme: str, rest: str, settings: Mapping[str, str]) -> str:

@@ -78,10 +78,3 @@ class ContainerHeaders(NamedTuple):
     zstd: Callable[[memoryview, Location], ZstdHeader]
     zstd_block: Callable[[memoryview], int]
     zstd_skippable: Callable[[memoryview, Location], int]
-
-
-def plain_headers() -> ContainerHeaders:
-    """Return the plain loops that parse headers."""
-    from seglog_format.codec.plain.containers import PLAIN  # noqa: PLC0415 - loaded when compressed data is read
-
-    return PLAIN

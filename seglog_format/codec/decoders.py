@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from seglog_format.closing import Closing
-from seglog_format.codec.container_headers import plain_headers
 from seglog_format.model import StoredFrame
 from seglog_format.storage.byte_source import FirstBytes
 
@@ -138,6 +137,13 @@ class DeclaredFrame(StoredFrame):
 def decoders_of(carrier: ByteSource | Frame) -> Decoders | None:
     """Return the decoders of some bytes, or of an entry in them; None where the plain loops parse them."""
     return carrier.decoders if isinstance(carrier, DeclaredBytes | DeclaredFrame) else None
+
+
+def plain_headers() -> ContainerHeaders:
+    """Return the plain loops that parse the headers of compressed data."""
+    from seglog_format.codec.plain.containers import PLAIN  # noqa: PLC0415 - loaded when compressed data is read
+
+    return PLAIN
 
 
 def containers_of(frame: Frame) -> ContainerHeaders:

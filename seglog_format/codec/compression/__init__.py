@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 from seglog_format.codec.compression.output import Output, inside
-from seglog_format.codec.container_headers import plain_headers
+from seglog_format.codec.decoders import plain_headers
 from seglog_format.errors import CorruptRecordError, RefusedError
 from seglog_format.model import CompressionCodec
 

@@ -48,7 +48,7 @@ class JavaProject(NamedTuple):
 
 
 RELEASES: Final = {"3.9": "3.9.0", "4.1": "4.1.1"}
-"""Profiles of the log's project: the older rule of the indexes, and the newest."""
+"""Profiles of the log's project: one release before and one after the rule of the offset index changed."""
 
 LOGS: Final = JavaProject(
     REPOSITORY / "tests" / "java",

@@ -163,7 +163,7 @@ def _file_system(address: str, settings: Mapping[str, str]) -> tuple[FileSystem,
 def _without_keys(error: Exception, address: str, settings: Mapping[str, str]) -> str:
     """Return the text of an error, in which Arrow may have quoted the whole address."""
     before = address.partition("://")[2].partition("/")[0].rpartition("@")[0]
-    keys = [before, quote(before, safe=""), *before.split(":"), *(settings.get(name, "") for name in KEYS)]
+    keys = [before, *before.split(":"), *(settings.get(name, "") for name in KEYS)]
     text = str(error)
     for key in sorted({*keys, *(quote(key, safe="") for key in keys)} - {""}, key=len, reverse=True):
         text = text.replace(key, "***")

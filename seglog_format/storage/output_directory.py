@@ -1,0 +1,221 @@
+"""A directory that whole files are added to: each appears under its name when it is complete and on disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+from seglog_format.errors import UsageError, write_errors
+from seglog_format.storage.files import LOCAL_FILES, TEMPORARY_SUFFIX, replace_file
+
+if sys.platform != "win32":
+    import fcntl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from seglog_format.storage.byte_source import Buffer
+    from seglog_format.storage.files import FileHandle, Files
+
+MAX_DEPTH: Final = 4
+"""Maximum directories above a listed file."""
+HIDDEN: Final = "."
+"""Prefix of unfinished files, which no reader of tables looks at."""
+
+
+class OutputFile(Protocol):
+    """A new file, which nobody sees before `publish`."""
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes.
+
+        Raises:
+            WriteError: writing failed.
+        """
+
+    def publish(self) -> None:
+        """Give the file its name, once all its bytes are on disk.
+
+        Raises:
+            WriteError: that failed; the file may be there or not.
+        """
+
+    def discard(self) -> None:
+        """Remove the unfinished file; after `publish` do nothing. Never fails."""
+
+
+class Output(Protocol):
+    """A place for the files of a table. Names are relative, with slashes. Methods raise `WriteError`."""
+
+    @property
+    def address(self) -> str:
+        """The place, as messages name it."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep other writers away, as far as the place can.
+
+        Raises:
+            UsageError: another process is writing there.
+        """
+
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a small file; None if there is no such file."""
+
+    def replace(self, name: str, data: Buffer) -> None:
+        """Write a small file as a whole; at any moment there is the old one or the new one."""
+
+    def create(self, name: str) -> OutputFile:
+        """Begin a new file."""
+
+    def listed(self) -> Iterator[str]:
+        """Yield the names of all files, unfinished ones among them."""
+
+    def remove(self, name: str) -> None:
+        """Delete a file, an unfinished one too."""
+
+
+class OutputDirectory:
+    """A local directory for the files of a table. It is created with the first file.
+
+    Args:
+        root: the directory.
+        files: the file layer.
+    """
+
+    def __init__(self, root: Path, files: Files = LOCAL_FILES) -> None:
+        self._root = root
+        self._files = files
+
+    @property
+    def address(self) -> str:
+        """The directory."""
+        return str(self._root)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold a lock on the directory, which the system releases if the process ends."""
+        with write_errors("writing"):
+            self._make(self._root)
+        if not self._files.is_local or sys.platform == "win32":
+            yield
+            return
+        descriptor = os.open(self._root, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _lock(descriptor, self.address)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a small file; None if there is no such file."""
+        with write_errors("reading the table"):
+            try:
+                return self._files.read(self._root / name)
+            except FileNotFoundError:
+                return None
+            except NotADirectoryError:
+                msg = f"{self._root} is not a directory"
+                raise UsageError(msg) from None
+
+    def replace(self, name: str, data: Buffer) -> None:
+        """Write a small file as a whole."""
+        with write_errors("writing"):
+            replace_file(self._files, self._root / name, data)
+
+    def create(self, name: str) -> LocalOutput:
+        """Begin a new file."""
+        path = self._root / name
+        with write_errors("writing"):
+            self._make(path.parent)
+            return LocalOutput(path, self._files)
+
+    def listed(self) -> Iterator[str]:
+        """Yield the names of all files."""
+        with write_errors("listing"):
+            yield from self._below(self._root, "", 0)
+
+    def _below(self, directory: Path, prefix: str, depth: int) -> Iterator[str]:
+        for name in self._files.names(directory):
+            if depth < MAX_DEPTH and "=" in name:  # a directory of a partitioned table, or a file
+                with suppress(NotADirectoryError):
+                    yield from self._below(directory / name, f"{prefix}{name}/", depth + 1)
+                    continue
+            yield prefix + name
+
+    def remove(self, name: str) -> None:
+        """Delete a file."""
+        with write_errors("removing"):
+            self._files.remove(self._root / name)
+            self._files.fsync_directory((self._root / name).parent)
+
+    def _make(self, directory: Path) -> None:
+        """Create a directory and those above it, and sync their names."""
+        if self._files.exists(directory):
+            return
+        self._make(directory.parent)
+        self._files.make_directory(directory)
+        self._files.fsync_directory(directory.parent)
+
+
+class LocalOutput:
+    """A new file of a local directory; until it is published it has a hidden name beside its own."""
+
+    def __init__(self, path: Path, files: Files) -> None:
+        self._path = path
+        self._hidden = path.with_name(f"{HIDDEN}{path.name}{TEMPORARY_SUFFIX}")
+        self._files = files
+        self._handle: FileHandle | None = files.create(self._hidden)
+        self.size = 0
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes."""
+        assert self._handle is not None
+        with write_errors("writing"):
+            self._handle.write_at(self.size, data)
+        self.size += memoryview(data).nbytes
+
+    def publish(self) -> None:
+        """Sync the bytes, rename the file, and sync its name."""
+        handle, self._handle = self._handle, None
+        assert handle is not None
+        try:
+            with write_errors("writing"):
+                handle.fsync()
+                self._files.publish(self._hidden, self._path)
+                self._files.fsync_directory(self._path.parent)
+        finally:
+            handle.close()
+
+    def discard(self) -> None:
+        """Remove the unfinished file."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.close()
+            with suppress(OSError):
+                self._files.remove(self._hidden)
+
+
+def unhidden(name: str) -> str:
+    """Return the name that an unfinished file was to get; any other name as it is."""
+    directory, slash, file = name.rpartition("/")
+    is_hidden = file.startswith(HIDDEN) and file.endswith(TEMPORARY_SUFFIX)
+    return f"{directory}{slash}{file[len(HIDDEN) : -len(TEMPORARY_SUFFIX)]}" if is_hidden else name
+
+
+def _lock(descriptor: int, address: str) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+            return  # a file system without locks
+        msg = f"{address}: another process is writing there"
+        raise UsageError(msg) from None

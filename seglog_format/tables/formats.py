@@ -1,0 +1,48 @@
+"""The formats of files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from seglog_format.storage.output_directory import OutputFile
+    from seglog_format.tables.settings import TableSettings
+
+
+class RowFile(Protocol):
+    """A file of rows that is being written."""
+
+    @property
+    def size(self) -> int:
+        """Bytes so far, about."""
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows.
+
+        Raises:
+            UsageError: the format cannot hold them.
+            WriteError: writing failed.
+        """
+
+    def close(self) -> None:
+        """Write all that is missing, a footer for example."""
+
+    def abandon(self) -> None:
+        """Write nothing more, and hold nothing any more."""
+
+
+def begun_file(settings: TableSettings, file: OutputFile, schema: pa.Schema) -> RowFile:
+    """Begin a file in the format of a table."""
+    if settings.format == "arrow":
+        from seglog_format.tables.arrow_ipc import ArrowFile  # noqa: PLC0415 - of the formats, one is used
+
+        return ArrowFile(file, schema)
+    if settings.format in {"csv", "jsonl"}:
+        from seglog_format.tables.text import CsvFile, JsonFile  # noqa: PLC0415 - as above
+
+        return (CsvFile if settings.format == "csv" else JsonFile)(file, settings.bytes_as)
+    from seglog_format.tables.parquet import ParquetFile  # noqa: PLC0415 - as above
+
+    return ParquetFile(file, schema)

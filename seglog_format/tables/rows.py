@@ -1,0 +1,121 @@
+"""Rows of a table: Arrow batches of a scan, gathered into groups of bounded size."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from seglog_format.errors import FormatError
+from seglog_format.tables.settings import COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.log.gap_watch import OnGap
+    from seglog_format.log.partition import Partition
+    from seglog_format.tables.settings import TableSettings
+
+GROUP_SIZE: Final = 32 * 2**20
+"""Bytes of Arrow buffers in a group, unless one batch alone has more."""
+GROUP_ROWS: Final = 2**17
+BATCH_ROWS: Final = 2**14
+HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
+TOPIC_TYPES: Final = {"topic": pa.string(), "partition": pa.int32()}
+
+
+def groups_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the rows of a scan in groups of about `GROUP_SIZE` bytes; no group is empty.
+
+    Raises:
+        FormatError: as the scan does, after the rows before the damage.
+    """
+    held: list[pa.RecordBatch] = []
+    size = rows = 0
+    try:
+        for batch in batches:
+            if not len(batch):
+                continue
+            held.append(batch)
+            size, rows = size + batch.get_total_buffer_size(), rows + len(batch)
+            if size >= GROUP_SIZE or rows >= GROUP_ROWS:
+                yield pa.Table.from_batches(held)
+                held, size, rows = [], 0, 0
+    except FormatError:
+        if held:
+            yield pa.Table.from_batches(held)
+        raise
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def scanned_rows(
+    partition: Partition, settings: TableSettings, offsets: tuple[int | None, int | None], on_gap: OnGap | None
+) -> Iterator[pa.RecordBatch]:
+    """Read the columns of a table from a partition.
+
+    Args:
+        partition: to read.
+        settings: of the table.
+        offsets: first offset wanted, and first not wanted; None for all.
+        on_gap: called with missing offsets.
+    """
+    options: dict[str, Any] = {
+        "isolation": settings.isolation,
+        "batch_rows": BATCH_ROWS,
+        "layout": settings.layout,
+    }
+    return map(_with_plain_headers, partition.scan(COLUMNS, *offsets, on_gap=on_gap, **options))
+
+
+def _with_plain_headers(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch without views inside of lists, which Arrow cannot write to Parquet."""
+    number = batch.schema.get_field_index("headers")
+    kind = batch.schema.field(number).type
+    if kind.value_type.field("key").type != pa.binary_view():
+        return batch
+    field = pa.field("headers", HEADERS, nullable=False)
+    return batch.set_column(number, field, batch.column(number).cast(HEADERS))
+
+
+def with_partition(rows: pa.Table, settings: TableSettings, topic: str, partition: int) -> pa.Table:
+    """Return rows with columns for topic and partition, unless directories tell them."""
+    values = {"topic": topic, "partition": partition}
+    for number, name in enumerate(name for name in TOPIC_TYPES if name not in settings.in_path):
+        column = pa.repeat(pa.scalar(values[name], TOPIC_TYPES[name]), rows.num_rows)
+        rows = rows.add_column(number, pa.field(name, TOPIC_TYPES[name], nullable=False), column)
+    return rows
+
+
+def by_day(rows: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
+    """Split rows by the day of their time in UTC; None for those without a time. Their order stays."""
+    times = rows.column("timestamp").combine_chunks()
+    days = times.cast(pa.int64()).to_numpy(zero_copy_only=False).astype("datetime64[ms]").astype("datetime64[D]")
+    if times.null_count:
+        has_none = times.is_null().to_numpy(zero_copy_only=False)
+        yield None, rows.filter(pa.array(has_none))
+        days[has_none] = np.datetime64("NaT")
+    for day in np.unique(days[~np.isnat(days)]):
+        yield str(day), rows.filter(pa.array(days == day))
+
+
+def last_offset(rows: pa.Table) -> int:
+    """Return the offset of the last row."""
+    found: int = rows.column("offset")[-1].as_py()
+    return found
+
+
+def last_epoch(rows: pa.Table) -> int:
+    """Return the leader epoch of the last row; -1 if it has none."""
+    found: int | None = rows.column("leader_epoch")[-1].as_py()
+    return -1 if found is None else found
+
+
+def digest_of_last(rows: pa.Table) -> str:
+    """Return a digest of what compaction leaves as it is in the last row: offset, time, key and value."""
+    last = rows.slice(rows.num_rows - 1)
+    time = last.column("timestamp").cast(pa.int64())
+    values = [last.column("offset"), time, last.column("key"), last.column("value")]
+    return hashlib.sha256(repr([column[0].as_py() for column in values]).encode()).hexdigest()

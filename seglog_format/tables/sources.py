@@ -1,0 +1,92 @@
+"""The partitions to export, at paths that a user gives: log directories, or partition directories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seglog_format.errors import UsageError
+from seglog_format.log.broker_lock import is_locked
+from seglog_format.log.listing import list_log_directory
+from seglog_format.log.partition import open_partition
+from seglog_format.log.path_kind import PathKind, path_kind
+from seglog_format.names import parse_partition_directory
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Collection, Iterable, Iterator
+
+    from seglog_format.log.partition import Partition
+    from seglog_format.log.remote_store import RemoteStore
+    from seglog_format.tables.progress import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A partition to export.
+
+    Attributes:
+        key: topic and number.
+        path: the directory.
+    """
+
+    key: TopicPartition
+    path: Path
+
+    @property
+    def is_live(self) -> bool:
+        """Tell whether a broker is at work in the directory."""
+        return is_locked(self.path.absolute().parent)
+
+    def open(self, remote: RemoteStore | None = None, *, copy: bool = False) -> Partition:
+        """Open the partition as it is now.
+
+        Args:
+            remote: the store with its tiered segments.
+            copy: read through windows even if no broker is at work.
+        """
+        return open_partition(self.path, copy=copy or None, remote=remote)
+
+
+def sources_at(paths: Iterable[str | os.PathLike[str]], topics: Collection[str] | None = None) -> tuple[Source, ...]:
+    """Return the partitions at some paths, by topic and number.
+
+    Args:
+        paths: of log directories or partition directories.
+        topics: leave out all others.
+
+    Raises:
+        UsageError: a path is something else; a partition is there twice; a topic is not there, or nothing at all.
+    """
+    found: dict[TopicPartition, Source] = {}
+    for source in (each for path in paths for each in _sources(Path(path))):
+        if topics is not None and source.key[0] not in topics:
+            continue
+        other = found.setdefault(source.key, source)
+        if other is not source:
+            msg = f"{source.path} and {other.path} are the same partition: name one of them"
+            raise UsageError(msg)
+    _require_all(topics, found)
+    return tuple(found[key] for key in sorted(found))
+
+
+def _sources(path: Path) -> Iterator[Source]:
+    kind = path_kind(path)
+    if kind is PathKind.FILE:
+        msg = f"{path}: give a log directory or a partition directory"
+        raise UsageError(msg)
+    if kind is PathKind.LOG_DIRECTORY:
+        for entry in list_log_directory(path).partitions:
+            if not entry.name.state:
+                yield Source(entry.name.topic_partition, entry.path)
+        return
+    name = parse_partition_directory(path.absolute().name)
+    yield Source(name.topic_partition, path)
+
+
+def _require_all(topics: Collection[str] | None, found: Collection[TopicPartition]) -> None:
+    missing = sorted(set(topics or ()) - {topic for topic, _ in found})
+    if missing or not found:
+        msg = f"no partition of topic {missing[0]!r} is there" if missing else "no partition is there"
+        raise UsageError(msg)

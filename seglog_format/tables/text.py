@@ -1,0 +1,99 @@
+"""CSV and JSON lines: keys, values and headers as text."""
+
+from __future__ import annotations
+
+import io
+import json
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seglog_format.storage.output_directory import OutputFile
+
+BYTES: Final = ("key", "value")
+"""Columns of bytes; headers hold some, too."""
+WRITERS: Final[dict[str, Callable[[bytes], str]]] = {
+    "utf8": bytes.decode,
+    "hex": bytes.hex,
+    "base64": lambda value: b64encode(value).decode("ascii"),
+}
+
+
+class TextFile:
+    """A text file that is being written."""
+
+    def __init__(self, file: OutputFile, bytes_as: str) -> None:
+        self._file = file
+        self._bytes_as = bytes_as
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._file.size
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows.
+
+        Raises:
+            UsageError: something is not UTF-8, and should be written so.
+        """
+        offset: int = rows.column("offset")[0].as_py()
+        try:
+            self._file.write(self._text_of(rows))
+        except UnicodeDecodeError as error:
+            msg = f"after offset {offset} a key, value or header is not UTF-8: write bytes as hex or base64"
+            raise UsageError(msg) from error
+
+    def _text_of(self, rows: pa.Table) -> bytes:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Do nothing: there is no footer."""
+
+    def abandon(self) -> None:
+        """Do nothing: what was written is removed."""
+
+    def _written(self, value: bytes | None) -> str | None:
+        return None if value is None else WRITERS[self._bytes_as](value)
+
+    def _headers(self, headers: list[dict[str, Any]]) -> list[dict[str, str | None]]:
+        return [{name: self._written(each[name]) for name in ("key", "value")} for each in headers]
+
+
+class JsonFile(TextFile):
+    """A file of JSON lines; times are milliseconds since 1970."""
+
+    def _text_of(self, rows: pa.Table) -> bytes:
+        number = rows.schema.get_field_index("timestamp")
+        plain = rows.set_column(number, "timestamp", rows.column("timestamp").cast(pa.int64()))
+        lines = (json.dumps(self._line(row), ensure_ascii=False, separators=(",", ":")) for row in plain.to_pylist())
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    def _line(self, row: dict[str, Any]) -> dict[str, Any]:
+        text = {name: self._written(row[name]) for name in BYTES}
+        return row | text | {"headers": self._headers(row["headers"])}
+
+
+class CsvFile(TextFile):
+    """A CSV file with a line of column names. Headers are a JSON array; null is empty, and empty text is quoted."""
+
+    def _text_of(self, rows: pa.Table) -> bytes:
+        for name in (*BYTES, "headers"):
+            number = rows.schema.get_field_index(name)
+            rows = rows.set_column(number, name, self._column(name, rows.column(name)))
+        written = io.BytesIO()
+        pa_csv.write_csv(rows, written, pa_csv.WriteOptions(include_header=not self.size))
+        return written.getvalue()
+
+    def _column(self, name: str, column: pa.ChunkedArray) -> pa.Array:
+        if name == "headers":
+            texts = [json.dumps(self._headers(each), ensure_ascii=False) for each in column.to_pylist()]
+            return pa.array(texts, pa.string())
+        return pa.array(map(self._written, column.to_pylist()), pa.string())

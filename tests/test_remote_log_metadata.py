@@ -119,10 +119,16 @@ def test_the_deletion_of_a_partition() -> None:
 
 
 @pytest.mark.req("SEG-RLM-006")
-@pytest.mark.parametrize("fields", [{"startOffset": -1}, {"startOffset": 60}, {"segmentLeaderEpochs": []}])
-def test_offsets_and_epochs_that_cannot_be_are_refused(fields: dict[str, object]) -> None:
+@pytest.mark.parametrize("fields", [{"startOffset": -1}, {"startOffset": 60}])
+def test_offsets_that_cannot_be_are_refused(fields: dict[str, object]) -> None:
     with pytest.raises(CorruptRecordError, match="SEG-RLM-006"):
         remote_event(changed(**fields))
+
+
+@pytest.mark.req("SEG-RLM-024")
+def test_a_segment_without_a_leader_epoch_is_refused() -> None:
+    with pytest.raises(CorruptRecordError, match="SEG-RLM-024"):
+        remote_event(changed(segmentLeaderEpochs=[]))
 
 
 @pytest.mark.req("SEG-RLM-006")
@@ -364,17 +370,19 @@ def test_retention_by_time_size_and_log_start_stops_at_the_first_that_stays() ->
     remote = remote_of(*(segment(number, number * 10, number * 10 + 9) for number in range(5)))
     assert starts(remote, RetentionRules()) == []
     assert starts(remote, RetentionRules(log_start_offset=25)) == [0, 10]
-    assert starts(remote, RetentionRules(retention_ms=1, now_ms=30)) == [0, 10, 20]
+    assert starts(remote, RetentionRules(retention_ms=1, now_ms=30)) == [0, 10]
+    assert starts(remote, RetentionRules(retention_ms=1, now_ms=31)) == [0, 10, 20]
+    assert starts(remote, RetentionRules(retention_ms=1, now_ms=30, at_limit=True)) == [0, 10, 20]
     assert starts(remote, RetentionRules(retention_size=250)) == [0, 10]
     assert starts(remote, RetentionRules(retention_size=250, local_size=60)) == [0, 10, 20]
-    assert starts(remote, RetentionRules(retention_ms=0, now_ms=9, retention_size=350)) == [0]
+    assert starts(remote, RetentionRules(retention_ms=0, now_ms=10, retention_size=350)) == [0]
 
 
 @pytest.mark.req("SEG-RLM-013")
 def test_what_is_not_of_the_lineage_does_not_stop_retention() -> None:
     stray = segment(9, 5, 300)
     remote = remote_of(stray, segment(1, 10, 19), segment(2, 20, 29))
-    assert starts(remote, RetentionRules(retention_ms=0, now_ms=19)) == [10]
+    assert starts(remote, RetentionRules(retention_ms=0, now_ms=20)) == [10]
 
 
 @pytest.mark.req("SEG-RLM-013")

@@ -12,7 +12,7 @@ from helpers import remote_records
 from helpers.support import REPOSITORY
 from helpers.tier_cases import CASES, TierCase, tier_case
 
-from seglog_format import open_log_directory
+from seglog_format import open_log_directory, open_tier
 from seglog_format.cli.main import run
 from seglog_format.small_model import EpochStart
 from seglog_format.tier.ids import RemoteSegmentId
@@ -320,8 +320,8 @@ def test_a_deletion_that_left_objects(
 def test_what_is_past_retention(broken: Callable[[str], Broken], capsys: pytest.CaptureFixture[str]) -> None:
     at = broken("lts-4.4.0")
     newest = at.segment("wide", 0).max_timestamp_ms
-    early = at.findings(capsys, "--retention-ms", "1000", f"--now-ms={newest + 999 - 10**9}")
-    late = at.findings(capsys, "--retention-ms", "1000", f"--now-ms={newest + 1000}")
+    early = at.findings(capsys, "--retention-ms", "1000", f"--now-ms={newest + 1000 - 10**9}")
+    late = at.findings(capsys, "--retention-ms", "1000", f"--now-ms={newest + 1001}")
     assert not [each for each in early if each["file"].startswith("wide-0/")]
     assert [each["requirement"] for each in late if each["file"].startswith("wide-0/")] == ["SEG-RLM-021"]
     assert at.rules(capsys, "--retention-bytes", "1000") == {"SEG-RLM-021"}
@@ -372,3 +372,18 @@ def test_nothing_is_written(broken: Callable[[str], Broken], capsys: pytest.Capt
     before = {path: path.read_bytes() for path in at.local.parent.rglob("*") if path.is_file()}
     assert at.findings(capsys, "--content") == []
     assert {path: path.read_bytes() for path in at.local.parent.rglob("*") if path.is_file()} == before
+
+
+# -- from Python -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_open_tier_returns_checks_the_store(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    case = tier_case(name)
+    tier, logs = open_tier(case.store, keys=case.keys), open_log_directory(case.local)
+    keys = [argument for id_, path in case.keys.items() for argument in ("--key", f"{id_}={path}")]
+    for command, found in (("audit", tier.audit(logs)), ("verify", tier.verify(logs))):
+        run(["tier", command, "--json", str(case.store), "--logs", str(case.local), *keys])
+        printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        expected = [(line["requirement"], line["file"]) for line in printed]
+        assert [(each.requirement, each.location.path) for each in found] == expected

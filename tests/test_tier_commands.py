@@ -11,7 +11,9 @@ from helpers.tier_cases import CASES, TierCase, tier_case
 
 from seglog_format import open_partition, verify
 from seglog_format.cli.main import run
+from seglog_format.errors import UsageError
 from seglog_format.requirements import Severity
+from seglog_format.tier import remote_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,3 +150,95 @@ def test_ls_and_dump_read_the_remote_segments_too(case: TierCase, capsys: pytest
     assert offsets[-1] == orders["end"] - 1
     served = {offset for first, last in orders["read_uncommitted"]["offsets"] for offset in range(first, last + 1)}
     assert served <= set(offsets)
+
+
+# -- settings of a store ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What commands open stores with; no store answers."""
+    found: list[dict[str, Any]] = []
+
+    def opened(address: str, **options: object) -> None:
+        found.append({"address": address, **options})
+        raise UsageError(address)
+
+    monkeypatch.setattr(remote_store, "open_tier", opened)
+    return found
+
+
+@pytest.mark.parametrize("command", [["tier", "ls"], ["tier", "verify"], ["ls", "--remote"], ["dump", "--remote"]])
+def test_settings_come_from_a_file_and_the_environment(
+    command: list[str], given: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEGLOG_STORE_REGION", "eu-1")
+    monkeypatch.setenv("SEGLOG_STORE_SECRET_KEY", "of the environment")
+    (tmp_path / "settings").write_text("# of a test\n\naccess_key = a=b\nsecret_key=of the file\n")
+    (tmp_path / "t-0").mkdir()
+    paths = [] if command[0] == "tier" else [str(tmp_path / "t-0")]
+    assert run([*command, "s3://bucket", "--settings", str(tmp_path / "settings"), *paths]) == 2
+    (options,) = given
+    assert options["address"] == "s3://bucket"
+    assert options["settings"] == {"region": "eu-1", "access_key": "a=b", "secret_key": "of the file"}
+
+
+def test_a_line_that_is_no_setting_is_told_without_its_content(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "settings").write_text("region=eu-1\nhidden\n")
+    assert run(["tier", "ls", "s3://bucket", "--settings", str(tmp_path / "settings")]) == 2
+    message = capsys.readouterr().err
+    assert "settings:2: a setting is written as NAME=VALUE" in message
+    assert "hidden" not in message
+
+
+# -- one record, and a copy ------------------------------------------------------------------------------------------
+
+
+def test_lookup_finds_what_a_reader_does(case: TierCase, capsys: pytest.CaptureFixture[str]) -> None:
+    (orders,) = (each for each in case.partitions() if each["topic"] == "orders")
+    with open_partition(case.path(orders), remote=case.opened()) as log:
+        records = list(log.records())
+    for record in (records[0], records[len(records) // 3], records[-1]):
+        options = ["--json", "--explain", "--remote", str(case.store), *keys_of(case), str(case.path(orders))]
+        assert run(["lookup", *options, str(record.offset)]) == 0
+        found = lines_of(capsys)[-1]
+        assert (found["offset"], found["record"]["offset"]) == (record.offset, record.offset)
+        assert found["record"]["timestamp"] == record.timestamp_ms
+        assert found["fetched"]["bytes"] < stored_size(case, orders)
+        assert run(["lookup", *options, "--timestamp", str(records[0].timestamp_ms)]) == 0
+        assert lines_of(capsys)[-1]["offset"] == records[0].offset
+    assert run(["lookup", *options, str(orders["begin"] - 1)]) == 1
+    assert not lines_of(capsys)[-1]["found"]
+
+
+def stored_size(case: TierCase, partition: dict[str, Any]) -> int:
+    """Bytes of all objects of a partition."""
+    tier = case.opened().tier
+    return sum(
+        tier.files.sizes[each.path]
+        for of_partition in tier.segments.values()
+        for id_, objects in of_partition.items()
+        if id_.partition.topic.endswith(partition["topic"]) and id_.partition.partition == partition["partition"]
+        for each in objects.values()
+    )
+
+
+def test_lookup_in_one_file_takes_no_store(capsys: pytest.CaptureFixture[str]) -> None:
+    case = tier_case("aiven-plain")
+    log = min((case.local / "orders-0").glob("*.log"))
+    assert run(["lookup", "--remote", str(case.store), str(log), "0"]) == 2
+    assert "belong to its partition directory" in capsys.readouterr().err
+
+
+def test_lines_of_a_tiered_partition_become_plain_files(
+    case: TierCase, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--json", "--bytes", "base64", "--remote", str(case.store), *keys_of(case)]
+    assert run(["dump", *options, str(case.local / "orders-0")]) == 0
+    (tmp_path / "lines").write_text(capsys.readouterr().out)
+    copy = tmp_path / "orders-0"
+    assert run(["convert", "--bytes", "base64", str(tmp_path / "lines"), "-o", str(copy)]) == 0
+    with open_partition(case.local / "orders-0", remote=case.opened()) as log, open_partition(copy) as copied:
+        assert list(copied.records(log.log_start_offset)) == list(log.records())

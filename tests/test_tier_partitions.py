@@ -7,6 +7,7 @@ import json
 import shutil
 import struct
 import warnings
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ from helpers.tier_cases import CASES, TierCase, tier_case
 
 from seglog_format import open_partition, verify
 from seglog_format.cli.main import run
-from seglog_format.errors import MissingOffsetsWarning, OffsetOutOfRangeError, UsageError
+from seglog_format.errors import GuessedSegmentsWarning, MissingOffsetsWarning, OffsetOutOfRangeError, UsageError
 from seglog_format.names import FileKind
 from seglog_format.tier.stored_segment import whole_file
 
@@ -102,7 +103,10 @@ def test_objects_and_leader_epochs_tell_the_same_without_the_metadata_topic(
     case = tier_case(name)
     path = case.path(partition)
     shutil.copytree(path, tmp_path / path.name)
-    with open_partition(tmp_path / path.name, remote=case.opened()) as log:
+    is_tiered = partition["topic"] != "plain"
+    with pytest.warns(GuessedSegmentsWarning) if is_tiered else nullcontext():
+        log = open_partition(tmp_path / path.name, remote=case.opened())
+    with log:
         found = digest(log.records(partition["begin"]))  # type: ignore[arg-type]
     expected = partition["read_uncommitted"]
     assert found == (expected["records"], expected["sha256"])
@@ -199,12 +203,78 @@ def test_dump_tells_it_on_standard_error(case: TierCase, capsys: pytest.CaptureF
     assert "73 to " in capsys.readouterr().err
 
 
+@pytest.fixture
+def alone(case: TierCase, tmp_path: Path) -> Path:
+    """A partition directory with its checkpoint, and no metadata topic beside it."""
+    (tmp_path / "alone").mkdir()
+    shutil.copy(case.local / FileKind.LOG_START_OFFSET_CHECKPOINT.value, tmp_path / "alone")
+    return shutil.copytree(case.local / ORDERS, tmp_path / "alone" / ORDERS)
+
+
 @pytest.mark.req("SEG-PDR-028")
-def test_verify_warns_of_it(case: TierCase, capsys: pytest.CaptureFixture[str]) -> None:
-    found = [finding for finding in verify(case.local / ORDERS) if finding.requirement == "SEG-PDR-028"]
+def test_verify_warns_of_it(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [finding for finding in verify(alone) if finding.requirement == "SEG-PDR-028"]
     assert [finding.missing for finding in found] == [(73, found[0].missing.next_offset)]  # type: ignore[union-attr]
-    assert run(["verify", str(case.local / ORDERS)]) == 1
+    assert run(["verify", str(alone)]) == 1
     assert "tiered" in capsys.readouterr().out
+
+
+@pytest.mark.req("SEG-PDR-028")
+@pytest.mark.parametrize("has_metadata", [True, False], ids=["metadata topic", "objects alone"])
+def test_a_partition_is_healthy_with_its_store(
+    case: TierCase, alone: Path, *, has_metadata: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = [argument for id_, path in case.keys.items() for argument in ("--key", f"{id_}={path}")]
+    path = case.local / ORDERS if has_metadata else alone
+    assert run(["verify", "--json", str(path), "--remote", str(case.store), *keys]) == 0
+    (found,) = (line for line in lines_of(capsys) if line["requirement"] == "SEG-PDR-028")
+    assert (found["severity"], found["missing"]["firstOffset"]) == ("note", 73)
+    assert str(case.store) in found["found"]
+
+
+@pytest.mark.req("SEG-PDR-028")
+def test_the_metadata_topic_beside_it_tells_where_offsets_are(
+    case: TierCase, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in (case.local / ORDERS, case.local):
+        assert run(["verify", str(path)]) == 0
+        assert "of a remote store, by __remote_log_metadata" in capsys.readouterr().out
+
+
+@pytest.mark.req("SEG-PDR-028")
+@pytest.mark.parametrize("has_metadata", [True, False], ids=["metadata topic", "objects alone"])
+def test_offsets_whose_objects_are_gone_are_missing(
+    case: TierCase, alone: Path, tmp_path: Path, *, has_metadata: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = shutil.copytree(case.store, tmp_path / "store")
+    (orders,) = (each for each in case.expected["partitions"] if each["topic"] == "orders")
+    local = min(int(path.stem) for path in alone.glob("*.log"))
+    gone, *_ = (
+        each
+        for each in case.expected["segments"]
+        if each["topic"] == "orders" and orders["begin"] < each["startOffset"] and each["endOffset"] < local
+    )
+    for path in store.rglob(f"*-{gone['segmentId']}.*"):
+        path.unlink()
+    path = case.local / ORDERS if has_metadata else alone
+    assert run(["verify", "--json", str(path), "--remote", str(store)]) == 1
+    (found,) = (line for line in lines_of(capsys) if line["requirement"] == "SEG-PDR-028")
+    assert (found["severity"], found["missing"]["firstOffset"]) == ("warning", gone["startOffset"])
+    assert found["missing"]["nextOffset"] == gone["endOffset"] + 1
+
+
+def test_a_join_by_objects_alone_says_so(case: TierCase, alone: Path) -> None:
+    with pytest.warns(GuessedSegmentsWarning, match="no record of __remote_log_metadata"):
+        open_partition(alone, remote=case.opened()).close()
+
+
+@pytest.mark.parametrize("command", [["ls"], ["dump", "--no-records"], ["lookup", "--offset", "900"]], ids=" ".join)
+def test_commands_say_so_on_standard_error(
+    case: TierCase, alone: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = [argument for id_, path in case.keys.items() for argument in ("--key", f"{id_}={path}")]
+    assert run([*command, "--remote", str(case.store), *keys, str(alone)]) == 0
+    assert "seglog: " + str(alone) + ": no record of __remote_log_metadata" in capsys.readouterr().err
 
 
 @pytest.mark.req("SEG-PDR-028")

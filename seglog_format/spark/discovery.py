@@ -27,6 +27,7 @@ from seglog_format.storage.remote_storage import RemoteStorage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from seglog_format.log.remote_store import RemoteStore
     from seglog_format.spark.offsets import TopicPartition
     from seglog_format.spark.options import ReadOptions
     from seglog_format.storage.log_storage import LogStorage
@@ -42,10 +43,12 @@ class LogRoot:
     Attributes:
         path: of the directory.
         storage: that holds it.
+        remote: the store with the tiered segments of its partitions; None if there is none.
     """
 
     path: Path
     storage: LogStorage
+    remote: RemoteStore | None = None
 
     @cached_property
     def log_start_offsets(self) -> dict[TopicPartition, int]:
@@ -103,20 +106,27 @@ class Replica:
             UsageError: it does not exist, or cannot be read.
         """
         honours = options.log_start == "honour"
+        listing = list_partition(self.path, self.storage)
+        start = self.log_directory.log_start_offsets.get(self.key) if honours else None
+        if self.log_directory.remote is not None:
+            listing, start = self.log_directory.remote.joined(listing, start)
         return Partition(
-            list_partition(self.path, self.storage),
-            log_start_checkpoint=self.log_directory.log_start_offsets.get(self.key) if honours else None,
+            listing,
+            log_start_checkpoint=start,
             trust_indexes=True,
             limit=options.limit,
         )
 
 
-def find_replicas(paths: Iterable[str], settings: Mapping[str, str] | None = None) -> tuple[Replica, ...]:
+def find_replicas(
+    paths: Iterable[str], settings: Mapping[str, str] | None = None, remote: RemoteStore | None = None
+) -> tuple[Replica, ...]:
     """Find every partition directory in use at or below some paths, each once, in the order of paths and names.
 
     Args:
         paths: local paths, or addresses.
         settings: of the file systems behind addresses; None to refuse addresses.
+        remote: the store with the tiered segments of the partitions.
 
     Raises:
         UsageError: a path is not a directory, holds no partition directory, or cannot be read.
@@ -131,7 +141,7 @@ def find_replicas(paths: Iterable[str], settings: Mapping[str, str] | None = Non
         for directory in directories:
             parent = directory.parent
             if parent not in log_directories:
-                log_directories[parent] = LogRoot(parent, storage)
+                log_directories[parent] = LogRoot(parent, storage, remote)
             name = parse_partition_directory(directory.name)
             replica = Replica(directory, name.topic, name.partition, log_directories[parent])
             found.setdefault(directory, replica)

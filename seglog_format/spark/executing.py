@@ -37,9 +37,9 @@ def batches_of(task: AnyTask, schema: pa.Schema, options: ReadOptions, narrowed:
 
 
 def _rows(task: AnyTask, schema: pa.Schema, options: ReadOptions, narrowed: Narrowed) -> Iterator[pa.RecordBatch]:
-    storage = TaskStorage(task, options.storage)
+    storage = TaskStorage(task, options)
     if isinstance(task, DirectoryTask):
-        return (segment_rows if options.table == "segments" else finding_rows)(task, schema, storage.of(task.path))
+        return (segment_rows if options.table == "segments" else finding_rows)(task, schema, storage)
     if options.table == "batches":
         return batch_rows(task, schema, options.mode, storage)
     return TaskReader(schema, narrowed, options.mode).read(task, storage)

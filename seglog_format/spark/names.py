@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn
 
@@ -34,3 +35,16 @@ def one_of(what: str, value: str, known: Collection[str]) -> str:
         if each.lower() == value.lower():
             return each
     refuse(f"value of option {what}:", value, known)
+
+
+def parse_files(text: str) -> dict[str, str]:
+    """Parse names of files by id, an object in JSON.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        msg = 'not an object of files by id, such as {"key1": "/keys/key1.pem"}'
+        raise ValueError(msg)
+    return found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import UsageError
 from seglog_format.log.reading import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
-from seglog_format.spark.names import one_of, refuse
+from seglog_format.spark.names import one_of, parse_files, refuse
 from seglog_format.spark.offsets import EARLIEST, LATEST, OffsetChoice, parse_numbers, parse_offsets
 
 if TYPE_CHECKING:
@@ -65,12 +65,15 @@ OPTIONS: Final = (
     "timeIndex",
     "maxLateness",
     "outputLimit",
+    "remote",
+    "remoteLayout",
+    "remoteKeys",
 )
 """Options of a batch read."""
 
 OF_STREAMS: Final = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
 """Options that only streams take."""
-NOT_OF_STREAMS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "maxLateness")
+NOT_OF_STREAMS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "maxLateness", "remote")
 
 STORAGE: Final = "storage."
 """Prefix of options for the file system of an address, such as ``storage.region``."""
@@ -111,6 +114,9 @@ class ReadOptions:
         limit: maximum bytes that one entry may decompress to.
         rows_per_trigger, size_per_trigger: maximum of a step of a stream; None for no limit.
         storage: settings of the file systems of paths that are addresses, by name.
+        remote: folder or address of the store with the tiered segments; None to read only what is at the paths.
+        remote_layout: of its objects; None to recognize it.
+        remote_keys: files of private keys, by the ids of the key pairs.
     """
 
     paths: tuple[str, ...]
@@ -135,6 +141,9 @@ class ReadOptions:
     rows_per_trigger: int | None = None
     size_per_trigger: int | None = None
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # there may be secrets in it
+    remote: str | None = field(default=None, repr=False)  # as above
+    remote_layout: str | None = None
+    remote_keys: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_committed_only(self) -> bool:
@@ -183,6 +192,9 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "rows_per_trigger": parsed(given, "maxOffsetsPerTrigger", parse_count),
         "size_per_trigger": parsed(given, "maxBytesPerTrigger", parse_size),
         "storage": {name.removeprefix(STORAGE): value for name, value in given.items() if name.startswith(STORAGE)},
+        "remote": given.get("remote"),
+        "remote_layout": given.get("remotelayout"),
+        "remote_keys": parsed(given, "remoteKeys", parse_files),
     }
     assert set(values) == {field.name for field in fields(ReadOptions)}
     return ReadOptions(**{name: value for name, value in values.items() if value is not None})  # type: ignore[arg-type]

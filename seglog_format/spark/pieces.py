@@ -16,6 +16,7 @@ from seglog_format.model import GREATEST_OFFSET, INT64_MAX
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
+    from seglog_format.spark.remote import RemoteLog
     from seglog_format.storage.log_storage import LogStorage
 
 
@@ -25,7 +26,7 @@ class Piece:
 
     Attributes:
         topic, partition: of the records.
-        log: path or address of the `.log` file.
+        log: path or address of the `.log` file; of a remote one, the name of its object.
         base_offset: of the segment.
         last_allowed: highest possible offset in the piece.
         start: byte position of its first entry.
@@ -38,6 +39,7 @@ class Piece:
         has_to_reach: whether the log has reached ``to_offset`` before: if it ends earlier, it was truncated meanwhile.
         copy: read the file through windows instead of mapping it.
         limit: maximum bytes that one entry may decompress to.
+        remote: what opens a log in a remote store; None for any other.
     """
 
     topic: str
@@ -55,6 +57,7 @@ class Piece:
     has_to_reach: bool = False
     copy: bool = False
     limit: int = 0
+    remote: RemoteLog | None = None
 
     def segment(self, storage: LogStorage = LOCAL) -> LogSegment:
         """Return the segment, with no file opened yet.
@@ -63,7 +66,7 @@ class Piece:
             storage: the storage with the log.
         """
         return LogSegment(
-            SegmentFiles(self.base_offset, Path(self.log)),
+            SegmentFiles(self.base_offset, Path(self.log if self.remote is None else self.remote.path)),
             next_base_offset=self.last_allowed + 1,
             limit=self.limit,
             copy=self.copy,

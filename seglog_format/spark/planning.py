@@ -23,6 +23,7 @@ from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
 from seglog_format.spark.offsets import EARLIEST_OFFSET, Bounds, resolve_end, resolve_start
 from seglog_format.spark.options import IGNORE
 from seglog_format.spark.pieces import DirectoryTask, Piece, Task
+from seglog_format.spark.remote import opened_tier, remote_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +72,9 @@ def plan_records(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[
                 found.append((replica, pieces_of(partition, replica, bounds, options, narrowed)))
     if options.is_committed_only and options.table == "records":
         return [Task(tuple(pieces), replica.name) for replica, pieces in found if pieces]
-    return shared_out([(piece, replica.storage) for replica, pieces in found for piece in pieces], options)
+    every = [(piece, replica.storage) for replica, pieces in found for piece in pieces]
+    remote = [Task((piece,)) for piece, _ in every if piece.remote is not None]
+    return remote + shared_out([each for each in every if each[0].remote is None], options)
 
 
 def wanted_replicas(options: ReadOptions, settings: Mapping[str, str] | None = None) -> tuple[Replica, ...]:
@@ -84,7 +87,7 @@ def wanted_replicas(options: ReadOptions, settings: Mapping[str, str] | None = N
     Raises:
         UsageError: offsets are given for other partitions than these.
     """
-    replicas = choose(find_replicas(options.paths, settings), options)
+    replicas = choose(find_replicas(options.paths, settings, opened_tier(options)), options)
     keys = {replica.key for replica in replicas}
     missing = sorted((options.assigned or frozenset()) - keys)
     missing_topics = sorted((options.topics or frozenset()) - {topic for topic, _ in keys})
@@ -170,6 +173,7 @@ def pieces_of(
                 is_last=is_last,
                 copy=replica.log_directory.is_in_use,
                 limit=options.limit,
+                remote=remote_log(segment, partition.listing.storage),
             )
             pieces.append(_bounded(whole, segment, narrowed))
     return pieces

@@ -15,7 +15,6 @@ from seglog_format.columnar.request import Request, Start
 from seglog_format.columnar.schema import Shape
 from seglog_format.columnar.transactions import aborted_numbers
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.model import Frame, RecordBatchHeader
 from seglog_format.spark.arrow import SparkColumns
@@ -160,5 +159,5 @@ def _transactions(task: Task, storage: TaskStorage) -> Transactions | None:
     if task.directory is None:
         return None
     limit = task.pieces[0].limit
-    with Partition(list_partition(task.directory, storage.of(task.directory)), limit=limit) as partition:
+    with Partition(storage.listing(task.directory), limit=limit) as partition:
         return partition.transactions

@@ -13,7 +13,7 @@ import pyarrow as pa
 from seglog_format.checks import verify
 from seglog_format.columnar.batch_table import table_parts
 from seglog_format.columnar.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
-from seglog_format.log.listing import list_partition
+from seglog_format.field_names import kafka_name
 from seglog_format.log.segment_source import SegmentSource
 from seglog_format.model import INT64_MAX, CompressionCodec, RecordBatchHeader
 from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected_end
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from seglog_format.columnar.batch_table import BatchTable
     from seglog_format.log.listing import SegmentFiles
+    from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.segment_source import FallbackEntry
     from seglog_format.spark.pieces import DirectoryTask, Piece, Task
@@ -136,9 +137,10 @@ def _of_entry(entry: FallbackEntry, position: int, piece: Piece, schema: pa.Sche
     return rows_as_batch([row], schema)
 
 
-def segment_rows(task: DirectoryTask, schema: pa.Schema, storage: LogStorage) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each segment of a directory; no log is opened."""
-    segments = list_partition(task.path, storage).segments
+def segment_rows(task: DirectoryTask, schema: pa.Schema, stores: TaskStorage) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each segment of a directory, tiered ones included; no log is opened."""
+    listing = stores.listing(task.path)
+    segments, storage = listing.segments, listing.storage
     following = [*(each.base_offset for each in segments[1:]), None]
     rows = [_segment(task, files, storage, next_base) for files, next_base in zip(segments, following, strict=False)]
     yield rows_as_batch(rows, schema)
@@ -149,7 +151,7 @@ def _segment(task: DirectoryTask, files: SegmentFiles, storage: LogStorage, next
     return {
         "topic": task.topic,
         "partition": task.partition,
-        "file": f"{task.path}/{files.log.name}",
+        "file": storage.name_of(files.log),
         "baseOffset": files.base_offset,
         "nextBaseOffset": next_base,
         "size": status.size,
@@ -166,28 +168,28 @@ def _size(path: Path | None, storage: LogStorage) -> int | None:
     return None if path is None else storage.status(path).size
 
 
-def finding_rows(task: DirectoryTask, schema: pa.Schema, storage: LogStorage) -> Iterator[pa.RecordBatch]:
+def finding_rows(task: DirectoryTask, schema: pa.Schema, stores: TaskStorage) -> Iterator[pa.RecordBatch]:
     """Yield a row for each finding of the validator in a directory; a remote one is downloaded and verified."""
-    directory = Path(task.path)
+    directory, storage = Path(task.path), stores.of(task.path)
     if storage.is_local:
-        yield _findings(task, directory, schema)
+        yield _findings(task, directory, schema, stores.tier)
         return
     with TemporaryDirectory(prefix="seglog-") as parent:
         copy = Path(parent).resolve() / directory.name
         download(storage, directory, copy)
-        yield _findings(task, copy, schema)
+        yield _findings(task, copy, schema, stores.tier)
 
 
-def _findings(task: DirectoryTask, directory: Path, schema: pa.Schema) -> pa.RecordBatch:
+def _findings(task: DirectoryTask, directory: Path, schema: pa.Schema, remote: KnowsTiered | None) -> pa.RecordBatch:
     rows = []
-    for finding in verify(directory):
+    for finding in verify(directory, remote=remote):
         at = finding.location
         row = {
             "topic": task.topic,
             "partition": task.partition,
             "file": f"{task.path}/{at.path}" if at.path else task.path,
             "position": at.position,
-            "field": at.field,
+            "field": kafka_name(at.field),
             "severity": finding.severity.value,
             "requirement": finding.requirement,
             "expected": finding.expected,

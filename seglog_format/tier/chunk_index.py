@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seglog_format.codec.compression import decompress
 from seglog_format.errors import CorruptIndexError, FormatError, RefusedError
 from seglog_format.model import INT32_MAX, CompressionCodec
+from seglog_format.names import printable
+from seglog_format.tier.json_fields import SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +103,8 @@ def read_chunk_index(fields: JsonFields) -> ChunkIndex:
         return _fixed(fields, chunk_size, size, count)
     if kind == "variable":
         return _variable(fields.under("SEG-TIR-005"), chunk_size, size, count)
-    raise fields.wrong(name="type", expected="fixed or variable", found=kind)
+    at = fields.at.at(f"{fields.at.field}.type")
+    raise CorruptIndexError(at, "SEG-TIR-004", expected="fixed or variable", found=printable(repr(kind), SHOWN))
 
 
 def _fixed(fields: JsonFields, chunk_size: int, size: int, count: int) -> ChunkIndex:

@@ -32,6 +32,7 @@ class RetentionRules:
         retention_size: of the topic, in bytes, local and remote; -1 for no limit.
         now_ms: the time to count from.
         local_size: size of the segments that are only local.
+        at_limit: whether a segment goes that is just `retention_ms` old, as up to Kafka 4.1; since then it is kept.
     """
 
     log_start_offset: int = 0
@@ -39,11 +40,12 @@ class RetentionRules:
     retention_size: int = UNLIMITED
     now_ms: int = 0
     local_size: int = 0
+    at_limit: bool = False
 
     def is_too_old(self, segment: RemoteSegment) -> bool:
         """Return whether the newest record of a segment is past the retention time."""
         until = self.now_ms - self.retention_ms
-        return self.retention_ms > UNLIMITED and until >= 0 and segment.max_timestamp_ms <= until
+        return self.retention_ms > UNLIMITED and until >= 0 and segment.max_timestamp_ms < until + self.at_limit
 
 
 @dataclass(slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from seglog_format.codec.checkpoints import encode_offset_checkpoint, encode_partition_metadata
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.model import GREATEST_OFFSET
 from seglog_format.names import NUMBERED_KINDS, FileKind, partition_directory_name, segment_file_name
 from seglog_format.small_model import CheckpointedOffset
+from seglog_format.storage.copying import pieces_of
 from seglog_format.storage.new_directory import all_or_nothing
 from seglog_format.tier.joining import newest_epochs
 from seglog_format.tier.lineage import Lineage
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from seglog_format.tier.layout import OpenedSegment
     from seglog_format.tier.records import RemoteSegment
     from seglog_format.tier.tier import Tier
-
-PART_SIZE: Final = 4 * 2**20
-"""Bytes written at a time."""
 
 
 class Choice(NamedTuple):
@@ -114,6 +112,5 @@ def _write_segment(directory: Path, segment: RemoteSegment, opened: OpenedSegmen
 
 
 def _write(path: Path, source: SourceFile) -> None:
-    with source, write_errors("writing"), path.open("xb") as file:
-        source.expect(0, None)
-        file.writelines(source.view(start, start + PART_SIZE) for start in range(0, source.size, PART_SIZE))
+    with write_errors("writing"), path.open("xb") as file:
+        file.writelines(pieces_of(source))

@@ -12,7 +12,7 @@ from seglog_format.tier.sliced_bytes import SlicedBytes, slice_of
 from seglog_format.tier.stored_segment import MemoryFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from seglog_format.storage.byte_source import SourceFile
@@ -46,21 +46,20 @@ class JoinedStorage:
 
     Attributes:
         directory: the partition directory.
+        tier: the remote store.
     """
 
-    def __init__(self, storage: LogStorage, directory: Path, tier: Tier, parts: Iterable[SegmentPart]) -> None:
-        """Name the files.
+    def __init__(self, storage: LogStorage, directory: Path, tier: Tier, files: Mapping[str, RemoteFile]) -> None:
+        """Create a storage for remote files.
 
         Args:
             storage: that holds the directory.
             directory: of the partition.
             tier: the remote store.
-            parts: the remote segments, and the offsets that each answers for; in order.
+            files: by the names that they have in the directory; see `remote_files`.
         """
-        self._storage, self._tier = storage, tier
+        self._storage, self.tier, self._files = storage, tier, files
         self.directory = directory
-        local_names = set(storage.entries(directory).files)
-        self._files = {name: file for name, file in _named(parts) if name not in local_names}
         self._cuts: dict[str, tuple[int, int]] = {}
 
     @property
@@ -73,7 +72,7 @@ class JoinedStorage:
         file = self._file(path)
         if file is None:
             return self._storage.name_of(path)
-        return self._tier.name_of(file.part.segment.id, file.kind)
+        return self.tier.name_of(file.part.segment.id, file.kind)
 
     def entries(self, directory: Path) -> DirectoryEntries:
         """List a directory, without a request to the remote store."""
@@ -122,20 +121,15 @@ class JoinedStorage:
             return SlicedBytes(source, *self._cut(path.name, file))
         return source
 
-    def is_remote(self, path: Path) -> bool:
-        """Return whether a file is in the remote store only."""
-        return self._file(path) is not None
-
-    def part_of(self, path: Path) -> SegmentPart | None:
-        """Return the remote segment of a file; None if the file is here."""
-        file = self._file(path)
-        return None if file is None else file.part
+    def remote_file(self, path: Path) -> RemoteFile | None:
+        """Return the remote file at a path; None if the file is here."""
+        return self._file(path)
 
     def _file(self, path: Path) -> RemoteFile | None:
         return self._files.get(path.name) if path.parent == self.directory else None
 
     def _opened(self, file: RemoteFile) -> OpenedSegment:
-        return self._tier.open(file.part.segment.id)
+        return self.tier.open(file.part.segment.id)
 
     def _cut(self, name: str, file: RemoteFile) -> tuple[int, int]:
         """Return first position and end of the part of a log that counts."""
@@ -143,6 +137,16 @@ class JoinedStorage:
             with self._opened(file).open(FileKind.LOG) as source:
                 self._cuts[name] = slice_of(source, file.part.first_offset, file.part.last_offset)
         return self._cuts[name]
+
+
+def remote_files(parts: Iterable[SegmentPart], local_names: Collection[str]) -> dict[str, RemoteFile]:
+    """Name the files of remote segments, and leave out those that are also here.
+
+    Args:
+        parts: the remote segments, and the offsets that each answers for; in order.
+        local_names: of the files in the directory.
+    """
+    return {name: file for name, file in _named(parts) if name not in local_names}
 
 
 def _named(parts: Iterable[SegmentPart]) -> Iterable[tuple[str, RemoteFile]]:

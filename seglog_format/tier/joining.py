@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_partition_metadata
 from seglog_format.errors import FormatError, Location, SeglogError, UsageError
 from seglog_format.log.gaps import leader_epochs
 from seglog_format.log.listing import list_partition
-from seglog_format.model import GREATEST_OFFSET
+from seglog_format.model import GREATEST_OFFSET, MissingOffsets
 from seglog_format.names import FileKind
 from seglog_format.small_model import EpochStart
 from seglog_format.storage.log_storage import read_file
-from seglog_format.tier.joined_storage import JoinedStorage
+from seglog_format.tier.joined_storage import JoinedStorage, remote_files
 from seglog_format.tier.lineage import Lineage
 from seglog_format.tier.object_facts import remote_segments_of
 from seglog_format.tier.stored_segment import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.tier.ids import RemotePartitionId
     from seglog_format.tier.segments import RemoteSegments, SegmentPart
     from seglog_format.tier.tier import Tier
+
+    KnownSegments: TypeAlias = Mapping[RemotePartitionId, RemoteSegments]
 
 
 class Joined(NamedTuple):
@@ -41,11 +43,25 @@ class Joined(NamedTuple):
     is_guess: bool
 
 
+class Served(NamedTuple):
+    """What remote segments answer for of a partition.
+
+    Attributes:
+        parts: of remote segments, in order, below the first segment of the directory; may leave offsets out.
+        log_start_offset: first offset that may be read.
+        is_guess: whether no record of `__remote_log_metadata` told which remote segments count.
+    """
+
+    parts: list[SegmentPart]
+    log_start_offset: int
+    is_guess: bool
+
+
 def join(
     listing: PartitionListing,
     log_start_offset: int | None,
     tier: Tier,
-    known: Mapping[RemotePartitionId, RemoteSegments] | None,
+    known: KnownSegments | None,
 ) -> Joined:
     """Add the remote segments of a partition to its listing.
 
@@ -59,34 +75,72 @@ def join(
         UsageError: the directory has no name of a partition, or the store does not answer.
         FormatError: a manifest or an epoch checkpoint of the store does not follow its layout.
     """
-    remote = _remote(listing, tier, known)
-    local_start = listing.base_offsets[0] if listing.base_offsets else GREATEST_OFFSET
-    if remote is None:
-        return Joined(listing, log_start_offset or 0, is_guess=known is None)
-    epochs = [EpochStart(*entry) for entry in leader_epochs(listing)] or list(newest_epochs(remote, tier))
-    start = max(log_start_offset or 0, epochs[0].start_offset if epochs else 0)
-    served = Lineage(epochs, GREATEST_OFFSET).served(remote, start)
-    parts = _merged(part for part in served if part.first_offset < local_start)
-    parts = [part._replace(last_offset=min(part.last_offset, local_start - 1)) for part in parts]
-    storage = JoinedStorage(listing.storage, listing.path, tier, parts)
-    return Joined(list_partition(listing.path, storage), start, is_guess=known is None)
-
-
-def _remote(
-    listing: PartitionListing, tier: Tier, known: Mapping[RemotePartitionId, RemoteSegments] | None
-) -> RemoteSegments | None:
-    """Return the remote segments of a partition; None if there are none."""
     if listing.name is None:
         msg = f"{listing.path}: its name is not that of a partition, so its remote segments cannot be told"
         raise UsageError(msg)
-    topic, number = listing.name.topic_partition
+    served = served_parts(listing, log_start_offset, tier, known)
+    if served is None:
+        return Joined(listing, log_start_offset or 0, is_guess=False)
+    files = remote_files(served.parts, set(listing.storage.entries(listing.path).files))
+    storage = JoinedStorage(listing.storage, listing.path, tier, files)
+    return Joined(list_partition(listing.path, storage), served.log_start_offset, served.is_guess)
+
+
+def served_parts(
+    listing: PartitionListing, log_start_offset: int | None, tier: Tier | None, known: KnownSegments | None
+) -> Served | None:
+    """Return what remote segments answer for below the first segment of a directory.
+
+    Args:
+        listing: of the directory, which is named like a partition.
+        log_start_offset: as checkpointed; None without a checkpoint.
+        tier: the remote store; None to go by the metadata topic alone.
+        known: what the metadata topic says; None to go by the objects alone.
+
+    Returns:
+        None if there are no remote segments of the partition.
+
+    Raises:
+        UsageError: the store does not answer.
+        FormatError: a manifest or an epoch checkpoint of the store does not follow its layout.
+    """
+    remote = _recorded(listing, known or {})
+    is_guess = remote is None
+    if remote is None and tier is not None and listing.name is not None:
+        topic, number = listing.name.topic_partition
+        remote = remote_segments_of(tier, topic, _topic_id(listing), number)
+    if remote is None:
+        return None
+    epochs = [EpochStart(*entry) for entry in leader_epochs(listing)]
+    if not epochs and tier is not None:
+        epochs = list(newest_epochs(remote, tier))
+    start = max(log_start_offset or 0, epochs[0].start_offset if epochs else 0)
+    local_start = listing.base_offsets[0] if listing.base_offsets else GREATEST_OFFSET
+    served = Lineage(epochs, GREATEST_OFFSET).served(remote, start)
+    parts = _merged(part for part in served if part.first_offset < local_start)
+    cut = [part._replace(last_offset=min(part.last_offset, local_start - 1)) for part in parts]
+    return Served(cut, start, is_guess)
+
+
+def gaps_between(parts: Iterable[SegmentPart], wanted: MissingOffsets) -> tuple[MissingOffsets, ...]:
+    """Return the offsets that no part answers for, of those that are wanted."""
+    gaps, reached = [], wanted.first_offset
+    for part in parts:
+        if part.first_offset > reached:
+            gaps.append(MissingOffsets(reached, min(part.first_offset, wanted.next_offset)))
+        reached = max(reached, part.last_offset + 1)
+    if reached < wanted.next_offset:
+        gaps.append(MissingOffsets(reached, wanted.next_offset))
+    return tuple(gaps)
+
+
+def _recorded(listing: PartitionListing, known: KnownSegments) -> RemoteSegments | None:
+    """Return what the metadata topic says of a partition; None if it says nothing."""
+    topic_partition = None if listing.name is None else listing.name.topic_partition
     topic_id = _topic_id(listing)
-    if known is not None:
-        named = [id_ for id_ in known if (id_.topic, id_.partition) == (topic, number)]
-        found = next((id_ for id_ in named if topic_id in {None, id_.topic_id}), None)
-        if found is not None:
-            return known[found]
-    return remote_segments_of(tier, topic, topic_id, number)
+    named = (id_ for id_ in known if (id_.topic, id_.partition) == topic_partition)
+    found = next((id_ for id_ in named if topic_id in {None, id_.topic_id}), None)
+    return None if found is None else known[found]
 
 
 def _topic_id(listing: PartitionListing) -> str | None:

@@ -112,8 +112,8 @@ def remote_event(record: Mapping[str, Any]) -> RemoteEvent | None:
         no topic holds.
 
     Raises:
-        CorruptRecordError: the record was not decoded (SEG-RLM-001), or it has a state (SEG-RLM-002), offsets or
-            leader epochs (SEG-RLM-006) that cannot be.
+        CorruptRecordError: the record was not decoded (SEG-RLM-001), or it has a state (SEG-RLM-002), offsets
+            (SEG-RLM-006) or leader epochs (SEG-RLM-024) that cannot be.
     """
     if "error" in record:
         raise CorruptRecordError(VALUE, "SEG-RLM-001", expected="a record of the metadata topic", found=record["error"])
@@ -140,7 +140,7 @@ def _segment(fields: Mapping[str, Any]) -> RemoteSegment:
     epochs = {each["leaderEpoch"]: each["offset"] for each in fields["segmentLeaderEpochs"]}
     if not epochs:
         at = VALUE.at("value.segmentLeaderEpochs")
-        raise CorruptRecordError(at, "SEG-RLM-006", expected="at least one leader epoch", found="none")
+        raise CorruptRecordError(at, "SEG-RLM-024", expected="at least one leader epoch", found="none")
     return RemoteSegment(
         _segment_id(fields["remoteLogSegmentId"]),
         _state(SegmentState, "remoteLogSegmentState", fields),

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import time
 from typing import TYPE_CHECKING
 
-from seglog_format.errors import UsageError
-from seglog_format.log.directory import open_log_directory
+from seglog_format.errors import GuessedSegmentsWarning
+from seglog_format.log.gap_watch import warn_caller
+from seglog_format.log.offset_checkpoints import checkpointed_offset
+from seglog_format.log.remote_store import RemoteOffsets
+from seglog_format.names import FileKind
 from seglog_format.storage.object_files import ObjectFiles, objects_at
+from seglog_format.tier.beside import MetadataBeside
 from seglog_format.tier.chunk_cache import DEFAULT_CACHE_SIZE
-from seglog_format.tier.joining import join
+from seglog_format.tier.expiry import UNLIMITED, RetentionRules
+from seglog_format.tier.joining import gaps_between, join, served_parts
 from seglog_format.tier.keys import KeyRing
 from seglog_format.tier.layouts import layout_named, layout_of
-from seglog_format.tier.metadata_topic import read_metadata_topic
+from seglog_format.tier.metadata_topic import METADATA_TOPIC, read_metadata_topic
 from seglog_format.tier.tier import Tier
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
+    from seglog_format.checks.finding import Finding
+    from seglog_format.log.directory import LogDirectories
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.model import MissingOffsets
     from seglog_format.storage.object_files import Traffic
-    from seglog_format.tier.ids import RemotePartitionId
-    from seglog_format.tier.segments import RemoteSegments
+    from seglog_format.tier.audit import AuditExtent
+    from seglog_format.tier.verify import TierExtent
 
 
 class RemoteTier:
@@ -35,7 +42,7 @@ class RemoteTier:
 
     def __init__(self, tier: Tier) -> None:
         self.tier = tier
-        self._known: dict[Path, Mapping[RemotePartitionId, RemoteSegments] | None] = {}
+        self._beside = MetadataBeside()
 
     @property
     def address(self) -> str:
@@ -51,7 +58,7 @@ class RemoteTier:
         """Add the remote segments of a partition to its listing; for `open_partition`.
 
         The partitions of `__remote_log_metadata` beside its directory say which segments count. Where they say nothing
-        of the partition, the objects and the leader epochs decide.
+        of the partition, the objects and the leader epochs decide, and a `GuessedSegmentsWarning` tells so.
 
         Args:
             listing: of the directory.
@@ -64,19 +71,85 @@ class RemoteTier:
             UsageError: the store does not answer, or the directory has no name of a partition.
             FormatError: an object of the store does not follow its layout, or the log of the metadata topic is damaged.
         """
-        found = join(listing, log_start_offset, self.tier, self._known_beside(listing))
+        found = join(listing, log_start_offset, self.tier, self._beside.of(listing))
+        if found.is_guess:
+            text = f"no record of {METADATA_TOPIC} is at hand: its objects and leader epochs decide what counts"
+            warn_caller(f"{listing.path}: {text}", GuessedSegmentsWarning)
         return found.listing, found.log_start_offset
 
-    def _known_beside(self, listing: PartitionListing) -> Mapping[RemotePartitionId, RemoteSegments] | None:
-        """Return what the metadata topic in the log directory of a partition says; None if it is not there."""
-        if not listing.storage.is_local:
+    def located(self, listing: PartitionListing, tiered: MissingOffsets) -> RemoteOffsets | None:
+        """Tell which offsets the store has of those that are not in a directory; for `verify`.
+
+        A segment counts if all objects are there that its layout asks for; nothing of them is read.
+
+        Args:
+            listing: of the directory.
+            tiered: offsets between the log start and the first segment of the directory.
+
+        Returns:
+            None if the directory has no name of a partition, or nothing tells of segments of it.
+
+        Raises:
+            UsageError: the store does not answer.
+            FormatError: an object of the store does not follow its layout, or the log of the metadata topic is damaged.
+        """
+        start = checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT)
+        served = served_parts(listing, start, self.tier, self._beside.of(listing))
+        if served is None:
             return None
-        directory = listing.path.absolute().parent
-        if directory not in self._known:
-            self._known[directory] = None
-            with suppress(UsageError):
-                self._known[directory] = read_metadata_topic(open_log_directory(directory)).partitions
-        return self._known[directory]
+        parts = [part for part in served.parts if self.tier.is_finished(part.segment.id)]
+        return RemoteOffsets(self.address, len(parts), gaps_between(parts, tiered))
+
+    def verify(self, logs: LogDirectories | None = None, *, extent: TierExtent | None = None) -> Iterator[Finding]:
+        """Read every segment whole, and check its log, indexes, manifest and record against one another.
+
+        Args:
+            logs: log directories with the partitions of `__remote_log_metadata`; None to go by the objects alone.
+            extent: counts what is read.
+
+        Yields:
+            Findings, partition by partition and segment by segment.
+
+        Raises:
+            UsageError: the store does not answer, or there is no metadata topic in the log directories.
+            FormatError: the log of the metadata topic is damaged.
+        """
+        from seglog_format.tier.verify import verify_tier  # noqa: PLC0415 - readers do without checks
+
+        return verify_tier(self.tier, None if logs is None else read_metadata_topic(logs), extent=extent)
+
+    def audit(
+        self,
+        logs: LogDirectories,
+        *,
+        retention_ms: int = UNLIMITED,
+        retention_bytes: int = UNLIMITED,
+        now_ms: int | None = None,
+        has_content: bool = False,
+        extent: AuditExtent | None = None,
+    ) -> Iterator[Finding]:
+        """Check the store against the metadata topic, leader epochs and log start offsets in log directories.
+
+        Args:
+            logs: log directories with all partitions of the metadata topic, and those of the tiered topics.
+            retention_ms: of the topics; -1 for no limit.
+            retention_bytes: of a partition, local and remote; -1 for no limit.
+            now_ms: the time that the first counts from; by default now.
+            has_content: whether to read every finished segment, too, as `verify` does.
+            extent: counts what is looked at.
+
+        Yields:
+            Findings: about the metadata topic, then partition by partition, then about stray objects.
+
+        Raises:
+            UsageError: there is no metadata topic, or the store does not answer.
+            FormatError: a log or a checkpoint of the log directories is damaged.
+        """
+        from seglog_format.tier.audit import audit_tier  # noqa: PLC0415 - as above
+
+        now = int(time.time() * 1000) if now_ms is None else now_ms
+        rules = RetentionRules(0, retention_ms, retention_bytes, now)
+        return audit_tier(self.tier, logs, rules, has_content=has_content, extent=extent)
 
     def __repr__(self) -> str:
         return f"RemoteTier({self.address!r})"

@@ -1,25 +1,17 @@
 package seglog.oracle;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.File;
 import java.io.IOException;
-import java.util.NavigableMap;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import kafka.log.UnifiedLog;
 import kafka.log.UnifiedLog$;
-import kafka.log.remote.ManagerDoor;
 import kafka.server.BrokerTopicStats;
 import kafka.server.RequestLocal;
 import org.apache.kafka.common.record.MemoryRecords;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.common.MetadataVersion;
-import org.apache.kafka.server.log.remote.metadata.storage.SegmentCache;
-import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentId;
-import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata;
-import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata.CustomMetadata;
-import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentState;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
@@ -99,25 +91,5 @@ final class Release {
                 log.close();
             }
         };
-    }
-
-    static RemoteLogSegmentMetadata segment(RemoteLogSegmentId id, JsonNode event, Optional<CustomMetadata> custom,
-            RemoteLogSegmentState state, NavigableMap<Integer, Long> epochs) {
-        return new RemoteLogSegmentMetadata(id, event.path("startOffset").asLong(), event.path("endOffset").asLong(),
-            event.path("maxTimestampMs").asLong(), event.path("broker").asInt(), event.path("at").asLong(),
-            event.path("size").asInt(), custom, state, epochs);
-    }
-
-    static boolean isWithin(RemoteLogSegmentMetadata segment, long logEnd, NavigableMap<Integer, Long> epochs) {
-        return ManagerDoor.isWithin(segment, logEnd, epochs);
-    }
-
-    /** This release cannot tell. */
-    static Optional<RemoteLogSegmentMetadata> withTransactions(SegmentCache cache, int epoch, long offset) {
-        return Optional.empty();
-    }
-
-    /** Left to the newer release, whose manager is easier to set up. */
-    static void manage(JsonNode request, SegmentCache cache, NavigableMap<Integer, Long> checkpoint, ObjectNode answer) {
     }
 }

@@ -37,7 +37,7 @@ final class Tier {
         long logEnd = request.path("logEndOffset").asLong();
         ArrayNode within = answer.putArray("within");
         for (RemoteLogSegmentMetadata segment : cache.all()) {
-            if (Release.isWithin(segment, logEnd, checkpoint)) {
+            if (TierRelease.isWithin(segment, logEnd, checkpoint)) {
                 within.add(number(segment.remoteLogSegmentId()));
             }
         }
@@ -51,9 +51,9 @@ final class Tier {
             int epoch = question.path(0).asInt();
             long offset = question.path(1).asLong();
             at.add(number(cache.segmentAt(epoch, offset)));
-            withTransactions.add(number(Release.withTransactions(cache, epoch, offset)));
+            withTransactions.add(number(TierRelease.withTransactions(cache, epoch, offset)));
         }
-        Release.manage(request, cache, checkpoint, answer);
+        TierRelease.manage(request, cache, checkpoint, answer);
     }
 
     private static String outcome(SegmentCache cache, JsonNode event) {
@@ -71,7 +71,7 @@ final class Tier {
     }
 
     private static RemoteLogSegmentMetadata segment(JsonNode event) {
-        return Release.segment(id(event), event, custom(event), state(event), epochs(event.path("epochs")));
+        return TierRelease.segment(id(event), event, custom(event), state(event), epochs(event.path("epochs")));
     }
 
     static NavigableMap<Integer, Long> epochs(JsonNode rows) {

@@ -1,0 +1,68 @@
+"""The metadata topic in the log directory of a partition: what is beside a directory, without the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.errors import UsageError
+from seglog_format.log.directory import open_log_directory
+from seglog_format.log.offset_checkpoints import checkpointed_offset
+from seglog_format.log.remote_store import RemoteOffsets
+from seglog_format.names import FileKind
+from seglog_format.tier.joining import gaps_between, served_parts
+from seglog_format.tier.metadata_topic import METADATA_TOPIC, read_metadata_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.model import MissingOffsets
+    from seglog_format.tier.ids import RemotePartitionId
+    from seglog_format.tier.segments import RemoteSegments
+
+
+class MetadataBeside:
+    """What the partitions of `__remote_log_metadata` beside partition directories say; each log directory is read once.
+
+    It tells where tiered offsets lie (`located`) without the store, so nothing says whether the objects are there.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Path, Mapping[RemotePartitionId, RemoteSegments] | None] = {}
+
+    def of(self, listing: PartitionListing) -> Mapping[RemotePartitionId, RemoteSegments] | None:
+        """Return the remote segments that the topic names; None if no partition of it is beside a directory.
+
+        Raises:
+            FormatError: the log of the metadata topic is damaged.
+        """
+        if not listing.storage.is_local:
+            return None
+        directory = listing.path.absolute().parent
+        if directory not in self._known:
+            self._known[directory] = _read(directory)
+        return self._known[directory]
+
+    def located(self, listing: PartitionListing, tiered: MissingOffsets) -> RemoteOffsets | None:
+        """Tell which remote segments the topic names for offsets; None if it names none of the partition.
+
+        Raises:
+            FormatError: the log of the metadata topic is damaged.
+        """
+        start = checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT)
+        served = served_parts(listing, start, None, self.of(listing))
+        if served is None:
+            return None
+        where = f"a remote store, by {METADATA_TOPIC}"
+        return RemoteOffsets(where, len(served.parts), gaps_between(served.parts, tiered))
+
+
+def _read(directory: Path) -> Mapping[RemotePartitionId, RemoteSegments] | None:
+    try:
+        logs = open_log_directory(directory)
+    except UsageError:  # no log directory, but a partition directory on its own
+        return None
+    if not any(topic == METADATA_TOPIC for topic, _ in logs.partitions):
+        return None
+    return read_metadata_topic(logs).partitions

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from proofs.harness import Outcome
 from proofs.kafka.broker import Broker
+from proofs.kafka.crashes import PREFIX, unpack_crashed
 from proofs.kafka.oracle import CLUSTERS, REPOSITORY, Oracle
+from proofs.kafka.served import ISOLATIONS, Answer, Isolation, expected_answers
 from proofs.unpacking import unpack_archive
 from seglog_format import open_cluster, open_partition, resurrect
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from seglog_format.types import Cluster, MetadataImage, Partition, PreparedResurrection
+    from seglog_format.types import Cluster, MetadataImage, PreparedResurrection, RemoteTier
 
 DESCRIPTION = (
     "Start stock brokers from the nodes made of other brokers' directories: they serve every record as it was."
 )
 
-Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
-ISOLATIONS: Final[tuple[Isolation, ...]] = ("read_uncommitted", "read_committed")
+What: TypeAlias = tuple[str, int, Isolation]
+"""What a consumer reads: topic, partition and isolation level."""
 TOPIC_RESOURCE: Final = 2
 FILLED: Final[dict[str, Any]] = {
     "topic": "orders",
@@ -64,27 +66,36 @@ def prove(options: argparse.Namespace) -> Outcome:
     """Make a node of each cluster for each release, start it, and compare."""
     failures: list[str] = []
     facts: dict[str, Any] = {"clusters": {}}
-    for version, archives in clusters(options.more).items():
-        if options.clusters and version not in options.clusters:
-            continue
+    for name, find in _comparisons(options):
         for release in options.kafka:
-            with tempfile.TemporaryDirectory() as root:
-                source = Path(root) / "old"
-                for archive in archives:
-                    unpack_archive(archive, source)
-                found, partitions = find_failures(source, Path(root) / "node", release)
-            failures += [f"{version} on {release}: {text}" for text in found]
-            facts["clusters"][f"{version} on {release}"] = {"partitions": partitions, "failures": len(found)}
-    for release in options.kafka:
-        found, partitions = find_own_failures(release)
-        failures += [f"filled on {release}: {text}" for text in found]
-        facts["clusters"][f"filled on {release}"] = {"partitions": partitions, "failures": len(found)}
+            found, partitions = find(release)
+            failures += [f"{name} on {release}: {text}" for text in found]
+            facts["clusters"][f"{name} on {release}"] = {"partitions": partitions, "failures": len(found)}
     return Outcome(facts, failures, {"kafka": ", ".join(CLUSTERS.releases[each] for each in options.kafka)})
+
+
+def _comparisons(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[str], tuple[list[str], int]]]]:
+    """Yield what is compared, and the function that does it for a release."""
+    for version, archives in clusters(options.more).items():
+        if not options.clusters or version in options.clusters:
+            yield version, partial(find_archived_failures, archives)
+    for version, archives in crash_cases(options.more).items():
+        if not options.clusters or version in options.clusters:
+            yield f"{version}, killed,", partial(find_crash_failures, archives)
+    yield "filled", find_own_failures
 
 
 def clusters(collection: Path | None = None) -> dict[str, list[Path]]:
     """Return the archives of undamaged cases, by the version of the brokers that wrote them."""
-    found: dict[str, list[Path]] = {}
+    return _archives(collection, lambda case: not case.startswith(PREFIX) and not case.endswith("-kinds"))
+
+
+def crash_cases(collection: Path | None = None) -> dict[str, list[Path]]:
+    """Return the archives of killed brokers, by their version."""
+    return _archives(collection, lambda case: case.startswith(PREFIX))
+
+
+def _archives(collection: Path | None, is_wanted: Callable[[str], bool]) -> dict[str, list[Path]]:
     if collection is not None:
         archives = [
             (path.parent.name, path.name.removesuffix(".tar.gz"), path) for path in collection.glob("*/*.tar.gz")
@@ -92,34 +103,82 @@ def clusters(collection: Path | None = None) -> dict[str, list[Path]]:
     else:
         bundled = (REPOSITORY / "fixtures").glob("kafka-*/*/files.tar.gz")
         archives = [(path.parents[1].name.removeprefix("kafka-"), path.parent.name, path) for path in bundled]
+    found: dict[str, list[Path]] = {}
     for version, case, path in sorted(archives):
-        if not case.startswith("crash-") and not case.endswith("-kinds"):
+        if is_wanted(case):
             found.setdefault(version, []).append(path)
     return found
 
 
-def find_failures(source: Path, target: Path, release: str) -> tuple[list[str], int]:
-    """Make a node, start a broker from it, and compare what it serves with what the directories hold.
+def find_archived_failures(archives: Iterable[Path], release: str) -> tuple[list[str], int]:
+    """Make a node of what a broker left that was stopped cleanly.
 
     Returns:
         What differs, and how many partitions were compared.
     """
-    before = fingerprint(source)
-    plan = resurrect(source, target, kafka=release, downgrade=True, unknown_topics=True)
+    with tempfile.TemporaryDirectory() as root:
+        source = Path(root) / "old"
+        for archive in archives:
+            unpack_archive(archive, source)
+        return find_failures([source], Path(root) / "node", release)
+
+
+def find_crash_failures(archives: Iterable[Path], release: str) -> tuple[list[str], int]:
+    """Make a node of what a killed broker left, and compare it with what that broker made of it when it recovered.
+
+    Returns:
+        What differs, and how many partitions were compared.
+    """
+    with tempfile.TemporaryDirectory() as root:
+        crashed = unpack_crashed(archives, Path(root))
+        logs = resurrect(crashed.old, unknown_topics=True, kafka=release, downgrade=True).made.logs
+        ends = {key: logs[key].log_end_offset for key in crashed.ends}
+        failures = [] if ends == crashed.ends else [f"log ends: expected {crashed.ends}, found {ends}"]
+        found, partitions = find_failures([crashed.old], Path(root) / "node", release, truths=crashed.recovered)
+        return failures + found, partitions
+
+
+def find_failures(
+    sources: Sequence[Path],
+    target: Path,
+    release: str,
+    *,
+    served: Mapping[What, Answer] | None = None,
+    truths: Mapping[tuple[str, int], Path] | None = None,
+    remote: RemoteTier | None = None,
+) -> tuple[list[str], int]:
+    """Make a node, start a broker from it, and compare what it serves with what the directories hold.
+
+    Args:
+        sources: log directories.
+        target: the new node's.
+        release: of the broker.
+        served: what was served before; where that is not known, our reading of the directories is the truth.
+        truths: partition directories to read instead of those that the node was made of.
+        remote: the store with tiered segments.
+
+    Returns:
+        What differs, and how many partitions were compared.
+    """
+    before = [fingerprint(source) for source in sources]
+    plan = resurrect(sources, target, kafka=release, downgrade=True, unknown_topics=True, remote=remote)
     plan.apply()
     failures: list[str] = []
     home = target.parent / "broker"
     home.mkdir()
     broker = Broker(release, home, project=CLUSTERS, logs=target, settings=SETTINGS)
     with Oracle(release, project=CLUSTERS) as kafka, broker.running():
-        for (topic, number), replica in sorted(plan.made.logs.items()):
-            with open_partition(replica.path) as partition:
+        for key, replica in sorted(plan.made.logs.items()):
+            with open_partition((truths or {}).get(key, replica.path), remote=remote) as partition:
                 for isolation in ISOLATIONS:
-                    failures += _served(kafka, broker.address, (topic, number, isolation), partition)
-        failures += _positions(kafka, broker.address, open_cluster(source), plan)
+                    what = (*key, isolation)
+                    known = (served or {}).get(what)
+                    accepted = expected_answers(partition, isolation) if known is None else [known]
+                    failures += _wrongly_served(kafka, broker.address, what, accepted)
+        failures += _positions(kafka, broker.address, open_cluster(sources), plan)
         failures += _settings(kafka, broker.address, plan)
     failures += [f"{path.name}" for path in target.iterdir() if path.name.endswith("-stray")]
-    if fingerprint(source) != before:
+    if [fingerprint(source) for source in sources] != before:
         failures.append("the sources have changed")
     return failures, len(plan.made.logs)
 
@@ -142,7 +201,7 @@ def find_own_failures(release: str) -> tuple[list[str], int]:
                 "lag": kafka.must("lag", bootstrap=first.address, groups=[FILLED["group"]]),
             }
         failures = list(_unlike_broker(open_cluster(first.logs), said))
-        found, partitions = find_failures(first.logs, Path(root) / "node", release)
+        found, partitions = find_failures([first.logs], Path(root) / "node", release)
         return failures + found, partitions
 
 
@@ -173,43 +232,12 @@ def fingerprint(directory: Path) -> list[tuple[str, int, str]]:
     return [(str(path), path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
 
 
-def _served(kafka: Oracle, address: str, what: tuple[str, int, Isolation], partition: Partition) -> Iterator[str]:
+def _wrongly_served(kafka: Oracle, address: str, what: What, accepted: Sequence[Answer]) -> Iterator[str]:
+    """Tell where a consumer gets something else than one of the answers."""
     topic, number, isolation = what
-    answer = kafka.ask("served", bootstrap=address, topic=topic, partition=number, isolation=isolation)
-    if isolation == "read_committed" and partition.transactions.open_offsets and "error" in answer:
-        return  # an open transaction ends when its coordinator aborts it; until then the consumer waits
-    count, digest = digest_of(partition, isolation)
-    expected = {"begin": partition.log_start_offset, "records": count, "sha256": digest}
-    end = partition.log_end_offset if isolation == "read_uncommitted" else partition.last_stable_offset
-    found = {name: answer.get(name) for name in expected}
-    if found != expected:
-        yield f"{topic}-{number}, {isolation}: expected {expected}, found {answer}"
-    elif not end <= answer["end"] <= partition.log_end_offset + 1:  # one more where an open transaction was aborted
-        yield f"{topic}-{number}, {isolation}: ends at {answer['end']}, not at {end}"
-
-
-def digest_of(partition: Partition, isolation: Isolation) -> tuple[int, str]:
-    """Return the number of records that a consumer gets, and a digest over them, as ``Served.java`` makes it."""
-    digest, count = hashlib.sha256(), 0
-    for record in partition.records(isolation=isolation, on_gap=_ignore):
-        digest.update(struct.pack(">qq", record.offset, record.timestamp_ms))
-        headers = getattr(record, "headers", ())
-        for part in (record.key, record.value):
-            _add(digest, part)
-        digest.update(struct.pack(">i", len(headers)))
-        for header in headers:
-            _add(digest, header.key)
-            _add(digest, header.value)
-        count += 1
-    return count, digest.hexdigest()
-
-
-def _ignore(_gap: object) -> None:
-    """What is missing is missing for the broker, too."""
-
-
-def _add(digest: hashlib._Hash, data: bytes | None) -> None:
-    digest.update(struct.pack(">i", -1 if data is None else len(data)) + (data or b""))
+    found = kafka.ask("served", bootstrap=address, topic=topic, partition=number, isolation=isolation)
+    if found not in accepted:
+        yield f"{topic}-{number}, {isolation}: expected {' or '.join(map(str, accepted))}, found {found}"
 
 
 def _positions(kafka: Oracle, address: str, old: Cluster, plan: PreparedResurrection) -> Iterator[str]:

@@ -8,13 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proofs.kafka.oracle import TOOL_CHAIN, OracleError
-from proofs.resurrect import FILLED, find_failures, find_own_failures, fingerprint
+from proofs.kafka.crashes import recovered_ends
+from proofs.resurrect import FILLED, crash_cases, find_crash_failures, find_failures, find_own_failures, fingerprint
 from seglog_format import open_cluster, open_partition, resurrect, verify
 from seglog_format.cli import resurrect as command
 from seglog_format.cli.main import run
@@ -27,10 +26,10 @@ from seglog_format.cluster.releases import RELEASES
 from seglog_format.cluster.snapshot_file import SnapshotName
 from seglog_format.errors import UsageError, WriteError
 from seglog_format.small_model import EpochStart
-from tests.helpers.support import authentic, need
+from tests.helpers.kafka import kafka_at_hand
+from tests.helpers.support import authentic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 CASES = ("root", "cluster-metadata", "plain", "txn", "txn-open", "delrec", "segs")
@@ -306,6 +305,25 @@ def test_whole_copy_is_taken_instead_of_a_damaged_one(old: Path, tmp_path: Path)
     assert plan.made.logs["segs", 0].path == other / "segs-0"
 
 
+def with_epochs(log_directory: Path, *epochs: tuple[int, int]) -> None:
+    lines = "".join(f"{epoch} {start}\n" for epoch, start in epochs)
+    (log_directory / "segs-0" / "leader-epoch-checkpoint").write_text(f"0\n{len(epochs)}\n{lines}", encoding="ascii")
+
+
+def test_leader_epochs_behind_damage_do_not_count(old: Path, tmp_path: Path) -> None:
+    other = old_directory(tmp_path / "other")
+    log = sorted((old / "segs-0").glob("*.log"))[1]
+    with_epochs(old, (0, 0), (5, int(log.stem) + 1))
+    with_epochs(other, (0, 0))
+    assert resurrect([old, other]).made.logs["segs", 0].path == old / "segs-0"
+    data = bytearray(log.read_bytes())
+    data[70] ^= 1
+    log.write_bytes(data)
+    chosen = resurrect([old, other]).made.logs["segs", 0]
+    assert chosen.path == other / "segs-0"
+    assert (chosen.leader_epoch, chosen.log_end_offset) == (0, 450)
+
+
 def test_directories_of_a_cluster_with_zookeeper_get_ids_and_producer_ids(tmp_path: Path) -> None:
     old = old_directory(tmp_path / "old", "1.1.1", ("root", "txn", "plain", "consumer-offsets"))
     plan = resurrect(old, tmp_path / "node")
@@ -359,24 +377,37 @@ def test_command_writes(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 # -- a stock broker ----------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def kafka_at_hand() -> Iterator[None]:
-    """Skip the test where Kafka cannot be built or started; fail in CI."""
-    need("a broker", TOOL_CHAIN)
-    try:
-        yield
-    except OracleError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"Kafka could not be built or started: {error}")
-
-
 def test_stock_broker_serves_the_node(tmp_path: Path) -> None:
     old = old_directory(tmp_path / "old", cases=("root", "cluster-metadata", "plain", "txn", "consumer-offsets"))
     with kafka_at_hand():
-        failures, count = find_failures(old, tmp_path / "node", "4.4")
+        failures, count = find_failures([old], tmp_path / "node", "4.4")
     assert failures == []
     assert count >= 3
+
+
+def test_stock_broker_serves_what_the_old_one_recovered_after_a_kill() -> None:
+    with kafka_at_hand():
+        failures, count = find_crash_failures(crash_cases()["4.4.0"], "4.4")
+    assert failures == []
+    assert count == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("INFO Completed load of log crash-flip-0 with log end offset 338 (kafka.log.Log)", ("crash-flip", 338)),
+        ("INFO Completed load of log a-0 with 3 log segments and log end offset 305 in 60 ms", ("a", 305)),
+        (
+            "[Log partition=a-0] Completed load of log with 4 segments, log start offset 0 and log end offset 418",
+            ("a", 418),
+        ),
+        ("Completed load of Log(, topicId=x, topic=a, partition=0, highWatermark=0, logEndOffset=9) with", ("a", 9)),
+        ("[LogLoader partition=a-0] Loading producer state till offset 365", ("a", 365)),
+    ],
+)
+def test_end_that_a_broker_tells_of_its_recovery(line: str, expected: tuple[str, int]) -> None:
+    topic, end = expected
+    assert recovered_ends(line) == {(topic, 0): end}
 
 
 def test_acls_quotas_positions_and_lag_are_what_the_old_broker_said() -> None:

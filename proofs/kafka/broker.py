@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import base64
 import shutil
-import signal
-import socket
-import subprocess
 import tempfile
 import time
-import uuid
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from proofs.kafka.oracle import LOGS, JavaProject, Oracle, OracleError, class_path
+from proofs.kafka.node import HOST, START_SECONDS, KafkaNode, free_ports, new_id
+from proofs.kafka.oracle import LOGS, JavaProject, Oracle, OracleError
 from proofs.kafka.result import Result
 from seglog_format import decode_batch
 from seglog_format.generation.generate import GeneratedPartition, generate
@@ -33,14 +29,8 @@ if TYPE_CHECKING:
     from seglog_format.generation.plan import PartitionPlan, PlannedAppend
     from seglog_format.generation.recipe import StepRecipe
 
-HOST: Final = "127.0.0.1"
-START_SECONDS: Final = 90
-STOP_SECONDS: Final = 60
-LIFETIME_SECONDS: Final = 900
-"""After this a broker is stopped even if whoever started it is gone."""
 KEPT: Final = "partition.metadata"
 TOPIC_CONFIG: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
-JAVA_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 SETTINGS: Final = """\
 process.roles=broker,controller
@@ -63,7 +53,7 @@ transactional.id.expiration.ms=2147483647
 """
 
 
-class Broker:
+class Broker(KafkaNode):
     """A broker and controller in one process, with everything below one directory.
 
     Args:
@@ -83,92 +73,12 @@ class Broker:
         logs: Path | None = None,
         settings: str = "",
     ) -> None:
-        self.home = home
         self.logs = logs or home / "logs"
-        self.output = home / "output.txt"
-        self.port, controller = free_ports(2)
-        self.settings = home / "server.properties"
-        text = SETTINGS.format(host=HOST, port=self.port, controller=controller, logs=self.logs)
-        self.settings.write_text(text + settings, encoding="utf-8")
-        self._java = ["java", *JAVA_OPTIONS, "-cp", class_path(release, project)]
+        port, controller = free_ports(2)
+        text = SETTINGS.format(host=HOST, port=port, controller=controller, logs=self.logs)
+        super().__init__(release, home, port, text + settings, project=project)
         if logs is None:
-            self._format()
-
-    def _format(self) -> None:
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
-        arguments = ["format", f"--cluster-id={cluster}", "--config", str(self.settings)]  # it may begin with a dash
-        with self.output.open("a") as output:
-            subprocess.run(
-                [*self._java, "kafka.tools.StorageTool", *arguments],
-                stdout=output,
-                stderr=output,
-                timeout=START_SECONDS,
-                check=True,
-            )
-
-    @property
-    def address(self) -> str:
-        """For clients."""
-        return f"{HOST}:{self.port}"
-
-    @contextmanager
-    def running(self, lifetime_seconds: int = LIFETIME_SECONDS) -> Iterator[None]:
-        """Start the broker, and stop it cleanly in the end.
-
-        Args:
-            lifetime_seconds: after which it is stopped in any case.
-
-        Raises:
-            OracleError: it does not start, or does not stop.
-        """
-        limit = ["timeout", "--kill-after=20", str(lifetime_seconds)] if shutil.which("timeout") else []
-        with self.output.open("a") as output:
-            process = subprocess.Popen(
-                [*limit, *self._java, "kafka.Kafka", str(self.settings)], stdout=output, stderr=output
-            )
-        try:
-            self._wait(process)
-            yield
-        finally:
-            self._stop(process)
-
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                break
-            try:
-                with socket.create_connection((HOST, self.port), timeout=1):
-                    return
-            except OSError:
-                time.sleep(0.2)
-        msg = f"the broker does not start: {self._last_output()}"
-        raise OracleError(msg)
-
-    def _stop(self, process: subprocess.Popen[bytes]) -> None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(timeout=STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            msg = f"the broker does not stop: {self._last_output()}"
-            raise OracleError(msg) from None
-
-    def _last_output(self) -> str:
-        return self.output.read_text(encoding="utf-8", errors="replace")[-2000:]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind((HOST, 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+            self.format(new_id())
 
 
 def check_broker(oracle: Oracle, seeds: Iterable[int]) -> Result:

@@ -23,7 +23,7 @@ from proofs.kafka.broker import check_broker
 from proofs.kafka.compaction import check_compaction
 from proofs.kafka.directories import check_fixtures, check_generated
 from proofs.kafka.loads import check_loads
-from proofs.kafka.oracle import RELEASES, TOOL_CHAIN, Oracle, OracleError
+from proofs.kafka.oracle import RELEASES, TIERS, TOOL_CHAIN, Oracle, OracleError
 from proofs.kafka.recovery import check_recovery
 from proofs.kafka.tier import check_tier
 from proofs.report_facts import machine, versions
@@ -132,7 +132,7 @@ def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> 
     return {
         "command": "python -m proofs.kafka.kafka_reads",
         "versions": {
-            "kafka": [RELEASES[release] for release in options.releases],
+            "kafka": [*(RELEASES[release] for release in options.releases), *TIERS.releases.values()],
             "java": java_version(),
             **versions("seglog-format"),
         },

@@ -56,6 +56,8 @@ LOGS: Final = JavaProject(
     "seglog.oracle.Oracle",
     (REPOSITORY / "conformance" / "adapters" / "_shared" / "java-storage",),
 )
+TIERS: Final = JavaProject(LOGS.path, {"4.4": "4.4.0"}, "seglog.oracle.TierOracle", LOGS.shared)
+"""The part of the log's project that asks about remote segments; the classes of the other parts moved in 4.4."""
 CLUSTERS: Final = JavaProject(
     REPOSITORY / "tests" / "java-cluster", {"3.9": "3.9.1", "4.1": "4.1.1", "4.4": "4.4.0"}, "seglog.cluster.Cluster"
 )

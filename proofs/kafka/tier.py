@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 import random
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from proofs.kafka.oracle import scratch_directory
+from proofs.kafka.oracle import TIERS, Oracle, scratch_directory
 from proofs.kafka.result import Result
 from seglog_format.tier.expiry import RetentionRules, expired
 from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
@@ -24,14 +25,13 @@ from seglog_format.tier.states import SegmentState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from proofs.kafka.oracle import Oracle
     from seglog_format.tier.records import RemoteSegment
 
 ABOUT: Final = "generated histories of remote segments: states, which segment answers, lineage, deletion"
 PARTITION: Final = RemotePartitionId("orders", "AAAAAAAAAAEAAAAAAAAAAQ", 0)
 NOW_MS: Final = 1_800_000_000_000
-MANAGER: Final = "4.1"
-"""The release whose `RemoteLogManager` is asked; of the older one only a static method is."""
+MANAGERS: Final = ("4.1", "4.4")
+"""The releases whose `RemoteLogManager` is asked; of the older one only a static method is."""
 
 
 @dataclass(slots=True)
@@ -191,17 +191,24 @@ def replayed(history: History) -> RemoteSegments:
 
 
 def check_tier(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
-    """Compare histories of these seeds with each release."""
+    """Compare histories of these seeds with each release, and with the newest, which answers nothing else."""
     result = Result(ABOUT)
-    for seed in seeds:
-        history = generated(seed)
-        remote = replayed(history)
-        for oracle in oracles:
-            _compare(oracle, seed, history, remote, result)
-        result.checked += 1
-        result.counts["events"] += len(history.events)
-        result.counts["events dropped"] += len(remote.dropped)
+    with ExitStack() as stack:
+        newest = [stack.enter_context(Oracle(release, project=TIERS)) for release in TIERS.releases]
+        for seed in seeds:
+            _check_seed((*oracles, *newest), seed, result)
     return result
+
+
+def _check_seed(oracles: Sequence[Oracle], seed: int, result: Result) -> None:
+    history = generated(seed)
+    remote = replayed(history)
+    for oracle in oracles:
+        _compare(oracle, seed, history, remote, result)
+        result.counts[f"Kafka {oracle.version}: histories"] += 1
+    result.checked += 1
+    result.counts["events"] += len(history.events)
+    result.counts["events dropped"] += len(remote.dropped)
 
 
 def _compare(oracle: Oracle, seed: int, history: History, remote: RemoteSegments, result: Result) -> None:
@@ -242,22 +249,23 @@ def _compare(oracle: Oracle, seed: int, history: History, remote: RemoteSegments
     result.equal(case, "of the lineage", sorted(held), sorted(answer["within"]))
     result.counts["segments"] += len(remote.segments)
     result.counts["segments of the lineage"] += len(held)
-    if oracle.release == MANAGER:
+    if oracle.release in MANAGERS:
         following = [_number(remote.segment_with_transactions(*question)) for question in questions]
         result.equal(case, "with transactions", following, answer["withTransactions"])
-        _compare_manager(case, history, remote, answer, result)
+        _compare_manager(case, oracle.release, history, remote, answer, result)
         known = [offset for offset in offsets if offset < history.log_end_offset]
         epochs_of = [-1 if (epoch := lineage.epoch_at(offset)) is None else epoch for offset in known]
         result.equal(case, "epochs of offsets", epochs_of, answer["epochOf"][: len(known)])
 
 
 def _compare_manager(
-    case: str, history: History, remote: RemoteSegments, answer: dict[str, Any], result: Result
+    case: str, release: str, history: History, remote: RemoteSegments, answer: dict[str, Any], result: Result
 ) -> None:
     lineage = Lineage(history.checkpoint, history.log_end_offset)
     copied = lineage.highest_copied(remote) or (-1, -1)
     result.equal(case, "highest copied", list(copied), answer["copied"])
-    rules = RetentionRules(history.log_start_offset, history.retention_ms, history.retention_size, NOW_MS, local_size=0)
+    limits = (history.log_start_offset, history.retention_ms, history.retention_size)
+    rules = RetentionRules(*limits, NOW_MS, at_limit=release == "4.1")
     due = sorted(map(_number, expired(_InTheirOrder(remote, answer["ofEpoch"]), lineage, rules)))
     result.equal(case, "deleted", due, sorted(set(answer["deleted"])))
     result.counts["segments deleted by retention"] += len(due)

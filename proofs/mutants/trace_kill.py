@@ -262,7 +262,7 @@ def main() -> int:
 def _tell(outcome: Outcome, *, verbose: bool) -> None:
     one = outcome.breakage
     if outcome.killed_by is None:
-        print(f"SURVIVED {one.requirement} ({one.kind}) {', '.join(one.places)}\n  {outcome.detail}", flush=True)
+        print(f"SURVIVED {one.requirement} ({one.kind}) {', '.join(one.scope_paths)}\n  {outcome.detail}", flush=True)
     elif verbose:
         print(f"killed {one.requirement} ({one.kind}) by {outcome.killed_by}: {outcome.detail}", flush=True)
 

@@ -9,6 +9,7 @@ from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.coordinator_records import decode_coordinator_record
 from seglog_format.errors import FormatError, Location
 from seglog_format.model import NO_TIMESTAMP, ControlRecordType
+from seglog_format.schema.coordinator_records import TRANSACTION_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -18,18 +19,6 @@ if TYPE_CHECKING:
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
 SHARE_GROUP_STATE: Final = "__share_group_state"
-
-TRANSACTION_STATES: Final = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "Dead",
-    "PrepareEpochFence",
-)
-"""Names of a transaction's states, by number."""
 
 OPEN_STATES: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 """States in which a transaction has partitions that still wait for its end marker."""

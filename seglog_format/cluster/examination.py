@@ -35,7 +35,8 @@ def _examined(copy: Replica, on_replica: Callable[[Replica], None] | None) -> Re
         return copy._replace(log_end_offset=None, damage=str(error))
     if plan.cut is None:
         return copy._replace(log_end_offset=max(plan.log_end_offset, copy.log_start_offset))
-    return copy._replace(log_end_offset=plan.log_end_offset, damage=plan.cut.reason)
+    epochs = tuple(entry for entry in copy.epochs if entry.start_offset <= plan.log_end_offset)
+    return copy._replace(log_end_offset=plan.log_end_offset, epochs=epochs, damage=plan.cut.reason)
 
 
 def divergence(one: Replica, other: Replica) -> int:

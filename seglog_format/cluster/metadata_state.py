@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from seglog_format.cluster.image import Fields, MetadataImage
 from seglog_format.cluster.replay import replay
 from seglog_format.errors import FormatError
+from seglog_format.field_names import kafka_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -104,7 +105,7 @@ class MetadataState:
         try:
             replay(self.image, record.type, record.fields)
         except FormatError as error:
-            problem = f"{error.location.field}: expected {error.expected}, found {error.found}"
+            problem = f"{kafka_name(error.location.field)}: expected {error.expected}, found {error.found}"
             self.problems.append(f"record {record.offset}, {record.type}: {problem}")
 
     def _control(self, record: MetadataRecord) -> None:

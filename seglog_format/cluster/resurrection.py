@@ -15,6 +15,7 @@ from seglog_format.cluster.examination import examined
 from seglog_format.cluster.new_image import NewImage, NewNode, add_unknown_topics, made_id, new_image
 from seglog_format.cluster.releases import NEWEST, RELEASES
 from seglog_format.cluster.snapshot_file import SnapshotName, snapshot_batches
+from seglog_format.cluster.whole_log import whole_log
 from seglog_format.codec.checkpoints import encode_offset_checkpoint, encode_partition_metadata
 from seglog_format.errors import SeglogError, UsageError
 from seglog_format.log.listing import list_partition
@@ -22,15 +23,17 @@ from seglog_format.log.partition import open_partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.small_model import CheckpointedOffset
-from seglog_format.storage.copying import copy_file, link_file
+from seglog_format.storage.copying import copy_file, link_file, pieces_of
 from seglog_format.storage.new_directory import all_or_nothing, require_new, write_new_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seglog_format.cluster.cluster import Replica
+    from seglog_format.cluster.whole_log import WholeLog
     from seglog_format.log.directory import PathOrPaths, TopicPartition
     from seglog_format.log.listing import SegmentFiles
+    from seglog_format.log.remote_store import RemoteStore
 
 SNAPSHOT: Final = SnapshotName(1000, 1)
 """Name of the metadata snapshot: any later offset does; at offset 0, brokers of 4.4 take 8 MiB at most."""
@@ -78,6 +81,7 @@ class PreparedResurrection:
     made: NewImage
     link_closed: bool
     _recovery_points: dict[Path, int] = field(repr=False)
+    _whole_logs: dict[TopicPartition, WholeLog] = field(repr=False)
 
     def report(self) -> Iterator[dict[str, Any]]:
         """Yield what will be written, as objects for JSON: the node, each log, each note, each setting to set back."""
@@ -99,6 +103,7 @@ class PreparedResurrection:
                 "logStartOffset": replica.log_start_offset,
                 "logEndOffset": replica.log_end_offset,
                 "size": replica.size,
+                "remoteSegmentCount": self._whole_logs[topic, number].remote_count,
             }
         for about, text in self.made.notes:
             yield {"type": "note", "about": about, "text": text}
@@ -131,9 +136,13 @@ class PreparedResurrection:
         directory = staging / f"{topic}-{number}"
         topic_id = next(each.topic_id for each in self.made.image.topics.values() if each.name == topic)
         write_new_file(directory, FileKind.PARTITION_METADATA.value, [encode_partition_metadata(topic_id)])
-        listing = list_partition(replica.path)
+        listing = self._whole_logs[key].listing
         for following, files in zip([*listing.base_offsets[1:], None], listing.segments, strict=False):
-            self._write_segment(directory, files, following, self._recovery_points.get(replica.path, 0))
+            if files.log.exists():
+                self._write_segment(directory, files, following, self._recovery_points.get(replica.path, 0))
+            else:
+                pieces = pieces_of(listing.storage.open(files.log))
+                write_new_file(directory, segment_file_name(files.base_offset, FileKind.LOG), pieces)
         for snapshot in listing.snapshots:
             name = segment_file_name(snapshot.base_offset, FileKind.PRODUCER_SNAPSHOT)
             copy_file(snapshot.path, directory / name)
@@ -197,6 +206,7 @@ def resurrect(  # noqa: PLR0913 - a choice each
     downgrade: bool = False,
     unknown_topics: bool = False,
     link_closed: bool = False,
+    remote: RemoteStore | None = None,
     on_replica: Callable[[Replica], None] | None = None,
 ) -> PreparedResurrection:
     """Plan a node directory that a stock Kafka starts from, with every topic at its offsets.
@@ -214,11 +224,14 @@ def resurrect(  # noqa: PLR0913 - a choice each
         unknown_topics: take topics that have directories and that the metadata does not know, too.
         link_closed: give closed segments below the recovery point a second name instead of copying them: quicker,
             and then the sources must not be written any more.
+        remote: the store with tiered segments of the partitions, see `open_tier`; they come back to the disk. Each is
+            read once for the plan, and once to write it.
         on_replica: called with each replica before it is read, which takes as long as its bytes take.
 
     Raises:
         UsageError: a path is not a log directory, the target exists, the release is unknown, or it does not accept
-            the cluster's features.
+            the cluster's features; or the store does not answer, or a key is not at hand.
+        FormatError: an object of the store does not follow its layout.
 
     Examples:
         >>> from seglog_format import resurrect
@@ -240,9 +253,22 @@ def resurrect(  # noqa: PLR0913 - a choice each
     if unknown_topics:
         add_unknown_topics(old, cluster.replicas)
     made = new_image(old, examined(cluster.replicas, on_replica), node)
+    whole_logs = _complete(made, remote)
     _see_to_producer_ids(made, cluster)
     _note_transactions(made, cluster)
-    return PreparedResurrection(new, cluster_id, node, made, link_closed, _recovery_points(cluster))
+    return PreparedResurrection(new, cluster_id, node, made, link_closed, _recovery_points(cluster), whole_logs)
+
+
+def _complete(made: NewImage, remote: RemoteStore | None) -> dict[TopicPartition, WholeLog]:
+    """Add to the logs what the store has of them, and tell what is missing even so."""
+    found = {}
+    for key, replica in sorted(made.logs.items()):
+        log = found[key] = whole_log(replica.path, remote)
+        for text in log.missing:
+            made.note(f"{key[0]}-{key[1]}", text)
+        size = replica.size + log.remote_size
+        made.logs[key] = replica._replace(log_start_offset=log.log_start_offset, size=size)
+    return found
 
 
 def _recovery_points(cluster: Cluster) -> dict[Path, int]:

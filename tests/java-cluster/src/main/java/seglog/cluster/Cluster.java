@@ -21,6 +21,9 @@ public final class Cluster {
     private static final Map<String, Operation> OPERATIONS = Map.of(
         "image", Images::image,
         "fill", Filled::fill,
+        "create", Written::create,
+        "write", Written::write,
+        "describe", Written::describe,
         "served", Served::served,
         "groups", Served::groups,
         "lag", Served::lag,

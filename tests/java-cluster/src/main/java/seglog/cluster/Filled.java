@@ -2,8 +2,6 @@ package seglog.cluster;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -16,8 +14,6 @@ import org.apache.kafka.clients.admin.ScramMechanism;
 import org.apache.kafka.clients.admin.UserScramCredentialAlteration;
 import org.apache.kafka.clients.admin.UserScramCredentialUpsertion;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.clients.producer.KafkaProducer;
-import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
@@ -28,7 +24,6 @@ import org.apache.kafka.common.quota.ClientQuotaEntity;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** Gives a broker something of everything that a new node has to bring back. */
 final class Filled {
@@ -49,31 +44,11 @@ final class Filled {
             NewTopic created = new NewTopic(topic, partitions, (short) 1)
                 .configs(Map.of("retention.ms", "-1", "max.message.bytes", "2000000"));
             done(admin.createTopics(List.of(created)).all());
-            produce(request, topic, partitions);
+            Written.write(request, answer);
             done(admin.alterConsumerGroupOffsets(request.path("group").asText(), offsets(request, topic)).all());
             done(admin.createAcls(acls(topic)).all());
             done(admin.alterClientQuotas(quotas()).all());
             done(admin.alterUserScramCredentials(scramUsers()).all());
-        }
-        answer.put("partitions", partitions);
-    }
-
-    private static void produce(JsonNode request, String topic, int partitions) throws Exception {
-        Map<String, Object> settings = Served.common(request);
-        settings.put("key.serializer", ByteArraySerializer.class.getName());
-        settings.put("value.serializer", ByteArraySerializer.class.getName());
-        settings.remove("default.api.timeout.ms");
-        List<Future<?>> sent = new ArrayList<>();
-        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings)) {
-            for (int partition = 0; partition < partitions; partition++) {
-                for (int number = 0; number < request.path("records").asInt(); number++) {
-                    byte[] value = ("value " + number).getBytes(StandardCharsets.UTF_8);
-                    sent.add(producer.send(new ProducerRecord<>(topic, partition, null, value)));
-                }
-            }
-        }
-        for (Future<?> each : sent) {
-            done(each);
         }
     }
 
@@ -122,7 +97,7 @@ final class Filled {
                 "bob", new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 2 * ITERATIONS), "secret of bob"));
     }
 
-    private static void done(Future<?> future) throws Exception {
+    static void done(Future<?> future) throws Exception {
         future.get(LIMIT_S, TimeUnit.SECONDS);
     }
 }

@@ -1,0 +1,136 @@
+"""A process of Kafka on the loopback interface, which ends by itself even if whoever started it is gone."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from proofs.kafka.oracle import LOGS, JavaProject, OracleError, class_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HOST: Final = "127.0.0.1"
+START_SECONDS: Final = 90
+STOP_SECONDS: Final = 60
+LIFETIME_SECONDS: Final = 900
+"""After this a node is stopped even if whoever started it is gone."""
+JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+
+
+class KafkaNode:
+    """A broker, a controller, or both in one process, with everything below one directory.
+
+    Args:
+        release: of the project's releases.
+        home: an empty directory.
+        port: where it listens.
+        settings: its configuration.
+        project: whose class path it runs by.
+        heap: the most memory for its objects, as Java takes it.
+    """
+
+    def __init__(
+        self,
+        release: str,
+        home: Path,
+        port: int,
+        settings: str,
+        *,
+        project: JavaProject = LOGS,
+        heap: str = "512m",
+    ) -> None:
+        self.home, self.port = home, port
+        self.output = home / "output.txt"
+        self.settings = home / "server.properties"
+        self.settings.write_text(settings, encoding="utf-8")
+        self._java = ["java", f"-Xmx{heap}", *JAVA_OPTIONS, "-cp", class_path(release, project)]
+
+    def format(self, cluster_id: str) -> None:
+        """Make its log directories those of a cluster."""
+        arguments = ["format", f"--cluster-id={cluster_id}", "--config", str(self.settings)]  # it may begin with a dash
+        with self.output.open("a") as output:
+            subprocess.run(
+                [*self._java, "kafka.tools.StorageTool", *arguments],
+                stdout=output,
+                stderr=output,
+                timeout=START_SECONDS,
+                check=True,
+            )
+
+    @property
+    def address(self) -> str:
+        """For clients."""
+        return f"{HOST}:{self.port}"
+
+    @contextmanager
+    def running(self, lifetime_seconds: int = LIFETIME_SECONDS) -> Iterator[None]:
+        """Start the node, and stop it cleanly in the end.
+
+        Args:
+            lifetime_seconds: after which it is stopped in any case.
+
+        Raises:
+            OracleError: it does not start, or does not stop.
+        """
+        limit = ["timeout", "--kill-after=20", str(lifetime_seconds)] if shutil.which("timeout") else []
+        with self.output.open("a") as output:
+            process = subprocess.Popen(
+                [*limit, *self._java, "kafka.Kafka", str(self.settings)], stdout=output, stderr=output
+            )
+        try:
+            self._wait(process)
+            yield
+        finally:
+            self._stop(process)
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                break
+            try:
+                with socket.create_connection((HOST, self.port), timeout=1):
+                    return
+            except OSError:
+                time.sleep(0.2)
+        msg = f"the node does not start: {self._last_output()}"
+        raise OracleError(msg)
+
+    def _stop(self, process: subprocess.Popen[bytes]) -> None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            msg = f"the node does not stop: {self._last_output()}"
+            raise OracleError(msg) from None
+
+    def _last_output(self) -> str:
+        return self.output.read_text(encoding="utf-8", errors="replace")[-2000:]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind((HOST, 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def new_id() -> str:
+    """Return an id for a cluster."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")

@@ -1,0 +1,78 @@
+"""What a stock consumer has to get from a partition directory, by our reading of it."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.types import Message, Partition, Record, RecordBatch, Transactions
+
+Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
+ISOLATIONS: Final[tuple[Isolation, ...]] = ("read_uncommitted", "read_committed")
+
+Answer: TypeAlias = dict[str, Any]
+"""As ``Served.java`` answers: begin and end offset, number of records, and a digest over them."""
+
+
+def expected_answers(partition: Partition, isolation: Isolation) -> list[Answer]:
+    """Return what a consumer may get: one answer, and where transactions are open, another for each that has ended.
+
+    A coordinator that is at hand aborts them when their time is over, with one more offset for each.
+    """
+    opened = len(partition.transactions.open_offsets)
+    start, end = partition.log_start_offset, partition.log_end_offset
+    if isolation == "read_uncommitted":
+        answer = _answer(start, end, partition.records(on_gap=_ignore))
+        return [answer | {"end": end + ended} for ended in range(opened + 1)]
+    waiting = _answer(start, partition.last_stable_offset, partition.records(isolation=isolation, on_gap=_ignore))
+    return [waiting, _answer(start, end + opened, _without_open(partition))] if opened else [waiting]
+
+
+def _answer(begin: int, end: int, records: Iterable[Record | Message]) -> Answer:
+    count, digest = digest_of(records)
+    return {"begin": begin, "end": end, "records": count, "sha256": digest}
+
+
+def _without_open(partition: Partition) -> Iterator[Record | Message]:
+    """Yield the records that are left when each open transaction has been aborted."""
+    for batch in partition.batches():
+        if not _is_hidden(batch, partition.transactions):
+            yield from (record for record in batch.records if record.offset >= partition.log_start_offset)
+
+
+def _is_hidden(batch: RecordBatch, transactions: Transactions) -> bool:
+    header = batch.header
+    if getattr(header, "is_control", False):
+        return True
+    if not getattr(header, "is_transactional", False):
+        return False
+    is_open = transactions.open_offsets.get(header.producer_id, header.next_offset) <= header.last_offset
+    return is_open or transactions.is_aborted(header)
+
+
+def digest_of(records: Iterable[Record | Message]) -> tuple[int, str]:
+    """Return the number of records, and a digest over them, as ``Served.java`` makes it."""
+    digest, count = hashlib.sha256(), 0
+    for record in records:
+        digest.update(struct.pack(">qq", record.offset, record.timestamp_ms))
+        headers = getattr(record, "headers", ())
+        for part in (record.key, record.value):
+            _add(digest, part)
+        digest.update(struct.pack(">i", len(headers)))
+        for header in headers:
+            _add(digest, header.key)
+            _add(digest, header.value)
+        count += 1
+    return count, digest.hexdigest()
+
+
+def _ignore(_gap: object) -> None:
+    """What is missing is missing for the broker, too."""
+
+
+def _add(digest: hashlib._Hash, data: bytes | None) -> None:
+    digest.update(struct.pack(">i", -1 if data is None else len(data)) + (data or b""))

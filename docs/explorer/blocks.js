@@ -2,7 +2,9 @@
  * What is shown for one row of a list: runs of bytes, each with its fields.
  */
 
+import { decompressed } from "./codecs.js";
 import { Decoder, FormatProblem, field, shown } from "./decode.js";
+import { CodecProblem } from "./output.js";
 import { CODECS, HEADERS, HEADER_SIZE, PREFIX_SIZE, entryChecksum, hex32 } from "./scan.js";
 
 /**
@@ -29,11 +31,11 @@ export function moment(milliseconds) {
 }
 
 function timeNote(name, value) {
-  return name.endsWith("_ms") ? moment(value) : "";
+  return /timestamp$/i.test(name) ? moment(value) : "";
 }
 
 /**
- * The blocks of an entry of a log: what is stored, and what a gzip codec makes of it.
+ * The blocks of an entry of a log: what is stored, and what its codec makes of that.
  *
  * @param {import("./source.js").Source} source
  * @param {import("./entries.js").Entry} entry
@@ -63,7 +65,7 @@ function headerFields(decoder, entry, bytes) {
   const note = (name, value, values) => {
     if (name === "crc" && crc !== null) return crc === value ? `${hex32(value)}, right` : `${hex32(value)}, WRONG: computed ${hex32(crc)}`;
     if (name === "attributes") return attributesNote(value, entry.magic);
-    if (name === "last_offset_delta") return `last offset ${values.base_offset + BigInt(value)}`;
+    if (name === "lastOffsetDelta") return `last offset ${values.baseOffset + BigInt(value)}`;
     return timeNote(name, value);
   };
   const name = entry.magic === 2 || !isWhole ? HEADERS[entry.magic] : MESSAGES[entry.magic];
@@ -94,7 +96,7 @@ function guarded(read, problem = () => {}) {
 }
 
 async function batchContent(block, decoder, header) {
-  if (header.records_count === undefined || block.bytes.length <= HEADER_SIZE) return null;
+  if (header.recordsCount === undefined || block.bytes.length <= HEADER_SIZE) return null;
   const codec = header.attributes & 7;
   if (!codec) {
     addRecords(block, decoder, header, 1);
@@ -116,7 +118,7 @@ function compressedRow(name, start, block, codec) {
 function addRecords(block, decoder, header, depth) {
   const group = field("records", decoder.position, block.bytes.length, depth, { group: true, doc: "The records, one after the other.", requirements: ["SEG-BAT-008"] });
   block.fields.push(group);
-  guarded(() => decoder.array("Record", header.records_count, depth + 1, recordNote(header)), (problem) => {
+  guarded(() => decoder.array("Record", header.recordsCount, depth + 1, recordNote(header)), (problem) => {
     block.problem ||= problem;
   });
   for (const one of block.fields) if (one.group && one.end <= one.start) one.end = decoder.position;
@@ -127,8 +129,8 @@ function addRecords(block, decoder, header, depth) {
 function recordNote(header) {
   const isControl = Boolean(header.attributes & 32);
   return (name, value) => {
-    if (name === "offset_delta") return `offset ${header.base_offset + BigInt(value)}`;
-    if (name === "timestamp_delta") return moment(header.attributes & 8 ? header.max_timestamp_ms : BigInt.asIntN(64, header.base_timestamp_ms + value));
+    if (name === "offsetDelta") return `offset ${header.baseOffset + BigInt(value)}`;
+    if (name === "timestampDelta") return moment(header.attributes & 8 ? header.maxTimestamp : BigInt.asIntN(64, header.baseTimestamp + value));
     if (name === "key" && isControl && value && value.length >= 4) return CONTROL_TYPES[(value[2] << 8) | value[3]] || "";
     return "";
   };
@@ -153,35 +155,16 @@ async function wrapperContent(block, decoder, header) {
   return inner;
 }
 
-/** What comes out of gzip, which browsers know; of other codecs there is only the name. */
+/** What a codec makes of the bytes from a position on. */
 async function expanded(block, start, codec) {
-  if (CODECS[codec] !== "gzip") {
-    block.problem ||= `${CODECS[codec] || `Codec ${codec}`} is not expanded in the browser; seglog inspect shows what it holds.`;
-    return null;
-  }
   try {
-    const bytes = await gunzip(block.bytes.subarray(start));
+    const bytes = await decompressed(CODECS[codec], block.bytes.subarray(start), LARGEST_EXPANDED);
     return { title: `decompressed (${bytes.length} bytes)`, bytes, position: 0, fields: [], problem: "", derived: true };
   } catch (error) {
-    block.problem ||= `gzip cannot be expanded: ${error.message || error} [SEG-COD-002]`;
+    if (!(error instanceof CodecProblem)) throw error;
+    block.problem ||= `${CODECS[codec] || `Codec ${codec}`}: ${error.message} [${error.requirement}]`;
     return null;
   }
-}
-
-async function gunzip(bytes) {
-  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
-  const parts = [];
-  let size = 0;
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) break;
-    size += value.length;
-    if (size > LARGEST_EXPANDED) throw new Error(`more than ${LARGEST_EXPANDED} bytes`);
-    parts.push(value);
-  }
-  const whole = new Uint8Array(size);
-  parts.reduce((at, part) => (whole.set(part, at), at + part.length), 0);
-  return whole;
 }
 
 /** Some slots of an index, around the one wanted. */
@@ -194,7 +177,7 @@ export function slotsBlock(slots, index) {
   const bytes = slots.bytes.subarray(start, end);
   const fields = [];
   const decoder = new Decoder(bytes, 0, bytes.length, fields);
-  decoder.array(slots.structure, count, 0, (name, value) => (name === "relative_offset" ? `offset ${slots.baseOffset + BigInt(value)}` : timeNote(name, value)));
+  decoder.array(slots.structure, count, 0, (name, value) => (name === "relativeOffset" ? `offset ${slots.baseOffset + BigInt(value)}` : timeNote(name, value)));
   fields.filter((one) => one.group).forEach((one, row) => (one.name = `[${first + row}]`));
   if (decoder.position < bytes.length) {
     const rest = slots.bytes.length - start - decoder.position;

@@ -36,8 +36,13 @@ class OpenFile {
 class LogFile extends OpenFile {
   async load(progress) {
     this.log = await scanLog(this.source, this.baseOffset, this.named, progress);
-    this.findings = this.log.findings;
+    this.findings = this.isForeign ? [] : this.log.findings;
     return this;
+  }
+
+  /** Neither its name nor any of its bytes speak for a file of Kafka's. */
+  get isForeign() {
+    return !this.named && !this.log.entries.length && this.size > 0;
   }
 
   get length() {
@@ -81,6 +86,7 @@ class LogFile extends OpenFile {
 
   get summary() {
     const { entries, damaged } = this.log;
+    if (this.isForeign) return "this is not one of Kafka's files: no entry of a log begins here";
     if (!entries.length) return "no entry";
     const [first, last] = [entries.entry(0).baseOffset, entries.lastOffset(entries.length - 1)];
     const checked = damaged === Infinity ? "every checksum is right" : "there is damage";
@@ -113,7 +119,7 @@ class IndexFile extends OpenFile {
     const one = this.slots.entry(index);
     if (this.kind === "offset") return [`${index}`, `${one.offset}`, grouped(one.position)];
     if (this.kind === "time") return [`${index}`, moment(one.timestamp), `${one.offset}`];
-    return [`${index}`, `${one.producer_id}`, `${one.first_offset}–${one.last_offset}`];
+    return [`${index}`, `${one.producerId}`, `${one.firstOffset}–${one.lastOffset}`];
   }
 
   isWrong(index) {
@@ -173,7 +179,7 @@ class SnapshotFile extends WholeFile {
 
   columns(index) {
     const one = this.producers[index];
-    return [`${one.producer_id}`, `${one.producer_epoch}`, `${one.last_sequence}`, `${one.last_offset}`];
+    return [`${one.producerId}`, `${one.producerEpoch}`, `${one.lastSequence}`, `${one.lastOffset}`];
   }
 
   async blocks() {

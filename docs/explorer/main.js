@@ -320,6 +320,7 @@ class Explorer {
     byId("steps").replaceChildren(...steps.map((step) => this.stepItem(step, segment)));
     byId("steps").dataset.entry = entry;
     byId("steps").dataset.position = entry < 0 ? "" : segment.log.entries.position(entry);
+    if (entry >= 0) this.showPlace(segment.files.log, entry);
   }
 
   stepItem({ text, target }, segment) {

@@ -80,7 +80,7 @@ class Scan {
     }
     const magic = prefix.getInt8(MAGIC_POSITION);
     if (!(magic in HEADERS)) return this.refuse("magic", MAGIC_POSITION, "SEG-BAT-004", "0, 1 or 2", magic);
-    if (magic === 2 && size < HEADER_SIZE - PREFIX_SIZE) return this.refuse("batch_length", 8, "SEG-BAT-002", "49 or more", size);
+    if (magic === 2 && size < HEADER_SIZE - PREFIX_SIZE) return this.refuse("batchLength", 8, "SEG-BAT-002", "49 or more", size);
     await this.entry(magic, size + PREFIX_SIZE, head);
     this.position += size + PREFIX_SIZE;
     return true;
@@ -134,7 +134,7 @@ class Scan {
     if (entry.intact) this.order(entry, tell);
     else this.damaged = Math.min(this.damaged, position);
     if (entry.intact && magic === 2) oddHeader(header, tell);
-    if (entry.intact && !isLarge && isAbort(magic, header, bytes)) this.aborts.set(entry.lastOffset, header.producer_id);
+    if (entry.intact && !isLarge && isAbort(magic, header, bytes)) this.aborts.set(entry.lastOffset, header.producerId);
     this.findings.push(...problems);
     this.entries.add(entry);
   }
@@ -186,13 +186,13 @@ export function entryChecksum(magic, bytes) {
 export const hex32 = (value) => value.toString(16).padStart(8, "0");
 
 function batchRow(header) {
-  const baseOffset = header.base_offset;
-  const lastOffset = baseOffset + BigInt(header.last_offset_delta);
-  return { baseOffset, lastOffset, maxTimestamp: header.max_timestamp_ms, count: header.records_count };
+  const baseOffset = header.baseOffset;
+  const lastOffset = baseOffset + BigInt(header.lastOffsetDelta);
+  return { baseOffset, lastOffset, maxTimestamp: header.maxTimestamp, count: header.recordsCount };
 }
 
 function messageRow(header) {
-  const maxTimestamp = header.timestamp_ms === undefined ? -1n : header.timestamp_ms;
+  const maxTimestamp = header.timestamp === undefined ? -1n : header.timestamp;
   return { baseOffset: header.offset, lastOffset: header.offset, maxTimestamp, count: header.attributes & 7 ? -1 : 1 };
 }
 
@@ -204,11 +204,11 @@ function readBatch(header, bytes, tell) {
 }
 
 function checkHeader(header) {
-  const { base_offset: base, last_offset_delta: delta, records_count: count } = header;
-  if (base < 0n) throw new FormatProblem("base_offset", 0, "SEG-BAT-005", "0 or more", base);
-  if (delta < 0) throw new FormatProblem("last_offset_delta", 23, "SEG-BAT-006", "0 or more", delta);
-  if (count < 0) throw new FormatProblem("records_count", 57, "SEG-BAT-007", "0 or more", count);
-  if (base + BigInt(delta) > INT64_MAX) throw new FormatProblem("last_offset_delta", 23, "SEG-BAT-009", "below 2^63", `${base} + ${delta}`);
+  const { baseOffset: base, lastOffsetDelta: delta, recordsCount: count } = header;
+  if (base < 0n) throw new FormatProblem("baseOffset", 0, "SEG-BAT-005", "0 or more", base);
+  if (delta < 0) throw new FormatProblem("lastOffsetDelta", 23, "SEG-BAT-006", "0 or more", delta);
+  if (count < 0) throw new FormatProblem("recordsCount", 57, "SEG-BAT-007", "0 or more", count);
+  if (base + BigInt(delta) > INT64_MAX) throw new FormatProblem("lastOffsetDelta", 23, "SEG-BAT-009", "below 2^63", `${base} + ${delta}`);
 }
 
 /** Records one after the other, without keeping them. */
@@ -216,25 +216,25 @@ export function checkRecords(header, bytes, start, tell) {
   const decoder = new Decoder(bytes, start, bytes.length, null, "SEG-REC-006");
   let delta = -1;
   let largest = null;
-  for (let index = 0; index < header.records_count; index++) {
+  for (let index = 0; index < header.recordsCount; index++) {
     const at = decoder.position;
-    if (at === bytes.length) throw new FormatProblem("records", at, "SEG-BAT-008", `${header.records_count} records`, `the end after ${index}`);
+    if (at === bytes.length) throw new FormatProblem("records", at, "SEG-BAT-008", `${header.recordsCount} records`, `the end after ${index}`);
     const record = decoder.structure("Record");
     const used = decoder.position - at - varintSize(bytes, at);
     if (used !== record.length) throw new FormatProblem(`records[${index}]`, at, "SEG-REC-001", `fields of ${record.length} bytes`, used);
-    if (record.offset_delta <= delta) tell("SEG-REC-013", `records[${index}].offset_delta`, at, `above ${delta}`, record.offset_delta);
-    if (record.offset_delta < 0 || record.offset_delta > header.last_offset_delta) {
-      tell("SEG-REC-014", `records[${index}].offset_delta`, at, `0 to ${header.last_offset_delta}`, record.offset_delta);
+    if (record.offsetDelta <= delta) tell("SEG-REC-013", `records[${index}].offsetDelta`, at, `above ${delta}`, record.offsetDelta);
+    if (record.offsetDelta < 0 || record.offsetDelta > header.lastOffsetDelta) {
+      tell("SEG-REC-014", `records[${index}].offsetDelta`, at, `0 to ${header.lastOffsetDelta}`, record.offsetDelta);
     }
-    delta = record.offset_delta;
-    const timestamp = BigInt.asIntN(64, header.base_timestamp_ms + record.timestamp_delta);
+    delta = record.offsetDelta;
+    const timestamp = BigInt.asIntN(64, header.baseTimestamp + record.timestampDelta);
     if (largest === null || timestamp > largest) largest = timestamp;
   }
   const left = bytes.length - decoder.position;
-  if (left) throw new FormatProblem("records", decoder.position, "SEG-BAT-008", `the end after ${header.records_count} records`, `${left} bytes`);
+  if (left) throw new FormatProblem("records", decoder.position, "SEG-BAT-008", `the end after ${header.recordsCount} records`, `${left} bytes`);
   const isCreateTime = !(header.attributes & 8);
-  if (isCreateTime && largest !== null && largest !== header.max_timestamp_ms) {
-    tell("SEG-BAT-015", "max_timestamp_ms", 35, largest, header.max_timestamp_ms);
+  if (isCreateTime && largest !== null && largest !== header.maxTimestamp) {
+    tell("SEG-BAT-015", "maxTimestamp", 35, largest, header.maxTimestamp);
   }
 }
 
@@ -245,23 +245,23 @@ function varintSize(bytes, at) {
 }
 
 function oddHeader(header, tell) {
-  const { attributes, producer_id: producer, producer_epoch: epoch } = header;
+  const { attributes, producerId: producer, producerEpoch: epoch } = header;
   const isControl = Boolean(attributes & 32);
   if (attributes & 0xff80) tell("SEG-BAT-014", "attributes", 21, "bits 7 to 15 clear", `0x${(attributes & 0xff80).toString(16)}`);
-  if (producer !== -1n && epoch < 0) tell("SEG-BAT-020", "producer_epoch", 51, "0 or more with a producer id", epoch);
-  if (producer === -1n && epoch !== -1) tell("SEG-BAT-020", "producer_epoch", 51, "-1 without a producer id", epoch);
-  if (header.partition_leader_epoch < -1) tell("SEG-BAT-021", "partition_leader_epoch", 12, "-1 or greater", header.partition_leader_epoch);
-  if (attributes & 16 && producer < 0n) tell("SEG-BAT-022", "producer_id", 43, "0 or more in a transaction", producer);
+  if (producer !== -1n && epoch < 0) tell("SEG-BAT-020", "producerEpoch", 51, "0 or more with a producer id", epoch);
+  if (producer === -1n && epoch !== -1) tell("SEG-BAT-020", "producerEpoch", 51, "-1 without a producer id", epoch);
+  if (header.partitionLeaderEpoch < -1) tell("SEG-BAT-021", "partitionLeaderEpoch", 12, "-1 or greater", header.partitionLeaderEpoch);
+  if (attributes & 16 && producer < 0n) tell("SEG-BAT-022", "producerId", 43, "0 or more in a transaction", producer);
   if (isControl && attributes & 7) tell("SEG-BAT-023", "attributes", 21, "codec none in a control batch", attributes & 7);
-  if (producer >= 0n && !isControl && header.base_sequence < 0) {
-    tell("SEG-BAT-024", "base_sequence", 53, "0 or more with a producer id", header.base_sequence);
+  if (producer >= 0n && !isControl && header.baseSequence < 0) {
+    tell("SEG-BAT-024", "baseSequence", 53, "0 or more with a producer id", header.baseSequence);
   }
 }
 
 /** Whether a control batch says that a transaction was aborted, or was emptied by compaction and may have said so. */
 function isAbort(magic, header, bytes) {
   if (magic !== 2 || !(header.attributes & 32) || header.attributes & 7) return false;
-  if (header.records_count === 0) return true;
+  if (header.recordsCount === 0) return true;
   const { key } = new Decoder(bytes, HEADER_SIZE).structure("Record");
   return key !== null && key.length >= 4 && key[2] === 0 && key[3] === 0;
 }
@@ -271,7 +271,7 @@ function readMessage(magic, header, bytes, tell) {
   if (codec > 4) throw new FormatProblem("attributes", 17, "SEG-COD-001", "a codec of 0 to 4", codec);
   if (codec === 4) throw new FormatProblem("attributes", 17, "SEG-MSG-018", "another codec than zstd", codec);
   const least = magic === 0 ? 14 : 22;
-  if (header.message_size < least) throw new FormatProblem("message_size", 8, "SEG-MSG-003", `${least} or more`, header.message_size);
+  if (header.messageSize < least) throw new FormatProblem("messageSize", 8, "SEG-MSG-003", `${least} or more`, header.messageSize);
   if (header.offset < 0n) throw new FormatProblem("offset", 0, "SEG-MSG-025", "0 or more", header.offset);
   if (!bytes) return;
   const decoder = new Decoder(bytes, 0, bytes.length, null, "SEG-MSG-005");

@@ -13,13 +13,13 @@ const SNAPSHOT_HEADER_SIZE = STRUCTURES.ProducerSnapshotHeader.size;
 const PRODUCER_SIZE = STRUCTURES.ProducerStateEntry.size;
 const CRC_END = 6;
 const NEVER_BELOW_MINUS_ONE = [
-  "producer_epoch",
-  "last_sequence",
-  "last_offset",
-  "offset_delta",
-  "timestamp_ms",
-  "coordinator_epoch",
-  "current_txn_first_offset",
+  "producerEpoch",
+  "lastSequence",
+  "lastOffset",
+  "offsetDelta",
+  "timestamp",
+  "coordinatorEpoch",
+  "currentTxnFirstOffset",
 ];
 
 /** The entries of an index file, read when asked for. */
@@ -50,7 +50,7 @@ export class Slots {
       return { timestamp: this.view.getBigInt64(at), offset: this.baseOffset + BigInt(this.view.getInt32(at + 8)) };
     }
     const values = new Decoder(this.bytes, at, at + this.size).structure(this.structure);
-    return { ...values, offset: values.last_offset };
+    return { ...values, offset: values.lastOffset };
   }
 
   /** How many entries a reader uses: up to the first that goes back (SEG-IDX-010, SEG-TIX-009). */
@@ -113,8 +113,8 @@ function shiftOf(structure, name) {
 
 function offsetRules(entry, before, { slots, named, log }, tell) {
   const isNegative = entry.offset < slots.baseOffset;
-  if (isNegative) tell("SEG-IDX-002", "relative_offset", "0 or more", entry.offset - slots.baseOffset);
-  if (before && entry.offset <= before.offset) tell("SEG-IDX-004", "relative_offset", `an offset above ${before.offset}`, entry.offset);
+  if (isNegative) tell("SEG-IDX-002", "relativeOffset", "0 or more", entry.offset - slots.baseOffset);
+  if (before && entry.offset <= before.offset) tell("SEG-IDX-004", "relativeOffset", `an offset above ${before.offset}`, entry.offset);
   if (before && entry.position <= before.position) tell("SEG-IDX-005", "position", `a position above ${before.position}`, entry.position);
   if (log && !isNegative && named && entry.position < log.damaged) matchLog(entry, log, tell);
 }
@@ -131,42 +131,42 @@ function matchLog(entry, log, tell) {
   const target = log.entries.entry(index);
   const earlier = index ? log.entries.lastOffset(index - 1) : -1n;
   if (index && entry.offset <= earlier) {
-    tell("SEG-IDX-006", "relative_offset", `an offset above ${earlier}, where the entries before the position end`, entry.offset);
+    tell("SEG-IDX-006", "relativeOffset", `an offset above ${earlier}, where the entries before the position end`, entry.offset);
   } else if (target.count >= 0 && target.baseOffset > entry.offset) {
-    tell("SEG-IDX-006", "relative_offset", `an offset of ${target.baseOffset} or more, where the entry at the position starts`, entry.offset);
+    tell("SEG-IDX-006", "relativeOffset", `an offset of ${target.baseOffset} or more, where the entry at the position starts`, entry.offset);
   }
 }
 
 function timeRules(entry, before, { slots, named, log }, tell) {
   const last = before ? before.timestamp : -1n;
-  if (entry.timestamp <= last) tell("SEG-TIX-002", "timestamp_ms", `a timestamp above ${last}`, entry.timestamp);
+  if (entry.timestamp <= last) tell("SEG-TIX-002", "timestamp", `a timestamp above ${last}`, entry.timestamp);
   const least = before && before.offset > slots.baseOffset ? before.offset : slots.baseOffset;
-  if (entry.offset < least) tell("SEG-TIX-003", "relative_offset", `an offset of ${least} or more`, entry.offset);
+  if (entry.offset < least) tell("SEG-TIX-003", "relativeOffset", `an offset of ${least} or more`, entry.offset);
   if (!log || !named) return;
   const reached = log.entries.timestampUpTo(entry.offset, log.damaged);
   if (reached > entry.timestamp) {
-    tell("SEG-TIX-004", "timestamp_ms", `a timestamp of ${reached} or more, which the log has reached at offset ${entry.offset}`, entry.timestamp);
+    tell("SEG-TIX-004", "timestamp", `a timestamp of ${reached} or more, which the log has reached at offset ${entry.offset}`, entry.timestamp);
   }
   const index = log.entries.endingAtOrAbove(entry.offset, Math.max(0, log.entries.lastWhere((one) => log.entries.lastOffset(one) < entry.offset)));
   const target = index < 0 ? null : log.entries.entry(index);
   if (target && target.position >= log.damaged) return;
   if (!target || (target.count >= 0 && target.baseOffset > entry.offset)) {
-    if (log.damaged === Infinity) tell("SEG-TIX-005", "relative_offset", "an offset that the log holds", entry.offset);
+    if (log.damaged === Infinity) tell("SEG-TIX-005", "relativeOffset", "an offset that the log holds", entry.offset);
   } else if (target.magic > 0 && target.maxTimestamp !== entry.timestamp) {
-    tell("SEG-TIX-005", "timestamp_ms", `${target.maxTimestamp}, the largest of the log entry with offset ${entry.offset}`, entry.timestamp);
+    tell("SEG-TIX-005", "timestamp", `${target.maxTimestamp}, the largest of the log entry with offset ${entry.offset}`, entry.timestamp);
   }
 }
 
 function transactionRules(entry, before, { slots, named, log }, tell) {
-  const { first_offset: first, last_offset: last, last_stable_offset: stable } = entry;
+  const { firstOffset: first, lastOffset: last, lastStableOffset: stable } = entry;
   if (entry.version !== 0) tell("SEG-TXN-002", "version", "version 0", entry.version);
-  if (named && last < slots.baseOffset) tell("SEG-TXN-003", "last_offset", `${slots.baseOffset} or more`, last);
-  if (before && last <= before.last_offset) tell("SEG-TXN-004", "last_offset", `an offset above ${before.last_offset}`, last);
-  if (first < 0n || first > last) tell("SEG-TXN-005", "first_offset", `0 to ${last}`, first);
-  if (log && named && log.damaged === Infinity && log.aborts.get(last) !== entry.producer_id) {
-    tell("SEG-TXN-006", "last_offset", `the offset of an ABORT record of producer ${entry.producer_id}`, last);
+  if (named && last < slots.baseOffset) tell("SEG-TXN-003", "lastOffset", `${slots.baseOffset} or more`, last);
+  if (before && last <= before.lastOffset) tell("SEG-TXN-004", "lastOffset", `an offset above ${before.lastOffset}`, last);
+  if (first < 0n || first > last) tell("SEG-TXN-005", "firstOffset", `0 to ${last}`, first);
+  if (log && named && log.damaged === Infinity && log.aborts.get(last) !== entry.producerId) {
+    tell("SEG-TXN-006", "lastOffset", `the offset of an ABORT record of producer ${entry.producerId}`, last);
   }
-  if (stable < 0n || stable > last + 1n) tell("SEG-TXN-008", "last_stable_offset", `0 to ${last + 1n}`, stable);
+  if (stable < 0n || stable > last + 1n) tell("SEG-TXN-008", "lastStableOffset", `0 to ${last + 1n}`, stable);
 }
 
 /**
@@ -199,11 +199,11 @@ function producerRules(producers, offset, findings) {
       const position = SNAPSHOT_HEADER_SIZE + row * PRODUCER_SIZE + shiftOf("ProducerStateEntry", name);
       findings.push(finding(requirement, position, name, expected, producer[name], row));
     };
-    const id = producer.producer_id;
-    if (id < 0n || seen.has(id)) tell("SEG-PSN-004", "producer_id", "an id of 0 or more that did not occur before");
+    const id = producer.producerId;
+    if (id < 0n || seen.has(id)) tell("SEG-PSN-004", "producerId", "an id of 0 or more that did not occur before");
     seen.add(id);
     for (const name of NEVER_BELOW_MINUS_ONE) if (producer[name] < -1) tell("SEG-PSN-004", name, "-1 or more");
-    for (const name of ["last_offset", "current_txn_first_offset"]) {
+    for (const name of ["lastOffset", "currentTxnFirstOffset"]) {
       if (offset !== null && producer[name] >= offset) tell("SEG-PSN-006", name, `below ${offset}`);
     }
   });
@@ -278,17 +278,17 @@ function words(line) {
 }
 
 function checkpoint(kind, text) {
-  const [structure, names] = kind === "offsets" ? ["OffsetCheckpointEntry", ["topic", "partition", "offset"]] : ["LeaderEpochCheckpointEntry", ["epoch", "start_offset"]];
+  const [structure, names] = kind === "offsets" ? ["OffsetCheckpointEntry", ["topic", "partition", "offset"]] : ["LeaderEpochCheckpointEntry", ["epoch", "startOffset"]];
   const [version, count, ...lines] = text.lines;
   if (!version) return [];
   const stated = text.number(version, INT32, "SEG-CKP-004", "version");
   text.add("CheckpointHeader", "version", version, 0, stated);
   if (stated !== null && stated !== 0n) text.tell("SEG-CKP-001", 0, "version", "version 0", stated);
   if (!count) return [];
-  const expected = text.number(count, INT32, "SEG-CKP-004", "entry_count");
-  text.add("CheckpointHeader", "entry_count", count, 0, expected);
+  const expected = text.number(count, INT32, "SEG-CKP-004", "entryCount");
+  text.add("CheckpointHeader", "entryCount", count, 0, expected);
   if (expected !== null && Number(expected) !== lines.length) {
-    text.tell("SEG-CKP-002", count.start, "entry_count", `a count of the ${lines.length} lines that follow`, expected);
+    text.tell("SEG-CKP-002", count.start, "entryCount", `a count of the ${lines.length} lines that follow`, expected);
   }
   const rows = lines.map((line, row) => checkpointLine(text, structure, names, line, row));
   if (kind === "epochs") epochRules(rows, lines, text);
@@ -318,9 +318,9 @@ function epochRules(rows, lines, text) {
     const before = rows[row - 1];
     const tell = (name, expected) => text.tell("SEG-CKP-007", lines[row].start, name, expected, one[name], row);
     if (one.epoch < 0n) tell("epoch", "0 or more");
-    if (one.start_offset < 0n) tell("start_offset", "0 or more");
+    if (one.startOffset < 0n) tell("startOffset", "0 or more");
     if (before && one.epoch <= before.epoch) tell("epoch", `more than ${before.epoch}`);
-    if (before && one.start_offset <= before.start_offset) tell("start_offset", `more than ${before.start_offset}`);
+    if (before && one.startOffset <= before.startOffset) tell("startOffset", `more than ${before.startOffset}`);
   });
 }
 

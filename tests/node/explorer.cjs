@@ -100,12 +100,21 @@ const SCENARIOS = {
           await page.fill("#wanted", String(value));
           await page.click("#lookup button");
           answers.push(await page.getAttribute("#steps", "data-position"));
+          const entry = Number(await page.getAttribute("#steps", "data-entry"));
+          if (entry >= 0) await page.waitForFunction((row) => globalThis.explorer.file.kind === "log" && globalThis.explorer.row === row, entry);
         }
         return answers;
       };
       found[name] = { offsets: await asked("offset", offsets), timestamps: await asked("timestamp", timestamps) };
     }
     return found;
+  },
+
+  /** What is said of a file. */
+  async foreign({ open }) {
+    const page = await visit(open);
+    await openFiles(page, [question]);
+    return page.evaluate(() => ({ state: document.getElementById("state").textContent, findings: globalThis.explorer.file.findings.length }));
   },
 
   /** Pointing, following, findings; and the same on a narrow and on a dark page. */

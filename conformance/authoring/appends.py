@@ -112,7 +112,7 @@ def appends() -> Family:
     takes(
         "wrong-maximum-timestamp",
         "The leader puts the maximum timestamp right.",
-        must("SEG-APP-010", flags=("APPEND_POLICY",)),
+        must("SEG-APP-026", flags=("APPEND_POLICY",)),
         replace(plain, max_timestamp=NOW + 5).encoded(),
     )
     refuses(
@@ -278,7 +278,7 @@ def _keys(takes: object, refuses: object) -> None:
 def _clocks(takes: object, refuses: object) -> None:
     assert callable(takes)
     assert callable(refuses)
-    basis = must("SEG-APP-011", flags=("CLOCKS",))
+    basis = must("SEG-APP-024", flags=("CLOCKS",))
 
     def at(timestamp: int) -> bytes:
         return Batch(recs=(Rec(),), leader_epoch=-1, base_timestamp=timestamp).encoded()

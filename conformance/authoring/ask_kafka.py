@@ -1,96 +1,88 @@
 """Ask Kafka's own classes the cases of the conformance suite, and keep what they said beside the cases.
 
 ``python -m authoring.ask_kafka`` writes ``conformance/authoring/asked.json``; `make_cases` puts it into the ``source`` of each case
-that has not changed since. Needs Java 17 and Maven.
+that has not changed since. The classes are asked as any testee is, through their adapters, and judged alike: memory, time
+and crashes included. Needs Java 17 and Maven.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "conformance"))
 
-from seglog_conformance.cases import Case, load_cases  # noqa: E402
-from seglog_conformance.compare import compare  # noqa: E402
-from seglog_conformance.features import EVERYTHING, missing_feature  # noqa: E402
-from seglog_conformance.toolchains import complaints  # noqa: E402
-from seglog_conformance.verdicts import Verdict  # noqa: E402
+from seglog_conformance.cases import Case, load_cases  # noqa: E402 - the path is set first
+from seglog_conformance.registry import Builder, listed  # noqa: E402
+from seglog_conformance.runner import COMPLETE, Options  # noqa: E402
+from seglog_conformance.session import Reports, run_session  # noqa: E402
+from seglog_conformance.verdicts import Result, Verdict  # noqa: E402
 
 from authoring.asked import ASKED, Asked, digest, document  # noqa: E402
-from proofs.kafka.oracle import TOOL_CHAIN, Oracle  # noqa: E402 - the path is set first
 
-RELEASE: Final = "4.1"
-FEATURES: Final = {
-    **EVERYTHING,
-    "recordFields": [name for name in EVERYTHING["recordFields"] if name not in {"innerMagic", "crc"}],
-}
-"""The classes do not hand out the magic and the checksum of a message inside a wrapper."""
+if TYPE_CHECKING:
+    from seglog_conformance.runner import Outcome
+
+RECORDS: Final = "kafka-clients@4.4.0"
+"""Asked for batches alone: how they are read."""
+STORAGE: Final = "kafka-storage@4.4.0"
+"""Asked for everything else: what a broker makes of files."""
 
 
-def asked(oracle: Oracle, case: Case) -> str:
-    """Return what Kafka made of a case, in a word or two."""
-    answer = {"seq": 0, **ask(oracle, case)}
+def said(case: Case, result: Result) -> str:
+    """Return what a testee made of a case, in a word or two."""
+    if result.raw is not Verdict.PASS:
+        return f"departs: {result.raw}"
     if case.result == "undefined":
-        return "survives" if "ok" in answer else "fails"
-    judgement = compare(case, answer, FEATURES)
-    if judgement.verdict is Verdict.PASS:
-        return f"agrees ({judgement.branch})" if judgement.branch else "agrees"
-    print(f"{case.id}: {judgement.verdict.value}: {judgement.detail}")
-    return f"departs: {judgement.verdict.value}"
+        return "survives (delivered)" if (result.answer or {}).get("ok") else "survives (refused)"
+    return f"agrees ({result.branch})" if result.branch else "agrees"
 
 
-def ask(oracle: Oracle, case: Case) -> dict[str, Any]:
-    """Return the answer of the classes, as an adapter would give it."""
-    return oracle.ask("decode", data=case.request["data"])
-
-
-def storage_classes() -> tuple[str, dict[str, str]]:
-    """Return what the storage classes of a broker made of the cases that are not about batches alone."""
-    with tempfile.TemporaryDirectory() as scratch:
-        results = Path(scratch) / "results.jsonl"
-        command = [
-            sys.executable,
-            "-m",
-            "seglog_format.cli",
-            "conform",
-            "run",
-            "--testee",
-            "kafka-storage",
-            "--no-smoke",
+def outcomes(cases: list[Case]) -> list[Outcome]:
+    """Ask both testees what each is asked for; no list of known failures excuses anything."""
+    parts = {
+        RECORDS: [case for case in cases if case.op == "decode"],
+        STORAGE: [case for case in cases if case.op != "decode"],
+    }
+    with tempfile.TemporaryDirectory() as empty:
+        options = Options(smoke=False, known=Path(empty))
+        found = [
+            run_session(Builder(), [listed(name)], part, all_cases=cases, options=options, reports=Reports())
+            for name, part in parts.items()
         ]
-        subprocess.run([*command, "--known", scratch, "--jsonl", str(results)], stdout=subprocess.DEVNULL, check=False)
-        lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    found = [line for line in lines if line["type"] == "result" and line["verdict"] != "SKIP"]
-    texts = {line["case"]: "agrees" if line["verdict"] == "PASS" else f"departs: {line['verdict']}" for line in found}
-    return f"kafka-storage {found[0]['version']}", texts
+    return [outcome for ran in found for outcome in ran]
+
+
+def answers(outcome: Outcome, cases: dict[str, Case], stored: dict[str, dict[str, Any]]) -> Asked:
+    """Return what one testee said of each case that it was asked, with what it was asked; tell of departures."""
+    found_answers = {}
+    for result in outcome.results:
+        if result.raw is not Verdict.SKIP:
+            found_answers[result.case] = [digest(stored[result.case]), said(cases[result.case], result)]
+            if result.raw is not Verdict.PASS:
+                print(f"{result.case}: {result.raw}: {result.detail}")
+    return found_answers
 
 
 def main() -> int:
     """Ask everything, and write down the answers."""
-    if unusable := complaints(TOOL_CHAIN):
-        print(f"Kafka needs {'; '.join(unusable)}")
-        return 1
-    stored = {case["id"]: case for path in sorted((REPOSITORY / "conformance" / "cases").glob("*.json"))
-              for case in json.loads(path.read_text(encoding="utf-8"))["cases"]}  # fmt: skip
-    answers: Asked = {}
-    with Oracle(RELEASE) as oracle:
-        for case in load_cases(REPOSITORY / "conformance" / "cases"):
-            if case.op == "decode" and missing_feature(case.needs, FEATURES) is None:
-                answers[case.id] = [digest(stored[case.id]), asked(oracle, case)]
-        name = f"kafka-clients {oracle.version}"
-    storage, texts = storage_classes()
-    others = {case: [digest(stored[case]), text] for case, text in texts.items() if stored[case]["op"] != "decode"}
-    ASKED.write_text(document({name: answers, storage: others}), encoding="utf-8")
-    for asked_class, said in ((name, answers), (storage, others)):
-        print(
-            f"{asked_class}: {len(said)} cases asked, {sum('departs' in text for _, text in said.values())} departures"
-        )
+    directory = REPOSITORY / "conformance" / "cases"
+    texts = [path.read_text(encoding="utf-8") for path in sorted(directory.glob("*.json"))]
+    stored = {case["id"]: case for text in texts for case in json.loads(text)["cases"]}
+    cases = {case.id: case for case in load_cases(directory)}
+    everything = {}
+    for outcome in outcomes(list(cases.values())):
+        if outcome.state != COMPLETE:
+            print(f"{outcome.listed.label}: {outcome.reason}")
+            return 1
+        found_answers = everything[outcome.listed.label] = answers(outcome, cases, stored)
+        departures = sum(text.startswith("departs") for _, text in found_answers.values())
+        print(f"{outcome.listed.label}: {len(found_answers)} cases asked, {departures} departures")
+    ASKED.write_text(document(everything), encoding="utf-8")
     return 0
 
 

@@ -148,15 +148,15 @@ def _duplicates(to: States) -> None:
 
 
 def _transactions(to: States) -> None:
-    rule = "SEG-APP-009"
+    epoch, coordinators, part = "SEG-APP-009", "SEG-APP-022", "SEG-APP-023"
     log = [opened(0)]
     coordinator = {"origin": "coordinator"}
-    to.takes("goes-on", "The transaction goes on.", rule, log, opened(0, sequence=1))
-    to.refuses("not-part-of-it", "While it is open, all of its producer is part of it.", rule, log, sent(1))
-    to.takes("not-part-of-it-ended", "Once it has ended, not.", rule, [*log, marker("ABORT", 1)], sent(1))
-    to.takes("other-producer", "Others may write what they like.", rule, log, sent(0, producer=8))
-    to.refuses("older-epoch", "A producer that was replaced.", rule, [batch(0, 0, epoch=3)], sent(1))
-    to.refuses("older-epoch-by-a-marker", "The marker has the newer epoch.", rule, [opened(0), marker("ABORT", 1, producer_epoch=3)], opened(0, sequence=1))  # fmt: skip
+    to.takes("goes-on", "The transaction goes on.", part, log, opened(0, sequence=1))
+    to.refuses("not-part-of-it", "While it is open, all of its producer is part of it.", part, log, sent(1))
+    to.takes("not-part-of-it-ended", "Once it has ended, not.", part, [*log, marker("ABORT", 1)], sent(1))
+    to.takes("other-producer", "Others may write what they like.", part, log, sent(0, producer=8))
+    to.refuses("older-epoch", "A producer that was replaced.", epoch, [batch(0, 0, epoch=3)], sent(1))
+    to.refuses("older-epoch-by-a-marker", "The marker has the newer epoch.", epoch, [opened(0), marker("ABORT", 1, producer_epoch=3)], opened(0, sequence=1))  # fmt: skip
     to.takes("commit", "A committed transaction is not listed.", LISTED, log, marker("COMMIT", 0), **coordinator)
     for name, before, producer, first, stable in (
         ("alone", [opened(0)], 9, 0, 2),
@@ -179,12 +179,12 @@ def _transactions(to: States) -> None:
     hollow = empty(1, 0, attributes=0x30, producer_id=9, producer_epoch=2)
     to.takes("emptied-marker", "A control batch without a record ends nothing.", "SEG-CTL-007", log, hollow, policy="replicate")  # fmt: skip
     seen = [opened(0), marker("COMMIT", 1, epoch=7)]
-    to.refuses("older-coordinator", "A coordinator that was replaced.", rule, seen, marker("ABORT", 0, epoch=6), **coordinator)  # fmt: skip
-    to.takes("same-coordinator", "The same one.", rule, seen, marker("ABORT", 0, epoch=7), **coordinator)
+    to.refuses("older-coordinator", "A coordinator that was replaced.", coordinators, seen, marker("ABORT", 0, epoch=6), **coordinator)  # fmt: skip
+    to.takes("same-coordinator", "The same one.", coordinators, seen, marker("ABORT", 0, epoch=7), **coordinator)
     to.refuses(
         "marker-of-an-older-epoch",
         "The producer is newer than the marker.",
-        rule,
+        epoch,
         [opened(0, epoch=3)],
         marker("ABORT", 0),
         **coordinator,
@@ -193,7 +193,7 @@ def _transactions(to: States) -> None:
     to.takes(
         "older-epoch-replicated",
         "A follower takes it.",
-        rule,
+        epoch,
         [opened(0, epoch=3)],
         marker("ABORT", 1),
         aborted=older,
@@ -204,8 +204,9 @@ def _transactions(to: States) -> None:
 def _epochs(family: Family) -> None:
     """Family 41, what becomes of the leader epochs."""
     basis = must("SEG-APP-016", needs=("leaderEpochs",), source="facts 4.7 and 5.1", flags=("APPEND_POLICY",))
+    forgotten = replace(basis, req=("SEG-APP-025",))
 
-    def assigns(name: str, why: str, known: Epochs, units: Sequence[Unit], found: Epochs) -> None:
+    def assigns(name: str, why: str, known: Epochs, units: Sequence[Unit], found: Epochs, basis: Basis = basis) -> None:
         request = {
             "data": bytes_of(units).hex(),
             "policy": "replicate",
@@ -234,5 +235,5 @@ def _epochs(family: Family) -> None:
     assigns("minus-1", "No epoch.", known, of(-1), known)
     assigns("minus-1-alone", "Nor where none is known.", (), of(-1), ())
     old = [Msg(offset=30, timestamp=1000)]
-    assigns("old-message", "Messages have none: all are forgotten.", known, old, ())
-    assigns("old-message-alone", "Nothing is known.", (), old, ())
+    assigns("old-message", "Messages have none: all are forgotten.", known, old, (), forgotten)
+    assigns("old-message-alone", "Nothing is known.", (), old, (), forgotten)

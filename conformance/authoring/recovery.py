@@ -417,11 +417,10 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
         {name_of(0): files[name_of(0)]},
         30,
     )
-    epochs = must("SEG-RCV-028")
     recover(
         "epochs-above-the-end",
         "Leader epochs that begin at the end or above are removed.",
-        epochs,
+        must("SEG-RCV-028"),
         {**files, "leader-epoch-checkpoint": b"0\n3\n0 0\n1 30\n2 40\n"},
         {"leader-epoch-checkpoint": b"0\n1\n0 0\n"},
         30,
@@ -430,7 +429,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     recover(
         "epochs-missing",
         "Epochs of scanned batches are added.",
-        epochs,
+        must("SEG-RCV-036"),
         {**files, name_of(24): bytes_of(newer), "leader-epoch-checkpoint": b"0\n1\n0 0\n"},
         {"leader-epoch-checkpoint": b"0\n2\n0 0\n4 24\n"},
         30,
@@ -615,13 +614,13 @@ def _truncations(family: Family) -> None:
     truncate(
         "aborted-transactions",
         "Transactions that ended there or later go.",
-        index,
+        must("SEG-TRN-006"),
         3,
         3,
         {name_of(0, ".txnindex"): aborted(1, 0, 1, 2)},
         given=given,
     )
-    side = must("SEG-TRN-004")
+    side = must("SEG-TRN-004", "SEG-TRN-007")
     snapshot = bytes.fromhex("000148674bc700000000")
     given = {
         **files,

@@ -171,24 +171,26 @@ def repairs(family: Family) -> None:
 
 
 def _epochs(to: Repairs) -> None:
-    basis = must("SEG-RCV-028")
+    above, added, below = must("SEG-RCV-028"), must("SEG-RCV-036"), must("SEG-RCV-037")
 
-    def keeps(name: str, why: str, given: Files, left: Files, **options: Any) -> None:  # noqa: ANN401
+    def keeps(name: str, why: str, basis: Basis, given: Files, left: Files, **options: Any) -> None:  # noqa: ANN401
         to.recover(f"epochs-{name}", why, basis, {**ALL, **given}, {**ALL, **left}, 30, **options)
 
-    keeps("none", "Where there is no such file, it is made of what was scanned.", {}, epochs((0, 0)))
-    keeps("right", "They are right: nothing changes.", epochs((0, 0), (3, 15)), epochs((0, 0), (3, 15)))
+    keeps("none", "Where there is no such file, it is made of what was scanned.", added, {}, epochs((0, 0)))
+    keeps("right", "They are right: nothing changes.", above, epochs((0, 0), (3, 15)), epochs((0, 0), (3, 15)))
     keeps(
         "at-the-end",
         "The leader has changed at the end: that epoch has written nothing.",
+        above,
         epochs((0, 0), (3, 29), (4, 30)),
         epochs((0, 0), (3, 29)),
     )
-    keeps("one-above", "All begin above the end.", epochs((7, 30)), epochs((0, 0)))
+    keeps("one-above", "All begin above the end.", above, epochs((7, 30)), epochs((0, 0)))
     for start, left in ((1, ((2, 1), (3, 15))), (7, ((2, 7), (3, 15))), (14, ((2, 14), (3, 15))), (15, ((3, 15),)), (16, ((3, 16),))):  # fmt: skip
         keeps(
             f"log-start-{start}",
             "Of the epochs before the log start the last one begins there.",
+            below,
             epochs((2, 0), (3, 15)),
             epochs(*left),
             logStartOffset=str(start),
@@ -196,6 +198,7 @@ def _epochs(to: Repairs) -> None:
     keeps(
         "log-start-below",
         "The first epoch begins above the log start: it stays as it is.",
+        below,
         epochs((2, 5), (3, 15)),
         epochs((2, 5), (3, 15)),
         logStartOffset="3",
@@ -203,6 +206,7 @@ def _epochs(to: Repairs) -> None:
     keeps(
         "log-start-three",
         "Two epochs have ended before the log start.",
+        below,
         epochs((1, 0), (2, 3), (3, 6), (5, 20)),
         epochs((3, 8), (5, 20)),
         logStartOffset="8",
@@ -217,7 +221,7 @@ def _epochs(to: Repairs) -> None:
         to.recover(
             f"epochs-{name}",
             "Each epoch begins where its first batch does.",
-            basis,
+            added,
             {**segment(grown), **given},
             {**segment(grown), **epochs((0, 0), (2, 3), (5, 9), (6, 12))},
             15,
@@ -225,7 +229,7 @@ def _epochs(to: Repairs) -> None:
     to.recover(
         "epochs-known-is-newer",
         "An epoch that is known already is not found again, nor one below it.",
-        basis,
+        added,
         {**segment(grown), **epochs((5, 1))},
         {**segment(grown), **epochs((5, 1), (6, 12))},
         15,
@@ -234,18 +238,18 @@ def _epochs(to: Repairs) -> None:
     to.recover(
         "epochs-back",
         "An epoch that goes back begins nothing.",
-        basis,
+        added,
         segment(back),
         {**segment(back), **epochs((4, 0), (5, 9))},
         15,
     )
     none = [replace(one, leader_epoch=-1) for one in FIRST]
-    to.recover("epochs-minus-1", "No epoch: none is made.", basis, segment(none), segment(none), 15)
+    to.recover("epochs-minus-1", "No epoch: none is made.", added, segment(none), segment(none), 15)
     cut = {name_of(0): flipped(bytes_of(grown), 2 * SIZE + 70)}
     to.recover(
         "epochs-of-what-stays",
         "Epochs from the cut on go.",
-        basis,
+        above,
         {**segment(grown), **cut, **epochs((0, 0), (2, 3), (4, 6), (5, 9))},
         {**segment(grown[:2]), **epochs((0, 0), (2, 3))},
         6,
@@ -1003,7 +1007,7 @@ def _truncated(to: Repairs) -> None:
         to.truncate(
             f"epochs-{offset}",
             "Epochs that begin at the offset or above go.",
-            side,
+            must("SEG-TRN-007"),
             offset,
             {**files, **epochs((0, 0), (1, 9), (2, 16))},
             {**kept, **epochs(*left)},
@@ -1014,7 +1018,7 @@ def _truncated(to: Repairs) -> None:
         to.truncate(
             f"aborted-{offset}",
             "Transactions that ended at the offset or above go.",
-            must("SEG-TRN-003"),
+            must("SEG-TRN-006"),
             offset,
             {name_of(0): bytes_of(ended), name_of(0, ".txnindex"): aborted(9, 0, 1, 2) + aborted(9, 2, 3, 4)},
             {name_of(0): bytes_of(ended[:count]), name_of(0, ".txnindex"): rows},
@@ -1216,7 +1220,7 @@ def _rare(to: Repairs) -> None:
     to.recover(
         "epochs-known-begins-later",
         "The epoch of a batch is known already, though from a later offset on.",
-        must("SEG-RCV-028"),
+        must("SEG-RCV-036"),
         {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))},
         {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))},
         15,

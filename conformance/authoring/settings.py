@@ -50,8 +50,8 @@ RANGES: Final = {
     "delete.retention.ms": (0, INT64, "SEG-RET-001"),
     "min.compaction.lag.ms": (0, INT64, "SEG-RET-001"),
     "max.compaction.lag.ms": (1, INT64, "SEG-RET-001"),
-    "message.timestamp.before.max.ms": (0, INT64, "SEG-APP-011"),
-    "message.timestamp.after.max.ms": (0, INT64, "SEG-APP-011"),
+    "message.timestamp.before.max.ms": (0, INT64, "SEG-APP-024"),
+    "message.timestamp.after.max.ms": (0, INT64, "SEG-APP-024"),
     "flush.messages": (1, INT64, "SEG-ROL-001"),
     "flush.ms": (0, INT64, "SEG-ROL-001"),
 }
@@ -129,11 +129,11 @@ def settings(family: Family) -> None:
     to.refuses("policy-one-unknown", "One of them is none.", "SEG-RET-001", {"cleanup.policy": "delete,keep"})
     for text in ("CreateTime", "LogAppendTime"):
         name = "message.timestamp.type"
-        to.takes(f"timestamps-{text.lower()}", "Who says when.", "SEG-APP-011", {name: text}, {name: text})
+        to.takes(f"timestamps-{text.lower()}", "Who says when.", "SEG-APP-010", {name: text}, {name: text})
     to.refuses(
-        "timestamps-none", "There is no such type.", "SEG-APP-011", {"message.timestamp.type": "NoTimestampType"}
+        "timestamps-none", "There is no such type.", "SEG-APP-010", {"message.timestamp.type": "NoTimestampType"}
     )
-    to.refuses("timestamps-unknown", "Nor this one.", "SEG-APP-011", {"message.timestamp.type": "Now"})
+    to.refuses("timestamps-unknown", "Nor this one.", "SEG-APP-010", {"message.timestamp.type": "Now"})
     for text, found in (("true", "true"), ("false", "false"), ("TRUE", "true")):
         to.takes(
             f"preallocate-{text.lower()}{'-in-capitals' if text.isupper() else ''}",

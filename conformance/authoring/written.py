@@ -120,7 +120,7 @@ def _batches(to: Written) -> None:
     to.leads(
         "offsets",
         "The leader gives the offset and its epoch; checksum and deltas stay.",
-        basis,
+        must("SEG-APP-001", "SEG-APP-003", "SEG-APP-018", "SEG-APP-020", flags=("APPEND_POLICY",)),
         [batch],
         [entry(placed, 700)],
     )
@@ -146,7 +146,7 @@ def _batches(to: Written) -> None:
         to.leads(
             f"codec-{codec}",
             "Compressed data is kept as the producer sent it.",
-            must("SEG-APP-003", flags=("APPEND_POLICY",)),
+            must("SEG-APP-019", flags=("APPEND_POLICY",)),
             [packed],
             [entry(_placed(packed), 700)],
         )
@@ -158,11 +158,11 @@ def _batches(to: Written) -> None:
     to.leads(
         "unknown-bits-kept",
         "Where nothing is put right, attribute bits without a meaning stay.",
-        must("SEG-APP-003", flags=("APPEND_POLICY",)),
+        must("SEG-APP-020", flags=("APPEND_POLICY",)),
         [unusual],
         [entry(_placed(unusual), 700)],
     )
-    right = must("SEG-APP-010", flags=("APPEND_POLICY",))
+    right = must("SEG-APP-026", flags=("APPEND_POLICY",))
     for name, given in (("above", NOW + 41), ("below", NOW + 39), ("none", -1)):
         wrong = replace(batch, max_timestamp=given)
         to.leads(
@@ -244,7 +244,7 @@ def _stamped(to: Written) -> None:
     to.leads(
         "no-timestamps",
         "Records without a timestamp.",
-        basis,
+        must("SEG-APP-026", flags=("APPEND_POLICY",)),
         [none],
         [entry(replace(none, base=700, leader_epoch=6), 700)],
     )
@@ -405,7 +405,7 @@ def _stamped_messages(to: Written) -> None:
 
 
 def _limits(to: Written) -> None:
-    basis = must("SEG-APP-006", flags=("APPEND_POLICY",))
+    basis = must("SEG-APP-021", flags=("APPEND_POLICY",))
     batch = _sent(Rec(value=bytes(40)))
     size = len(batch.encoded())
     to.leads(
@@ -420,7 +420,7 @@ def _limits(to: Written) -> None:
         "segment-bytes-one-less", "Larger than a segment.", basis, [batch], config={"segment.bytes": str(size - 1)}
     )
     messages = [Msg(timestamp=NOW, offset=at) for at in range(3)]
-    old = must("SEG-APP-006", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",))
+    old = must("SEG-APP-021", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",))
     length = len(messages[0].encoded())
     to.leads(
         "messages-of-a-segment",
@@ -440,7 +440,7 @@ def _limits(to: Written) -> None:
     to.refuses(
         "messages-larger-than-allowed",
         "The second is larger than the limit for one.",
-        old,
+        replace(old, req=("SEG-APP-006",)),
         [messages[0], replace(messages[1], value=b"vv")],
         config={"max.message.bytes": str(length)},
     )
@@ -542,7 +542,7 @@ def _followers(to: Written) -> None:
     to.refuses(
         "segment-bytes-replicated",
         "Larger than a segment.",
-        must("SEG-APP-006", flags=("APPEND_POLICY",)),
+        must("SEG-APP-021", flags=("APPEND_POLICY",)),
         [first],
         policy="replicate",
         baseOffset="40",

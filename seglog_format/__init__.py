@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from seglog_format.state.config import BrokerGeneration, LogConfig
     from seglog_format.state.producer_state import Origin
     from seglog_format.storage.environment import Environment
+    from seglog_format.tables.export import export
     from seglog_format.tier.remote_store import open_tier
     from seglog_format.writing.log_writer import LogWriter
     from seglog_format.writing.writer import PartitionWriter
@@ -58,6 +59,7 @@ __all__ = [
     "decode_batch",
     "encode_batch",
     "encode_columns",
+    "export",
     "new_record",
     "open_cluster",
     "open_log_directory",
@@ -99,6 +101,7 @@ _LAZY: Final = LazyNames(
         "state.config": ("BrokerGeneration", "LogConfig"),
         "state.producer_state": ("Origin",),
         "storage.environment": ("Environment",),
+        "tables.export": ("export",),
         "tier.remote_store": ("open_tier",),
         "writing.log_writer": ("LogWriter",),
         "writing.writer": ("PartitionWriter",),

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seglog_format.field_names import kafka_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -42,7 +44,7 @@ class Location:
 
     def __str__(self) -> str:
         text = f"{self.path or '<bytes>'}:{self.position}"
-        return f"{text}: {self.field}" if self.field else text
+        return f"{text}: {kafka_name(self.field)}" if self.field else text
 
 
 class SeglogError(Exception):
@@ -151,4 +153,11 @@ class MissingOffsetsWarning(UserWarning):
     """Offsets are missing from a log that is being read; reading continues after them.
 
     Pass ``on_gap`` to get a callback instead.
+    """
+
+
+class GuessedSegmentsWarning(UserWarning):
+    """Nothing recorded tells which remote segments of a partition count, so their objects decide.
+
+    A broker's records in `__remote_log_metadata` tell it. Without them, a segment that was given up still counts.
     """

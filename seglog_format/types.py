@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seglog_format.log.offset_index import OffsetIndex
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Fetch
-    from seglog_format.log.remote_store import RemoteStore
+    from seglog_format.log.remote_store import KnowsTiered, RemoteOffsets, RemoteStore
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.time_index import TimeIndex
     from seglog_format.log.transaction_index import TransactionIndex, TxnIndexSearchResult
@@ -73,17 +73,23 @@ if TYPE_CHECKING:
     from seglog_format.storage.files import FileHandle, Files
     from seglog_format.storage.log_storage import FileStatus, LogStorage
     from seglog_format.storage.object_files import Traffic
+    from seglog_format.tables.outcome import Change, ChangeKind, ExportedPartition
+    from seglog_format.tier.audit import AuditExtent
     from seglog_format.tier.remote_store import RemoteTier
+    from seglog_format.tier.verify import TierExtent
     from seglog_format.writing.partition_log import Appended
     from seglog_format.writing.roll import RollReason
 
 __all__ = [
     "AbortedTxn",
     "Appended",
+    "AuditExtent",
     "BatchAction",
     "BatchFate",
     "BrokerMark",
     "ByteSource",
+    "Change",
+    "ChangeKind",
     "CheckpointedState",
     "Choice",
     "Circumstances",
@@ -101,6 +107,7 @@ __all__ = [
     "DirectoryEntries",
     "EntryTable",
     "EpochStart",
+    "ExportedPartition",
     "Extent",
     "FallbackCause",
     "Fetch",
@@ -120,6 +127,7 @@ __all__ = [
     "IndexSettings",
     "IndexUnit",
     "IndexedOffset",
+    "KnowsTiered",
     "LogDirectories",
     "LogDirectory",
     "LogDirectoryListing",
@@ -165,6 +173,7 @@ __all__ = [
     "RecoveryPlan",
     "Release",
     "Remark",
+    "RemoteOffsets",
     "RemoteStore",
     "RemoteTier",
     "Replica",
@@ -183,6 +192,7 @@ __all__ = [
     "Split",
     "Tail",
     "TailKind",
+    "TierExtent",
     "TimeIndex",
     "TimeIndexOffset",
     "TimestampOffset",
@@ -221,7 +231,7 @@ _LAZY: Final = LazyNames(
         "log.listing": ("LogDirectoryListing", "NamedFile", "PartitionEntry", "PartitionListing", "SegmentFiles"),
         "log.offset_index": ("OffsetIndex",),
         "log.partition": ("Partition",),
-        "log.remote_store": ("RemoteStore",),
+        "log.remote_store": ("KnowsTiered", "RemoteOffsets", "RemoteStore"),
         "log.reading": ("Fetch",),
         "log.segment": ("LogSegment",),
         "log.time_index": ("TimeIndex",),
@@ -264,7 +274,10 @@ _LAZY: Final = LazyNames(
         "storage.files": ("FileHandle", "Files"),
         "storage.log_storage": ("FileStatus", "LogStorage"),
         "storage.object_files": ("Traffic",),
+        "tables.outcome": ("Change", "ChangeKind", "ExportedPartition"),
+        "tier.audit": ("AuditExtent",),
         "tier.remote_store": ("RemoteTier",),
+        "tier.verify": ("TierExtent",),
         "writing.partition_log": ("Appended",),
         "writing.roll": ("RollReason",),
     },

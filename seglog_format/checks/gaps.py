@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.checks.partition_directory import Orphan
-from seglog_format.errors import Location
+from seglog_format.errors import FormatError, Location
 from seglog_format.log.gaps import (
     Gap,
     GapKind,
@@ -29,14 +29,22 @@ if TYPE_CHECKING:
 
     from seglog_format.checks.partition_directory import SegmentState
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.remote_store import KnowsTiered, RemoteOffsets
 
 
 @dataclass(frozen=True, slots=True)
 class FoundGap:
-    """A gap between two segments, and whether compaction may have made it."""
+    """A gap before, between or after segments, and what explains it.
+
+    Attributes:
+        gap: the gap.
+        is_compacted: whether compaction may have made it.
+        remote: where its offsets lie; None if nothing is known of that.
+    """
 
     gap: Gap
     is_compacted: bool
+    remote: RemoteOffsets | None = None
 
     def problem(self, expected: str, found: str, *, is_explained: bool = False) -> Problem:
         """Return a problem located in the file that shows the gap."""
@@ -81,10 +89,21 @@ def side_files_know_no_more(found: FoundGap) -> Iterator[Problem]:
 
 @checks("SEG-PDR-028")
 def segments_begin_at_log_start(found: FoundGap) -> Iterator[Problem]:
-    """Report that a log begins in a remote store: nothing is known of it there."""
-    if found.gap.kind is GapKind.TIERED:
-        expected = f"a first segment that begins at {found.gap.first_offset}, the log start offset"
-        yield found.problem(expected, f"one that begins at {found.gap.next_offset}: the offsets before it are tiered")
+    """Report that a log begins in a remote store, unless it is known where; then report offsets that are not there."""
+    gap, remote = found.gap, found.remote
+    if gap.kind is not GapKind.TIERED:
+        return
+    expected = f"a first segment that begins at {gap.first_offset}, the log start offset"
+    begins = f"one that begins at {gap.next_offset}: the offsets before it are"
+    if remote is None:
+        yield found.problem(expected, f"{begins} tiered")
+        return
+    for missing in remote.missing:
+        offsets = f"a remote segment with the offsets {missing.first_offset} to {missing.next_offset - 1}"
+        yield Problem(Location(gap.path, field="offset"), offsets, f"none in {remote.where}", missing)
+    if not remote.missing:
+        segments = f"{remote.segment_count} segment{'s' * (remote.segment_count != 1)}"
+        yield found.problem(expected, f"{begins} in {segments} of {remote.where}", is_explained=True)
 
 
 @checks("SEG-PSN-008")
@@ -122,6 +141,7 @@ class CheckedGaps:
         checkpointed: Mapping[FileKind, int],
         *,
         is_compacted: bool,
+        remote: KnowsTiered | None = None,
     ) -> None:
         """Find the gaps.
 
@@ -130,8 +150,10 @@ class CheckedGaps:
             states: of its segments.
             checkpointed: the partition's offsets in the checkpoints of the log directory.
             is_compacted: whether the caller says that the log is compacted.
+            remote: knows where offsets lie that are not here.
         """
         self._listing = listing
+        self._remote = remote
         self._is_known_compacted = is_compacted
         self._checkpointed = checkpointed
         self._log_start_offset = checkpointed.get(FileKind.LOG_START_OFFSET_CHECKPOINT, 0)
@@ -166,9 +188,18 @@ class CheckedGaps:
         is_compacted = any(gap.kind is GapKind.BETWEEN_SEGMENTS for gap in gaps) and self.is_compacted()
         for gap in gaps:
             found = gap if is_compacted else with_snapshot(self._listing, gap)
-            yield from findings_of(FoundGap(found, is_compacted))
+            yield from self._findings_of(FoundGap(found, is_compacted))
         if self.log_end_offset is not None:
             yield from self._end_findings(self.log_end_offset)
+
+    def _findings_of(self, found: FoundGap) -> Iterator[Finding]:
+        """Yield findings about a gap, and about what should tell where its offsets lie."""
+        if self._remote is not None and found.gap.kind is GapKind.TIERED:
+            try:
+                found = replace(found, remote=self._remote.located(self._listing, found.gap.missing))
+            except FormatError as error:
+                yield Finding.of_error(error)
+        yield from findings_of(found)
 
     def is_compacted(self) -> bool:
         """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""

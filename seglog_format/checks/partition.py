@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from seglog_format.engine.protocols import MakePrefilter
     from seglog_format.log.listing import PartitionListing, SegmentFiles
+    from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.storage.log_storage import LogStorage
 
 
@@ -52,6 +53,7 @@ class Options:
         storage: that files are read through: it decides who parses them.
         is_compacted: whether gaps between segments are known to come from compaction.
         extent: counts what was checked.
+        remote: knows where offsets lie that are not in a directory; None if nothing does.
     """
 
     limit: int
@@ -60,6 +62,7 @@ class Options:
     storage: LogStorage = LOCAL
     is_compacted: bool = False
     extent: Extent = field(default_factory=Extent)
+    remote: KnowsTiered | None = None
 
 
 def partition_findings(
@@ -106,7 +109,7 @@ def listed_findings(
     checkpoint = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
     yield from epoch_findings(epochs, checkpoint, log_start_offset)
     try:
-        gaps = CheckedGaps(listing, states, checkpointed, is_compacted=options.is_compacted)
+        gaps = CheckedGaps(listing, states, checkpointed, is_compacted=options.is_compacted, remote=options.remote)
         has_snapshot = bool(listing.metadata_snapshots)
         yield from findings_of(PartitionState(str(listing.path), tuple(states), gaps.orphans, has_snapshot))
         yield from gaps.findings()

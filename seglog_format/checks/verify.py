@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from seglog_format.checks.finding import Finding
+    from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.storage.byte_source import Buffer
 
 
-def verify(
+def verify(  # noqa: PLR0913 - options by name
     path: str | os.PathLike[str],
     *,
     limit: int = DEFAULT_OUTPUT_LIMIT,
@@ -36,6 +37,7 @@ def verify(
     engine: Engine = Engine.AUTO,
     compacted: bool = False,
     extent: Extent | None = None,
+    remote: KnowsTiered | None = None,
 ) -> Iterator[Finding]:
     """Check everything at a path against the specification.
 
@@ -47,13 +49,15 @@ def verify(
         compacted: whether every log is compacted, so that gaps between segments are no warning; if False, only a log is
             taken for compacted that shows signs of it (SEG-PDR-023).
         extent: counts what is checked, while it runs.
+        remote: the store with the tiered segments of partitions, which says where offsets lie that are not here; its
+            content is checked by `RemoteTier.verify`. See `open_tier`.
 
     Yields:
         Findings, file by file; locations name files below the given path. A note is reported once for a file.
 
     Raises:
-        UsageError: there is nothing at the path, or nothing of Kafka's (see `path_kind`); or an engine that is not
-            installed.
+        UsageError: there is nothing at the path, or nothing of Kafka's (see `path_kind`); an engine is not installed;
+            or the store does not answer.
 
     Examples:
         >>> from seglog_format import Severity, verify
@@ -73,6 +77,7 @@ def verify(
         storage=storage_for(choice.engine),
         is_compacted=compacted,
         extent=counted,
+        remote=remote,
     )
     for finding in notes_once(_findings(root, options)):
         yield _below(root, finding)

@@ -292,7 +292,7 @@ def _reason_to_keep(
     if segment.base_offset == limit.offset:
         return limit.explanation, limit.requirement
     if segment.base_offset > limit.offset:
-        return f"segment {limit.offset} before it stays", limit.requirement
+        return f"segment {limit.offset} before it is kept", limit.requirement
     if first_dirty >= limit.offset:
         return f"compaction has been at everything below {first_dirty}", "SEG-CMP-001"
     if segment.base_offset < end:

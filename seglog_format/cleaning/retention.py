@@ -217,7 +217,7 @@ def _removed(log: RetainedLog) -> Iterator[SegmentFate]:
 def _kept(log: RetainedLog, number: int, first_kept: int) -> SegmentFate:
     segment = log.segments[number]
     if number > first_kept:
-        words = f"segment {log.segments[first_kept].base_offset} before it stays"
+        words = f"segment {log.segments[first_kept].base_offset} before it is kept"
         return SegmentFate(segment, None, words, ("SEG-RET-001",))
     if not log.is_removable(number):
         words = f"it is not below the high watermark, {log.high_watermark}, or active and empty"

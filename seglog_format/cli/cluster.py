@@ -35,7 +35,7 @@ Examples:
     "--at-time", callback=to_timestamp_ms, metavar="TIME", help="Leave out what was written later: ms or an ISO time."
 )
 @click.option("--history", metavar="TOPIC", help="Print when this topic was created, changed and deleted instead.")
-@click.option("--secrets", is_flag=True, help="Print the keys of SCRAM users, too.")
+@click.option("--secrets", is_flag=True, help="Also print the keys of SCRAM users.")
 @json_option
 def command(
     paths: tuple[Path, ...],

@@ -65,18 +65,18 @@ def command() -> None:
 @testee_options
 @case_options
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Testees at the same time.")
-@click.option("--seed", type=int, help="Ask the cases in the order that this number makes of them.")
-@click.option("--seconds", type=float, help="For one case; else 10, or what adapter.toml says.")
+@click.option("--seed", type=int, help="Ask the cases in a random order, from this seed.")
+@click.option("--seconds", type=float, help="Seconds for one case; by default 10, or as in adapter.toml.")
 @click.option("--known", type=PATH, help="Directory with lists of known failures instead of the suite's.")
 @click.option("--smoke/--no-smoke", default=True, help="Begin with the smoke test.")
 @click.option("--json", "as_json", is_flag=True, help="Print results as JSON lines, as they come, instead of a table.")
 @click.option("--jsonl", type=PATH, help="Write results to this file as they come, one JSON object per line.")
-@click.option("--resume", is_flag=True, help="Do not ask again for what stands in the file of --jsonl already.")
+@click.option("--resume", is_flag=True, help="Skip cases whose results are in the file of --jsonl already.")
 @click.option("--junit", type=PATH, help="Write JUnit XML to this file.")
 @click.option("--html", type=PATH, help="Write a matrix for a browser to this file.")
 @click.option("--badges", type=PATH, help="Write a badge for each testee to this directory.")
 @click.option("--update-known", is_flag=True, help="Write the lists of known failures again from the results.")
-@click.option("--undisclosed", is_flag=True, help="Put into --jsonl also what a list of known failures withholds.")
+@click.option("--undisclosed", is_flag=True, help="Also write to --jsonl what a list of known failures withholds.")
 def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     """Run cases on testees and print a table of families.
 
@@ -151,7 +151,7 @@ def _print(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:
 @testee_options
 @click.option("--cases", "case_paths", multiple=True, type=PATH, help="Files of cases instead of the suite's.")
 def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
-    """Ask a dozen valid cases, check each line by its JSON Schema, and tell a broken adapter from a wrong library."""
+    """Ask a dozen valid cases, check each line by its JSON Schema, and report a broken adapter or a wrong library."""
     from seglog_conformance.judging import Examiner
     from seglog_conformance.known import read_known
     from seglog_conformance.registry import Builder
@@ -168,7 +168,7 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
             hello = examiner.start()
             found = smoke_test(examiner, every, read_known(listed.name, listed.version))
         except StartError as error:
-            write_text(printable(f"{listed.label}: the adapter does not come up: {error}"))
+            write_text(printable(f"{listed.label}: the adapter does not start: {error}"))
             status = FINDINGS
             continue
         finally:
@@ -217,7 +217,7 @@ def list_cases(*, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - clic
 @testee_options
 @click.option("--cases", "case_paths", multiple=True, type=PATH, help="Files of cases instead of the suite's.")
 def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's values
-    """Print the lines that ask one case, for piping into an adapter; the expected answer goes to standard error."""
+    """Print the lines of one case, for piping into an adapter; the expected answer goes to standard error."""
     from seglog_conformance.protocol import PROTOCOL_VERSION, request_line
     from seglog_conformance.registry import Builder
 

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--testee", "testees", multiple=True, metavar="NAME", help="Of an adapter; may be repeated.")
-@click.option("--adapter", "directories", multiple=True, type=PATH, help="A directory with an adapter.toml; the same.")
+@click.option("--testee", "testees", multiple=True, metavar="NAME", help="Name of an adapter; may be repeated.")
+@click.option(
+    "--adapter", "directories", multiple=True, type=PATH, help="A directory with an adapter.toml; may be repeated."
+)
 @click.option("--build", type=PATH, default=Path("build/conform"), help="Where adapters are built.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of a table.")
 @click.option("--report", type=PATH, help="Write everything to this file as one JSON object.")

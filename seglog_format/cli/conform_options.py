@@ -22,12 +22,18 @@ def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--testee", "testees", multiple=True, metavar="NAME", help="A testee; may be repeated."),
         click.option(
-            "--adapter", "directories", multiple=True, type=PATH, help="A directory with an adapter.toml; the same."
+            "--adapter",
+            "directories",
+            multiple=True,
+            type=PATH,
+            help="A directory with an adapter.toml; may be repeated.",
         ),
-        click.option("--version", default="", help="Of the implementations; else the first of each adapter.toml."),
+        click.option(
+            "--version", default="", help="Version of the implementations; by default the first of each adapter.toml."
+        ),
         click.option("--build", type=PATH, default=Path("build/conform"), help="Where adapters are built."),
-        click.option("--rebuild", is_flag=True, help="Build also what has been built."),
-        click.option("--strict", is_flag=True, help="Hold every line of the protocol against its schema."),
+        click.option("--rebuild", is_flag=True, help="Build again what has been built before."),
+        click.option("--strict", is_flag=True, help="Validate every line of the protocol by its schema."),
     )
     for option in reversed(options):
         function = option(function)
@@ -37,7 +43,7 @@ def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def case_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that select cases."""
     options = (
-        click.option("--case", "patterns", multiple=True, metavar="ID", help="A case; * stands for anything."),
+        click.option("--case", "patterns", multiple=True, metavar="ID", help="A case; * matches anything."),
         click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family."),
         click.option("--cases", "case_paths", multiple=True, type=PATH, help="Files of cases instead of the suite's."),
     )

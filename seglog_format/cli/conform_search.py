@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how much to generate."""
     options = (
-        click.option("--examples", type=click.IntRange(min=1), default=200, show_default=True, help="In each round."),
-        click.option("--seed", type=int, default=0, show_default=True, help="Of the first round."),
+        click.option(
+            "--examples", type=click.IntRange(min=1), default=200, show_default=True, help="Examples in each round."
+        ),
+        click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first round."),
         click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Findings to look for."),
         click.option("--mutate", is_flag=True, help="Change the bytes: a field, a byte of the records, the end."),
         click.option("-o", "--output", type=PATH, help="Write what is found to this file of cases."),
@@ -68,7 +70,7 @@ def generate(**options: Any) -> int:  # noqa: ANN401 - click's values
 @testee_options
 @case_options
 @search_options
-@click.option("--generated", is_flag=True, help="Make cases up instead of asking those of the suite.")
+@click.option("--generated", is_flag=True, help="Generate cases instead of asking those of the suite.")
 def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
     """Send the same bytes to several testees and report the groups that disagree, without any expected answer.
 

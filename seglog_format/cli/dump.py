@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.lines import LineOptions
     from seglog_format.log.listing import PartitionListing
 
@@ -52,9 +53,7 @@ def command(
     path: Path,
     *,
     as_json: bool,
-    remote: str | None,
-    layout: str | None,
-    keys: dict[str, Path],
+    remote: RemoteChoice | None,
     **choices: Any,  # noqa: ANN401 - click passes what the options gave
 ) -> int:
     """Print the content of the files at PATH: batches, records, index entries, snapshots, checkpoints.
@@ -70,7 +69,7 @@ def command(
     from seglog_format.log.path_kind import path_kind
 
     path_kind(path)
-    joined = None if remote is None else joined_listing(path, remote, layout, keys)
+    joined = joined_listing(path, remote)
     status = 0
     render = write_json if as_json else _TextWriter()
     long_over = LONG_SIZE if as_json else SHOWN_SIZE

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from construct import Array, Bytes, Construct, FormatField, Renamed, Tell
 
 from seglog_format.cli.declared import declared_structures
+from seglog_format.field_names import kafka_name
 from seglog_format.schema.fields import Checked, type_name
 from seglog_format.schema.protocol_parts import CompactLength
 from seglog_format.schema.varint import NullableBytes, UnsignedVarint
@@ -60,7 +61,7 @@ class Shape:
             "endian": "little" if self.is_little_endian else "",
             "length": self.length,
             "of": self.element,
-            "count": self.count,
+            "count": kafka_name(self.count),
             "minimum": self.minimum,
             "expected": self.expected,
             "refusedBy": self.requirement,

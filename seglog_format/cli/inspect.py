@@ -1,4 +1,4 @@
-"""``seglog inspect``: fields beside their bytes."""
+"""``seglog inspect``: a row for each field, with its bytes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ EPILOG: Final = """\b
 Examples:
   seglog inspect 00000000000000000000.log --offset 42
   seglog inspect 00000000000000000000.log:4096
+  seglog inspect --all --depth 0 00000000000000000000.log
   kcat ... | seglog inspect -
   echo 'AAAAAAAAAAo...' | seglog inspect -
   seglog inspect 00000000000000000000.log --html page.html"""
@@ -36,15 +37,17 @@ POSITION: Final = re.compile(r"(.+):(\d+)")
 @click.option("--batch", type=click.IntRange(min=0), metavar="N", help="Start with batch, message or slot N, from 0.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="How many to show; 1 batch or 16 slots else.")
 @click.option("--all", "whole", is_flag=True, help="Show everything from there on.")
+@click.option("--depth", type=click.IntRange(min=0), metavar="N", help="Fold what lies deeper; 0 shows entries only.")
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="PAGE",
     help="Write one page with everything in it.",
 )
-def command(file: str, *, as_json: bool, whole: bool, html: Path | None, **start: int | None) -> int:
-    """Show the fields of a batch, message, index entry or snapshot beside their bytes.
+def command(file: str, *, as_json: bool, whole: bool, depth: int | None, html: Path | None, **start: int | None) -> int:
+    """Show each field of a batch, message, index entry or snapshot in a row: position, size, bytes, name, value, rule.
 
+    Rows that begin with ! are wrong, or where reading stopped.
     A dash reads standard input: a batch, a message set or a fetch response, as hex, hex dump, Base64 or bytes. The page
     that --html writes needs only a browser; it shows the whole file unless a part is selected.
     """
@@ -58,7 +61,7 @@ def command(file: str, *, as_json: bool, whole: bool, html: Path | None, **start
     if html is not None:
         _write_page(inspection, html)
     else:
-        _show(inspection, as_json=as_json)
+        _show(inspection, depth, as_json=as_json)
     return FINDINGS if inspection.problems else 0
 
 
@@ -77,11 +80,11 @@ def _inspected(file: str, wanted: Selection) -> Inspection:
     return inspect_file(path, wanted, copy=is_busy(path))
 
 
-def _show(inspection: Inspection, *, as_json: bool) -> None:
+def _show(inspection: Inspection, depth: int | None, *, as_json: bool) -> None:
     from seglog_format.cli.render_inspect import json_fields, print_inspection
 
     if not as_json:
-        print_inspection(inspection)
+        print_inspection(inspection, depth)
         return
     for line in json_fields(inspection):
         write_json(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -15,19 +16,20 @@ if TYPE_CHECKING:
 COMMANDS: Final[Mapping[str, str]] = {
     "ls": "List segments or partitions, one line each.",
     "dump": "Print the content of files: batches, records, index entries.",
-    "inspect": "Show fields beside their bytes.",
+    "inspect": "Show each field in a row, with its bytes and its rule.",
     "verify": "Check files against the numbered requirements.",
-    "lookup": "Find an offset or a timestamp, and say how.",
+    "lookup": "Find an offset or a timestamp, and explain how.",
     "cluster": "Show what a cluster was: topics, settings, groups, lag.",
-    "resurrect": "Make a node that Kafka starts from, of what a cluster left.",
+    "resurrect": "Make a node that Kafka starts from, from a lost cluster's disks.",
     "recover": "Show what recovery cuts and rebuilds, or do it.",
-    "retain": "Show which segments are too old or too many, or remove them.",
+    "retain": "Show which segments retention deletes, or delete them.",
     "salvage": "Copy intact batches of a damaged directory into a new one.",
     "index": "Compare indexes with their logs, or rebuild them.",
     "diff": "Compare the records of two files or directories.",
     "tier": "List, fetch or check remote stores of tiered segments.",
     "serve": "Let Kafka clients read log directories.",
     "spark": "Run verify, convert, compare and restore as Spark jobs.",
+    "export": "Add new records to a table: Parquet, Arrow, CSV, JSON lines.",
     "generate": "Generate a log directory from a recipe and a seed.",
     "convert": "Make files from the JSON lines that dump prints.",
     "conform": "Test implementations against the conformance suite.",
@@ -71,6 +73,23 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = import_module(f"seglog_format.cli.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first argument names.
+
+        Raises:
+            click.UsageError: there is none; the text names those that are written nearly so, as click does for groups
+                whose commands it knows.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if names := get_close_matches(args[0], COMMANDS):
+                msg = f"{error.message} Did you mean {' or '.join(map(repr, names))}?"
+                raise click.UsageError(msg, ctx) from error
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
         """Write the list on the help page without importing any command."""

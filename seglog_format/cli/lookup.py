@@ -9,13 +9,15 @@ import click
 
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import json_option, path_argument
-from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.output import diagnose, write_json, write_text
+from seglog_format.cli.tier_options import remote_options, showing_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from seglog_format.cli.lookup_steps import Step
+    from seglog_format.cli.tier_options import RemoteChoice
 
 EPILOG: Final = """\b
 Examples:
@@ -23,7 +25,8 @@ Examples:
   seglog lookup --explain my-topic-0 --offset 4711
   seglog lookup --trust-indexes my-topic-0 4711
   seglog lookup --explain my-topic-0 --timestamp 2026-01-31T12:00:00Z
-  seglog lookup my-topic-0 --timestamp -1"""
+  seglog lookup my-topic-0 --timestamp -1
+  seglog lookup --explain --remote s3://bucket/tier my-topic-0 4711"""
 
 
 def to_timestamp_ms(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
@@ -60,6 +63,7 @@ def to_timestamp_ms(_context: click.Context, _parameter: click.Parameter, value:
     help="Start at an index entry that looks right, as brokers do; else the entries before it are walked to prove it.",
 )
 @json_option
+@remote_options
 def command(  # noqa: PLR0913 - an option each
     path: Path,
     *,
@@ -69,6 +73,7 @@ def command(  # noqa: PLR0913 - an option each
     explain: bool,
     trust_indexes: bool,
     as_json: bool,
+    remote: RemoteChoice | None,
 ) -> int:
     """Find an OFFSET or a timestamp in the partition directory at PATH, or in one log file.
 
@@ -78,6 +83,8 @@ def command(  # noqa: PLR0913 - an option each
     No index is believed by default: the walk that proves an entry reads the header of each batch before it in its
     segment, about a second for some hundred thousand. With --trust-indexes a lookup takes no longer in a large segment
     than in a small one; an index that was made to deceive can mislead it then.
+
+    With --remote, indexes are trusted, and what the store had to send is told.
     """
     from seglog_format.cli.lookup_steps import lookup_offset, lookup_timestamp, opened
 
@@ -87,11 +94,16 @@ def command(  # noqa: PLR0913 - an option each
         raise click.UsageError(msg)
     steps: list[Step] | None = [] if explain else None
     look_up = lookup_offset if timestamp is None else lookup_timestamp
-    with opened(path, trust_indexes=trust_indexes) as partition:
+    store = None if remote is None else remote.open()
+    with showing_warnings():
+        found = opened(path, trust_indexes=trust_indexes, remote=store)
+    with found as partition:
         try:
             answer = look_up(partition, given[0], steps)
         finally:
             _write_steps(steps or (), as_json=as_json)
+    if store is not None:
+        answer |= {"fetched": {"requests": store.traffic.requests, "bytes": store.traffic.size}}
     _write_answer(answer, as_json=as_json)
     return 0 if answer["found"] else FINDINGS
 
@@ -111,5 +123,7 @@ def _write_answer(answer: dict[str, Any], *, as_json: bool) -> None:
 
     if as_json:
         write_json(answer)
-    else:
-        write_text(answer_text(answer))
+        return
+    write_text(answer_text(answer))
+    if "fetched" in answer:
+        diagnose(f"{answer['fetched']['bytes']:,} bytes fetched in {answer['fetched']['requests']} requests")

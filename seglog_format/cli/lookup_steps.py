@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from seglog_format.cli.paths import partition_directory_at, segment_files_at
 from seglog_format.cli.render import count_text, time_text
-from seglog_format.errors import OffsetOutOfRangeError
+from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.logs import batch_line
 from seglog_format.lines.records import RecordLines
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.segment import LogSegment
     from seglog_format.record_model import RecordBatch
 
@@ -45,19 +46,23 @@ class Step:
     requirements: tuple[str, ...] = ()
 
 
-def opened(path: Path, *, trust_indexes: bool = False) -> Partition:
+def opened(path: Path, *, trust_indexes: bool = False, remote: RemoteStore | None = None) -> Partition:
     """Open the partition at a path; for a log file, a partition that has this one segment.
 
     Args:
         path: of a partition directory or a log file.
         trust_indexes: as `open_partition`.
+        remote: as there.
 
     Raises:
-        UsageError: the path does not exist, or is no single partition.
+        UsageError: the path does not exist, or is no single partition; or it is a file, and a store is given.
     """
     directory = partition_directory_at(path)
     if path.is_dir():
-        return open_partition(directory, trust_indexes=trust_indexes)
+        return open_partition(directory, trust_indexes=trust_indexes, remote=remote)
+    if remote is not None:
+        msg = f"{path}: one log file; the tiered segments belong to its partition directory"
+        raise UsageError(msg)
     files = segment_files_at(path)
     listing = list_partition(directory)._replace(segments=(files,), base_offsets=(files.base_offset,))
     return Partition(listing, trust_indexes=trust_indexes)
@@ -101,8 +106,8 @@ class _Lookup:
             self.tell("end", str(error), "SEG-LKP-004")
             return _nothing(offset, str(error))
         if not fetch.batches:
-            self.tell("end", f"{offset} is the log end offset: nothing stands there yet", "SEG-LKP-005")
-            return _nothing(offset, "the log end offset; nothing stands there yet")
+            self.tell("end", f"{offset} is the log end offset: no record has it yet", "SEG-LKP-005")
+            return _nothing(offset, "the log end offset; no record has it yet")
         (batch,) = fetch.batches
         if self.is_explained:
             self._tell_segments(offset)
@@ -200,8 +205,8 @@ class _Lookup:
         if self.is_explained:
             self._tell_time_segments(timestamp_ms)
         if found is None:
-            self.tell("end", f"no record is as young as {time_text(timestamp_ms)}", "SEG-LKP-008")
-            return _nothing(None, f"no record is as young as {time_text(timestamp_ms)}") | {"timestamp": timestamp_ms}
+            self.tell("end", f"no record at or after {time_text(timestamp_ms)}", "SEG-LKP-008")
+            return _nothing(None, f"no record at or after {time_text(timestamp_ms)}") | {"timestamp": timestamp_ms}
         self.tell("answer", f"the first such record, in offset order, is {found.offset}", "SEG-LKP-008")
         return self.offset(found.offset) | {"timestamp": timestamp_ms}
 

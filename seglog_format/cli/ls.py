@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.cli.summaries import PartitionSummary, SegmentSummary
+    from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import PartitionListing
 
@@ -34,15 +35,13 @@ Examples:
 @engine_option
 @json_option
 @remote_options
-def command(  # noqa: PLR0913 - an option each
+def command(
     paths: tuple[Path, ...],
     *,
     is_long: bool,
     as_json: bool,
     engine: str,
-    remote: str | None,
-    layout: str | None,
-    keys: dict[str, Path],
+    remote: RemoteChoice | None,
 ) -> int:
     """List the segments of a partition directory, or the partitions of a log directory, one line each, and totals.
 
@@ -60,8 +59,7 @@ def command(  # noqa: PLR0913 - an option each
         if directory is not None:
             found = _list_partitions(path, directory, engine, is_long=is_long, as_json=as_json)
         else:
-            joined = None if remote is None else joined_listing(path, remote, layout, keys)
-            found = _list_segments(path, engine, joined, is_long=is_long, as_json=as_json)
+            found = _list_segments(path, engine, joined_listing(path, remote), is_long=is_long, as_json=as_json)
         status = max(status, found)
     return status
 

@@ -60,14 +60,14 @@ generation_option: Final = click.option(
     "--generation",
     type=click.Choice(GENERATIONS),
     callback=generation_of,
-    help="Write indexes like brokers from this version on; else as the indexes that are there.",
+    help="Write indexes like brokers from this version on; by default like the existing indexes.",
 )
 
 index_interval_option: Final = click.option(
     "--index-interval-bytes",
     type=click.IntRange(min=0),
     metavar="BYTES",
-    help="What index.interval.bytes is; else what the indexes that are there suggest.",
+    help="Value of index.interval.bytes; by default inferred from the existing indexes.",
 )
 
 ENGINES: Final = ("auto", "reference", "plain", "columnar")
@@ -77,7 +77,6 @@ engine_option: Final = click.option(
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    help="What reads: plain decoders, columnar code that is compiled and leaves to them what it does not cover, or the"
-    " declarations of the reference, slowly. Results are the same. auto takes columnar code above 32 MB, where it is"
-    " installed.",
+    help="The reader: plain decoders; columnar, which is compiled and falls back to them; or reference, the slow"
+    " declarations. Results are the same. auto takes columnar above 32 MB, if it is installed.",
 )

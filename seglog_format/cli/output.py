@@ -86,17 +86,18 @@ def is_busy(path: Path) -> bool:
 
 
 @contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress(label: str, total: int, *, is_alone: bool = False) -> Iterator[Callable[[int], None]]:
     """Show a progress bar, on a terminal that shows nothing else.
 
     Args:
         label: name of the work.
         total: the value at the end, in any unit.
+        is_alone: nothing goes to standard output meanwhile, so that it may be the same terminal.
 
     Yields:
         A function to call with the value reached.
     """
-    if not sys.stderr.isatty() or sys.stdout.isatty():
+    if not sys.stderr.isatty() or (sys.stdout.isatty() and not is_alone):
         yield _ignore
         return
     with click.progressbar(length=max(total, 1), label=label, file=sys.stderr, show_eta=True) as bar:

@@ -44,9 +44,9 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @path_argument
-@click.option("--write", is_flag=True, help="Do it; without this nothing is changed.")
-@click.option("--like-broker", is_flag=True, help="Plan what a broker does, where that is worse, too.")
-@click.option("--full-scan", is_flag=True, help="Scan every segment, whatever is believed to be on disk.")
+@click.option("--write", is_flag=True, help="Carry the plan out; without this nothing is changed.")
+@click.option("--like-broker", is_flag=True, help="Recover exactly as a broker would, even where that loses more.")
+@click.option("--full-scan", is_flag=True, help="Scan every segment; trust no checkpoint.")
 @index_interval_option
 @generation_option
 @engine_option
@@ -54,16 +54,16 @@ Examples:
 def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: Any) -> int:  # noqa: ANN401 - click's values
     """Show what recovery does to the directory at PATH, and with --write do it.
 
-    A broker scans from the checkpointed recovery point on; a scan of everything may find more, so both are shown
-    side by side. A log file is scanned on its own, and not written to.
+    A broker scans from the checkpointed recovery point on; a full scan may find more, so the plan shows both side by
+    side. A log file can be scanned on its own; it is never changed.
 
-    Files of dropped segments get names that end in .deleted, which the next broker that starts removes. The directory
-    is not changed while a broker uses it. Where the plan keeps more or less than a broker would, it says so.
+    Files of dropped segments get names that end in .deleted, and the next broker to start deletes them. The directory
+    is not changed while a broker uses it. The plan reports where it keeps more or less than a broker would.
 
-    The plan says which offsets cannot be read any more afterwards, and why, and which are missing already.
+    The plan lists the offsets that will be lost, with the reason, and those that are missing already.
 
-    The exit status is 1 when something is cut, dropped or lost, by the plan or by a scan of everything. A partition
-    that cannot be read is not planned, and not changed.
+    The exit status is 1 if something is cut, dropped or lost, by the plan or by a full scan. A partition that cannot be
+    read is not planned, and not changed.
     """
     status = 0
     from seglog_format.cli.engine import settled

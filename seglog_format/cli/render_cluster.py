@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.render import printable, size_text, time_text
+from seglog_format.cli.render import count_text, printable, size_text, time_text
 from seglog_format.cli.render_ls import LEFT, table
 
 if TYPE_CHECKING:
@@ -155,12 +155,13 @@ def resurrection_text(lines: Sequence[Line]) -> Iterator[str]:
 
 def _log_cells(line: Line) -> list[str]:
     offsets = [str(line["logStartOffset"]), str(line["logEndOffset"])]
+    remote = line["remoteSegmentCount"]
     return [
         printable(line["topic"]),
         str(line["partition"]),
         *offsets,
         size_text(line["size"]),
-        printable(line["from"]),
+        printable(line["from"]) + (f" and {count_text(remote, 'remote segment')}" if remote else ""),
     ]
 
 

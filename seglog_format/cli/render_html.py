@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.cli.render import printable
 from seglog_format.cli.render_field import value_text
+from seglog_format.field_names import kafka_name
 from seglog_format.requirements import requirements
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class _Content:
         """Return name, start, size, depth, value, note, documentation, and whether it is a group (1) or wrong (2)."""
         doc = (field.doc, field.requirements)
         row: list[Any] = [
-            self.names.setdefault(field.name, len(self.names)),
+            self.names.setdefault(kafka_name(field.name), len(self.names)),
             field.start,
             field.end - field.start,
             field.depth,

@@ -1,40 +1,63 @@
-"""Fields beside coloured bytes, on a terminal."""
+"""One row for each field, on a terminal, in a pipe and on paper: where it stands, its bytes, its value, its rule."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from seglog_format.cli.render import printable
 from seglog_format.cli.render_field import value_text
+from seglog_format.field_names import kafka_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from seglog_format.inspection import Block, Field, Inspection
 
 COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "bright_red", "bright_cyan", "bright_green")
 FAILED: Final = "bold white on red"
-WIDE: Final = 130
+WIDE: Final = 100
+"""Columns from which on eight bytes of a field are shown, and its rule; else four."""
 WIDTH_OF_FILES: Final = 160
 """Columns if the output is no terminal."""
+MAX_NAME_WIDTH: Final = 36
+RULE_WIDTH: Final = len("SEG-BAT-003")
+HEADINGS: Final = ("position", "size", "bytes", "field", "value", "rule")
+MARK: Final = "!"
+"""Before a field at which reading stopped, or whose value is wrong: colour alone is not for paper."""
 
-SHOWN_ROWS: Final = 6
-"""Rows of a long field shown before the gap; one more comes after it."""
+
+class Widths(NamedTuple):
+    """Columns of a row, in characters.
+
+    Attributes:
+        rule: 0 where there is no room for it.
+    """
+
+    position: int
+    size: int
+    bytes: int
+    field: int
+    value: int
+    rule: int
 
 
-def print_inspection(inspection: Inspection) -> None:
-    """Print every block."""
+def print_inspection(inspection: Inspection, depth: int | None = None) -> None:
+    """Print every block.
+
+    Args:
+        inspection: what to show.
+        depth: of the innermost fields to show, 0 for the outermost; None for all.
+    """
     console = make_console()
     for number, block in enumerate(inspection.blocks):
         if number:
             console.print()
-        print_block(console, block)
+        print_block(console, block, depth)
     if inspection.remark:
         console.print(Text(printable(inspection.remark), style="dim"))
 
@@ -45,114 +68,71 @@ def make_console() -> Console:
     return Console(file=sys.stdout, highlight=False, width=width, soft_wrap=False)
 
 
-def print_block(console: Console, block: Block) -> None:
-    """Print one block: title, problems, bytes and fields."""
+def print_block(console: Console, block: Block, depth: int | None = None) -> None:
+    """Print one block: title, problems, and a row for each field."""
     console.print(Text(printable(block.title), style="bold"))
     for problem in block.problems:
         console.print(Text(printable(problem), style="bold red"))
-    row_size = 16 if console.width >= WIDE else 8
-    styles = field_styles(block.fields)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True, min_width=8 + row_size * 4 + row_size // 8 + 2)
-    grid.add_column(no_wrap=True, overflow="ellipsis")
-    grid.add_row(hex_text(block, styles, row_size), tree_text(block.fields, styles))
-    console.print(grid)
+    fields = [field for field in block.fields if depth is None or field.depth <= depth]
+    if fields:
+        for row in field_rows(block, fields, widths_for(block, fields, console.width), depth):
+            console.print(row, no_wrap=True, overflow="ellipsis", crop=True)
 
 
-def field_styles(fields: list[Field]) -> list[str]:
-    """Return a style for each field: neighbouring leaves differ, groups are plain."""
-    styles, leaves = [], 0
+def widths_for(block: Block, fields: Iterable[Field], width: int) -> Widths:
+    """Return the widths of the columns for some fields of a block, in a line of so many characters."""
+    is_wide = width >= WIDE
+    position = max(len(HEADINGS[0]), len(str(block.position + len(block.data))))
+    size = max(len(HEADINGS[1]), len(str(len(block.data))))
+    shown = 3 * (8 if is_wide else 4) - 1
+    name = min(max(len(_name(field)) for field in fields), MAX_NAME_WIDTH)
+    rule = RULE_WIDTH if is_wide else 0
+    fixed = len(MARK) + position + size + shown + name + rule + 2 * (len(HEADINGS) - 1 - (not rule))
+    return Widths(position, size, shown, name, max(width - fixed, len(HEADINGS[4])), rule)
+
+
+def field_rows(block: Block, fields: Iterable[Field], widths: Widths, depth: int | None = None) -> Iterator[Text]:
+    """Yield the heading, and a row for each field; neighbours differ in colour."""
+    yield _row(" ", HEADINGS, widths, ("dim",) * len(HEADINGS))
+    leaves = 0
     for field in fields:
-        if field.is_group:
-            styles.append("bold")
-        else:
-            styles.append(FAILED if field.failed else COLOURS[leaves % len(COLOURS)])
-            leaves += 1
-    return styles
+        is_folded = field.is_group and field.depth == depth
+        colour = COLOURS[leaves % len(COLOURS)]
+        leaves += not field.is_group
+        style = FAILED if field.failed else "bold" if field.is_group else colour
+        cells = (
+            str(block.position + field.start),
+            str(field.end - field.start),
+            bytes_of(block, field, widths.bytes) if is_folded or not field.is_group else "",
+            _name(field),
+            "  ".join(filter(None, (value_text(field), printable(field.note)))),
+            next(iter(field.requirements), ""),  # `--json` and `--html` have the others
+        )
+        yield _row(MARK if field.failed else " ", cells, widths, ("dim", "dim", colour, style, "", "dim"))
 
 
-def tree_text(fields: list[Field], styles: list[str]) -> Text:
-    """Return names, values and notes, indented by depth."""
-    text = Text()
-    for field, style in zip(fields, styles, strict=True):
-        text.append("  " * field.depth)
-        text.append(field.name, FAILED if field.failed else style)
-        if value := value_text(field):
-            text.append(f" {value}")
-        if field.note:
-            text.append(f"  {printable(field.note)}", "dim")
-        text.append("\n")
+def _row(mark: str, cells: tuple[str, ...], widths: Widths, styles: tuple[str, ...]) -> Text:
+    text = Text(mark, FAILED if mark == MARK else "")
+    for number, (cell, width, style) in enumerate(zip(cells, widths, styles, strict=True)):
+        if not width:
+            continue
+        part = Text(cell.rjust(width) if number < HEADINGS.index("bytes") else cell, style)
+        part.truncate(width, overflow="ellipsis", pad=True)
+        text.append("  " if number else "").append_text(part)
     text.rstrip()
     return text
 
 
-def hex_text(block: Block, styles: list[str], row_size: int) -> Text:
-    """Return rows of position, bytes and characters; rows in the middle of a long field are left out."""
-    text = Text()
-    style_at = _style_of_bytes(block, styles, row_size)
-    for start, skipped in _rows(block, row_size):
-        if skipped:
-            text.append(f"{'':8}  … {skipped:,} bytes …\n", "dim")
-        else:
-            _append_row(text, block, start, style_at, row_size)
-    text.rstrip()
-    return text
+def bytes_of(block: Block, field: Field, width: int) -> str:
+    """Return the bytes of a field in hex, as far as they fit into so many characters."""
+    count, most = field.end - field.start, (width + 1) // 3
+    if count <= most:
+        return bytes(block.data[field.start : field.end]).hex(" ")
+    return bytes(block.data[field.start : field.start + most - 1]).hex(" ") + " …"
 
 
-def _style_of_bytes(block: Block, styles: list[str], row_size: int) -> dict[int, str]:
-    """Return the style of each byte to show, by the innermost field around it."""
-    result: dict[int, str] = {}
-    for field, style in zip(block.fields, styles, strict=True):
-        if not field.is_group:
-            for part in _shown(field, (SHOWN_ROWS + 2) * row_size):
-                result.update(dict.fromkeys(part, style))
-    return result
-
-
-def _shown(field: Field, size: int) -> tuple[range, ...]:
-    """Return the bytes of a field to show: all, or its beginning and its end."""
-    if field.end - field.start <= 2 * size:
-        return (range(field.start, field.end),)
-    return range(field.start, field.start + size), range(field.end - size, field.end)
-
-
-def _rows(block: Block, row_size: int) -> Iterator[tuple[int, int]]:
-    """Yield the start of each row, or the number of bytes left out instead of it."""
-    gaps = _gaps(block.fields, row_size)
-    start = 0
-    while start < len(block.data):
-        end = gaps.get(start)
-        if end is None:
-            yield start, 0
-            start += row_size
-        else:
-            yield start, end - start
-            start = end
-
-
-def _gaps(fields: list[Field], row_size: int) -> dict[int, int]:
-    """Return the rows to leave out, from start to end, in the middle of long fields."""
-    gaps = {}
-    for field in fields:
-        start = -(-field.start // row_size) * row_size + SHOWN_ROWS * row_size
-        end = (field.end - 1) // row_size * row_size - row_size
-        if not field.is_group and end > start:
-            gaps[start] = end
-    return gaps
-
-
-def _append_row(text: Text, block: Block, start: int, style_at: dict[int, str], row_size: int) -> None:
-    row = bytes(block.data[start : start + row_size])
-    text.append(f"{block.position + start:08x}", "dim")
-    for index, byte in enumerate(row):
-        gap = "  " if index % 8 == 0 else " "
-        text.append(gap)
-        text.append(f"{byte:02x}", style_at.get(start + index))
-    missing = row_size - len(row)
-    text.append("   " * missing + " " * (missing // 8) + "  ")
-    for index, byte in enumerate(row):
-        text.append(chr(byte) if 0x20 <= byte < 0x7F else ".", style_at.get(start + index))  # noqa: PLR2004 - ASCII
-    text.append("\n")
+def _name(field: Field) -> str:
+    return "  " * field.depth + kafka_name(field.name)
 
 
 def json_fields(inspection: Inspection) -> Iterator[dict[str, Any]]:
@@ -166,11 +146,7 @@ def json_fields(inspection: Inspection) -> Iterator[dict[str, Any]]:
                 "field": path,
                 "position": block.position + field.start,
                 "size": field.end - field.start,
-                "value": field.value.hex()
-                if isinstance(field.value, bytes)
-                else None
-                if field.is_group
-                else field.value,
+                "value": _json_value(field),
                 "note": field.note,
                 "doc": field.doc,
                 "requirements": list(field.requirements),
@@ -191,4 +167,4 @@ def _with_paths(fields: list[Field]) -> Iterator[tuple[str, Field]]:
     path: list[str] = []
     for field in fields:
         path = [*path[: field.depth], field.name]
-        yield ".".join(path).replace(".[", "["), field
+        yield kafka_name(".".join(path).replace(".[", "[")), field

@@ -15,6 +15,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.cli.field_shapes import Shape, shape
+from seglog_format.field_names import kafka_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -189,6 +190,7 @@ def snake(name: str) -> str:
 
 def _attribute(field: Construct, how: Shape) -> Iterator[str]:
     yield f"      - id: {snake(field.name)}"
+    yield f"        -orig-id: {kafka_name(field.name)}"
     for key, value in _kind(how).items():
         yield f"        {key}: {value}"
     if field.docs:

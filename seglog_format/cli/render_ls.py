@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.cli.render import count_text, printable, size_text, time_text
-from seglog_format.cli.style import styled
+from seglog_format.cli.style import styled, terminal_width
 from seglog_format.cli.summaries import Contents
 from seglog_format.lines.logs import codec_name
 
@@ -18,11 +18,20 @@ LEFT = "<"
 """Prefix of a column's name that aligns its cells to the left; others are aligned to the right."""
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return rows under their headings, each column as wide as necessary."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Iterable[str] = ()) -> list[str]:
+    """Return rows under their headings, each column as wide as necessary.
+
+    Args:
+        columns: their headings.
+        rows: a cell for each column.
+        optional: columns that are left out, one after the other, as long as a line is too long for the terminal.
+    """
     names = [name.removeprefix(LEFT) for name in columns]
     cells = [names, *rows]
     widths = [max(len(row[index]) for row in cells) for index in range(len(columns))]
+    kept = _kept(columns, widths, optional)
+    columns, widths = [columns[index] for index in kept], [widths[index] for index in kept]
+    cells = [[row[index] for index in kept] for row in cells]
     lines = []
     for row in cells:
         parts = [
@@ -31,6 +40,16 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
         ]
         lines.append("  ".join(parts).rstrip())
     return [styled(lines[0], "bold"), *lines[1:]]
+
+
+def _kept(columns: Sequence[str], widths: Sequence[int], optional: Iterable[str]) -> list[int]:
+    """Return the numbers of the columns that fit the terminal together."""
+    kept, width = list(range(len(columns))), terminal_width()
+    for name in optional:
+        if width is None or sum(widths[index] for index in kept) + 2 * (len(kept) - 1) <= width:
+            break
+        kept.remove(columns.index(name))
+    return kept
 
 
 def contents_cells(contents: Contents) -> list[str]:
@@ -46,6 +65,8 @@ def contents_cells(contents: Contents) -> list[str]:
 
 CONTENTS_COLUMNS = ("batches", f"{LEFT}first time", f"{LEFT}last time", f"{LEFT}magic", f"{LEFT}codec")
 SEGMENT_COLUMNS = ("base offset", "next offset", "size", *CONTENTS_COLUMNS, f"{LEFT}index", f"{LEFT}state")
+OPTIONAL_COLUMNS = (f"{LEFT}last time", f"{LEFT}first time", f"{LEFT}magic", f"{LEFT}index")
+"""Left out of a list of segments, in this order, where the terminal is too narrow; ``--json`` always has them."""
 LONG_SEGMENT_COLUMNS = (
     "base offset",
     "next offset",
@@ -68,7 +89,8 @@ def segment_table(summaries: Sequence[SegmentSummary], *, is_long: bool) -> list
     """
     columns = LONG_SEGMENT_COLUMNS if is_long else SEGMENT_COLUMNS
     cells = _long_segment_cells if is_long else _segment_cells
-    return [*table(columns, map(cells, summaries)), _segment_totals(summaries)]
+    optional = () if is_long else OPTIONAL_COLUMNS
+    return [*table(columns, map(cells, summaries), optional), _segment_totals(summaries)]
 
 
 def _segment_cells(summary: SegmentSummary) -> list[str]:

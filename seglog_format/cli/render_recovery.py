@@ -88,9 +88,9 @@ def _column(title: str, plan: RecoveryPlan) -> Iterator[tuple[str, str]]:
     yield "scans", _segments(plan.scanned)
     cut = plan.cut
     yield "cuts", "nothing" if cut is None else f"{cut.base_offset} at position {cut.position}"
-    yield "", "" if cut is None else f"{size_text(cut.size)} go{_more(plan)}"
+    yield "", "" if cut is None else f"{size_text(cut.size)} removed{_more(plan)}"
     yield "drops", _segments(plan.dropped)
-    yield "log end offset", f"{plan.log_end_offset}{', begun anew' if plan.restarts else ''}"
+    yield "log end offset", f"{plan.log_end_offset}{', restarted' if plan.restarts else ''}"
 
 
 def _more(plan: RecoveryPlan) -> str:

@@ -59,7 +59,7 @@ def compaction_text(found: Compacted, config: LogConfig, *, is_written: bool) ->
 def _compaction_row(fate: SegmentCompaction) -> list[str]:
     segment = fate.segment
     is_kept = fate.action is CompactionAction.KEEP
-    verdict = "stays" if is_kept else f"cleaned into {fate.target}"
+    verdict = "kept" if is_kept else f"cleaned into {fate.target}"
     why = f"{fate.explanation} [{', '.join(fate.requirements)}]"
     return [str(segment.base_offset), size_text(segment.size), verdict, why]
 
@@ -75,7 +75,7 @@ def _row(fate: SegmentFate) -> list[str]:
     segment = fate.segment
     has_time = segment.largest_timestamp_ms >= 0
     time = time_text(segment.age_from_ms) + ("" if has_time else " (of the file)")
-    verdict = "stays" if fate.reason is None else f"goes by {fate.reason.value}"
+    verdict = "kept" if fate.reason is None else f"deleted by {fate.reason.value}"
     why = f"{fate.explanation} [{', '.join(fate.requirements)}]"
     return [str(segment.base_offset), size_text(segment.size), time, verdict, why]
 
@@ -83,9 +83,9 @@ def _row(fate: SegmentFate) -> list[str]:
 def _outcome(found: PreparedRetention, *, is_written: bool) -> str:
     plan = found.plan
     if not plan.removed:
-        return f"nothing goes; the log starts at {plan.log_start_offset}"
+        return f"nothing to delete; the log starts at {plan.log_start_offset}"
     size = size_text(sum(segment.size for segment in plan.removed))
     begun = ", in a new segment," if plan.rolls_first else ""
     segments = count_text(len(plan.fates), "segment")
-    gone = f"{len(plan.removed)} of {segments} {'are gone' if is_written else 'go'}, {size}"
-    return f"{gone}; the log starts{begun} at {plan.log_start_offset}{'' if is_written else ' then'}"
+    gone = f"{len(plan.removed)} of {segments} {'deleted' if is_written else 'to delete'}, {size}"
+    return f"{gone}; the log {'' if is_written else 'then '}starts{begun} at {plan.log_start_offset}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.cli.render_ksy import ksy
 from seglog_format.cli.render_svg import svg
+from seglog_format.field_names import kafka_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +38,7 @@ def table(structure: Structure) -> str:
             "" if field.offset is None else str(field.offset),
             "" if field.size is None else str(field.size),
             field.type,
-            f"`{field.name}`",
+            f"`{kafka_name(field.name)}`",
             field.doc.replace("|", "\\|"),
             ", ".join(field.requirements),
             field.since,

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.field_names import kafka_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -123,7 +125,7 @@ def _row_heads(placed: list[tuple[FieldLayout, list[_Box]]]) -> Iterator[str]:
 def _field(field: FieldLayout, boxes: list[_Box], colour: str, link: Link | None) -> str:
     """Return all boxes of a field, its name in the widest."""
     ids = f" [{', '.join(field.requirements)}]" if field.requirements else ""
-    title = f"{field.name}: {field.type}. {field.doc}{ids}"
+    title = f"{kafka_name(field.name)}: {field.type}. {field.doc}{ids}"
     widest = max(boxes, key=lambda box: box.size, default=None)
     shapes = "".join(_shape(box, colour) + (_label(field, box) if box is widest else "") for box in boxes)
     group = f"<g><title>{escape(title)}</title>{shapes}</g>"
@@ -143,7 +145,7 @@ def _shape(box: _Box, colour: str) -> str:
 
 def _label(field: FieldLayout, box: _Box) -> str:
     width = box.size * BYTE_WIDTH
-    name = field.name
+    name = kafka_name(field.name)
     fitting = int((width - 6) / CHARACTER_WIDTH)
     if len(name) > fitting:
         name = name[: max(fitting - 1, 1)] + "…"

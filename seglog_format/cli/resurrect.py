@@ -10,10 +10,12 @@ import click
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, json_option
 from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.tier_options import remote_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.cluster.resurrection import PreparedResurrection
 
 RELEASES: Final = ("3.9", "4.1", "4.4")
@@ -23,6 +25,7 @@ EPILOG: Final = """\b
 Examples:
   seglog resurrect /disks/broker-1 /disks/broker-2
   seglog resurrect /disks/broker-1 -o /var/lib/kafka/node
+  seglog resurrect /disks/broker-1 --remote s3://bucket/tier -o /var/lib/kafka/node
   seglog resurrect --json /disks/broker-1 | jq 'select(.type == "note")'"""
 
 
@@ -34,28 +37,37 @@ Examples:
 )
 @click.option("--node-id", type=click.IntRange(min=0), default=1, show_default=True, help="Id of the new node.")
 @click.option("--downgrade", is_flag=True, help="Allow a release that does not know all features of the cluster.")
-@click.option("--unknown-topics", is_flag=True, help="Take topics that the metadata does not know, too.")
+@click.option("--unknown-topics", is_flag=True, help="Include topics that the metadata does not know.")
 @click.option(
     "--link-closed",
     is_flag=True,
     help="Link closed log files instead of copying them; then never write to the sources.",
 )
+@remote_options
 @json_option
-def command(paths: tuple[Path, ...], *, output: Path | None, as_json: bool, **choices: Any) -> int:  # noqa: ANN401 - click passes what the options gave
-    """Make a node directory from the log directories PATHS that a cluster left. Without -o, only tell what it would be.
+def command(
+    paths: tuple[Path, ...],
+    *,
+    output: Path | None,
+    remote: RemoteChoice | None,
+    as_json: bool,
+    **choices: Any,  # noqa: ANN401 - click passes what the options gave
+) -> int:
+    """Make a node directory from the log directories PATHS of a lost cluster. Without -o, only show the plan.
 
     A stock Kafka starts from it as broker and controller in one, with every topic at its offsets, timestamps and
     headers, with its transactions, the positions of groups, settings, quotas, ACLs and SCRAM users, as far as PATHS
-    hold them. Nothing at PATHS is changed. Of several replicas the one that an election would keep is taken.
+    hold them. Nothing at PATHS is changed. Of several replicas, it takes the one that an election would keep.
+    Segments in the store at --remote come back to the disk; each is read once for the plan, and once to write it.
 
     Retention is switched off for all topics, because the first start would delete old segments within seconds; the
     old settings are in resurrection.jsonl in the new directory, and settings for the first start in server.properties.
 
-    The exit status is 1 where the node differs from the old cluster in more than that; each difference is told.
+    The exit status is 1 if the node differs from the old cluster in more than that; each difference is reported.
     """
     from seglog_format.cluster.resurrection import resurrect
 
-    plan = resurrect(paths, output, **choices)
+    plan = resurrect(paths, output, remote=None if remote is None else remote.open(), **choices)
     _tell(plan, as_json=as_json)
     status = FINDINGS if plan.made.notes else 0
     if output is not None:

@@ -58,11 +58,9 @@ def settings_of(_context: click.Context, _parameter: click.Parameter, values: tu
 @click.option(
     "--config-file", type=PATH, metavar="FILE", help="Take settings from this file, such as a server.properties."
 )
-@click.option(
-    "--now", callback=to_timestamp_ms, metavar="TIME", help="As if it were this time: milliseconds or an ISO time."
-)
-@click.option("--explain", is_flag=True, help="Only tell what happens to each segment, and why; the default.")
-@click.option("--write", is_flag=True, help="Do it; without this nothing is changed.")
+@click.option("--now", callback=to_timestamp_ms, metavar="TIME", help="Assume this time: milliseconds or an ISO time.")
+@click.option("--explain", is_flag=True, help="Only show the fate of each segment, and why; the default.")
+@click.option("--write", is_flag=True, help="Carry the plan out; without this nothing is changed.")
 @json_option
 def command(  # noqa: PLR0913 - one for each option
     path: Path,
@@ -78,14 +76,14 @@ def command(  # noqa: PLR0913 - one for each option
 
     Settings are those of Kafka's topics (retention.ms, retention.bytes, cleanup.policy and so on) or of brokers
     (log.retention.hours and so on), with Kafka's defaults. Log start offset and high watermark are those of the
-    checkpoints. Removed files get names that end in .deleted, which the next broker that starts removes.
+    checkpoints. Removed files get names that end in .deleted, and the next broker to start deletes them.
 
     If the cleanup policy has compact, the segments that compaction rewrites are shown; --write does so if a broker
     would do it now. In internal topics nothing is removed for its age or size, whatever the settings say; the
     metadata log is not changed. The directory is not changed while a broker uses it.
     """
     if explain and write:
-        msg = "--explain only tells: give it or --write"
+        msg = "--explain changes nothing: give either it or --write"
         raise UsageError(msg)
     directory, paths = _partitions(path)
     config = _config(settings, config_file)

@@ -44,12 +44,12 @@ def command(
 ) -> int:
     """Copy the intact batches of the partition or log directory at PATH into a new directory.
 
-    Batches are copied byte for byte with their offsets, also those after damage; indexes are built. Nothing at PATH is
-    changed. Ranges that are not copied are listed; "found by searching" means that the size field before could not
-    be believed, and that the bytes that follow only look like a batch in every way.
+    Batches, including those after damage, are copied byte for byte with their offsets; indexes are built. Nothing at
+    PATH is changed. Ranges that are not copied are listed; "found by searching" means that the size field before is
+    damaged: the batch has a valid checksum, but its start was found by scanning.
 
-    The exit status is 1 when something was not copied. If writing fails, the segments listed so far are whole in DIR;
-    there is nothing of any other.
+    The exit status is 1 if something was not copied. If writing fails, DIR holds the segments listed so far, complete,
+    and nothing of any other.
     """
     from seglog_format import salvage
     from seglog_format.storage.new_directory import directories_for

@@ -47,22 +47,22 @@ Examples:
     "--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="Listen on this port; 0 for any."
 )
 @click.option("--trust-indexes", is_flag=True, help="Start lookups at index entries that look right.")
-@click.option("--raw", is_flag=True, help="Send bytes whatever they are, damage and all: to try clients with.")
+@click.option("--raw", is_flag=True, help="Send bytes unchanged, including damage: to test clients.")
 @click.option(
     "--processors", type=click.IntRange(1, 64), default=2, show_default=True, help="Threads that read and send."
 )
 @click.option(
-    "--io-threads", type=click.IntRange(1, 64), default=4, show_default=True, help="Threads that look into logs."
+    "--io-threads", type=click.IntRange(1, 64), default=4, show_default=True, help="Threads that access logs."
 )
 @click.option(
-    "--max-connections", type=click.IntRange(1), default=1000, show_default=True, help="Refuse more than this."
+    "--max-connections", type=click.IntRange(1), default=1000, show_default=True, help="Most connections at a time."
 )
 @click.option(
     "--idle-seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=600,
     show_default=True,
-    help="Close connections on which nothing comes through.",
+    help="Close connections that are idle for so long.",
 )
 @click.option(
     "--memory",
@@ -70,7 +70,7 @@ Examples:
     show_default=True,
     metavar="SIZE",
     callback=size_of,
-    help="Hold so many bytes of requests and answers; who holds most for longest has to go.",
+    help="Memory for requests and responses; beyond it, close the connection with the most for longest.",
 )
 @click.option(
     "--max-items",
@@ -90,31 +90,31 @@ Examples:
     "--state",
     "state_name",
     metavar="DIR",
-    help="Keep there what consumer groups commit; none: in memory only. Without it, a directory below "
-    "$XDG_STATE_HOME/seglog/serve that belongs to these paths.",
+    help="Keep committed offsets of groups there; none: in memory only. By default a directory below "
+    "$XDG_STATE_HOME/seglog/serve, one for these paths.",
 )
-@click.option("--writable", is_flag=True, help="Let producers append; what was not closed in order is recovered first.")
+@click.option("--writable", is_flag=True, help="Let producers append; recover first after an unclean shutdown.")
 @click.option(
     "--allow-remote-writes",
     is_flag=True,
-    help="With --writable, listen where others can reach it. There is no authentication: all of them can write.",
+    help="With --writable, accept other machines. There is no authentication: all of them can write.",
 )
 @click.option(
     "--acknowledge",
     type=click.Choice(["flushed", "written"]),
     default="flushed",
     show_default=True,
-    help="When records count as taken: on the disk, or in the file, where a power cut may lose them.",
+    help="Acknowledge records when they are on disk, or in the file, where a power failure may lose them.",
 )
 @click.option(
     "--metrics",
     "metrics_port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Tell Prometheus on 127.0.0.1; 0 for any port.",
+    help="Expose Prometheus metrics on 127.0.0.1; 0 for any port.",
 )
 @click.option(
-    "--end-after", type=click.FloatRange(min=0), metavar="SECONDS", help="End by itself; for scripts that try it."
+    "--end-after", type=click.FloatRange(min=0), metavar="SECONDS", help="End after so many seconds; for test scripts."
 )
 @json_option
 def command(  # noqa: PLR0913 - options of a command
@@ -141,10 +141,11 @@ def command(  # noqa: PLR0913 - options of a command
 ) -> int:
     """Let Kafka clients read the log directories or partition directories at PATH, as if a broker served them.
 
-    Read-only, unless --writable is given: nothing is ever written there. Offsets that groups commit are kept in
-    another directory, and are on disk when they are acknowledged. Log bytes are sent as they are stored, after their
-    checksums were verified once. A fetch ends before damage, which is reported on standard error; the next one gets an
-    error. Ends on Ctrl-C or SIGTERM, after pending requests are answered, within five seconds. Needs the extra "serve".
+    Read-only, unless --writable is given: nothing is ever written there. Committed offsets of groups are kept in
+    another directory, and are on disk when they are acknowledged. Log bytes are sent unchanged, after their checksums
+    were verified once. A fetch ends before damage, which is reported on standard error; the next one gets an error. The
+    server ends on Ctrl-C or SIGTERM, within five seconds, after it has answered pending requests. Needs the extra
+    "serve".
     """
     address = resolved(host)
     check_exposure(address, writable=writable, remote_writes_allowed=allow_remote_writes)
@@ -210,7 +211,7 @@ def _state(name: str | None, paths: tuple[Path, ...], closing: ExitStack) -> Pat
         if name is not None:
             msg = f"--state {directory}: {error.strerror}"
             raise UsageError(msg) from error
-        diagnose(f"{directory}: {error.strerror}: what groups commit ends with this server")
+        diagnose(f"{directory}: {error.strerror}: committed offsets of groups are kept in memory only")
         return None
 
 

@@ -52,9 +52,9 @@ def check_exposure(address: str, *, writable: bool, remote_writes_allowed: bool)
         return
     if writable and not remote_writes_allowed:
         msg = (
-            f"--writable on {address}: everybody who can reach it could read and write everything that is served, "
+            f"--writable on {address}: every client that can reach it could read and write everything that is served, "
             "as there is no authentication; if you mean it, add --allow-remote-writes"
         )
         raise UsageError(msg)
     may = "read and write" if writable else "read"
-    diagnose(f"listening on {address}: everybody who can reach it can {may} everything that is served")
+    diagnose(f"listening on {address}: every client that can reach it can {may} everything that is served")

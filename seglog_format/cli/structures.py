@@ -9,6 +9,7 @@ from construct import Construct, SizeofError, Struct
 
 from seglog_format.cli.declared import declared_structures
 from seglog_format.cli.field_shapes import shape
+from seglog_format.field_names import kafka_name
 from seglog_format.schema.fields import FieldLayout, layout
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Structure:
 
 def _field_object(field: FieldLayout) -> dict[str, Any]:
     return ({"default": field.default} if field.default else {}) | {
-        "field": field.name,
+        "field": kafka_name(field.name),
         "offset": field.offset,
         "size": field.size,
         "type": field.type,

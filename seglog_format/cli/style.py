@@ -1,8 +1,9 @@
-"""Colour on standard output: on a terminal only, and not with ``NO_COLOR``."""
+"""Standard output as a terminal: its width, and colours, unless ``NO_COLOR`` forbids them."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from functools import cache
 from typing import Final
@@ -14,6 +15,11 @@ CODES: Final = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35,
 def has_colour() -> bool:
     """Return whether text may be coloured."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal; None where standard output is none, so that programs get whole lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def styled(text: str, style: str) -> str:

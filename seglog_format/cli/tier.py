@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,12 +13,13 @@ from seglog_format.cli.options import json_option
 from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.tier_fetch import command as fetch
 from seglog_format.cli.tier_ls import command as ls
-from seglog_format.cli.tier_options import opened_store, remote_argument, store_options
+from seglog_format.cli.tier_options import remote_argument, store_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seglog_format.checks import Finding
+    from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.tier.audit import AuditExtent
 
 EPILOG: Final = """\b
@@ -62,15 +62,13 @@ command.add_command(fetch)
 @store_options
 @json_option
 def audit(  # noqa: PLR0913 - an option each
-    remote: str,
     *,
+    remote: RemoteChoice,
     logs: tuple[Path, ...],
     content: bool,
     retention_ms: int,
     retention_bytes: int,
     now_ms: int | None,
-    layout: str | None,
-    keys: dict[str, Path],
     as_json: bool,
 ) -> int:
     """Check REMOTE against the metadata topic, leader epochs and log start offsets in log directories.
@@ -80,14 +78,17 @@ def audit(  # noqa: PLR0913 - an option each
     status is 1 if there is an error or a warning. Brokers should not run meanwhile: copies on their way are reported.
     """
     from seglog_format.log.directory import open_log_directory
-    from seglog_format.tier.audit import AuditExtent, audit_tier
-    from seglog_format.tier.expiry import RetentionRules
+    from seglog_format.tier.audit import AuditExtent
 
-    now = int(time.time() * 1000) if now_ms is None else now_ms
-    rules = RetentionRules(0, retention_ms, retention_bytes, now)
     extent = AuditExtent()
-    store = opened_store(remote, layout, keys)
-    found = audit_tier(store.tier, open_log_directory(logs), rules, has_content=content, extent=extent)
+    found = remote.open().audit(
+        open_log_directory(logs),
+        retention_ms=retention_ms,
+        retention_bytes=retention_bytes,
+        now_ms=now_ms,
+        has_content=content,
+        extent=extent,
+    )
     counts = _written(found, as_json=as_json)
     if not as_json:
         write_text(_summary(counts, _audited(extent)))
@@ -105,18 +106,16 @@ def audit(  # noqa: PLR0913 - an option each
 )
 @store_options
 @json_option
-def verify(remote: str, *, logs: tuple[Path, ...], layout: str | None, keys: dict[str, Path], as_json: bool) -> int:
+def verify(*, remote: RemoteChoice, logs: tuple[Path, ...], as_json: bool) -> int:
     """Read every segment of REMOTE whole, and check log, indexes, manifest and record against one another.
 
     The exit status is 1 if there is an error or a warning.
     """
     from seglog_format.log.directory import open_log_directory
-    from seglog_format.tier.metadata_topic import read_metadata_topic
-    from seglog_format.tier.verify import TierExtent, verify_tier
+    from seglog_format.tier.verify import TierExtent
 
     extent = TierExtent()
-    topic = read_metadata_topic(open_log_directory(logs)) if logs else None
-    found = verify_tier(opened_store(remote, layout, keys).tier, topic, extent=extent)
+    found = remote.open().verify(open_log_directory(logs) if logs else None, extent=extent)
     counts = _written(found, as_json=as_json)
     if not as_json:
         whole = f"{extent.verified} of {extent.segments} segments read whole"

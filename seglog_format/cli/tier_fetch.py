@@ -10,9 +10,10 @@ import click
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import diagnose, write_json, write_text
-from seglog_format.cli.tier_options import opened_store, remote_argument, store_options
+from seglog_format.cli.tier_options import remote_argument, store_options
 
 if TYPE_CHECKING:
+    from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.tier.records import RemoteSegment
 
 TARGET: Final = click.Path(path_type=Path)
@@ -26,15 +27,13 @@ TARGET: Final = click.Path(path_type=Path)
 @click.option("--segment", "segments", multiple=True, metavar="ID", help="Fetch only this segment; may be repeated.")
 @store_options
 @json_option
-def command(  # noqa: PLR0913 - an option each
-    remote: str,
+def command(
     *,
+    remote: RemoteChoice,
     target: Path,
     topic: str | None,
     partition: int | None,
     segments: tuple[str, ...],
-    layout: str | None,
-    keys: dict[str, Path],
     as_json: bool,
 ) -> int:
     """Write segments of REMOTE as plain files into TARGET, a new directory: logs, indexes, snapshots, byte for byte.
@@ -48,7 +47,7 @@ def command(  # noqa: PLR0913 - an option each
     from seglog_format.tier.inventory import inventory
     from seglog_format.tier.object_facts import segment_of
 
-    tier = opened_store(remote, layout, keys).tier
+    tier = remote.open().tier
     wanted = [
         next(iter(each.objects)).id
         for each in inventory(tier, None, topic)
@@ -62,7 +61,7 @@ def command(  # noqa: PLR0913 - an option each
         named = (segment_of(id_, tier.open(id_)) for id_ in wanted)
         choice = Choice(tuple(each for each in named if each is not None), ())
     if not wanted:
-        msg = f"{remote}: no finished segment is asked for"
+        msg = f"{tier.address}: no finished segment is asked for"
         raise UsageError(msg)
     fetch_segments(tier, choice.wanted, target)
     for segment in choice.wanted if as_json else ():

@@ -10,9 +10,10 @@ import click
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import diagnose, write_json, write_text
-from seglog_format.cli.tier_options import opened_store, remote_argument, store_options
+from seglog_format.cli.tier_options import remote_argument, store_options
 
 if TYPE_CHECKING:
+    from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.tier.inventory import StoredSummary
 
 LOGS: Final = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -27,12 +28,10 @@ LOGS: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 @store_options
 @json_option
 def command(
-    remote: str,
     *,
+    remote: RemoteChoice,
     topic: str | None,
     logs: tuple[Path, ...],
-    layout: str | None,
-    keys: dict[str, Path],
     as_json: bool,
 ) -> int:
     """List the segments in REMOTE: offsets, leader epochs, state, sizes, objects.
@@ -45,7 +44,7 @@ def command(
     from seglog_format.tier.inventory import inventory
     from seglog_format.tier.metadata_topic import read_metadata_topic
 
-    tier = opened_store(remote, layout, keys).tier
+    tier = remote.open().tier
     known = read_metadata_topic(open_log_directory(logs)).partitions if logs else None
     found = list(inventory(tier, known, topic))
     if as_json:

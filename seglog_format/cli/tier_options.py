@@ -2,24 +2,75 @@
 
 from __future__ import annotations
 
+import functools
+import os
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from seglog_format.cli.output import diagnose
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.tier.remote_store import RemoteTier
 
+SETTING_PREFIX: Final = "SEGLOG_STORE_"
+"""Prefix of the environment variables that hold settings of the file system behind an address."""
+
 remote_argument: Final = click.argument("remote", metavar="REMOTE")
 
 
+class RemoteChoice(NamedTuple):
+    """A store, and how to read it, as a command was told.
+
+    Attributes:
+        address: a folder, or an address.
+        layout: of its objects; None to recognize it.
+        keys: files of private keys, by the ids of the key pairs.
+        settings: of the file system behind an address.
+    """
+
+    address: str
+    layout: str | None
+    keys: dict[str, Path]
+    settings: dict[str, str]
+
+    def open(self) -> RemoteTier:
+        """Open the store.
+
+        Raises:
+            UsageError: it does not answer, there is nothing, or no layout recognizes anything.
+        """
+        from seglog_format.tier.remote_store import open_tier
+
+        return open_tier(self.address, layout=self.layout, keys=self.keys, settings=self.settings)
+
+
 def store_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--layout`` and ``--key``, which say how the objects of a store are named and wrapped."""
-    layout = click.option("--layout", help="Layout of the objects; by default what recognizes most of them.")
-    key = click.option(
+    """Add the options of a store; the command gets them together with its address, as one `RemoteChoice`."""
+
+    @functools.wraps(function)
+    def command(
+        *arguments: object,
+        remote: str | None,
+        layout: str | None,
+        keys: dict[str, Path],
+        settings: dict[str, str],
+        **others: object,
+    ) -> int:
+        choice = None if remote is None else RemoteChoice(remote, layout, keys, settings)
+        found: int = function(*arguments, remote=choice, **others)
+        return found
+
+    with_layout = click.option(
+        "--layout", help="Layout of the objects; by default the one that recognizes most of them."
+    )
+    with_key = click.option(
         "--key",
         "keys",
         multiple=True,
@@ -27,7 +78,15 @@ def store_options(function: Callable[..., Any]) -> Callable[..., Any]:
         callback=keys_of,
         help="A file with a private key, by the id of the key pair; may be repeated.",
     )
-    return layout(key(function))
+    with_settings = click.option(
+        "--settings",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        callback=settings_of,
+        help="A file with lines NAME=VALUE for the file system behind an address, such as access_key, secret_key, "
+        f"region, endpoint_override; each may be in {SETTING_PREFIX}NAME of the environment instead.",
+    )
+    return with_layout(with_key(with_settings(command)))
 
 
 def keys_of(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, Path]:
@@ -39,34 +98,58 @@ def keys_of(_context: click.Context, _parameter: click.Parameter, value: tuple[s
     return {name: Path(file) for name, _, file in pairs}
 
 
-def opened_store(remote: str, layout: str | None, keys: dict[str, Path]) -> RemoteTier:
-    """Open a store with the options of a command."""
-    from seglog_format.tier.remote_store import open_tier
+def settings_of(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> dict[str, str]:
+    """Return the settings of the environment, and those of a file, which come first; none is ever printed."""
+    found = {
+        name.removeprefix(SETTING_PREFIX).lower(): text
+        for name, text in os.environ.items()
+        if name.startswith(SETTING_PREFIX)
+    }
+    return found if value is None else found | _settings_in(value)
 
-    return open_tier(remote, layout=layout, keys=keys)
+
+def _settings_in(file: Path) -> dict[str, str]:
+    try:
+        lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{file}: not a text file that can be read"
+        raise click.BadParameter(msg) from error
+    pairs = [(number, *line.partition("=")) for number, line in enumerate(lines, 1) if line and line[0] != "#"]
+    for number, name, separator, _ in pairs:
+        if not name.strip() or not separator:
+            msg = f"{file}:{number}: a setting is written as NAME=VALUE"
+            raise click.BadParameter(msg)
+    return {name.strip(): text.strip() for _, name, _, text in pairs}
 
 
 def remote_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--remote``, and the options of a store with it."""
     remote = click.option(
-        "--remote", metavar="REMOTE", help="Read tiered segments of the partition, too: a folder, or an address."
+        "--remote", metavar="REMOTE", help="Also read tiered segments of the partition from a folder or an address."
     )
     return remote(store_options(function))
 
 
-def joined_listing(path: Path, remote: str, layout: str | None, keys: dict[str, Path]) -> PartitionListing:
-    """Return the listing of a partition directory together with its tiered segments.
+def joined_listing(path: Path, remote: RemoteChoice | None) -> PartitionListing | None:
+    """Return the listing of a partition together with its tiered segments; None if no store is given.
 
     Raises:
         UsageError: the path is not a partition directory, or the store does not answer.
         FormatError: an object of the store does not follow its layout.
     """
-    from seglog_format.log.listing import list_partition
-    from seglog_format.log.offset_checkpoints import checkpointed_offset
-    from seglog_format.log.path_kind import require_partition
-    from seglog_format.names import FileKind
+    if remote is None:
+        return None
+    from seglog_format.log.partition import open_partition
 
-    require_partition(path)
-    listing = list_partition(path)
-    start = checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT)
-    return opened_store(remote, layout, keys).joined(listing, start)[0]
+    with showing_warnings(), open_partition(path, remote=remote.open()) as partition:
+        return partition.listing
+
+
+@contextmanager
+def showing_warnings() -> Iterator[None]:
+    """Write warnings of opening a partition to standard error, as a command writes them."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield
+    for each in found:
+        diagnose(str(each.message))

@@ -13,13 +13,16 @@ import click
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, engine_option, json_option, limit_option
 from seglog_format.cli.output import diagnose, missing_object, progress, write_json, write_text
+from seglog_format.cli.tier_options import remote_options
 from seglog_format.cli.unreadable import unreadable_text
+from seglog_format.field_names import kafka_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seglog_format.checks import Finding
     from seglog_format.checks.extent import Extent
+    from seglog_format.cli.tier_options import RemoteChoice
 
 EPILOG: Final = """\b
 Examples:
@@ -47,8 +50,9 @@ SEVERITIES: Final = ("error", "warning", "note")
 @limit_option
 @engine_option
 @click.option(
-    "--stats", is_flag=True, help="Tell how many entries compiled code skipped, and how many it left to slower code."
+    "--stats", is_flag=True, help="Report how many entries compiled code skipped, and how many it left to slower code."
 )
+@remote_options
 def command(  # noqa: PLR0913 - an option each
     paths: tuple[Path, ...],
     *,
@@ -58,6 +62,7 @@ def command(  # noqa: PLR0913 - an option each
     limit: int,
     engine: str,
     stats: bool,
+    remote: RemoteChoice | None,
 ) -> int:
     """Check the files at each PATH against the numbered requirements of the specification.
 
@@ -67,12 +72,17 @@ def command(  # noqa: PLR0913 - an option each
     Compaction leaves such gaps: a log counts as compacted if the cleaner's checkpoint beside it names it, if Kafka
     compacts the topic by itself, if offsets are missing inside its segments too, or with --compacted. 'seglog explain'
     prints a requirement.
+
+    Of a tiered partition, the offsets that are not here are no finding if segments in REMOTE answer for them all, or,
+    without --remote, if __remote_log_metadata beside the partition names such segments. The segments themselves are
+    read by 'seglog tier verify'.
     """
     from seglog_format.checks import verify
     from seglog_format.checks.extent import Extent
     from seglog_format.engine.choice import Engine, engine_for
     from seglog_format.log.log_sizes import size_of_logs
     from seglog_format.log.path_kind import path_kind
+    from seglog_format.tier.beside import MetadataBeside
 
     counts: Counter[str] = Counter()
     status, extent = DONE, Extent()
@@ -80,7 +90,9 @@ def command(  # noqa: PLR0913 - an option each
         path_kind(path)
     shown = SEVERITIES[: SEVERITIES.index(severity) + 1]
     size = sum(map(size_of_logs, paths))
-    check = partial(verify, limit=limit, engine=engine_for(Engine(engine), size).engine, compacted=compacted)
+    known = MetadataBeside() if remote is None else remote.open()
+    chosen = engine_for(Engine(engine), size).engine
+    check = partial(verify, limit=limit, engine=chosen, compacted=compacted, remote=known)
     with progress("Verifying", size) as advance:
         add = _total(advance)
         each = (check(path, advance=add, extent=extent) for path in paths)
@@ -146,7 +158,7 @@ def as_object(finding: Finding) -> dict[str, Any]:
         "type": "finding",
         "file": finding.location.path,
         "position": finding.location.position,
-        "field": finding.location.field,
+        "field": kafka_name(finding.location.field),
         "severity": finding.severity.value,
         "requirement": finding.requirement,
         "expected": finding.expected,

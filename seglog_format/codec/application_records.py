@@ -5,6 +5,7 @@ from __future__ import annotations
 from seglog_format.codec.coordinator_records import decode_coordinator_record
 from seglog_format.codec.metadata_records import decode_metadata_record
 from seglog_format.errors import FormatError
+from seglog_format.field_names import kafka_name
 from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
 from seglog_format.schema.metadata_records import FRAMED_TOPICS
 
@@ -29,5 +30,5 @@ def decode_application_record(topic: str, key: bytes | None, value: bytes | None
             return decode_coordinator_record(topic, key, value)
         return decode_metadata_record(topic, value) if topic in FRAMED_TOPICS else None
     except FormatError as problem:
-        text = f"{problem.location.field} at byte {problem.location.position}"
+        text = f"{kafka_name(problem.location.field)} at byte {problem.location.position}"
         return {"error": f"{text}: expected {problem.expected}, found {problem.found}"}

@@ -246,7 +246,7 @@ def _message(record: Record, number: int, base_offset: int, header: MessageHeade
 
 
 def with_offset(data: Buffer, offset: int, leader_epoch: int | None = None) -> bytes:
-    """Return an encoded entry with another offset, which the checksum does not cover (SEG-BAT-010, SEG-APP-003).
+    """Return an encoded entry with another offset, which the checksum does not cover (SEG-BAT-010).
 
     Args:
         data: one whole entry.
@@ -254,14 +254,14 @@ def with_offset(data: Buffer, offset: int, leader_epoch: int | None = None) -> b
         leader_epoch: of the leader that appends it; None for no change. Messages have none.
     """
     changed = bytearray(data)
-    OFFSET.write(changed, offset)
+    OFFSET.write(changed, offset)  # SEG-APP-003, SEG-APP-018: with the checksum as it was (SEG-APP-020)
     if leader_epoch is not None and changed[MAGIC_POSITION] == MAGIC_2:
         LEADER_EPOCH.write(changed, leader_epoch)
     return bytes(changed)
 
 
 def with_timestamps(data: Buffer, timestamp_type: TimestampType, max_timestamp_ms: int) -> bytes:
-    """Return an encoded entry with timestamp type and largest timestamp of its header set (SEG-APP-010).
+    """Return an encoded entry with timestamp type and largest timestamp of its header set (SEG-APP-010, SEG-APP-026).
 
     Deltas and inner messages stay unchanged. Nothing changes if both are equal already, nor in magic 0; if
     something does, the checksum is computed again, and undefined attribute bits are set to 0.

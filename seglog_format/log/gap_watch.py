@@ -185,7 +185,12 @@ def _tell(on_gap: OnGap, gap: Gap | None) -> None:
 
 def warn_of_gap(gap: Gap) -> None:
     """Raise a Python warning that points at the line of the caller outside of this package."""
-    warnings.warn(str(gap), MissingOffsetsWarning, stacklevel=_caller_level())
+    warn_caller(str(gap), MissingOffsetsWarning)
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Raise a Python warning that points at the line of the caller outside of this package."""
+    warnings.warn(text, category, stacklevel=_caller_level())
 
 
 def _caller_level() -> int:

@@ -73,5 +73,35 @@ def quick_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
     return last_offset + 1 if isinstance(found, Tail) else None
 
 
+def first_in_doubt(table: EntryTable, source: ByteSource, start: int, stop: int) -> int:
+    """Return the number of the first walked entry, from one on, whose checksum only the reference can judge.
+
+    Args:
+        table: of the entries.
+        source: bytes of the log file.
+        start: number of the first entry.
+        stop: number of the entry after the last.
+
+    Returns:
+        From ``start`` to ``stop``; ``start`` as well where the engine is not worth it, as in `grow_quickly`.
+    """
+    if start >= stop:
+        return start
+    position, end = table.positions[start], (*table.positions[stop : stop + 1], table.position)[0]
+    if not _is_worth_it(source, end - position):
+        return start
+    first_offset = table.last_offsets[start - 1] + 1 if start else table.allowed.first
+    parts = columnar.batch_tables()(
+        source, position=position, end=end, first_offset=first_offset, last_offset=table.allowed.last
+    )
+    with suppress(UnreadableError):  # the reference meets it again
+        for part in parts:
+            valid = part.column("crc_is_valid")
+            if not valid.all():
+                return start + int(valid.argmin())
+            start += len(part)
+    return start
+
+
 def _is_worth_it(source: ByteSource, size: int) -> bool:
     return size > LOADED_SIZE and is_loaded() and not isinstance(source, DeclaredBytes)

@@ -14,7 +14,7 @@ from seglog_format.errors import FormatError, Location, TruncatedError
 from seglog_format.log.entry_table import EntryTable, OffsetRange, check_offsets, in_order
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
-from seglog_format.log.quick_growth import grow_quickly, quick_next_offset
+from seglog_format.log.quick_growth import first_in_doubt, grow_quickly, quick_next_offset
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.log.trusted_lookup import trusted_position
@@ -144,7 +144,7 @@ class LogSegment(Closing):
 
     @property
     def is_walked(self) -> bool:
-        """Tell whether entries were walked before, so that the table of all is cheap."""
+        """Tell whether entries were walked before."""
         return self._table.is_complete or bool(self._table.positions)
 
     def _grow(self, target: int) -> None:
@@ -271,7 +271,8 @@ class LogSegment(Closing):
         Raises:
             CorruptRecordError: at the first wrong one.
         """
-        for number in range(max(start, self._verified_count), stop):
+        self._verified_count = first_in_doubt(self._table, self.source, max(start, self._verified_count), stop)
+        for number in range(self._verified_count, stop):
             self.verify_entry(number)
             self._verified_count = number + 1
 

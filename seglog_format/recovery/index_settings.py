@@ -153,7 +153,7 @@ def _evidence_in(index: OffsetIndex, segment: LogSegment) -> Evidence | None:
 def _interval(evidence: Sequence[Evidence]) -> tuple[int, str]:
     """Return the most plausible setting, and why."""
     if not evidence:
-        return INDEX_INTERVAL_BYTES, "the default: no index tells otherwise"
+        return INDEX_INTERVAL_BYTES, "the default: no index shows otherwise"
     upper = min(one.upper for one in evidence)
     values = [value for value in ROUND_VALUES if value <= upper]
     votes = {value: sum(value in one.allowed for one in evidence) for value in values}
@@ -175,7 +175,7 @@ def _offset(evidence: Sequence[Evidence], *, is_early: bool) -> tuple[IndexedOff
         return IndexedOffset.LAST, f"as brokers since 2.0: {lasts} index entries name the last offset of a batch"
     if is_early:
         return IndexedOffset.FIRST, "as brokers before 2.0: there is no time index, and no timestamp"
-    return IndexedOffset.LAST, "as brokers since 2.0: no index tells otherwise"
+    return IndexedOffset.LAST, "as brokers since 2.0: no index shows otherwise"
 
 
 def is_indexable(row: IndexedRow, base_offset: int) -> bool:

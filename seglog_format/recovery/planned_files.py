@@ -188,9 +188,10 @@ def _is_readable(path: Path) -> bool:
 
 
 def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[FileStep]:
-    """Drop epochs from the log end on; of those before the log start keep one (SEG-RCV-028).
+    """Drop epochs from the log end on (SEG-RCV-028), add later ones (SEG-RCV-036), keep one before the log start.
 
-    If all remaining ones are below the start, the last one is kept, so that a second plan finds nothing to do.
+    If all remaining ones are below the start, the last one is kept, so that a second plan finds nothing to do. The one
+    that is kept begins at the log start (SEG-RCV-037).
     """
     path = work.directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
     known = read_leader_epochs(path)
@@ -209,7 +210,16 @@ def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[Fi
     if work.plan.restarts:
         epochs.clear()
     if epochs.entries != known:
-        yield Replace(path, encode_leader_epoch_checkpoint(epochs.entries), "SEG-RCV-028")
+        rule = "SEG-RCV-007" if work.plan.restarts else _rule_of_change(known, epochs.entries, work.plan.log_end_offset)
+        yield Replace(path, encode_leader_epoch_checkpoint(epochs.entries), rule)
+
+
+def _rule_of_change(before: Sequence[EpochStart], after: Sequence[EpochStart], log_end_offset: int) -> str:
+    """Return the first rule that asks for another leader epoch checkpoint than the one that is there."""
+    if any(start.start_offset >= log_end_offset for start in before if start not in after):
+        return "SEG-RCV-028"
+    known = {start.epoch for start in before}
+    return "SEG-RCV-037" if all(start.epoch in known for start in after) else "SEG-RCV-036"
 
 
 def read_leader_epochs(path: Path) -> tuple[EpochStart, ...] | None:

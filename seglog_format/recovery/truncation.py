@@ -277,4 +277,4 @@ def _epochs(listing: PartitionListing, plan: TruncationPlan) -> Iterator[FileSte
     known = read_leader_epochs(path)
     epochs = LeaderEpochs(known or ())
     if epochs.clear() if plan.restarts else epochs.truncate_to(plan.offset):
-        yield Replace(path, encode_leader_epoch_checkpoint(epochs.entries), "SEG-TRN-004")
+        yield Replace(path, encode_leader_epoch_checkpoint(epochs.entries), "SEG-TRN-007")

@@ -73,6 +73,34 @@ COORDINATOR_TOPICS = {
 CONSUMER_PROTOCOL = {row["name"]: message(row["name"], row, broker="0.9.0") for row in rows("consumer_protocol")}
 """Messages in the byte fields of consumer groups' records, after a version of 16 bits."""
 
+TRANSACTION_STATES: Final = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+"""Names of the states of a transaction, by number."""
+
+DELIVERY_STATES: Final = {0: "Available", 1: "Acquired", 2: "Acknowledged", 3: "Archiving", 4: "Archived"}
+"""Names of what became of records that a share group was given, by number; 3 is new in 4.4."""
+
+_MEMBER_STATES: Final = {0: "Stable", 1: "UnrevokedPartitions", 2: "UnreleasedPartitions", 127: "Unknown"}
+_STREAMS_MEMBER_STATES: Final = {1: "Stable", 2: "UnrevokedTasks", 3: "UnreleasedTasks", 127: "Unknown"}
+
+CODES: Final = {
+    "transactionState": {"transactionStatus": dict(enumerate(TRANSACTION_STATES))},
+    "shareSnapshot": {"stateBatches[].deliveryState": DELIVERY_STATES},
+    "shareUpdate": {"stateBatches[].deliveryState": DELIVERY_STATES},
+    "consumerGroupCurrentMemberAssignment": {"state": _MEMBER_STATES},
+    "shareGroupCurrentMemberAssignment": {"state": _MEMBER_STATES},
+    "streamsGroupCurrentMemberAssignment": {"state": _STREAMS_MEMBER_STATES},
+}
+"""What the numbers of a field mean, by type of record and path of the field; members of streams groups count from 1."""
+
 EMBEDDED: Final = {
     "groupMetadata": {
         "members.subscription": "ConsumerProtocolSubscription",

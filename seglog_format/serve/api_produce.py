@@ -46,6 +46,10 @@ ERRORS: Final = {
     "SEG-APP-007": ErrorCode.out_of_order_sequence_number,
     "SEG-APP-009": ErrorCode.invalid_producer_epoch,
     "SEG-APP-011": ErrorCode.invalid_timestamp,
+    "SEG-APP-021": ErrorCode.message_too_large,
+    "SEG-APP-022": ErrorCode.invalid_producer_epoch,
+    "SEG-APP-023": ErrorCode.invalid_producer_epoch,
+    "SEG-APP-024": ErrorCode.invalid_timestamp,
 }
 """Error codes by the requirement that a refusal names; any other refusal is an invalid record."""
 

@@ -40,7 +40,7 @@ class LeaderEpochs:
         return True
 
     def clear(self) -> bool:
-        """Drop all epochs, as messages of magic 0 or 1 require; return whether anything changed."""
+        """Drop all epochs, as messages of magic 0 or 1 require (SEG-APP-025); return whether anything changed."""
         changed = bool(self._entries)
         self._entries = []
         return changed

@@ -120,7 +120,8 @@ class ProducerStates:
             origin: who appends.
 
         Raises:
-            UsageError: an epoch, a sequence or a transaction is invalid (SEG-APP-007, SEG-APP-009).
+            UsageError: an epoch, a sequence or a transaction is invalid (SEG-APP-007, SEG-APP-009, SEG-APP-022,
+                SEG-APP-023).
         """
         changes = ProducerChanges()
         for header, marker in batches:
@@ -236,7 +237,7 @@ def _ended(
     if origin is not Origin.REPLICATION and marker.coordinator_epoch < current.coordinator_epoch:
         msg = (
             f"coordinator epoch {marker.coordinator_epoch} of a marker is older than {current.coordinator_epoch}, "
-            f"which producer {header.producer_id} has seen (SEG-APP-009)"
+            f"which producer {header.producer_id} has seen (SEG-APP-022)"
         )
         raise UsageError(msg)
     first = current.current_txn_first_offset
@@ -261,13 +262,13 @@ def check_data_batch(header: RecordBatchHeader, known: Producer, current: Produc
         origin: who appends.
 
     Raises:
-        UsageError: SEG-APP-007 or SEG-APP-009.
+        UsageError: SEG-APP-007, SEG-APP-009 or SEG-APP-023.
     """
     _check_epoch(header, current, origin)
     if origin is Origin.CLIENT:
         _check_sequence(header, known, current)
     if current.current_txn_first_offset != NO_OFFSET and not header.is_transactional:
-        msg = f"producer {header.producer_id} has a transaction open, and this batch is not part of it (SEG-APP-009)"
+        msg = f"producer {header.producer_id} has a transaction open, and this batch is not part of it (SEG-APP-023)"
         raise UsageError(msg)
 
 

@@ -10,10 +10,25 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.errors import write_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from seglog_format.storage.byte_source import SourceFile
 
 FICLONE: Final = 0x40049409
 """Linux's request that makes a file share the blocks of another one (a reflink)."""
+
+
+PIECE_SIZE: Final = 4 << 20
+"""Bytes of an open file that are written at a time."""
+
+
+def pieces_of(source: SourceFile) -> Iterator[memoryview]:
+    """Yield all bytes of an open file, in order, and close it."""
+    with source:
+        source.expect(0, None)
+        for start in range(0, source.size, PIECE_SIZE):
+            yield source.view(start, min(start + PIECE_SIZE, source.size))
 
 
 def copy_file(source: Path, target: Path) -> None:

@@ -70,7 +70,7 @@ class Store:
             UsageError: there is no reader for such addresses, or the settings are invalid.
         """
         self.address = address.rstrip("/")
-        self._files, self._root = _file_system(self.address, settings)
+        self._files, self._root = file_system_at(self.address, settings)
         self._open: dict[str, NativeFile] = {}
 
     def listed(self) -> Iterable[StoredFile]:
@@ -139,7 +139,12 @@ def _described(info: FileInfo, path: str) -> StoredFile:
     return StoredFile(path, info.size, None if info.mtime is None else info.mtime.timestamp())
 
 
-def _file_system(address: str, settings: Mapping[str, str]) -> tuple[FileSystem, str]:
+def file_system_at(address: str, settings: Mapping[str, str]) -> tuple[FileSystem, str]:
+    """Return the file system behind an address, which is not contacted yet, and the path in it.
+
+    Raises:
+        UsageError: there is none for such addresses, or the settings are invalid.
+    """
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem  # noqa: PLC0415 - as above
 
     scheme, _, rest = address.partition("://")

@@ -184,12 +184,15 @@ def _check_end(next_offset: int, count: int) -> None:
 def _check_total(entries: Sequence[Entry], config: LogConfig) -> None:
     size = sum(len(entry.data) for entry in entries)
     if size > config.segment_bytes:
-        msg = f"{size} bytes do not fit a segment of {config.segment_bytes} (SEG-APP-006)"
+        msg = f"{size} bytes do not fit a segment of {config.segment_bytes} (SEG-APP-021)"
         raise UsageError(msg)
 
 
 def _assigned(frame: Frame, batch: RecordBatch, config: LogConfig, given: Assignment) -> bytes:
-    """Return the bytes with offset, leader epoch and timestamp; a new timestamp changes the checksum."""
+    """Return the bytes with offset, leader epoch and timestamp; a new timestamp changes the checksum.
+
+    The records of a batch stay as they are (SEG-APP-019).
+    """
     last_offset = given.next_offset + len(batch.records) - 1
     if batch.header.magic == MAGIC_2:
         data = with_offset(frame.data, given.next_offset, given.leader_epoch)
@@ -204,7 +207,7 @@ def _assigned(frame: Frame, batch: RecordBatch, config: LogConfig, given: Assign
 
 
 def _has_right_offsets(batch: RecordBatch, base_offset: int) -> bool:
-    """Return whether a wrapper's inner offsets are final: relative in magic 1, absolute in magic 0 (SEG-APP-003)."""
+    """Return whether a wrapper's inner offsets are final: relative in magic 1, absolute in magic 0 (SEG-MSG-012)."""
     stored = [record.stored_offset for record in batch.records if isinstance(record, Message)]
     first = base_offset if batch.header.magic == 0 else 0
     return stored == list(range(first, first + len(stored)))

@@ -172,5 +172,5 @@ def _check_timestamps(timestamps: Sequence[int], config: LogConfig, now_ms: int)
     latest = now_ms + config.message_timestamp_after_max_ms
     for timestamp_ms in timestamps:
         if timestamp_ms != NO_TIMESTAMP and not earliest <= timestamp_ms <= latest:
-            msg = f"timestamp {timestamp_ms} is not from {earliest} to {latest} (SEG-APP-011)"
+            msg = f"timestamp {timestamp_ms} is not from {earliest} to {latest} (SEG-APP-024)"
             raise UsageError(msg)

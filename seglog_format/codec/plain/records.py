@@ -178,13 +178,12 @@ class RecordReading(FieldReading):
         data: what holds them.
         header: of their batch.
         at: where the data stand.
-        position: of the first record.
     """
 
     __slots__ = ("append_time", "at", "base_offset", "base_sequence", "base_time", "batch", "parts_left", "type")
 
-    def __init__(self, data: bytes, header: RecordBatchHeader, at: Location, position: int = 0) -> None:
-        super().__init__(data, position)
+    def __init__(self, data: bytes, header: RecordBatchHeader, at: Location) -> None:
+        super().__init__(data)
         self.at = at
         self.batch = header
         self.base_offset = header.base_offset

@@ -103,7 +103,7 @@ FAREWELL = """
 That was all real data: the directories are in demo/. Try next:
 
   source .venv/bin/activate
-  seglog inspect demo/kafka-4.3.0/headers-0/00000000000000000000.log    every field beside its bytes
+  seglog inspect demo/kafka-4.3.0/headers-0/00000000000000000000.log    each field in a row, with its bytes
   seglog dump --decode demo/kafka-4.3.0/__consumer_offsets-0            Kafka's own topics, decoded
   seglog dump --json demo/kafka-1.1.1/mixed-segs-0                      the same data for programs
   seglog verify /path/to/a/log/directory                                your own; nothing is changed

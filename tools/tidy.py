@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tools.lengths import exceptions_are_needed, functions_are_short, modules_are_short
 from tools.public_names import private_uses, unlisted_uses
-from tools.wording import names_follow_glossary, of_tree, phrases_in
+from tools.wording import names_follow_glossary, of_tree, pages_are_plain, phrases_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,9 +117,14 @@ def text_follows_glossary(root: Path) -> Iterator[str]:
     yield from phrases_in(text_lines(root), of_tree(root)[0])
 
 
+def prose_is_plain(root: Path) -> Iterator[str]:
+    """Yield the turns of phrase in pages for people that have a plainer word."""
+    yield from pages_are_plain(root, tracked_files(root))
+
+
 RULES = (
     *(no_machine_in_text, files_are_small, modules_are_short, functions_are_short, exceptions_are_needed, stems_agree),
-    *(private_uses, unlisted_uses, identifiers_follow_glossary, text_follows_glossary),
+    *(private_uses, unlisted_uses, identifiers_follow_glossary, text_follows_glossary, prose_is_plain),
 )
 
 

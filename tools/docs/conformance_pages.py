@@ -70,18 +70,19 @@ def _introduction(report: Json) -> str:
     others = [one for one in complete if verdicts.page(one)]
     languages = {one["implementation"]["language"] for one in others}
     families = {family for one in complete for family in one["families"]}
-    first, second = report["minutes"]
     return INTRODUCTION.format(
         **report | {"cases": report["cases"]},
         count=len({one["testee"] for one in others}),
         languages=len(languages),
         families=len(families),
-        took=f"all of them in {first} minutes, and again in {second}",
+        took="all of them in " + ", and again in ".join(f"{minutes} minutes" for minutes in report["minutes"]),
         second=_second_run(report["differencesOfTheSecondRun"]) + (f" {note}." if (note := report.get("note")) else ""),
     )
 
 
-def _second_run(differences: list[str]) -> str:
+def _second_run(differences: list[str] | None) -> str:
+    if differences is None:
+        return "There was no second run this time."
     if not differences:
         return "The second run came to the same verdicts as the first."
     return f"The second run came to the same verdicts as the first, but for {'; '.join(differences)}."
@@ -137,11 +138,16 @@ def _page(testee: Json) -> Iterator[str]:
         _reported(counts),
         "",
         "```sh",
-        f"seglog conform run --testee {name} --version {version}",
+        f"seglog conform run --testee {_named(name, version)}",
         "```",
         "",
     )
     yield from _failures(name, version)
+
+
+def _named(name: str, version: str) -> str:
+    """Return what names a testee on a command line; without its version where only the package around it has one."""
+    return f"{name} --version {version}" if version in _adapters()[name].versions else name
 
 
 def _reported(counts: Counter[str]) -> str:
@@ -166,10 +172,10 @@ def _failures(name: str, version: str) -> Iterator[str]:
     for reason, _ in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
         group = [entry for entry in entries if entry.reason == reason]
         yield from (f"### {len(group)} {'case' if len(group) == 1 else 'cases'}", "", _plain(reason), "")
-        yield from _cases(name, group)
+        yield from _cases(name, version, group)
 
 
-def _cases(name: str, group: list[Known]) -> Iterator[str]:
+def _cases(name: str, version: str, group: list[Known]) -> Iterator[str]:
     reported = [entry for entry in group if entry.disclosure != WITHHELD]
     for entry in reported[:SHOWN]:
         issue = f" ([reported]({entry.issue}))" if entry.issue else ""
@@ -180,7 +186,7 @@ def _cases(name: str, group: list[Known]) -> Iterator[str]:
         yield f"- {len(group) - len(reported)} not published"
     yield ""
     if reported:
-        yield from ("```sh", f"seglog conform repro {reported[0].case} --testee {name}", "```", "")
+        yield from ("```sh", f"seglog conform repro {reported[0].case} --testee {_named(name, version)}", "```", "")
 
 
 def _plain(reason: str) -> str:

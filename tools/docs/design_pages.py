@@ -30,34 +30,34 @@ WHY_TEXT: Final = """\
 # Why segments, a sparse index, and files that are read in order
 
 A log could be one file with one entry in an index for each record. Kafka's is neither. Each of the four choices below
-buys something that can be measured, and each has its price.
+has a measurable benefit, and a price.
 
 ![A log in segments, with a sparse index over one of them](../assets/why-segments.svg)
 
-## Segments: giving up the oldest part costs nothing
+## Segments: deleting the oldest records is cheap
 
-A file can be made shorter at its end, and not at its beginning. A log that is one file would have to be written again
-to lose its oldest records. In segments, the oldest ones are removed whole, and no byte of the others is touched.
+A file can be truncated at its end, but not at its beginning. A log in one file would have to be rewritten to delete its
+oldest records. In segments, retention deletes the oldest ones whole, and touches no byte of the others.
 
-| {log_mib:.0f} MiB of log, the oldest {part_mib:.0f} MiB go | seconds | bytes written |
+| {log_mib:.0f} MiB of log, the oldest {part_mib:.0f} MiB deleted | seconds | bytes written |
 |---|---:|---:|
 | in {segments[segments]} segments: one is removed | {segments[removeSeconds]:.4f} | 0 |
 | in one file: the rest is copied | {segments[rewriteSeconds]:.4f} | {segments[rewrittenBytes]:,} |
 
-The same cut makes other things cheap. After a crash only the segments above the recovery point are scanned: [how
-crashes are survived](crash-recovery.md). Compaction replaces a few segments at a time, and never the one that is
-written to: [what compaction keeps](compaction.md). A closed segment does not change any more, so that it can be copied
-to another store as it is. And a file below 2 GiB has positions of 32 bits, which makes index entries small.
+Segments make other operations cheap. After a crash, a broker scans only the segments above the recovery point: [how
+crashes are survived](crash-recovery.md). Compaction replaces a few segments at a time, and never the active one: [what
+compaction keeps](compaction.md). A closed segment never changes, so it can be copied to another store unmodified. And
+positions in a file below 2 GiB fit in 32 bits, which keeps index entries small.
 
-The price: retention is coarse. A record stays until the whole segment with it may go, and segments go from the oldest
-on only (SEG-RET-001). Each segment is several files, which counts where there are many partitions: [what grows with
+The price: retention is coarse. A record is kept until its whole segment may be deleted, and segments are deleted oldest
+first only (SEG-RET-001). Each segment is several files, which matters with many partitions: [what grows with
 what](scale.md).
 
 ## A sparse index: small enough to stay in memory
 
-The records of a log lie in the order of their offsets, and each entry tells its size. So an index need not name each
-record; it is enough that some entry near by is named, and that the rest of the way is walked. Kafka adds an entry of 8
-bytes once more than {interval:,} bytes were written since the last one.
+The records of a log are in the order of their offsets, and each entry states its size. So an index need not name each
+record: it leads to a nearby entry, and the reader scans the rest. Kafka adds an entry of 8 bytes once more than
+{interval:,} bytes were written since the latest one.
 
 A log of {index[logBytes]:,} bytes in {index[batches]:,} batches of {batch_bytes:,} bytes:
 
@@ -68,60 +68,58 @@ A log of {index[logBytes]:,} bytes in {index[batches]:,} batches of {batch_bytes
 | of each batch | {index[batches]:,} | {index[everyBatchBytes]:,} | {batch_share:.2%} | 0 |
 | of each record | {index[records]:,} | {index[everyRecordBytes]:,} | {record_share:.2%} | 0 |
 
-The last column is the mean of {lookups:,} random lookups: bytes between the place where reading starts and the batch
-that was looked for. With the sparse index that is less than one read of a disk, and it is read anyway: batches can only
-be read whole, and what follows will be asked for next. With batches larger than the interval each batch has its entry,
-and nothing is passed at all.
+The last column is the mean, over {lookups:,} random lookups, of the bytes scanned before reaching the target batch.
+With the sparse index that is less than one read of a disk, and costs nothing extra: batches can only be read whole, and
+the reader will ask for the following bytes next. With batches larger than the interval each batch has its entry, and a
+lookup scans nothing.
 
-An index of that size is mapped into memory and stays there, and a binary search in it touches few pages. And it can be
-rebuilt from the log, so that nothing has to be flushed or checksummed: [how lookup works](how-lookup-works.md).
+An index of that size is mapped into memory and stays there, and a binary search in it touches few pages. It can be
+rebuilt from the log, so it needs no flush and no checksum: [how lookup works](how-lookup-works.md).
 
 ## Files that are read and written in order
 
 A broker appends to the end of one file for each partition, and consumers read from some position onwards. The operating
-system reads ahead of a process that reads in order, and gathers what is written in order. It does neither for random
-positions.
+system reads ahead for sequential reads, and combines sequential writes. It can do neither for random access.
 
 | {sequential[blocks]:,} reads of {sequential[blockBytes]:,} bytes, each once, none in the page cache | seconds |
 |---|---:|
 | in order | {sequential[seconds][inOrder]:.3f} |
 | shuffled | {sequential[seconds][shuffled]:.3f} |
 
-Shuffled, the same blocks of the same file took {shuffled:.1f} times as long. This disk is a virtual one, behind which
-there may be another cache; on one with a moving arm the difference is far larger.
+Shuffled, the same blocks of the same file took {shuffled:.1f} times as long. This disk is virtual, and its host may
+have another cache; on a spinning disk the difference is far larger.
 
-The price: a broker with thousands of partitions appends to thousands of files, and what reaches the disk is no longer
-one stream. And a consumer that reads old records brings old pages into the page cache, which new ones have to leave.
+The price: a broker with thousands of partitions appends to thousands of files, and the disk no longer gets one
+sequential stream. A consumer that reads old records brings old pages into the page cache, which evict new ones.
 
 ## Zero copy: stored as it is sent
 
-Records lie on the disk in the very form in which they travel, compression included. So a broker need not look at them
-to send them: it names a file, a position and a size, and the operating system moves the pages to the socket.
+Records are stored on disk in the form in which they are sent, compression included. So a broker need not decode them to
+send them: it names a file, a position and a size, and the operating system moves the pages to the socket.
 
 | {zero_mib:.0f} MiB from the page cache to a socket on the same machine | processor time of the sender, seconds |
 |---|---:|
 | `sendfile` | {zeroCopy[processorSeconds][sendfile]:.3f} |
 | reading into memory, sending from there | {zeroCopy[processorSeconds][readAndSend]:.3f} |
 
-That is {copies:.1f} times the work with the copy, before a byte was looked at; to decode and encode the records would
-cost many times that. What a client gets of it depends on the rest of the way, and on what else the machine is busy
-with: [how a request reaches the log](client-access-path.md) has figures of whole fetches with `sendfile` and without.
+The copy takes {copies:.1f} times the processor time, before any byte is decoded; decoding and encoding the records
+would cost many times that. The benefit for a client depends on the rest of the path, and on the load of the machine:
+[how a request reaches the log](client-access-path.md) has figures of whole fetches with `sendfile` and without.
 
-The price: with encryption on the connection the bytes have to pass through the program after all, and a consumer gets
-whole batches, with records before the offset that it asked for, which it drops.
+The price: on an encrypted connection the bytes have to pass through the program after all, and a consumer gets whole
+batches, with records before the requested offset, which it drops.
 
 ## How this was measured
 
 `{command}` on {machine[system]}, {machine[architecture]}, {machine[cores]} cores, Python {machine[python]}; the load
-was {machine[loadAverage]} when it began. Bytes and processor time do not depend on who else is at work; seconds do, and
-are the best of several rounds.
+was {machine[loadAverage]} when it began. Bytes and processor time do not depend on other processes; seconds do, and are
+the best of several rounds.
 """
 
 SCALE_TEXT: Final = """\
 # What grows with what
 
-Where a log gets large, different things grow at different speeds. Limits come from the format; they hold for brokers
-and for tools alike.
+As a log grows, different costs grow at different rates. The format sets limits; they apply to brokers and tools alike.
 
 ## Limits of the format
 
@@ -130,60 +128,60 @@ and for tools alike.
 | offsets of a partition | 2<sup>63</sup> - 1 | int64; at a million records a second, 292,000 years |
 | a segment | 2<sup>31</sup> - 1 bytes | positions of index entries are int32: SEG-IDX-003 |
 | offsets of a segment | 2<sup>31</sup> - 1 above its base offset | relative offsets are int32: SEG-IDX-002; a segment rolls before |
-| an entry of a log | 2<sup>31</sup> - 1 bytes behind its size field | int32; by default brokers take 1,048,588 bytes |
+| an entry of a log | 2<sup>31</sup> - 1 bytes after its size field | int32; by default brokers take 1,048,588 bytes |
 | records of a batch | 2<sup>31</sup> - 1 | int32 |
 | an offset index | 10,485,760 bytes, 1,310,720 entries by default | a full index rolls the segment; at an entry each 4,096 bytes, a segment of 5 GB would fill it |
 
 ## Files
 
 A segment of Kafka 4 is a `.log`, an `.index` and a `.timeindex`; a `.snapshot` at its start, and a `.txnindex` where a
-transaction was aborted. With 1 GiB to a segment, a tebibyte is 1,024 segments, and some four thousand files. The indexes
-of the active segment have their full size, 20 MB together, even where they hold a single entry; what was not written to
-yet takes no room on the disk ([offset index](../spec/40-offset-index.md)).
+transaction was aborted. With 1 GiB to a segment, a tebibyte is 1,024 segments, and some four thousand files. The
+indexes of the active segment have their full size, 20 MB together, even if they hold a single entry; the part not yet
+written takes no space on disk ([offset index](../spec/40-offset-index.md)).
 
-A broker keeps each log file open, and maps each index that it has used. That is up to two mappings for a segment, and why
-brokers with many segments need the operating system's limit of mappings raised.
+A broker keeps each log file open, and maps each index that it has used. That is up to two mappings for a segment, so
+brokers with many segments need a higher limit of mappings in the operating system.
 
 ## Opening
 
-Finding a segment takes the list of names and nothing else. So what grows with the number of segments is the list; the
-lookup behind it costs the same whatever lies around it.
+Finding a segment needs only the list of names. So only the list grows with the number of segments; the lookup in the
+segment costs the same however many there are.
 
 | segments of one batch each | listing names, ms | opening, and reading one record from the middle, ms |
 |---:|---:|---:|
 {scale_rows}
 
-Processor time of this project's reference reader in Python, which is no measure of a broker. What matters is the
-shape: {segment_factor:.0f} times the segments cost {open_factor:.0f} times as much here, since each name is taken apart;
-no log but one is read.
+The table shows the processor time of this project's reference reader in Python, which does not compare with a broker.
+The growth matters: {segment_factor:.0f} times the segments cost {open_factor:.0f} times as much here, since each name
+is parsed; only one log is read.
 
-The same holds for many partitions: `seglog serve` lists directories when it starts, and opens a log when a client asks for
-it; how soon it answers then is measured [with a thousand of them](client-access-path.md#what-it-costs). A broker cannot
-wait: it opens every log at its start. After an unclean stop it scans, for each partition, the segments from the recovery
-point on: [how crashes are survived](crash-recovery.md).
+The same applies to many partitions: `seglog serve` lists directories when it starts, and opens a log when a client asks
+for it; the time to its first answer is measured [with a thousand of them](client-access-path.md#what-it-costs). A
+broker opens every log on startup. After an unclean shutdown it scans, for each partition, the segments from the
+recovery point on: [how crashes are survived](crash-recovery.md).
 
 ## Memory
 
-| work | what has to be held |
+| work | held in memory |
 |---|---|
-| walking over a log, checking it | one entry at a time; a compressed one is decompressed, up to a limit that a reader sets |
+| scanning a log, checking it | one entry at a time; a compressed one is decompressed, up to a limit that a reader sets |
 | a lookup | pages of the index that a binary search touches |
-| reading aborted transactions apart | transactions that are open at the same time, and the aborted ones of the segments read |
+| filtering aborted transactions | transactions that are open at the same time, and the aborted ones of the segments read |
 | state of producers | an entry of {state_size} bytes in a `.snapshot` for each producer that was seen within the expiry time |
 | compaction | a map of each key's last offset, 24 bytes for a key in Kafka: a hash of 16 and an offset of 8 |
 
-None of these grows with the bytes of the log. The tests of this project hold its own readers to that: a log of twice the
-size takes no more memory.
+None of these grows with the size of the log. The tests check that for our own readers: a log of twice the size takes no
+more memory.
 
 ## What does not scale
 
 - **Many small partitions**: files, mappings and list entries grow with their number, and a broker's appends are spread
-  over as many files. Records do not care which partition they are in; file systems do.
+  over as many files. The number of partitions makes no difference to records, but it does to file systems.
 - **Small batches**: a batch has a header of 61 bytes. A record of 100 bytes alone in a batch grows by more than half,
   compression finds nothing to repeat, and index entries are written as often as the interval allows.
-- **Long transactions**: the last stable offset stays at their start, and with it all that read committed records.
-- **Compacted topics with ever new keys**: nothing is ever removed, and each pass copies all that the passes before have
-  left, besides what is new.
+- **Long transactions**: the last stable offset stays at their start, and `read_committed` consumers wait there.
+- **Compacted topics with ever new keys**: compaction never removes a record, and each pass copies all retained records
+  besides the new ones.
 
 {command_line}
 """  # noqa: E501 - rows of tables
@@ -234,9 +232,7 @@ def _scale_row(row: dict[str, Any]) -> str:
 
 
 def _picture() -> str:
-    reported = (
-        "A log in six segments, the oldest of which goes whole; below, one segment whose index names every third batch"
-    )
+    reported = "A log in six segments, the oldest deleted whole; below, one segment whose index names every third batch"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="t d">',
         '<title id="t">A log in segments, with a sparse index over one of them</title>',
@@ -258,7 +254,7 @@ def _segments() -> Iterator[str]:
         stroke = EDGE if oldest else ACCENT if active else LOG[1]
         yield box(x, 42, 126, 44, WHITE if oldest else LOG[0], stroke, title=title, heavy=active)
         yield text(x + 63, 61, f"offsets from {name}", size=11, fill=SOFT if oldest else INK, more=MIDDLE)
-        words = "goes, in one piece" if oldest else "appended to" if active else "closed"
+        words = "deleted whole" if oldest else "appended to" if active else "closed"
         yield text(x + 63, 77, words, size=11, fill=ACCENT if active or oldest else SOFT, more=MIDDLE)
     yield f'<path d="M432 88 L24 210 M558 88 L836 210" stroke="{EDGE}" stroke-width="1" fill="none"/>'
 
@@ -280,5 +276,5 @@ def _index() -> Iterator[str]:
     yield text(24, 145, "sparse index", fill=INDEX[1])
     start, found = (24 + width * number + 27 for number in (START, FOUND))
     yield f'<path d="M{start} 250 v12 H{found} v-12" fill="none" stroke="{ACCENT}"/>'
-    words = "where is 3,085? 3,060 is the last entry at or below it; from there two batches are passed, by their sizes"
+    words = "where is 3,085? 3,060 is the last entry at or below it; from there two batches are skipped, by their sizes"
     yield text(430, 281, words, size=12, fill=ACCENT, more=MIDDLE)

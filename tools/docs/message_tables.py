@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from construct import Array, FormatField, Renamed, Struct, Subconstruct
 
-from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
+from seglog_format.schema.coordinator_records import CODES, COORDINATOR_TOPICS
 from seglog_format.schema.fields import FORMAT_TYPES, Checked, type_name
 from seglog_format.schema.metadata_records import FRAMED_TOPICS
 from seglog_format.schema.protocol import MessageDefinition, declaration
@@ -37,6 +37,7 @@ def tables(module: str) -> Iterator[str]:
                 yield _table(record.key)
                 yield "\nBehind the version of the value:\n"
                 yield _table(record.value)
+                yield from (_codes(path, names) for path, names in CODES.get(record.type, {}).items())
     if module == "metadata_records":
         yield f"\n{coverage().sentence()}\n"
         for topic, definitions in FRAMED_TOPICS.items():
@@ -44,6 +45,10 @@ def tables(module: str) -> Iterator[str]:
                 yield f"\n## {definition.name}\n"
                 yield f"Type {number} in `{topic}`{_until(definition)}.\n"
                 yield _table(definition)
+
+
+def _codes(path: str, names: dict[int, str]) -> str:
+    return f"\n`{path}` is " + ", ".join(f"{number} {name}" for number, name in names.items()) + "."
 
 
 def _until(definition: MessageDefinition) -> str:

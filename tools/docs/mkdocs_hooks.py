@@ -29,6 +29,15 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parents[2]
 SPECIFICATION = ("specification/glossary.md", "specification/changes.md")
 """Generated pages that belong to the specification."""
+PARTS = {
+    "Directories": "01",
+    "The log": "23",
+    "Beside the log": "45",
+    "Reading and writing": "67",
+    "Security, and a dialect": "89",
+    "Appendices": "ABCDEFGH",
+}
+"""Parts of the specification, and the first characters of the names of their chapters."""
 SEARCH = 'data-md-component="search" role="dialog"'
 """What the theme calls a dialog without saying which."""
 
@@ -47,19 +56,29 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     chapters = [f"spec/{path.name}" for path in sorted((REPOSITORY / "spec").glob("*.md"))]
     for section in config.nav:
         if "Specification" in section:
-            section["Specification"] = ["spec/index.md", *chapters, *SPECIFICATION, {"On one page": whole_page.PAGE}]
+            section["Specification"] = _specification_nav(chapters)
         if "Reference" in section:
-            section["Reference"] = ["reference/index.md", *_reference_pages(chapters)]
+            section["Reference"] = _reference_nav(chapters)
         if "Conformance" in section:
             section["Conformance"] = pages
     return config
 
 
-def _reference_pages(chapters: list[str]) -> list[str]:
+def _specification_nav(chapters: list[str]) -> list[object]:
+    """Return the chapters by the first character of their names, and what is made from them."""
+    found = [{title: [one for one in chapters if Path(one).name[0] in names]} for title, names in PARTS.items()]
+    made = {"About this text": [*SPECIFICATION, {"On one page": whole_page.PAGE}]}
+    return ["spec/index.md", *found, made]
+
+
+def _reference_nav(chapters: list[str]) -> list[object]:
+    """Return the pages of the reference: structures in the order of their chapters, then all others by name."""
     pages = {path.stem for path in (REPOSITORY / "docs" / "reference").glob("*.md")} - {"index"}
     stems = [Path(chapter).stem.partition("-")[2] for chapter in chapters]
     structures = [stem for stem in stems if stem in pages]
-    return [f"reference/{stem}.md" for stem in [*structures, *sorted(pages - set(structures))]]
+    groups = {"Structures": structures, "Tools and tables": sorted(pages - set(structures))}
+    listed = [{title: [f"reference/{stem}.md" for stem in group]} for title, group in groups.items()]
+    return ["reference/index.md", *listed, {"Glossary": "glossary.md"}]
 
 
 def _conformance_pages() -> list[str]:

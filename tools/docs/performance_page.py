@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tools.docs import writers_part
+from tools.docs import performance_summary, writers_part
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
 
 if TYPE_CHECKING:
@@ -32,49 +32,45 @@ TITLES: Final = {
     "verify": "A whole process that verifies a log",
 }
 
-PARTS: Final = {"memory": "Memory", "articles": "What articles say"}
+PARTS: Final = {"memory": "Memory", "articles": "Claims of articles"}
 
-INTRODUCTION: Final = """\
-# Performance
+PICTURE_LINE: Final = "![Speeds of reading every record, by data set](../assets/performance.svg)"
 
-How quick the columnar engine is, in terms of the quickest other implementation of any language that does the same work
-on the same machine in the same session, and in terms of what the machine allows.
-
-![Speeds of reading every record, by data set](../assets/performance.svg)
+METHOD: Final = """\
 
 ## How this was measured
 
-`{command}`: {rounds} turns of each, after one that does not count and whose result is checked. Everyone reads the same
-files from the page cache, made from seed {seed}, in one thread unless it says otherwise. The figures are those of the
-best pass. Visiting and columns, in one thread and in two, take turns with each other. Figures of a busy machine waver;
-ratios less.
+`{command}`: {rounds} rounds of each, after one that is not counted and whose result is checked. All contenders read the
+same files from the page cache, made from seed {seed}, in one thread unless stated otherwise. Below the first table, the
+figures are those of the best pass. Visiting and columns, in one thread and in two, take turns with each other. Figures
+of a busy machine vary; ratios vary less.
 
 The machine: {machine[processor]}, {machine[cores]} cores, {machine[system]}; its load was {machine[loadAverage]} at the
-start and {loadAverageAtEnd} at the end, the benchmark itself included.
+start and {loadAverageAtEnd} at the end, including the benchmark itself.
 
-- "Visiting" a record is to look at least at its offset, its time and the sizes of its key and value, with the checksum
-  verified. From these, first and last bytes and number of headers all work out one number for the whole log, which has
-  to be the number that the log was written with.
-- "Columns" hold offset, time, key, value and headers, 65,536 rows at a time; nothing is kept of the rows before. The
-  number is worked out of them as well, in a pass that does not count.
-- Peers that need a log as bytes in memory have it there before the clock starts; mapped files stay mapped.
-- What is measured with the page cache emptied still comes from a virtual disk, which may have a cache of its own.
+- "Visiting" a record means reading at least its offset, its time and the sizes of its key and value, with the checksum
+  verified. Each contender computes one number for the whole log from these, the first and last bytes and the number of
+  headers; it must equal the number with which the log was written.
+- "Columns" hold offset, time, key, value and headers, 65,536 rows at a time; earlier rows are not kept. The same number
+  is computed from them in a pass that is not counted.
+- Peers that need a log as bytes in memory load it before the clock starts; mapped files stay mapped.
+- Reads with an emptied page cache still come from a virtual disk, which may have a cache of its own.
 """
 
 WITHOUT_A_RUN: Final = """\
 # Performance
 
-How quick the columnar engine is, in terms of the quickest other implementation of any language that does the same work
-on the same machine in the same session, and in terms of what the machine allows.
+Throughput of the columnar engine relative to the fastest other implementation on the same machine, and to hardware
+limits.
 
-There is no full run yet, and no figure stands here without one. `make bench` makes it; the table and the picture come
-from its report, `reports/bench.json`.
+There is no full run yet, so this page shows no figures. `make bench` measures them; the table and the picture come from
+its report, `reports/bench.json`.
 
-What was measured so far:
+Measured so far:
 
 - [appending](../reference/speed.md), against Kafka's own classes;
 - [fetching](client-access-path.md), against a broker with the same files;
-- [what the design buys](why-segments.md): segments, sparse indexes, reading in order, zero copy.
+- [the benefits of the design](why-segments.md): segments, sparse indexes, reading in order, zero copy.
 """
 
 BAR, GAP, LEFT, RIGHT, TOP = 13, 14, 96, 110, 64
@@ -107,7 +103,8 @@ def page(report: dict[str, Any], notice: str) -> str:
         notice: that the page is generated.
     """
     sections = (_versions, _left_out, _data, _ratios, _limits, _works, _memory, _articles)
-    lines = [notice + INTRODUCTION.format(**report).rstrip()]
+    lines = [f"{notice}# Performance", *performance_summary.lines(report), "", PICTURE_LINE]
+    lines.append(METHOD.format(**report).rstrip())
     for section in sections:
         lines += section(report)
     lines += writers_part.lines()
@@ -153,10 +150,11 @@ def _data(report: dict[str, Any]) -> Iterator[str]:
 
 def _ratios(report: dict[str, Any]) -> Iterator[str]:
     yield ""
-    yield "## Ratios to the best of the others"
+    yield "## Targets: ratios to the best of the others"
     yield ""
-    yield "How many times as quick; for lookups, the part of the time. A target beyond what the machine allows"
-    yield "is replaced by 85 % of that, and the table says so."
+    yield "Throughput of the columnar engine relative to the fastest other implementation on the same machine, and to"
+    yield "hardware limits; for lookups, the fraction of the time. A target beyond the limit of the machine is replaced"
+    yield "by 85 % of that limit, and the table says so."
     rows = [(row["title"], f"`{row['data']}`", _asked(row), *_reached(row)) for row in report["ratios"]]
     yield from _table(("work", "data", "target", "against", "ratio", "of the limit"), rows, 4)
 
@@ -175,7 +173,7 @@ def _reached(row: dict[str, Any]) -> tuple[str, str, str]:
 
 def _limits(report: dict[str, Any]) -> Iterator[str]:
     yield ""
-    yield "## What the machine allows"
+    yield "## Limits of the machine"
     yield ""
     yield "Megabytes of log a second, one thread: memory, checksums, and each codec alone over the batches of a set."
     kinds = {**report["limits"]["megabytesPerSecond"], **report["limits"]["codecs"]}
@@ -186,7 +184,7 @@ def _limits(report: dict[str, Any]) -> Iterator[str]:
     gains = [(f"`{name}`", f"{gain['times']:.2f}") for name, gain in report["limits"].get("twoCores", {}).items()]
     if gains:
         yield ""
-        yield "By how much two processes are quicker than one at the same, which two threads of anybody cannot pass:"
+        yield "Speedup of two processes over one at the same work, an upper bound for any two threads:"
         yield from _table(("data", "times"), gains)
 
 
@@ -202,7 +200,7 @@ def _works(report: dict[str, Any]) -> Iterator[str]:
         yield f"## {title}, {unit}"
         for call in dict.fromkeys(row["call"] for row in rows if "call" in row):
             yield ""
-            yield f"What is timed of seglog-format is `{call}`."
+            yield f"The timed call of seglog-format is `{call}`."
         names = dict.fromkeys(row["contender"] for row in rows)
         cells = [(name, *(_speed(known.get((name, each), {})) for each in sets)) for name in names]
         yield from _table(("", *(f"`{each}`" for each in sets)), cells)
@@ -219,7 +217,7 @@ def _memory(report: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "## Memory"
     yield ""
-    yield "Memory of the process that no file stands behind, before a scan of all columns and at most while it runs."
+    yield "Private memory of the process, not backed by files, before a scan of all columns and at its peak."
     rows = [
         (f"`{row['data']}`", *(f"{row[key] / 1e6:,.0f}" for key in ("bytes", "before", "peak")))
         if "peak" in row
@@ -233,9 +231,9 @@ def _articles(report: dict[str, Any]) -> Iterator[str]:
     if not report.get("articles"):
         return
     yield ""
-    yield "## What articles say"
+    yield "## Claims of articles"
     yield ""
-    yield "Claims that are often repeated, and how many times as long the second way took as the first on this machine."
+    yield "Claims that are often repeated, with the time of the second way relative to the first on this machine."
     rows = []
     for row in report["articles"]:
         ways = ", ".join(f"{name} {figure:.3g}" for name, figure in row["ways"].items())

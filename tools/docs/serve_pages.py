@@ -20,80 +20,80 @@ WHITE: Final = "#ffffff"
 TEXT: Final = """\
 # How a request reaches the log
 
-A consumer asks, and bytes come. Between the two lie three doors, and behind the last one a file. `seglog serve` is
-built like a broker here, so that the picture is that of a program that runs.
+A request from a consumer passes three stages before it reaches a file. `seglog serve` is built like a broker in this
+respect, and the picture shows how it works.
 
 ![Acceptor, processors, request queue, I/O threads and log](../assets/client-access-path.svg)
 
-## The first door: the acceptor
+## Stage 1: the acceptor
 
-One thread listens. It takes a connection and gives it to one of the processors, each in turn. That is all it does: it
-reads nothing, and so no client can hold it up. Where there are too many connections it closes the new one.
+One thread listens. It accepts connections and hands each to one of the processors, in turn. It reads nothing, so no
+client can block it. When there are too many connections, it closes the new one.
 
-## The second door: the processors
+## Stage 2: the processors
 
-A processor has many connections, and waits for all of them at once. What has arrived it takes; when a request is whole
-it goes into the queue. From then on nothing more is read from that connection until the answer has been sent. This one
-rule keeps answers in the order of the requests, and it is the back-pressure, too: a client that does not take its
-answers cannot ask for more, and costs one answer's room. What is held for all clients together has a limit as well:
-beyond it, that connection is closed which has held the most bytes for the longest time.
+A processor serves many connections, and waits for all of them at once. It reads the bytes that have arrived, and puts
+each complete request into the queue. Then it reads nothing more from that connection until it has sent the response.
+This one rule keeps responses in the order of the requests, and also provides back-pressure: a client that doesn't read
+its responses can't send more requests, and holds at most one response buffer. The memory for all clients together is
+limited: beyond the limit, the processor closes the connection that has held the most bytes for the longest time.
 
-A processor also sends. It never waits for a client: it sends what the socket takes now, and goes on when the socket
-takes more. So a slow reader slows down no client but itself.
+A processor also sends responses. It never waits for a client: it sends as much as the socket accepts now, and continues
+when the socket accepts more. So a slow reader slows down only itself.
 
-## The third door: the queues
+## Stage 3: the queues
 
-All requests go through queues of limited length, from which the I/O threads take them. When one is full, processors
-stop reading, the operating system stops taking bytes, and clients wait where they are: outside. A server without this
-door would take everything in, and die of it.
+All requests pass through bounded queues, from which the I/O threads take them. When a queue is full, the processors
+stop reading, the operating system stops accepting bytes, and clients wait. Without this bound the server would buffer
+without limit and run out of memory.
 
-There are three queues, by how long an answer may take. Requests that look into no log have threads of their own, and
-so have those that do. What may take long has one thread: large requests, lookups by timestamp, the first look into a
-partition, batches of many records. Such requests wait for each other, and no other request waits for them.
+There are three queues, by how long a response may take. Requests that read no log have their own threads, and so have
+those that read one. Slow requests share one thread: large requests, lookups by timestamp, the first read of a
+partition, batches of many records. They wait for each other, and no other request waits for them.
 
-The I/O threads know the logs. For a fetch, they find the entry with the offset, see how many whole entries fit, and
-verify the checksums of those that were not verified before. The answer names a file, a position and a size. It holds no
-record. One of these threads takes all requests as long as it gets on with them; the others wake when something has
-waited for a hundredth of a second. Each time that work passes to another thread, the processor has to change over, and
-Python runs one thread at a time anyway.
+The I/O threads access the logs. For a fetch, they find the entry with the offset, count how many whole entries fit, and
+verify the checksums of those that were not verified before. The response names a file, a position and a size. It holds
+no record. One of these threads takes all requests as long as it keeps up with them; the others wake when a request has
+waited for a hundredth of a second. Each handover to another thread costs a context switch, and Python runs one thread
+at a time anyway.
 
-## Behind the doors: the file
+## The file
 
-The processor sends the head of the answer from memory, and the records with `sendfile`: the operating system moves them
-from its page cache to the socket. They are never copied into the program, and never decoded; producer and consumer have
-agreed on their form, and compression is between the two of them.
+The processor sends the header of the response from memory, and the records with `sendfile`: the operating system moves
+them from its page cache to the socket. The server never copies the records into the program, and never decodes them:
+only producer and consumer need to agree on their format and compression.
 
-That is why a log is stored in the very form in which it is sent, why a fetch starts at a whole entry, maybe with
-records before the offset that was asked for, and why a consumer has to skip those.
+This is why a log is stored in the form in which it is sent, why a fetch starts at a whole entry, possibly with records
+before the requested offset, and why a consumer has to skip those.
 
-At the end of a log a fetch waits: the request is laid aside, and looked at again when something was written, or when
-its time is over. The thread that had it goes on with others.
+At the end of a log a fetch waits: the server sets the request aside, and resumes it when records are appended or its
+timeout expires. Meanwhile the thread handles other requests.
 
 ## What it costs
 
 One log of {log_mib} MiB in batches of {batch_bytes:,} bytes, on the same machine at the same time; the best of {rounds}
-rounds, in turns. A client fetches a mebibyte at a time and throws it away; several clients are several processes.
+rounds, in turns. A client fetches a mebibyte at a time and discards it; several clients are several processes.
 """
 
 MEASURED: Final = """\
 
-Fetched one by one, batches came at 1/{single:.0f} of the speed of a mebibyte at a time: a request costs the same
-whatever it brings.
+Fetched one by one, batches arrived at 1/{single:.0f} of the speed of a mebibyte at a time: a request costs the same
+whatever its size.
 
-The server's own memory was {memory[own_mib]:.0f} MiB then, {memory[peak_mib_with_mapped_files]:.0f} MiB at most with
-the pages of the log that it had mapped. With {first_byte_ms[partitions]:,} partitions in the directory, the first byte
-of a log came {first_byte_ms[best]:,} ms after the start of the process, the best of {first_byte_ms[starts]} starts. The
-least that a start had of a processor by then was {first_byte_ms[best_on_a_processor]} ms. Nearly all of it goes into
-loading code: Python with the library of the command line and nothing else takes
-{first_byte_ms[best_of_python_with_click_alone]} ms here. Directories are listed, and no log is opened before a client
-asks. The load was {first_byte_ms[load_average]}.
+The server's own memory was {memory[own_mib]:.0f} MiB, and at most {memory[peak_mib_with_mapped_files]:.0f} MiB
+including the pages of the log that it had mapped. With {first_byte_ms[partitions]:,} partitions in the directory, the
+first byte of a log arrived {first_byte_ms[best]:,} ms after the start of the process, the best of
+{first_byte_ms[starts]} starts. The least processor time that a start had used by then was
+{first_byte_ms[best_on_a_processor]} ms. Nearly all of it is spent loading code: Python with the library of the command
+line and nothing else takes {first_byte_ms[best_of_python_with_click_alone]} ms here. The server lists directories at
+its start, and opens no log before a client asks for it. The load was {first_byte_ms[load_average]}.
 
 Kafka {kafka}, Python {machine[python]}, {machine[system]} on {machine[architecture]} with {machine[cores]} cores; the
-load was {machine[loadAverage]} at the end.{caveat} `python benchmarks/serve.py` measures again.
+load was {machine[loadAverage]} at the end.{caveat} To measure again, run `python benchmarks/serve.py`.
 """
 
-CAVEAT: Final = """ So most of the time others had the cores: these figures say that it runs, and hardly how
-quickly."""
+CAVEAT: Final = """ So other processes had the cores most of the time: these figures show that it works, and say little
+about its speed."""
 
 
 def pages(notice: str) -> dict[str, str]:

@@ -20,26 +20,26 @@ DRIVER_OF_SPARK: Final = "`spark.driver.memory`"
 INTRODUCTION: Final = """\
 # Spark at scale
 
-What the [data source for Spark](../how-to/query-with-spark.md) takes as data grows, and what follows for a petabyte.
-Measured by `{command}` with {cores} cores.
+Memory, planning and processor time of the [Spark data source](../how-to/query-with-spark.md) as data grows, with an
+estimate for a petabyte. Measured by `{command}` with {cores} cores.
 
-The logs were made for it, with batches of 16 KiB, right checksums and the indexes that a broker would write.
+The logs were generated, with batches of 16 KiB, correct checksums and the indexes that a broker would write.
 
 {load}
 
 ## Memory
 
-Files are mapped, and pages that were read are released every 64 MiB. So a task's memory does not depend on the size
-of its segments. The peak of the largest Python process, mapped files included; the limit set for it is 512 MiB. A task
-is one such process; Java's part is what Spark is given for it.
+The source maps files, and releases the pages that it has read every 64 MiB. So a task's memory does not depend on the
+size of its segments. The table shows the peak of the largest Python process, mapped files included; the limit set for
+it is 512 MiB. A task is one such process; Spark's settings determine the memory of Java.
 
 | query | tasks | peak, MiB | private, MiB |
 |---|---:|---:|---:|
 """
 
 BUSY: Final = """\
-Other work ran on the machine meanwhile (its load was up to {load}): times by the clock say little, and processor time
-is given beside them. It wavers, too: cores that are shared do less in a second."""
+Other work ran on the machine meanwhile (its load was up to {load}): wall-clock times say little, so processor time is
+given beside them. That also varies: shared cores do less in a second."""
 
 QUIET: Final = "The machine's load was {load} at most, the measuring itself included."
 BUSY_FROM: Final = 3
@@ -54,9 +54,9 @@ PLANNING: Final = """\
 
 ## Planning
 
-Spark asks for the tasks on the driver. Names, sizes and indexes are looked at, and of logs only what an index points
-at. {segments:,} segments in {partitions} partitions, at a load of {load_average}; the limit set for it is ten seconds
-by the clock:
+Spark plans the tasks on the driver. The source reads names, sizes and indexes, and only those parts of logs that an
+index points at. {segments:,} segments in {partitions} partitions, at a load of {load_average}; the limit set for it is
+ten seconds of wall-clock time:
 
 | query | tasks | seconds | processor seconds | sent to Spark, bytes |
 |---|---:|---:|---:|---:|
@@ -70,10 +70,10 @@ PLANS: Final = {
 
 BYTES: Final = """\
 
-## Bytes of a query for little
+## Bytes read by a selective query
 
-A partition of {mebibytes:,} MiB whose records span a day, nothing of it in memory before the query. Counted are the
-pages that are in memory after it, indexes and what the system reads ahead included; the limit set for the first two is
+A partition of {mebibytes:,} MiB whose records span a day, with none of it in memory before the query. The table counts
+the pages that are in memory after it, including indexes and the system's read-ahead; the limit set for the first two is
 one hundredth of the bytes:
 
 | query | records | bytes | share |
@@ -88,8 +88,8 @@ POINTS: Final = {
 
 AFTER_BYTES: Final = """\
 
-The last one reads on to the end of the log, and has to: a filter asks for every record of that minute, and one that is
-out of order may stand anywhere behind. The options stop at the first record that is younger.
+The last one must read to the end of the log: a filter asks for every record of that minute, and one that is out of
+order may occur anywhere later. The options stop at the first later record.
 """
 
 TIME: Final = """\
@@ -98,36 +98,36 @@ TIME: Final = """\
 
 Counting records and adding up the lengths of their values, by all processes of Spark together, files in memory:
 
-| log, MiB | tasks | seconds | processor seconds | of the line |
+| log, MiB | tasks | seconds | processor seconds | on the line |
 |---:|---:|---:|---:|---:|
 """
 
 AFTER_TIME: Final = """\
 
-The last column is the straight line through all three: {fixed:.1f} seconds, and {per_gib:.2f} for each GiB. The largest
-departure from it is {departure:.0%}. Starting tasks is in it, one for each 32 MiB here. The same log in a task for each
-of its segments took {whole:.1f} seconds, and a petabyte is read in tasks that are larger still: so the line is what it
-takes at most, as far as processor time goes.
+The last column is the straight line fitted to all three: {fixed:.1f} seconds, and {per_gib:.2f} for each GiB. The
+largest departure from it is {departure:.0%}. Starting tasks is in it, one for each 32 MiB here. The same log in a task
+for each of its segments took {whole:.1f} seconds, and a petabyte is read in tasks that are larger still: so the line is
+an upper bound for processor time.
 
 ## A petabyte on a thousand cores, on paper
 
-No cluster has run this. It is the line above carried on, with what does not come from it said beside it.
+No cluster has run this. The table extrapolates the line above, and names the source of all other values.
 
 | what | on paper | from |
 |---|---:|---|
 | segments of 1 GiB | {segments:,} | 2<sup>50</sup> bytes |
 | planning on the driver | {planning:,.0f} min | {per_segment:.2f} ms for each segment as measured, in one thread |
-| what the driver sends to Spark in all | {pickled:,.0f} MiB | {pickled_each:.0f} bytes for each; see {driver} |
+| sent from the driver to Spark in all | {pickled:,.0f} MiB | {pickled_each:.0f} bytes for each; see {driver} |
 | tasks | {tasks:,} | no more than that are made by default; `splitBytes` asks for others |
 | a task | {task:,.0f} GiB | read one segment after the other, with the memory above |
 | processor time | {hours:,.0f} h | {per_gib:.2f} s for each GiB, which includes Spark's own part |
 | by the clock, on 1,000 such cores | {clock:.1f} h | ten tasks for each core: up to a tenth more at the end |
-| what the disks have to deliver | {rate:,.0f} GiB/s | a GiB to each core in {per_gib:.2f} s; here it was in memory |
+| required disk throughput | {rate:,.0f} GiB/s | a GiB to each core in {per_gib:.2f} s; here it was in memory |
 
-Three things make less of it. Name columns in a schema: what is not named is not decoded. Name offsets or times in
-options: segments outside are not opened. And `option("table", "batches")` decodes no record at all, where checksums and
-counts are the question. Listing a million names over a network takes what that file system takes; give the path of a
-topic's directories rather than of everything.
+Three choices reduce the cost. Name columns in a schema: the source does not decode the others. Name offsets or times in
+options: it does not open segments outside. And for checksums and counts, `option("table", "batches")` decodes no record
+at all. Listing a million names over a network takes as long as that file system needs; give the path of a topic's
+directories rather than of everything.
 """
 
 

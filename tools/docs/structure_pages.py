@@ -124,7 +124,7 @@ def _oddities(entries: list[Requirement]) -> Iterator[str]:
 
 def _rules(entries: list[Requirement]) -> Iterator[str]:
     yield "\n## Rules\n"
-    yield "The last column tells how many implementations pass all cases of the conformance suite about a rule.\n"
+    yield "The last column shows how many implementations pass all cases of the conformance suite about a rule.\n"
     yield "| requirement | level | binds | since | brokers | rule | kept by |"
     yield "|---|---|---|---|---|---|---|"
     for entry in entries:

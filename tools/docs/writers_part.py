@@ -15,16 +15,16 @@ REPORT: Final = Path(__file__).resolve().parents[2] / "reports" / "writers.json"
 TEXT: Final = """
 ## Who wrote the log
 
-The same {records:,} records, {recordsOfBatch} to a batch, written by real producers: whole clients through
-`seglog serve --writable`, encoders of libraries through a small client to the same server. Transactions (of ten
-batches, committed), the time of the append and messages of magic 0 and 1 stand in the file as the named library has
-encoded them; the compacted logs went through Kafka's own cleaner, which removed a sixth of their records.
+The same {records:,} records, {recordsOfBatch} to a batch, written by real producers: whole clients through `seglog
+serve --writable`, encoders of libraries through a small client to the same server. Transactions (of ten batches,
+committed), the time of the append and messages of magic 0 and 1 are in the file as the named library encoded them;
+Kafka's own cleaner compacted the compacted logs, and removed a sixth of their records.
 
 `{command}`, on {machine[cores]} cores, {machine[system]}; the load was {machine[loadAverage]} at the start and
 {loadAverageAtEnd} at the end. Each log is opened, read to its end and closed, by `{call}`; before that, every record
-was compared with what was to be written. The logs of a codec take turns; of {rounds} passes the best counts, in time
-on a processor, since the machine did other work as well. Each cell has thousands of records a second and the ratio to
-the best writer of the same codec.{marks}
+was compared with the intended one. The logs of a codec take turns; the best of {rounds} passes counts, in processor
+time, since the machine did other work as well. Each cell has thousands of records a second and the ratio to the best
+writer of the same codec.{marks}
 """
 
 MARKS: Final = """ After the
@@ -76,14 +76,14 @@ def _verdict(report: dict[str, Any]) -> Iterator[str]:
     yield f"Below {report['leastRatio']} of the best: {', '.join(below) or 'none'}."
     lz4 = report["aiokafkaLz4"]
     if lz4["ratio"] is not None:
-        yield f"aiokafka's lz4 reaches {lz4['ratio']:.2f} of {lz4['against']}'s; wanted is {lz4['atLeast']}."
+        yield f"aiokafka's lz4 reaches {lz4['ratio']:.2f} of {lz4['against']}'s; the target is {lz4['atLeast']}."
 
 
 def _missing(missing: list[dict[str, Any]]) -> Iterator[str]:
     if not missing:
         return
     yield ""
-    yield "Not there:"
+    yield "Not measured:"
     yield ""
     for (writer, reason), rows in groupby(missing, key=lambda row: (row["writer"], row["reason"])):
         kinds = dict.fromkeys(f"{_kind(row)}, {row['codec']}" for row in rows)

@@ -87,30 +87,36 @@ types:
   control_record_key:
     seq:
       - id: version
+        -orig-id: version
         type: s2
         doc: "Version of the key: 0; higher ones are read as 0."
         doc-ref: "SEG-CTL-001, SEG-CTL-002"
       - id: type
+        -orig-id: type
         type: s2
         doc: "0 ABORT, 1 COMMIT, 2 to 6 of KRaft; others are skipped."
         doc-ref: "SEG-CTL-001, SEG-CTL-003"
   end_transaction_marker:
     seq:
       - id: version
+        -orig-id: version
         type: s2
         doc: "Version of the value: 0; higher ones are read as 0."
         doc-ref: "SEG-CTL-004"
       - id: coordinator_epoch
+        -orig-id: coordinatorEpoch
         type: s4
         doc: "Epoch of the transaction coordinator that ended the transaction."
         doc-ref: "SEG-CTL-004"
   record_header:
     seq:
       - id: key
+        -orig-id: key
         type: bytes_after_varint32
         doc: "Length (varint, 0 or more) and UTF-8 bytes."
         doc-ref: "SEG-REC-006, SEG-REC-009, SEG-REC-011"
       - id: value
+        -orig-id: value
         type: bytes_after_varint32
         doc: "Length (varint; negative: null) and bytes."
         doc-ref: "SEG-REC-006"

@@ -56,48 +56,59 @@ types:
   message_v0_header:
     seq:
       - id: offset
+        -orig-id: offset
         type: s8
         doc: "Of this message; in a wrapper, of the last message inside."
         doc-ref: "SEG-MSG-025, SEG-MSG-012, SEG-MSG-024"
       - id: message_size
+        -orig-id: messageSize
         type: s4
         doc: "Bytes after this field; at least 14 in magic 0 and 22 in magic 1."
         doc-ref: "SEG-MSG-003"
       - id: crc
+        -orig-id: crc
         type: u4
         doc: "CRC-32 of everything from the magic to the end of the message."
         doc-ref: "SEG-MSG-004"
       - id: magic
+        -orig-id: magic
         type: s1
         doc: "Version of this message: 0 or 1."
         doc-ref: "SEG-BAT-004, SEG-MSG-017"
       - id: attributes
+        -orig-id: attributes
         type: s1
         doc: "Bits 0-2 codec; the others mean nothing."
         doc-ref: "SEG-MSG-020, SEG-COD-001"
   message_v1_header:
     seq:
       - id: offset
+        -orig-id: offset
         type: s8
         doc: "Of this message; in a wrapper, of the last message inside."
         doc-ref: "SEG-MSG-025, SEG-MSG-012, SEG-MSG-024"
       - id: message_size
+        -orig-id: messageSize
         type: s4
         doc: "Bytes after this field; at least 14 in magic 0 and 22 in magic 1."
         doc-ref: "SEG-MSG-003"
       - id: crc
+        -orig-id: crc
         type: u4
         doc: "CRC-32 of everything from the magic to the end of the message."
         doc-ref: "SEG-MSG-004"
       - id: magic
+        -orig-id: magic
         type: s1
         doc: "Version of this message: 0 or 1."
         doc-ref: "SEG-BAT-004, SEG-MSG-017"
       - id: attributes
+        -orig-id: attributes
         type: s1
         doc: "Bits 0-2 codec, 3 timestamp type (1: LogAppendTime)."
         doc-ref: "SEG-MSG-020, SEG-COD-001, SEG-MSG-015"
       - id: timestamp_ms
+        -orig-id: timestamp
         type: s8
         doc: "Milliseconds since 1970; -1 none."
         doc-ref: "SEG-MSG-002, SEG-MSG-021"

@@ -19,10 +19,12 @@ types:
   offset_index_entry:
     seq:
       - id: relative_offset
+        -orig-id: relativeOffset
         type: s4
         doc: "Indexed offset less the base offset of the segment; 0 or more."
         doc-ref: "SEG-IDX-002, SEG-IDX-004"
       - id: position
+        -orig-id: position
         type: s4
         doc: "Byte of the `.log` file at which an entry starts."
         doc-ref: "SEG-IDX-003, SEG-IDX-005, SEG-IDX-006"

@@ -19,10 +19,12 @@ types:
   time_index_entry:
     seq:
       - id: timestamp_ms
+        -orig-id: timestamp
         type: s8
         doc: "Largest timestamp of the segment so far."
         doc-ref: "SEG-TIX-002, SEG-TIX-004, SEG-TIX-006"
       - id: relative_offset
+        -orig-id: relativeOffset
         type: s4
         doc: "Offset that stands for that timestamp, less the base offset of the segment."
         doc-ref: "SEG-TIX-003, SEG-TIX-005"

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness import at_offset, java_version, machine, our_version
 
-from proofs.kafka.broker import free_ports
+from proofs.kafka.node import free_ports
 from proofs.serve.broker import RELEASE, broker_with
 from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 import zlib
 from dataclasses import replace
@@ -22,7 +23,7 @@ from helpers.appends import (
     snapshot,
     transactional,
 )
-from helpers.batches import patched
+from helpers.batches import batch, patched, record
 from helpers.messages import message, wrapper
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,7 +57,7 @@ def last_entry(path: Path) -> bytes:
 # What a leader does
 
 
-@pytest.mark.req("SEG-APP-001", "SEG-APP-003")
+@pytest.mark.req("SEG-APP-001", "SEG-APP-003", "SEG-APP-018", "SEG-APP-020")
 def test_a_leader_gives_offset_and_epoch(tmp_path: Path) -> None:
     with open_writer(tmp_path, leader_epoch=3) as writer:
         writer.append(produced(*range(1000, 1010)))
@@ -65,6 +66,16 @@ def test_a_leader_gives_offset_and_epoch(tmp_path: Path) -> None:
         assert writer.append(produced(1000, 1000)).first_offset == 13
         assert writer.append(produced()).first_offset == 15
         assert writer.log_end_offset == 16
+
+
+@pytest.mark.req("SEG-APP-019")
+def test_a_leader_does_not_compress_again(tmp_path: Path) -> None:
+    section = b"".join(record(0, delta, b"k", b"v") for delta in range(2))
+    sent = batch(gzip.compress(section, 0, mtime=7), 2, attributes=1, last_offset_delta=1, partition_leader_epoch=-1)
+    with open_writer(tmp_path) as writer:
+        writer.append(produced())
+        writer.append(sent)
+    assert last_entry(tmp_path)[61:] == sent[61:]
 
 
 @pytest.mark.req("SEG-APP-003")
@@ -101,7 +112,7 @@ def test_log_append_time(tmp_path: Path) -> None:
     assert last_entry(tmp_path) == stamped
 
 
-@pytest.mark.req("SEG-APP-010")
+@pytest.mark.req("SEG-APP-026")
 def test_a_leader_corrects_the_largest_timestamp(tmp_path: Path) -> None:
     wrong = patched(patched(example("produced"), 35, "q", 1), 21, "h", 0x180)
     with open_writer(tmp_path, leader_epoch=3) as writer:
@@ -114,7 +125,7 @@ def test_a_leader_corrects_the_largest_timestamp(tmp_path: Path) -> None:
     assert decode_batch(last_entry(tmp_path)).header.unknown_attribute_bits == 0x180
 
 
-@pytest.mark.req("SEG-APP-016")
+@pytest.mark.req("SEG-APP-016", "SEG-APP-025")
 def test_leader_epochs(tmp_path: Path) -> None:
     checkpoint = tmp_path / "topic-0" / "leader-epoch-checkpoint"
     with open_writer(tmp_path, leader_epoch=3) as writer:
@@ -188,7 +199,7 @@ def test_what_is_not_a_whole_entry_is_not_written(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.req("SEG-APP-006")
+@pytest.mark.req("SEG-APP-006", "SEG-APP-021")
 def test_sizes(tmp_path: Path) -> None:
     with open_writer(tmp_path / "message", max_message_bytes=SIZE - 1) as writer:
         refused(writer, produced(), "SEG-APP-006")
@@ -196,18 +207,18 @@ def test_sizes(tmp_path: Path) -> None:
     with open_writer(tmp_path / "exact", max_message_bytes=SIZE, segment_bytes=2 * SIZE) as writer:
         writer.append(produced())
         writer.append_as_follower(produced(base_offset=1) + produced(base_offset=2))
-        with pytest.raises(UsageError, match="SEG-APP-006"):
+        with pytest.raises(UsageError, match="SEG-APP-021"):
             writer.append_as_follower(b"".join(produced(base_offset=offset) for offset in (3, 4, 5)))
     with open_writer(tmp_path / "segment", segment_bytes=SIZE - 1) as writer:
-        refused(writer, produced(), "SEG-APP-006")
+        refused(writer, produced(), "SEG-APP-021")
 
 
-@pytest.mark.req("SEG-APP-011")
+@pytest.mark.req("SEG-APP-011", "SEG-APP-024")
 def test_timestamps_of_producers(tmp_path: Path) -> None:
     limits = {"message_timestamp_before_max_ms": 500, "message_timestamp_after_max_ms": 100}
     with open_writer(tmp_path / "create", Clock(2000), **limits) as writer:
-        refused(writer, produced(1499), "SEG-APP-011")
-        refused(writer, produced(2000, 2101), "SEG-APP-011")
+        refused(writer, produced(1499), "SEG-APP-024")
+        refused(writer, produced(2000, 2101), "SEG-APP-024")
         refused(writer, produced(2000, attributes=8), "SEG-APP-011")
         writer.append(produced(1500, 2100))
         writer.append(produced(-1))
@@ -215,7 +226,7 @@ def test_timestamps_of_producers(tmp_path: Path) -> None:
         writer.append(produced(1))
     with open_writer(tmp_path / "default", Clock(2000)) as writer:
         writer.append(produced(0, 3_602_000))
-        refused(writer, produced(3_602_001), "SEG-APP-011")
+        refused(writer, produced(3_602_001), "SEG-APP-024")
 
 
 @pytest.mark.req("SEG-APP-012")
@@ -260,7 +271,7 @@ def test_a_batch_that_is_sent_again(tmp_path: Path) -> None:
         refused(writer, idempotent(5), "SEG-APP-007")  # the snapshot knows only one
 
 
-@pytest.mark.req("SEG-APP-009")
+@pytest.mark.req("SEG-APP-009", "SEG-APP-022", "SEG-APP-023")
 def test_epochs_and_transactions_of_producers(tmp_path: Path) -> None:
     coordinator = {"origin": Origin.COORDINATOR}
     with open_writer(tmp_path) as writer:
@@ -268,11 +279,11 @@ def test_epochs_and_transactions_of_producers(tmp_path: Path) -> None:
         refused(writer, idempotent(0, producer_epoch=3), "SEG-APP-009")
         refused(writer, marker(1, producer_epoch=3), "SEG-APP-009", **coordinator)
         writer.append(transactional(1, producer_epoch=4))
-        refused(writer, idempotent(2, producer_epoch=4), "SEG-APP-009")
+        refused(writer, idempotent(2, producer_epoch=4), "SEG-APP-023")
         assert writer.last_stable_offset == 1
         writer.append(marker(1, producer_epoch=4, coordinator_epoch=7), **coordinator)
         assert writer.last_stable_offset == writer.log_end_offset == 3
-        refused(writer, marker(1, producer_epoch=4, coordinator_epoch=6), "SEG-APP-009", **coordinator)
+        refused(writer, marker(1, producer_epoch=4, coordinator_epoch=6), "SEG-APP-022", **coordinator)
         writer.append(idempotent(2, producer_epoch=4))
 
 

@@ -19,11 +19,12 @@ from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
 from seglog_format.record_model import Record
-from seglog_format.schema.coordinator_records import CONSUMER_OFFSETS_RECORDS, TRANSACTION_STATE_RECORDS
+from seglog_format.schema.coordinator_records import CODES, CONSUMER_OFFSETS_RECORDS, TRANSACTION_STATE_RECORDS
 from seglog_format.schema.metadata_records import METADATA_RECORDS
 from seglog_format.schema.protocol import declaration
 
 OFFSETS, TRANSACTIONS, METADATA = "__consumer_offsets", "__transaction_state", "__cluster_metadata"
+SHARES = "__share_group_state"
 UUID, UUID_TEXT = struct.pack(">qq", 1, 2), "AAAAAAAAAAEAAAAAAAAAAg"
 
 
@@ -308,6 +309,29 @@ def test_metadata_that_controllers_wrote(version: str) -> None:
     assert not any("unknownTaggedFields" in str(one) for one in records)
     topics = {one["data"]["topicId"] for one in records if one["type"] == "TOPIC_RECORD"}
     assert {one["data"]["topicId"] for one in records if one["type"] == "PARTITION_RECORD"} == topics
+
+
+def numbers_at(value: Any, path: str) -> set[int]:  # noqa: ANN401 - decoded JSON
+    """Return the numbers of a field, in all elements of the arrays on its path."""
+    name, _, rest = path.partition(".")
+    inner = value[name.removesuffix("[]")]
+    if not rest:
+        return {inner}
+    return {number for each in (inner if name.endswith("[]") else [inner]) for number in numbers_at(each, rest)}
+
+
+def test_codes_that_brokers_wrote_have_names() -> None:
+    records = [*decoded("4.4.0/share-group-state", SHARES), *decoded("4.4.0/consumer-offsets", OFFSETS)]
+    seen: dict[str, set[int]] = {}
+    for one in records:
+        for path in CODES.get(one["type"], {}) if one["value"] else ():
+            seen.setdefault(one["type"], set()).update(numbers_at(one["value"], path))
+    assert seen.keys() == CODES.keys() - {"transactionState"}
+    for kind, numbers in seen.items():
+        (names,) = CODES[kind].values()
+        assert numbers <= names.keys()
+    assert seen["shareSnapshot"] | seen["shareUpdate"] == {0, 2, 4}
+    assert seen["streamsGroupCurrentMemberAssignment"] == {1}
 
 
 KINDS = [*CONSUMER_OFFSETS_RECORDS.values(), *TRANSACTION_STATE_RECORDS.values()]

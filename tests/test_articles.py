@@ -13,7 +13,7 @@ import pytest
 from helpers.appends import Clock, base_offsets, contents, open_writer, produced
 from helpers.batches import batch, record
 
-from seglog_format import Environment, LogConfig, PartitionWriter, open_partition, verify, walk
+from seglog_format import Environment, LogConfig, PartitionWriter, open_log_directory, open_partition, verify, walk
 from seglog_format.state.broker_settings import topic_settings
 from seglog_format.writing.roll import ActiveState, Incoming, RollReason, roll_reason
 
@@ -221,6 +221,22 @@ def test_a_response_is_as_large_without_an_index(tmp_path: Path) -> None:
     (directory / f"{0:020d}.index").unlink()
     assert sizes() == with_index
     assert len(set(with_index)) > 3
+
+
+# Directories
+
+
+@pytest.mark.req("SEG-LDR-002", "SEG-PDR-003")
+def test_a_broker_has_directories_of_some_partitions_only(tmp_path: Path) -> None:
+    """A topic of five partitions with two replicas: one of three brokers, with two log directories."""
+    uuid = "0123456789abcdef0123456789abcdef"
+    held = {"a": ["report-0", "report-3", f"report-1.{uuid}-delete"], "b": ["report-4", f"report-0.{uuid}-future"]}
+    paths = [tmp_path / log_directory / name for log_directory, names in held.items() for name in names]
+    for path in paths:
+        path.mkdir(parents=True)
+    found = open_log_directory([tmp_path / "a", tmp_path / "b"])
+    assert sorted(found.partitions) == [("report", 0), ("report", 3), ("report", 4)]
+    assert [len(found.renamed(state)) for state in ("delete", "future", "stray")] == [1, 1, 0]
 
 
 # Several writers

@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 from helpers.support import REPOSITORY, bundled, vector
 
+from seglog_format.cli import render_ls
 from seglog_format.cli.lazy import COMMANDS
 from seglog_format.cli.main import run, seglog
 from seglog_format.cli.version import VERSION
@@ -367,14 +368,34 @@ def test_dump_decodes_kafkas_own_topics(cli: Seglog) -> None:
     assert "LEADER_CHANGE" in cli("dump", "--decode", bundled("4.3.0/cluster-metadata"), "--to", 1)
 
 
+@pytest.mark.parametrize(("wrong", "meant"), [("verfy", "verify"), ("lok", "lookup"), ("dmup", "dump")])
+def test_a_misspelt_command_is_answered_with_the_right_one(cli: Seglog, wrong: str, meant: str) -> None:
+    _, err = cli.both(wrong, "my-topic-0", status=USAGE)
+    assert err.count(f"Did you mean '{meant}'?") == 1
+    assert "Did you mean" not in cli.both("zzzz", status=USAGE)[1]
+
+
+@pytest.mark.parametrize(
+    ("width", "gone"), [(130, []), (120, ["last time"]), (80, ["last time", "first time"]), (20, ["magic", "index"])]
+)
+def test_a_list_of_segments_fits_the_terminal(width: int, gone: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render_ls, "terminal_width", lambda: width)
+    row = ["102", "156", "11.5 KiB", "9", "2026-11-21T01:41:22.570Z", "2026-11-21T01:41:23.381Z", "2", "none", "2/2"]
+    heading, line = render_ls.table(render_ls.SEGMENT_COLUMNS, [[*row, "ok"]], render_ls.OPTIONAL_COLUMNS)
+    assert not [name for name in gone if name in heading]
+    assert len(line) <= max(width, 60)
+    monkeypatch.setattr(render_ls, "terminal_width", lambda: None)
+    assert all(cell in render_ls.table(render_ls.SEGMENT_COLUMNS, [[*row, "ok"]])[1] for cell in row)
+
+
 # inspect
 
 
-def test_inspect_beside_each_other(cli: Seglog, log: Path) -> None:
-    first, *rows = cli("inspect", log).splitlines()
+def test_inspect_prints_a_row_for_each_field(cli: Seglog, log: Path) -> None:
+    first, _, batch, *rows = cli("inspect", log).splitlines()
     assert first == f"bytes 0 to 87 of {LOG}"
-    assert rows[0].startswith("00000000  00 00 00 00 00 00 00 0a  00 00 00 4b ff ff ff ff  ...........K....  batch @0")
-    assert any("crc 0x2a41a989  right" in row for row in rows)
+    assert batch.split() == ["0", "87", "batch", "@0", "offsets", "10", "to", "12"]
+    assert any(" 2a 41 a9 89 " in row and " crc " in row and " 0x2a41a989  right " in row for row in rows)
 
 
 def test_inspect_file_with_position(cli: Seglog, log: Path) -> None:
@@ -813,7 +834,7 @@ def test_schema_as_a_picture_that_needs_nothing_from_elsewhere(cli: Seglog) -> N
     picture = cli("schema", "--format", "svg")
     root = ET.fromstring(picture)  # noqa: S314 - our own
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert "base_offset" in texts
+    assert "baseOffset" in texts
     titles = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}title")]
     assert any(title.startswith("crc: uint32.") and "SEG-BAT-003" in title for title in titles)
     assert picture.count("http") == 1  # the name space

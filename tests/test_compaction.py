@@ -85,7 +85,7 @@ def test_why_a_segment_stays_is_told() -> None:
     assert plan(segments(100, 100, 100, 100), last_stable_offset=15).explanation == (
         "segment 0: clean: dirty",
         "segment 10: keep: the last stable offset is 15",
-        "segment 20: keep: segment 10 before it stays",
+        "segment 20: keep: segment 10 before it is kept",
         "segment 30: keep: the active segment",
     )
 

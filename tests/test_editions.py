@@ -119,7 +119,7 @@ def test_a_rule_tells_how_it_stands_to_the_edition_before(monkeypatch: pytest.Mo
     del state[gone]
     changed = next(iter(state))
     state[changed] = state[changed] | {"level": "MAY", "text": "Another."}
-    monkeypatch.setattr(module, "recorded", lambda _: state)
+    monkeypatch.setattr(module, "recorded", lambda edition: state if edition == before else recorded(edition))
     assert standing(gone) == {"edition": last.version}
     found = standing(changed)
     assert (found["edition"], found["before"]) == (last.version, before.version)

@@ -1,4 +1,4 @@
-"""Fields beside bytes: every byte of every vector belongs to a field, pasted bytes are found, the page stands alone."""
+"""Each field in a row: every byte of every vector belongs to one, pasted bytes are found, the page stands alone."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from helpers.batches import batch, record
 from helpers.support import bundled, vector, vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seglog_format.cli.inspect import command
 from seglog_format.cli.render_field import bytes_text
 from seglog_format.cli.render_html import page
-from seglog_format.cli.render_inspect import hex_text, json_fields
+from seglog_format.cli.render_inspect import HEADINGS, field_rows, json_fields, widths_for
 from seglog_format.errors import CorruptRecordError, UsageError
 from seglog_format.inspection import Block, Field, Selection, inspect_file, inspect_pasted, pasted_bytes
 
@@ -392,6 +394,50 @@ def test_a_long_value_is_text_by_its_beginning() -> None:
     assert bytes_text(b"\xff" * 5000).startswith("5000 bytes 0xffff")
 
 
-def test_styles_of_a_long_field_cover_what_is_shown() -> None:
+# Rows
+
+
+def shown(data: bytes, *arguments: str, width: int = 120) -> list[str]:
+    """Return what the command prints of some bytes, without the last line, which says how they were written."""
+    result = CliRunner(env={"COLUMNS": str(width)}).invoke(command, ["-", *arguments], input=data.hex())
+    return result.stdout.splitlines()[:-1]
+
+
+def test_a_row_for_each_field() -> None:
+    title, heading, first, *rows = shown(vector("V-06"))
+    assert (title, heading.split()) == ("bytes 0 to 87 of <stdin>", list(HEADINGS))
+    assert first.split() == ["0", "87", "batch", "@0", "offsets", "10", "to", "12"]
+    crc = next(row for row in rows if " crc " in row)
+    assert re.split(r"\s{2,}", crc.strip()) == ["17", "4", "2a 41 a9 89", "crc", "0x2a41a989", "right", "SEG-BAT-003"]
+    (block,) = inspect_pasted(vector("V-06"), EVERYTHING).blocks
+    assert len(rows) + 1 == len(block.fields)
+
+
+@pytest.mark.parametrize("width", [40, 80, 99, 100, 120, 200])
+def test_rows_fit_the_line(width: int) -> None:
+    rows = shown(vector("V-06"), width=width)
+    assert max(map(len, rows)) <= width
+    if width >= 80:
+        assert all(" ".join(row.split()[:2]).strip() for row in rows)
+        assert next(row for row in rows if " magic " in row).split()[:5] == ["16", "1", "02", "magic", "2"]
+
+
+def test_a_wrong_field_is_marked_without_colour() -> None:
+    data = bytearray(vector("V-06"))
+    data[67] ^= 1
+    marked = [row.split()[3:5] for row in shown(bytes(data)) if row.startswith("!")]
+    assert marked == [["batch", "@0"], ["2a", "41"]]
+
+
+def test_deeper_fields_are_folded() -> None:
+    *_, entry = shown(vector("V-06"), "--depth", "0")
+    assert entry.split() == ["0", "87", *["00"] * 7, "…", "batch", "@0", "offsets", "10", "to", "12"]
+    rows = shown(vector("V-06"), "--depth", "1")
+    assert rows[-1].split()[:2] == ["61", "26"]
+    assert not any(" offset_delta " in row for row in rows)
+
+
+def test_a_row_shows_the_first_bytes_of_a_long_field() -> None:
     block = Block("", memoryview(bytes(1 << 20)), fields=[Field("value", 3, 1 << 20, value=b"")])
-    assert len(hex_text(block, ["green"], 16).plain.splitlines()) < 12
+    _, row = (row.plain for row in field_rows(block, block.fields, widths_for(block, block.fields, 120)))
+    assert row.split() == ["3", str((1 << 20) - 3), *["00"] * 7, "…", "value", '""']

@@ -5,14 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import astuple
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import pytest
 from helpers.full_scan import agrees_with_bytes, sampled
 from helpers.lookup_checks import UNDAMAGED, check_positions, check_reads, check_timestamps, logs
+from helpers.scans import segment_directory
 
-from seglog_format import PartitionWriter, new_record, open_partition
+from seglog_format import PartitionWriter, encode_batch, new_record, open_partition
+from seglog_format.codec.build import build_message_entry
 from seglog_format.log.segment import LogSegment
+from seglog_format.model import CompressionCodec
 from seglog_format.state.config import LogConfig
 
 if TYPE_CHECKING:
@@ -95,6 +99,31 @@ def large_partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("policy", ["trust", "prove"])
 def test_a_lookup_near_the_end_does_not_load_the_compiler(large_partition: Path, policy: str, offset: int) -> None:
     arguments = [sys.executable, "-c", LOOKUP_ALONE, str(large_partition), policy, str(offset)]
+    subprocess.run(arguments, check=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def large_messages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One segment of 40 MB: wrappers of ten messages, and large messages between them."""
+    entries = [_message_entry(number) for number in range(80)]
+    positions = accumulate(map(len, entries[:-1]), initial=0)
+    index = [last.to_bytes(4) + at.to_bytes(4) for last, at in zip(range(9, 800, 10), positions, strict=True)]
+    path = segment_directory(tmp_path_factory.mktemp("messages") / "t-0", b"".join(entries))
+    (path / f"{0:020d}.index").write_bytes(b"".join(index[1:]))
+    return path
+
+
+def _message_entry(number: int) -> bytes:
+    first, large = 10 * number, [new_record(value=bytes(2**20 - 200), timestamp_ms=1)]
+    if number % 2:
+        return encode_batch(build_message_entry(large, magic=1, base_offset=first + 9))
+    small = [new_record(value=b"small", timestamp_ms=1)] * 10
+    return encode_batch(build_message_entry(small, magic=1, base_offset=first, codec=CompressionCodec.GZIP))
+
+
+@pytest.mark.parametrize("offset", [5, 19, 405, 799])
+def test_a_trusted_lookup_of_a_message_does_not_load_the_compiler(large_messages: Path, offset: int) -> None:
+    arguments = [sys.executable, "-c", LOOKUP_ALONE, str(large_messages), "trust", str(offset)]
     subprocess.run(arguments, check=True, timeout=60)
 
 

@@ -44,6 +44,7 @@ FUNCTIONS = [
     "decode_batch",
     "encode_batch",
     "encode_columns",
+    "export",
     "new_record",
     "open_cluster",
     "open_log_directory",

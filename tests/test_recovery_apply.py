@@ -315,7 +315,7 @@ def epochs(directory: Path) -> str:
     return (directory / EPOCHS).read_text(encoding="utf-8")
 
 
-@pytest.mark.req("SEG-RCV-028")
+@pytest.mark.req("SEG-RCV-028", "SEG-RCV-036")
 def test_leader_epochs_end_with_the_log(tmp_path: Path) -> None:
     data = entry(0, epoch=1) + entry(1, epoch=3) + b"x"
     directory = make(tmp_path, {"0.log": data, EPOCHS: b"0\n2\n1 0\n9 2\n"})
@@ -323,14 +323,21 @@ def test_leader_epochs_end_with_the_log(tmp_path: Path) -> None:
     assert epochs(directory) == "0\n2\n1 0\n3 1\n"
 
 
-@pytest.mark.req("SEG-RCV-028")
+@pytest.mark.req("SEG-RCV-036")
 def test_leader_epochs_are_completed_from_the_log(tmp_path: Path) -> None:
     directory = make(tmp_path, {"0.log": entry(0, epoch=1) + entry(1, epoch=3), EPOCHS: b"0\n1\n1 0\n"})
     recover_partition(directory)
     assert epochs(directory) == "0\n2\n1 0\n3 1\n"
 
 
-@pytest.mark.req("SEG-RCV-028")
+@pytest.mark.req("SEG-RCV-036")
+def test_leader_epochs_below_a_known_one_are_not_added(tmp_path: Path) -> None:
+    directory = make(tmp_path, {"0.log": entry(0, epoch=1) + entry(1, epoch=4), EPOCHS: b"0\n1\n3 0\n"})
+    recover_partition(directory)
+    assert epochs(directory) == "0\n2\n3 0\n4 1\n"
+
+
+@pytest.mark.req("SEG-RCV-037")
 def test_leader_epochs_begin_with_the_log(tmp_path: Path) -> None:
     directory = make(tmp_path, {"0.log": entry(0) + entry(1, 4, epoch=2), EPOCHS: b"0\n2\n0 0\n2 1\n"})
     checkpoint(directory, "log-start-offset-checkpoint", 3)
@@ -338,7 +345,7 @@ def test_leader_epochs_begin_with_the_log(tmp_path: Path) -> None:
     assert epochs(directory) == "0\n1\n2 3\n"
 
 
-@pytest.mark.req("SEG-RCV-028")
+@pytest.mark.req("SEG-RCV-037")
 def test_the_latest_epoch_outlives_a_log_that_ends_where_it_starts(tmp_path: Path) -> None:
     directory = make(tmp_path, {"0.log": entry(0) + entry(1, 4, epoch=0), EPOCHS: b"0\n1\n3 0\n"}, log_start=5)
     recover_partition(directory)
@@ -537,8 +544,8 @@ def test_the_interval_is_inferred_from_what_a_broker_left(name: str) -> None:
 def test_settings_without_any_index(tmp_path: Path) -> None:
     directory = make(tmp_path, {"0.log": entry(0), "0.index": bytes(80)})
     assert settings_of(directory) == IndexSettings(
-        interval_reason="the default: no index tells otherwise",
-        offset_reason="as brokers since 2.0: no index tells otherwise",
+        interval_reason="the default: no index shows otherwise",
+        offset_reason="as brokers since 2.0: no index shows otherwise",
     )
     write(directory, LOG, message(0))
     found = settings_of(directory)

@@ -45,6 +45,7 @@ def orders(tmp_path: Path) -> Path:
     return directory
 
 
+LIMIT = "7500 ms are kept [SEG-RET-003]"
 WHY_IT_STAYS = (
     "the active segment; no limit of size; it is 7000 ms old, 7500 ms are kept [SEG-RET-008, SEG-RET-005, SEG-RET-003]"
 )
@@ -59,11 +60,11 @@ def test_a_row_for_each_segment(cli: Seglog, orders: Path) -> None:
     reported = cli("retain", orders, *TEN_SECONDS_LATER)
     assert reported.splitlines()[:7] == [
         "orders-0: cleanup.policy delete, retention.ms 7500, retention.bytes -1; log end offset 30, high watermark 30",
-        "base offset   size  largest timestamp         fate          why",
-        "          0  531 B  1970-01-01T00:00:01.000Z  goes by time  it is 9000 ms old, 7500 ms are kept [SEG-RET-003]",
-        "         10  531 B  1970-01-01T00:00:02.000Z  goes by time  it is 8000 ms old, 7500 ms are kept [SEG-RET-003]",
-        "         20  531 B  1970-01-01T00:00:03.000Z  stays         " + WHY_IT_STAYS,
-        "2 of 3 segments go, 1.0 KiB; the log starts at 20 then",
+        "base offset   size  largest timestamp         fate             why",
+        f"          0  531 B  1970-01-01T00:00:01.000Z  deleted by time  it is 9000 ms old, {LIMIT}",
+        f"         10  531 B  1970-01-01T00:00:02.000Z  deleted by time  it is 8000 ms old, {LIMIT}",
+        "         20  531 B  1970-01-01T00:00:03.000Z  kept             " + WHY_IT_STAYS,
+        "2 of 3 segments to delete, 1.0 KiB; the log then starts at 20",
         "to change, with --write:",
     ]
     assert cli("retain", orders, *TEN_SECONDS_LATER, "--explain") == reported
@@ -87,8 +88,8 @@ def test_a_file_time_says_so(cli: Seglog, tmp_path: Path) -> None:
     directory = make(tmp_path, {"0.log": entry(0, time=-1)})
     os.utime(directory / f"{0:020d}.log", (5, 5))
     reported = cli("retain", directory, "--now", "1970-01-01T00:00:05Z")
-    assert "1970-01-01T00:00:05.000Z (of the file)  stays" in reported
-    assert reported.endswith("nothing goes; the log starts at 0\n")
+    assert "1970-01-01T00:00:05.000Z (of the file)  kept" in reported
+    assert reported.endswith("nothing to delete; the log starts at 0\n")
 
 
 # Doing it
@@ -96,10 +97,10 @@ def test_a_file_time_says_so(cli: Seglog, tmp_path: Path) -> None:
 
 def test_write(cli: Seglog, orders: Path) -> None:
     reported = cli("retain", orders, *TEN_SECONDS_LATER, "--write")
-    assert "2 of 3 segments are gone, 1.0 KiB; the log starts at 20\n" in reported
+    assert "2 of 3 segments deleted, 1.0 KiB; the log starts at 20\n" in reported
     assert log_sizes(orders) == {20: 531}
     assert "0.log.deleted".lstrip("0") in names(orders)
-    assert "nothing goes; the log starts at 20" in cli("retain", orders, *TEN_SECONDS_LATER, "--write")
+    assert "nothing to delete; the log starts at 20" in cli("retain", orders, *TEN_SECONDS_LATER, "--write")
     reported = cli("retain", orders, "--now", 10_000, "--config", "retention.ms=0", "--write")
     assert "the log starts, in a new segment, at 30\n" in reported
     assert log_sizes(orders) == {30: 0}
@@ -115,7 +116,7 @@ def test_every_partition_of_a_log_directory(cli: Seglog, orders: Path) -> None:
             digits, dot, rest = file.partition(".")
             (root / name / (f"{int(digits):020d}.{rest}" if dot else file)).write_bytes(data)
     out, err = cli.both("retain", root, *TEN_SECONDS_LATER, "--write", status=UNREADABLE)
-    assert out.count("2 of 3 segments are gone") == 2
+    assert out.count("2 of 3 segments deleted") == 2
     assert "__consumer_offsets-0: cleanup.policy compact;" in out
     assert "__cluster_metadata" not in out
     assert "bad-0/" in err
@@ -136,7 +137,7 @@ def test_nothing_is_written_while_a_broker_is_at_work(cli: Seglog, orders: Path)
         before = content(orders)
         _, err = cli.both("retain", orders, *TEN_SECONDS_LATER, "--write", status=USAGE)
         assert "in use" in err
-        assert "2 of 3 segments go" in cli("retain", orders, *TEN_SECONDS_LATER, status=FINE)
+        assert "2 of 3 segments to delete" in cli("retain", orders, *TEN_SECONDS_LATER, status=FINE)
         assert content(orders) == before
         process.stdin.close()
 
@@ -165,11 +166,11 @@ def test_the_command_as_it_is_called(orders: Path) -> None:
     arguments = ["retain", str(orders), "--config-file", file.name, "--now", str(HOUR_MS + 1500)]
     done = subprocess.run([*SEGLOG, *arguments], capture_output=True, text=True, check=True)
     assert "retention.ms 3600000" in done.stdout
-    assert "1 of 3 segments go" in done.stdout
+    assert "1 of 3 segments to delete" in done.stdout
     done = subprocess.run(
         [*SEGLOG, *arguments, "--config", "retention.bytes=1"], capture_output=True, text=True, check=True
     )
-    assert "goes by size" in done.stdout
+    assert "deleted by size" in done.stdout
 
 
 # Compaction
@@ -191,7 +192,7 @@ def test_the_plan_of_compaction(cli: Seglog, compacted: Path) -> None:
     lines = cli("retain", compacted, *COMPACT).splitlines()
     assert lines[0] == "orders-0: cleanup.policy compact; log end offset 30, high watermark 30"
     assert "compaction from offset 0 up to 20: 1.00 of it is dirty, min.cleanable.dirty.ratio 0.5" in lines
-    assert [line.split()[3] for line in lines[-4:-1]] == ["cleaned", "cleaned", "stays"]
+    assert [line.split()[3] for line in lines[-4:-1]] == ["cleaned", "cleaned", "kept"]
     assert lines[-1] == "a broker would do it now [SEG-CMP-005]"
     *_, last, plan = cli.lines("retain", compacted, *COMPACT)
     assert (last["type"], last["baseOffset"], last["action"]) == ("segmentCompaction", 20, "keep")
@@ -212,7 +213,7 @@ def test_compaction_is_done_where_it_is_due(cli: Seglog, compacted: Path) -> Non
 def test_both_policies(cli: Seglog, orders: Path) -> None:
     arguments = (orders, *TEN_SECONDS_LATER, "--config", "cleanup.policy=compact,delete", "--write")
     reported = cli("retain", *arguments)
-    assert "2 of 3 segments are gone" in reported
+    assert "2 of 3 segments deleted" in reported
     assert "compaction from offset 20 up to 20" in reported
     assert log_sizes(orders) == {20: 531}
 

@@ -132,7 +132,7 @@ def test_every_fate_says_why() -> None:
     assert [fate.explanation for fate in fates] == [
         "it is 3600000 ms old, 60000 ms are kept",
         "the next segment begins at 20, the log at 0; no limit of size; it is 0 ms old, 60000 ms are kept",
-        "segment 10 before it stays",
+        "segment 10 before it is kept",
     ]
     with pytest.raises(UsageError):
         plan_retention([], LogConfig(), now_ms=0)

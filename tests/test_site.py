@@ -21,6 +21,7 @@ from helpers.support import REPOSITORY
 from seglog_format.cli.editions import editions, rules_of
 from seglog_format.cli.structures import structures
 from seglog_format.cli.traces import trace_of
+from seglog_format.field_names import kafka_name
 from seglog_format.requirements import requirements
 from tools.docs import permalinks, source_pages, whole_page
 
@@ -138,7 +139,8 @@ def test_every_field_is_one_click_from_each_rule_that_it_names(site: Path, pages
     for structure in structures():
         for field in structure.fields:
             wanted = {chapter_link(identifier, site) for identifier in field.requirements}
-            found = [links_of(page, row, site) for page, row in rows if f"<code>{field.name}</code>" in row]
+            cell = f"<code>{kafka_name(field.name)}</code>"
+            found = [links_of(page, row, site) for page, row in rows if cell in row]
             assert any(wanted <= links for links in found), (structure.name, field.name)
 
 

@@ -122,7 +122,7 @@ def test_indexes_end_below_the_offset(offset: int, entries: int, aborted: int, t
         assert (kept[".index"], kept[".timeindex"], kept[".txnindex"]) == (8 * entries, 12 * entries, 34 * aborted)
 
 
-@pytest.mark.req("SEG-TRN-004")
+@pytest.mark.req("SEG-TRN-004", "SEG-TRN-007")
 def test_snapshots_and_epochs_end_with_the_log(tmp_path: Path) -> None:
     directory = make(tmp_path, files())
     truncate_to(directory, 4)
@@ -132,6 +132,13 @@ def test_snapshots_and_epochs_end_with_the_log(tmp_path: Path) -> None:
     assert "4.snapshot" in names(directory), "the log ended below it already"
     truncate_to(directory, 2)
     assert "4.snapshot" not in names(directory)
+    assert (directory / EPOCHS).read_bytes() == b"0\n1\n0 0\n"
+
+
+@pytest.mark.req("SEG-TRN-007")
+def test_an_epoch_that_begins_at_the_offset_goes(tmp_path: Path) -> None:
+    directory = make(tmp_path, files())
+    truncate_to(directory, 3)
     assert (directory / EPOCHS).read_bytes() == b"0\n1\n0 0\n"
 
 

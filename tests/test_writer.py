@@ -130,7 +130,8 @@ def snapshots(directory: Path, *, with_times: bool) -> dict[str, set[ProducerSta
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.req("SEG-APP-001", "SEG-APP-003", "SEG-APP-010", "SEG-ROL-010", "SEG-ROL-011", "SEG-APP-015")
+@pytest.mark.req("SEG-APP-001", "SEG-APP-003", "SEG-APP-018", "SEG-APP-019", "SEG-APP-010")
+@pytest.mark.req("SEG-APP-026", "SEG-ROL-010", "SEG-ROL-011", "SEG-APP-015")
 def test_a_leader_writes_the_files_that_brokers_wrote(name: str, tmp_path: Path) -> None:
     version, _, case = name.partition("/")
     theirs = partition_of(name)

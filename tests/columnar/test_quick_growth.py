@@ -100,3 +100,45 @@ def test_a_single_lookup_loads_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(quick_growth, "columnar", None)
     with open_partition(path) as partition:
         assert partition.log_end_offset > log.base_offset
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10**6), flips=st.lists(st.integers(0, 10**6), max_size=3), steps=st.integers(1, 4))
+def test_checksums_are_those_that_the_reference_verifies(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, flips: list[int], steps: int
+) -> None:
+    log = random_log(seed)
+    data = bytearray(log.data)
+    for flipped_byte in flips:
+        data[flipped_byte % len(data)] ^= 1
+    path = segment_directory(tmp_path_factory.mktemp("t") / "t-0", bytes(data), log.base_offset)
+    with pytest.MonkeyPatch.context() as patch:
+        wanted = verified(path, steps, patch, has_kernels=False)
+        assert verified(path, steps, patch, has_kernels=True) == wanted
+
+
+def verified(path: Path, steps: int, patch: pytest.MonkeyPatch, *, has_kernels: bool) -> list[str]:
+    """Return the first wrong checksum, or none, as it is met in some steps."""
+    patch.setattr(quick_growth, "is_loaded", lambda: has_kernels)
+    patch.setattr(quick_growth, "LOADED_SIZE", -1)
+    found: list[str] = []
+    with LogSegment(list_partition(path).segments[0]) as segment:
+        count = len(segment.entries.positions)
+        for step in range(1, steps + 1):
+            try:
+                segment.verify_entries(min(1, count), max(min(1, count), count * step // steps))
+            except FormatError as error:
+                found.append(str(error))
+    return found
+
+
+def test_kernels_verify_what_a_timestamp_lookup_passes_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = random_log(1)
+    path = segment_directory(tmp_path / "t-0", log.data, log.base_offset)
+    with open_partition(path) as partition:
+        wanted = partition.offset_for_timestamp(INT64_MAX)
+    monkeypatch.setattr(quick_growth, "is_loaded", lambda: True)
+    monkeypatch.setattr(quick_growth, "LOADED_SIZE", -1)
+    monkeypatch.setattr(LogSegment, "verify_entry", None)  # what Python verifies one by one
+    with open_partition(path) as partition:
+        assert partition.offset_for_timestamp(INT64_MAX) == wanted

@@ -10,7 +10,7 @@ export NO_MKDOCS_2_WARNING := 1
 MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
 WORKERS ?= 2
 TESTEES ?= reference plain columnar kafka-python aiokafka aiokafka-pure
-STAGES ?= look find check others spark
+STAGES ?= look find check
 ARGS ?=
 NAME ?=
 
@@ -31,7 +31,12 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.base: pyproject.toml | $(BIN)/python
-	@echo 'Installing seglog-format and what it needs into $(VENV) (once, about a minute)'
+	@echo 'Installing seglog-format and what it needs into $(VENV) (once, some seconds)'
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.fast: pyproject.toml | $(VENV)/.base
+	@echo 'Installing the columnar engine into $(VENV) (once, about a minute)'
 	@$(PIP) --editable '.[fast]'
 	@touch $@
 
@@ -39,9 +44,9 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo 'Installing seglog-format and its development tools into $(VENV) (once, about a minute)'
 	@$(PIP) --editable '.[dev,fast]'
 	@$(BIN)/seglog warm
-	@touch $(VENV)/.base $@
+	@touch $(VENV)/.base $(VENV)/.fast $@
 
-$(VENV)/.spark: pyproject.toml | $(VENV)/.base
+$(VENV)/.spark: pyproject.toml | $(VENV)/.fast
 	@echo 'Installing Spark, and a Java for machines without one, into $(VENV) (once, some minutes)'
 	@$(PIP) --editable '.[fast,spark]'
 	@touch $@
@@ -56,14 +61,9 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	@$(PIP) --editable '.[docs]'
 	@touch $(VENV)/.base $@
 
-$(VENV)/.bench: pyproject.toml | $(BIN)/python
-	@echo 'Installing seglog-format and its columnar engine into $(VENV) (once)'
-	@$(PIP) --editable '.[fast]'
-	@touch $(VENV)/.base $@
-
 # -- look ------------------------------------------------------------------------------------------------------------
 
-demo: $(VENV)/.base $(if $(filter spark,$(STAGES)),$(VENV)/.spark) ## read log directories that real Kafka brokers wrote (STAGES='look find' picks stages)
+demo: $(VENV)/.base $(if $(filter engine,$(STAGES)),$(VENV)/.fast) $(if $(filter spark,$(STAGES)),$(VENV)/.spark) ## read log directories that real Kafka brokers wrote (STAGES=engine, peers or spark: more)
 	@$(BIN)/python -m tools.demo --stages '$(STAGES)' $(ARGS)
 
 # -- check -----------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ kafka-next: $(VENV)/.dev ## what a release of Kafka changed since the last known
 	@PYTHONPATH=conformance $(BIN)/python -m tools.kafka_next $(VERSION) $(if $(BASE),--base $(BASE)) \
 	  $(if $(VERSION),--report reports/kafka-$(VERSION).json) $(ARGS)
 
-bench: $(VENV)/.bench $(if $(filter spark writers,$(NAME)),$(VENV)/.dev) $(if $(filter spark,$(NAME)),$(VENV)/.spark-peers) ## how quick everything is, beside every peer (long; ARGS='--scale 0.1'; NAME=append, serve, spark or writers)
+bench: $(VENV)/.fast $(if $(filter spark writers,$(NAME)),$(VENV)/.dev) $(if $(filter spark,$(NAME)),$(VENV)/.spark-peers) ## how quick everything is, beside every peer (long; ARGS='--scale 0.1'; NAME=append, serve, spark or writers)
 	@$(BIN)/python benchmarks/$(or $(NAME),bench).py $(ARGS) \
 	  --report reports/$(if $(filter spark,$(NAME)),spark-bench,$(or $(NAME),bench)).json
 

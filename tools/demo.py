@@ -1,6 +1,7 @@
 """``make demo``: a short tour on directories that real brokers wrote.
 
-Every command is printed before its output, so that a reader can type it; the output is cut to what fits a screen.
+Every command is printed before its output, and a reader can type it; the output is cut to what fits a screen. The tour
+without arguments needs the base dependencies only. Further stages need more packages, and are offered at the end.
 """
 
 from __future__ import annotations
@@ -81,12 +82,23 @@ TOUR = (
         stage="check",
     ),
     Step(
+        "Every rule again, by compiled code. The first run compiles it, the next one starts at once.",
+        "seglog verify --engine columnar --stats demo/kafka-4.3.0/segs-0",
+        lines=20,
+        stage="engine",
+    ),
+    Step(
+        "A table of a topic, for DuckDB, Polars, pandas or Spark. The same command adds what is new later.",
+        "seglog export demo/kafka-4.3.0/segs-0 --to demo/table",
+        stage="engine",
+    ),
+    Step(
         "Are others right? The same bytes to two libraries (their first time takes a minute: pip installs them).\n"
         "# Where a topic was upgraded, one file holds several formats; aiokafka reads on in the one that came first,\n"
         "# and neither library notices a format that does not exist.",
         "seglog conform run --testee reference --testee kafka-python --testee aiokafka --family 16 --family 28",
         lines=20,
-        stage="others",
+        stage="peers",
     ),
     Step(
         "Too much for one machine? The same directories in Spark: on two cores here, unchanged on a cluster.",
@@ -97,6 +109,8 @@ TOUR = (
 )
 
 STAGES = tuple(dict.fromkeys(step.stage for step in TOUR))
+FIRST = ("look", "find", "check")
+"""The stages that the base dependencies are enough for."""
 PROGRAMS = {"python": sys.executable, "seglog": str(Path(sys.executable).with_name("seglog"))}
 
 FAREWELL = """
@@ -107,9 +121,13 @@ That was all real data: the directories are in demo/. Try next:
   seglog dump --decode demo/kafka-4.3.0/__consumer_offsets-0            Kafka's own topics, decoded
   seglog dump --json demo/kafka-1.1.1/mixed-segs-0                      the same data for programs
   seglog verify /path/to/a/log/directory                                your own; nothing is changed
-  seglog conform run --html matrix.html                                 every case, every library that is here
-  seglog conform smoke --adapter conformance/templates/python           yours: docs/how-to/write-an-adapter.md
   seglog --help
+
+Further stages, which install more into .venv:
+
+  make demo STAGES=engine    the compiled engine, and a table of a topic        numba, Arrow: some 400 MB
+  make demo STAGES=peers     two other libraries, judged by the same bytes      kafka-python, aiokafka
+  make demo STAGES=spark     the same directories in Spark                      PySpark, Java if there is none: 1 GB
 
 How it works: docs/index.md. The rules themselves: spec/.
 """
@@ -122,7 +140,7 @@ def main() -> int:
         The exit status: 1 when a command of the tour could not do its work.
     """
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stages", default=" ".join(STAGES), help=f"some of: {' '.join(STAGES)}")
+    parser.add_argument("--stages", default=" ".join(FIRST), help=f"some of: {' '.join(STAGES)}")
     stages = parser.parse_args().stages.replace(",", " ").split()
     if unknown := sorted(set(stages) - set(STAGES)):
         parser.error(f"there is no stage {' '.join(unknown)}; there are {' '.join(STAGES)}")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 PAGES = sorted(["README.md", *(str(path.relative_to(REPOSITORY)) for path in REPOSITORY.glob("docs/**/*.md"))])
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+IGNORED_BY_GIT = {"demo", "try"}
+"""What the pages may write into, beside temporary directories."""
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 MADE_BY_THE_SITE = ("spec/", "contributing.md")
 
@@ -31,6 +33,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_transcripts_are_what_happens(page: str, directory: Path) -> None:
     shown = (REPOSITORY / page).read_text(encoding="utf-8")
     assert transcripts.refreshed(shown, directory) == shown, "make docs writes transcripts anew"
+    assert {path.name for path in directory.iterdir()} <= IGNORED_BY_GIT
 
 
 @pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md"])

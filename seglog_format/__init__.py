@@ -1,7 +1,7 @@
 """Read, check, write and repair the segmented log format of Apache Kafka, by a specification that runs.
 
 Functions, and the enums and settings that they take, are here; what they return is in `seglog_format.types`, what they
-raise in `seglog_format.errors`. Nothing else is public. A name loads its module when it is first used, so that
+raise in `seglog_format.errors`. Nothing else is public. A name loads its module when it is first used, so
 importing the package costs next to nothing.
 """
 

@@ -66,7 +66,7 @@ class FormatError(SeglogError):
         location: file, position and field.
         requirements: ids of the broken requirements, the decisive one first.
         expected: short text of what the requirement demands.
-        found: what was found instead.
+        found: the value found instead.
     """
 
     def __init__(self, location: Location, *requirements: str, expected: str, found: object) -> None:
@@ -80,7 +80,7 @@ class FormatError(SeglogError):
         super().__init__(f"{location}: expected {expected}, found {self.found} [{', '.join(requirements)}]")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Rebuild from the parts, so that errors can be sent between processes."""
+        """Rebuild from the parts, so errors can be sent between processes."""
         return _rebuild, (type(self), self.location, self.requirements, self.expected, self.found)
 
 
@@ -157,7 +157,7 @@ class MissingOffsetsWarning(UserWarning):
 
 
 class GuessedSegmentsWarning(UserWarning):
-    """Nothing recorded tells which remote segments of a partition count, so their objects decide.
+    """Nothing recorded says which remote segments of a partition count, so their objects decide.
 
-    A broker's records in `__remote_log_metadata` tell it. Without them, a segment that was given up still counts.
+    A broker's records in `__remote_log_metadata` say it. Without them, a segment that was given up still counts.
     """

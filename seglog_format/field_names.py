@@ -17,7 +17,7 @@ def kafka_name(field: str) -> str:
 
     Args:
         field: a name of Python's, which may have dots and indexes, such as ``records[3].base_timestamp_ms``. What is no
-            name in snake_case stays as it is.
+            name in snake_case stays unchanged.
     """
     return SNAKE_CASE.sub(_kafka_word, field)
 

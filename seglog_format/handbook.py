@@ -1,7 +1,7 @@
 """The format as five widely copied articles describe it: the handbook dialect.
 
 This is not Kafka's format. The articles, called A to E in appendix A, differ from the bytes and from each other; here
-their tables and their arithmetic are executable, so that the answers can be compared with Kafka's (chapter
+their tables and their arithmetic are executable, so the answers can be compared with Kafka's (chapter
 90). Nothing else in the package reads files with it, and it uses nothing of the package but errors.
 """
 
@@ -57,7 +57,7 @@ class HandbookMessage:
     Attributes:
         crc, magic, attributes: as the article's table places them; 0 where it has no such field.
         payload: what the article takes for the value.
-        key: None where the article's table cannot tell or says there is none.
+        key: None where the article's table cannot say or says there is none.
         offset: None where the article's table has no offset.
     """
 

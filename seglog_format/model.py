@@ -41,7 +41,7 @@ ENTRY_PREFIX_SIZE: Final = 12
 """Bytes of the offset and size fields at the start of every entry of a `.log` file."""
 
 KEPT_SIZE: Final = 4 * 2**20
-"""Size of the largest entry kept in memory after reading, so that checksum and records use the same copy."""
+"""Size of the largest entry kept in memory after reading, so checksum and records use the same copy."""
 
 
 class CompressionCodec(IntEnum):

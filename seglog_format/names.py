@@ -2,7 +2,7 @@
 
 All functions are pure. Parsing accepts what a broker accepts, which is more than a broker
 writes: any number of digits, of any script. The result keeps unusual spellings (`FileName.digits`,
-`PartitionDirectoryName.digits`), so that a validator can report them. Names come from hostile sources: they may hold
+`PartitionDirectoryName.digits`), so a validator can report them. Names come from hostile sources: they may hold
 line breaks, control characters or undecodable bytes, and never appear unescaped in an error (`printable`).
 """
 
@@ -107,17 +107,17 @@ class FileName(NamedTuple):
 
     @property
     def has_twenty_digits(self) -> bool:
-        """Tell whether the offset is written in exactly 20 digits of any script (SEG-PDR-005)."""
+        """Return whether the offset is written in exactly 20 digits of any script (SEG-PDR-005)."""
         return len(self.digits) == OFFSET_DIGITS and self.digits.isdecimal()
 
     @property
     def has_ascii_digits(self) -> bool:
-        """Tell whether the offset is written in ASCII (SEG-PDR-006); a sign does not count."""
+        """Return whether the offset is written in ASCII (SEG-PDR-006); a sign does not count."""
         return self.digits.isascii()
 
     @property
     def is_canonical(self) -> bool:
-        """Tell whether the name is the one that a broker opens for this offset; always True for a fixed name."""
+        """Return whether the name is the one that a broker opens for this offset; always True for a fixed name."""
         return not self.digits or (self.has_twenty_digits and self.has_ascii_digits)
 
 
@@ -150,12 +150,12 @@ class PartitionDirectoryName(NamedTuple):
 
     @property
     def is_topic_cut(self) -> bool:
-        """Tell whether the name has maximum length, so that the topic is probably truncated."""
+        """Return whether the name has maximum length, so the topic is probably truncated."""
         return self.state in {"delete", "stray"} and len(str(self)) == MAX_NAME_SIZE
 
     @property
     def has_plain_partition(self) -> bool:
-        """Tell whether the partition is in ASCII digits without sign and leading zeros, as brokers do (SEG-PDR-017)."""
+        """Return whether the partition is in plain ASCII digits, as brokers write it (SEG-PDR-017)."""
         return self.digits in {"", str(self.partition)}
 
 

@@ -1,6 +1,6 @@
 """Names of the objects of a remote store, and of the copies of indexes beside a log (chapter 47).
 
-A plug-in of the broker names an object by the start offset of its segment and the id of the segment, so that the same
+A plug-in of the broker names an object by the start offset of its segment and the id of the segment, so the same
 offsets uploaded twice have two names. All functions are pure; names come from hostile sources.
 """
 
@@ -43,7 +43,7 @@ FILE_KINDS: Final = {
     ObjectKind.TRANSACTION_INDEX: FileKind.TRANSACTION_INDEX,
     ObjectKind.PRODUCER_SNAPSHOT: FileKind.PRODUCER_SNAPSHOT,
 }
-"""The kinds of objects that are files of a partition directory, too."""
+"""The kinds of objects that are files of a partition directory as well."""
 
 _KINDS: Final = {kind.value: kind for kind in ObjectKind}
 
@@ -86,7 +86,7 @@ def parse_cached_index(name: str) -> ObjectName | None:
 
 
 class TieredPartition(NamedTuple):
-    """A partition as the name of a directory of objects tells it.
+    """A partition as the name of a directory of objects says it.
 
     Attributes:
         topic: of any characters.
@@ -102,7 +102,7 @@ class TieredPartition(NamedTuple):
 def parse_local_tier_directory(name: str) -> TieredPartition | None:
     """Parse ``<topic>-<partition>-<topic id>``, a directory of LocalTieredStorage; None for another name.
 
-    A topic and an id may hold dashes: the id is told by its length.
+    A topic and an id may hold dashes: the id is found by its length.
     """
     found = _LOCAL_DIRECTORY.fullmatch(name)
     if found is None or int(found[2]) > MAX_PARTITION:

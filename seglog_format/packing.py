@@ -1,7 +1,7 @@
 """Readers and writers of fixed-size fields by name, independent of their stored order.
 
 A `FixedLayout` knows the stored order, which comes from the declarations (`seglog_format.layouts`). Callers name the
-fields in the order they want, so that only the declaration decides where a field is stored.
+fields in the order they want, so only the declaration decides where a field is stored.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class BrokerMark:
 
     @property
     def departs(self) -> bool:
-        """Tell whether the rule stands in the list of departures (appendix C)."""
+        """Return whether the rule is in the list of departures (appendix C)."""
         return self.kept != "yes"
 
 

@@ -124,7 +124,7 @@ class QuorumState:
     """State of elections that a node of a KRaft quorum remembers; -1 where the file does not say.
 
     A static quorum (data version 0) lists its voters here; a dynamic one (data version 1) keeps them in its log, so
-    that `voter_ids` is empty, and says in which log directory the node lies that got the vote.
+    `voter_ids` is empty, and says in which log directory the node lies that got the vote.
     """
 
     data_version: int

@@ -158,7 +158,7 @@ def show(step: Step) -> bool:
     """Print a command and the head of its output.
 
     Returns:
-        Whether it did its work; findings (exit status 1) are an answer, too.
+        Whether it did its work; findings (exit status 1) are an answer as well.
     """
     print(f"\n# {step.why}\n$ {step.command}", flush=True)
     program, *arguments = shlex.split(step.command)

@@ -37,7 +37,7 @@ def sha256(path: Path) -> str:
 
 
 def toml_lines(values: dict[str, object]) -> Iterator[str]:
-    """One ``key = value`` line each for strings, numbers and lists; JSON's notation is TOML's, too."""
+    """One ``key = value`` line each for strings, numbers and lists; JSON's notation is TOML's as well."""
     for key, value in values.items():
         yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
 

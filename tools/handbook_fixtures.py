@@ -1,6 +1,6 @@
 """Build `fixtures/handbook/`: the example directories of the articles, byte by byte.
 
-Nothing of the package is used here: the messages are packed with `struct` and checked with `zlib.crc32`, so that
+Nothing of the package is used here: the messages are packed with `struct` and checked with `zlib.crc32`, so
 what the package reads in them was not written by the package. ``tools/fixtures.py`` calls `build`.
 """
 
@@ -77,7 +77,7 @@ def segment(base: int) -> Segment:
 
 
 def listed_segment(base: int) -> Segment:
-    """Two messages that tell where a listed file starts and ends: its first offset and the last before the next."""
+    """Two messages that say where a listed file starts and ends: its first offset and the last before the next."""
     following = [*LISTED[1:], LISTED_END][LISTED.index(base)]
     return [(offset, message(offset, 64)) for offset in (base, following - 1)]
 

@@ -53,7 +53,7 @@ TABLES_OF_MESSAGES: Final = {
     "SnapshotHeaderRecord": "control_records",
     "VotersRecord": "control_records",
 }
-"""Tables of the messages whose definitions do not tell it by their kind or jar."""
+"""Tables of the messages whose definitions do not say it by their kind or jar."""
 TABLE_NAMES: Final = (
     *("consumer_offsets", "share_group_state", "transaction_state", "remote_log_metadata", "cluster_metadata"),
     *("control_records", "consumer_protocol", "side_files"),

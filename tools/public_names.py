@@ -1,7 +1,7 @@
 """Which names of the package each part of the repository may use.
 
 Benchmarks, examples and the code in documents enter as a user does: by the names that `seglog_format` and its public
-modules list. A figure that no user can reach is not published, and what a page shows works for everybody.
+modules list. A figure that no user can reach is not published, and what a page shows works for every user.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ ENTRY = "[[fault]]"
 
 
 def is_at_home(entry: Mapping[str, Any], sources: Mapping[str, str]) -> bool:
-    """Tell whether the text of a fault occurs once in the symbol and file that it names."""
+    """Say whether the text of a fault occurs once in the symbol and file that it names."""
     try:
         occurrence_in(sources.get(entry["file"], ""), entry.get("symbol", ""), entry["find"])
     except ValueError:

@@ -128,7 +128,7 @@ def tell(text: str) -> None:
 
 
 def main() -> int:
-    """Build everything, and use it as somebody who has nothing else."""
+    """Build everything, and use it as a user who has nothing else."""
     wheel, source = build()
     with tempfile.TemporaryDirectory(prefix="seglog-release-") as name:
         working_directory = Path(name)

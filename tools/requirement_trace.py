@@ -193,7 +193,7 @@ def _marks(entry: Requirement) -> Iterator[str]:
 
 
 def untold() -> Iterator[str]:
-    """Complaints about rules that brokers depart from, while no paragraph of the chapter tells what they do."""
+    """Complaints about rules that brokers depart from, while no paragraph of the chapter says what they do."""
     for entry in requirements().values():
         if entry.brokers.departs and "*What brokers do" not in explanation(entry):
             yield f"{entry.id}: brokers={entry.brokers.kept}, and no paragraph '*What brokers do.*' follows it"

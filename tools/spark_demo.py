@@ -110,7 +110,7 @@ def _java_path() -> str | None:
 
 @contextmanager
 def silent_children(silence: int) -> Iterator[None]:
-    """Programs that are started within the block print nothing: Java tells what it keeps."""
+    """Programs that are started within the block print nothing: Java says what it keeps."""
     sys.stdout.flush()
     printed = os.dup(sys.stdout.fileno())
     os.dup2(silence, sys.stdout.fileno())

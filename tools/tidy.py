@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tools.lengths import exceptions_are_needed, functions_are_short, modules_are_short
 from tools.public_names import private_uses, unlisted_uses
-from tools.wording import names_follow_glossary, of_tree, pages_are_plain, phrases_in
+from tools.wording import docstrings_are_plain, names_follow_glossary, of_tree, pages_are_plain, phrases_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +91,7 @@ def files_are_small(root: Path) -> Iterator[str]:
 
 
 def stems_agree(root: Path) -> Iterator[str]:
-    """One stem from chapter to schema, test and page, so that a reader finds each from the other."""
+    """One stem from chapter to schema, test and page, so a reader finds each from the other."""
     chapters = {path.stem for path in root.glob("spec/*.md")}
     stems = {chapter.partition("-")[2].replace("-", "_") for chapter in chapters}
     for path in sorted(root.glob("seglog_format/schema/*.py")):
@@ -120,6 +120,7 @@ def text_follows_glossary(root: Path) -> Iterator[str]:
 def prose_is_plain(root: Path) -> Iterator[str]:
     """Yield the turns of phrase in pages for people that have a plainer word."""
     yield from pages_are_plain(root, tracked_files(root))
+    yield from docstrings_are_plain(root, tracked_files(root))
 
 
 RULES = (

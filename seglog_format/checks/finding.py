@@ -30,9 +30,9 @@ class Problem:
     Attributes:
         location: where it was found.
         expected: what its requirement demands.
-        found: what was found instead.
+        found: the value found instead.
         missing: the offsets that are missing from the log, if that is the problem.
-        is_explained: whether something else explains it, so that it is only a note.
+        is_explained: whether something else explains it, so it is only a note.
     """
 
     location: Location
@@ -51,7 +51,7 @@ class Finding:
         severity: error for a MUST, warning for a SHOULD, note for a MAY, or if something explains what was found.
         requirement: its id.
         expected: short text of what it demands.
-        found: what was found instead.
+        found: the value found instead.
         message: the requirement's first sentence.
         count: how often the same note holds in this file, from this position on; 1 for errors and warnings.
         missing: the offsets missing from the log, if that is the finding.
@@ -68,7 +68,7 @@ class Finding:
 
     @property
     def is_failure(self) -> bool:
-        """Tell whether it makes ``seglog verify`` exit 1: an error, or a warning of offsets that are missing."""
+        """Return whether it makes ``seglog verify`` exit 1: an error, or a warning of offsets that are missing."""
         return self.severity is Severity.ERROR or (self.severity is Severity.WARNING and self.missing is not None)
 
     @classmethod

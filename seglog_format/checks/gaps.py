@@ -79,7 +79,7 @@ def segments_join(found: FoundGap) -> Iterator[Problem]:
 
 @checks("SEG-PDR-024")
 def side_files_know_no_more(found: FoundGap) -> Iterator[Problem]:
-    """Report an index that names missing offsets; compaction rewrites the indexes too."""
+    """Report an index that names missing offsets; compaction rewrites the indexes as well."""
     if found.gap.kind is GapKind.CUT_SEGMENT:
         expected = f"offsets up to {found.gap.next_offset - 1}, where the next segment begins"
         yield found.problem(expected, f"the end of the file after {found.gap.first_offset - 1}")
@@ -193,7 +193,7 @@ class CheckedGaps:
             yield from self._end_findings(self.log_end_offset)
 
     def _findings_of(self, found: FoundGap) -> Iterator[Finding]:
-        """Yield findings about a gap, and about what should tell where its offsets lie."""
+        """Yield findings about a gap, and about what should say where its offsets lie."""
         if self._remote is not None and found.gap.kind is GapKind.TIERED:
             try:
                 found = replace(found, remote=self._remote.located(self._listing, found.gap.missing))

@@ -101,7 +101,7 @@ def lone_partition_findings(path: Path, options: Options) -> Iterator[Finding]:
 
 
 def repeated_partitions(paths: Sequence[Path]) -> Iterator[Finding]:
-    """Yield a finding for each partition that stands in several log directories of one broker (SEG-LDR-002).
+    """Yield a finding for each partition that is in several log directories of one broker (SEG-LDR-002).
 
     Directories whose `meta.properties` name different brokers are not compared, and one that names none goes with all.
 
@@ -117,7 +117,7 @@ def repeated_partitions(paths: Sequence[Path]) -> Iterator[Finding]:
 
 
 def _node_of(directory: Path) -> int | None:
-    """Return the id of the broker that a log directory belongs to; None where nothing readable tells."""
+    """Return the id of the broker that a log directory belongs to; None where nothing readable says."""
     try:
         return decode_meta_properties(read_whole(directory / FileKind.META_PROPERTIES.value)).node_id
     except (OSError, SeglogError):

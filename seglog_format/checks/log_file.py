@@ -61,7 +61,7 @@ class LogSummary:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether every entry is intact, and the walk reached the end."""
+        """Return whether every entry is intact, and the walk reached the end."""
         return self.damaged is None
 
     @property

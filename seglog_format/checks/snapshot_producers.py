@@ -40,7 +40,7 @@ class NewestEntry:
 
     @property
     def is_of_producer(self) -> bool:
-        """Tell whether the entry is a batch of the producer, and ends at its newest offset."""
+        """Return whether the entry is a batch of the producer, and ends at its newest offset."""
         header = self.header
         is_its_own = isinstance(header, RecordBatchHeader) and header.producer_id == self.producer.producer_id
         return is_its_own and header.last_offset == self.producer.last_offset
@@ -69,7 +69,7 @@ def snapshot_producer_findings(
         segments: of the partition, in order.
         states: of each of them.
         newest: the newest snapshot; None where there is none, or it cannot be read, which is another finding.
-        is_compacted: tells whether the log is compacted, whose batches may be gone; only asked where one is missing.
+        is_compacted: says whether the log is compacted, whose batches may be gone; only asked where one is missing.
         storage: that files are read through.
 
     Raises:

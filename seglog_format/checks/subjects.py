@@ -50,7 +50,7 @@ class Batch:
 
     @property
     def is_partly_checked(self) -> bool:
-        """Tell whether it has so many records that only the first were decoded, and checks of records do not run."""
+        """Return whether it has so many records that only the first were decoded, and checks of records do not run."""
         return not self.records and has_very_many_records(self.header)
 
     def to_record_batch(self) -> RecordBatch:
@@ -69,7 +69,7 @@ class Messages:
 
     @property
     def is_wrapper(self) -> bool:
-        """Tell whether the messages are compressed."""
+        """Return whether the messages are compressed."""
         return self.header.codec_id != CompressionCodec.NONE
 
     def to_record_batch(self) -> RecordBatch:

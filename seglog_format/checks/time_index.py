@@ -35,7 +35,7 @@ def offsets_do_not_decrease(subject: TimeIndexSubject) -> Iterator[Problem]:
 
 @checks("SEG-TIX-004")
 def younger_records_follow(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """Report an entry before which a record is younger, which every lookup relies on."""
+    """Report an entry before which a record is later, which every lookup relies on."""
     yield from subject.problems(index_rules.younger_records_follow(subject.entries, subject.log))
 
 

@@ -45,8 +45,8 @@ def verify(  # noqa: PLR0913 - options by name
         path: a file, a partition directory, or a log directory.
         limit: maximum bytes that one entry may decompress to; more is refused, with a warning.
         advance: called with the size of checked log entries, to show progress.
-        engine: what reads the logs; findings do not depend on it. `Extent.engine` tells what was chosen.
-        compacted: whether every log is compacted, so that gaps between segments are no warning; if False, only a log is
+        engine: what reads the logs; findings do not depend on it. `Extent.engine` says what was chosen.
+        compacted: whether every log is compacted, so gaps between segments are no warning; if False, only a log is
             taken for compacted that shows signs of it (SEG-PDR-023).
         extent: counts what is checked, while it runs.
         remote: the store with the tiered segments of partitions, which says where offsets lie that are not here; its

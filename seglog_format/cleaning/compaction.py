@@ -56,7 +56,7 @@ class CompactionAction(Enum):
     """It is rewritten, alone or together with its neighbours."""
 
     KEEP = "keep"
-    """It stays as it is."""
+    """It stays unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _limit(
 
 
 def _lag(segments: Sequence[CompactedSegment], config: LogConfig, first_dirty: int, now_ms: int) -> Iterator[Limit]:
-    """Yield the first dirty segment with a record that is too young (SEG-CMP-004)."""
+    """Yield the first dirty segment with a record that is too recent (SEG-CMP-004)."""
     lag = config.min_compaction_lag_ms
     for segment in _closed_from(segments, first_dirty):
         age = now_ms - segment.age_from_ms

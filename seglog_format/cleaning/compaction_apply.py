@@ -1,7 +1,7 @@
 """Compaction of a partition directory: the plan, its file changes, and their execution (chapter 73).
 
 Each group of segments is replaced on its own, in an order that keeps one promise: whenever the process or the power
-dies, what is left is the log before or the log after the replacement, and recovery finishes one or the other.
+dies, what remains is the log before or the log after the replacement, and recovery finishes one or the other.
 """
 
 from __future__ import annotations

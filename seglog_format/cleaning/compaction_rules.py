@@ -98,7 +98,7 @@ class RecordReason(Enum):
 
     @property
     def is_kept(self) -> bool:
-        """Tell whether the record is kept."""
+        """Return whether the record is kept."""
         return self in KEPT
 
 

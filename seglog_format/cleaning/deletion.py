@@ -64,7 +64,7 @@ REMOVAL_ORDER = (
 def removal_steps(files: Files, directory: Path, base_offsets: Iterable[int]) -> Iterator[FileStep]:
     """Yield the renaming of segment files for removal (SEG-RET-009, SEG-RET-010).
 
-    Each removal is on disk before the next segment is removed, so that a power cut leaves no hole; and before
+    Each removal is on disk before the next segment is removed, so a power cut leaves no hole; and before
     the first, so are the names of what stays (SEG-RET-012).
 
     Args:

@@ -163,7 +163,7 @@ class RetainedLog:
         return Verdict(rest >= limit, f"{rest} bytes are left without it, {limit} are kept", "SEG-RET-005")
 
     def by_time(self, number: int) -> Verdict:
-        """Remove a segment if its youngest record is too old."""
+        """Remove a segment if its latest record is too old."""
         limit = self.config.retention_ms
         if limit < 0:
             return Verdict(goes=False, explanation="no limit of time", requirement="SEG-RET-003")

@@ -80,7 +80,7 @@ class Comparison:
 
     @property
     def is_different(self) -> bool:
-        """Tell whether anything differs, as far as both could be read."""
+        """Return whether anything differs, as far as both could be read."""
         return bool(self.different or self.problems)
 
     def __iter__(self) -> Iterator[Difference]:

@@ -94,8 +94,8 @@ def command(  # noqa: PLR0913 - an option each
     power cut, the same command goes on from there, with no row twice and none missing. Where a broker is at work, it
     ends at the high watermark.
 
-    The exit status is 1 if a log was cut since the last run, which makes its partition stay as it is, or if records
-    were deleted before they were exported. Compaction is told and changes nothing.
+    The exit status is 1 if a log was cut since the last run, which makes its partition stay unchanged, or if records
+    were deleted before they were exported. Compaction is reported and changes nothing.
     """
     from seglog_format.log.reading import READ_COMMITTED, READ_UNCOMMITTED
     from seglog_format.tables.settings import TableSettings

@@ -59,7 +59,7 @@ def command(  # noqa: PLR0913 - one for each option
     """Compare the indexes at PATH with a rebuild from the logs, and with --rebuild write that.
 
     No log is changed. An index that differs need not be wrong: up to 4.0, brokers wrote fewer entries while they
-    appended than a rebuild does. The exit status is 1 when a log cannot be walked to its end, so that entries after the
+    appended than a rebuild does. The exit status is 1 when a log cannot be walked to its end, so entries after the
     damage are not indexed.
     """
     if rebuild != (write or output is not None) or (write and output is not None):

@@ -1,4 +1,4 @@
-"""A command group that imports a command when it is called, so that help and version are quick."""
+"""A command group that imports a command when it is called, so help and version are fast."""
 
 from __future__ import annotations
 

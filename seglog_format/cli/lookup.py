@@ -54,7 +54,7 @@ def to_timestamp_ms(_context: click.Context, _parameter: click.Parameter, value:
     "--timestamp",
     callback=to_timestamp_ms,
     metavar="TIME",
-    help="Find the first record that is not older: milliseconds or an ISO time; -1 end, -2 start, -3 youngest.",
+    help="Find the first record that is not older: milliseconds or an ISO time; -1 end, -2 start, -3 latest.",
 )
 @click.option("--explain", is_flag=True, help="Print every step.")
 @click.option(
@@ -80,11 +80,11 @@ def command(  # noqa: PLR0913 - an option each
     With --explain, each step is printed: file list, index entry, walk, batch, record, and its requirement. The
     exit status is 1 when there is no such record.
 
-    No index is believed by default: the walk that proves an entry reads the header of each batch before it in its
+    No index is trusted by default: the walk that proves an entry reads the header of each batch before it in its
     segment, about a second for some hundred thousand. With --trust-indexes a lookup takes no longer in a large segment
     than in a small one; an index that was made to deceive can mislead it then.
 
-    With --remote, indexes are trusted, and what the store had to send is told.
+    With --remote, indexes are trusted, and what the store had to send is reported.
     """
     from seglog_format.cli.lookup_steps import lookup_offset, lookup_timestamp, opened
 

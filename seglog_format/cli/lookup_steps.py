@@ -115,7 +115,7 @@ class _Lookup:
         return self._answer(self.partition.segment_for(batch.base_offset), batch, offset)
 
     def _tell_segments(self, offset: int) -> None:
-        """Tell the way from the file list to the batch."""
+        """Describe the way from the file list to the batch."""
         segments = self.partition.segments
         segment = self.partition.segment_for(offset)
         self.tell("files", _files_text(segments, segment, offset), "SEG-LKP-001")
@@ -163,7 +163,7 @@ class _Lookup:
         return floor.position
 
     def _tell_trust(self, segment: LogSegment, offset: int, position: int) -> int:
-        """Tell whether a lookup that trusts indexes starts at an index entry; returns where the walk starts."""
+        """Return whether a lookup that trusts indexes starts at an index entry; returns where the walk starts."""
         if trusted_position(segment, offset) is None:
             text = f"no intact entry of a fitting offset stands at {position}: start at position 0"
             self.tell("trust", text, "SEG-IDX-009")

@@ -109,7 +109,7 @@ def _drain_standard_output() -> None:
 
 
 def _silence_standard_output() -> None:
-    """Drop buffered output after the reader has ended, so that the interpreter's exit does not raise."""
+    """Drop buffered output after the reader has ended, so the interpreter's exit does not raise."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

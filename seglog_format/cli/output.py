@@ -25,7 +25,7 @@ LONG_SIZE: Final = 2**16
 
 @cache
 def _encode() -> Callable[[object], str]:
-    """Return the JSON encoder: it escapes all but ASCII, so that no byte of a file reaches a terminal as it is."""
+    """Return the JSON encoder: it escapes all but ASCII, so no byte of a file reaches a terminal unescaped."""
     from json import JSONEncoder  # who prints none starts without it
 
     return JSONEncoder(separators=(",", ":")).encode
@@ -92,7 +92,7 @@ def progress(label: str, total: int, *, is_alone: bool = False) -> Iterator[Call
     Args:
         label: name of the work.
         total: the value at the end, in any unit.
-        is_alone: nothing goes to standard output meanwhile, so that it may be the same terminal.
+        is_alone: nothing goes to standard output meanwhile, so it may be the same terminal.
 
     Yields:
         A function to call with the value reached.

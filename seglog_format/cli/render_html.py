@@ -1,6 +1,6 @@
 """One HTML page with fields and bytes: no server, no network, only this file.
 
-The page carries its data as JSON and draws one page of bytes at a time, so that a file of a megabyte is as quick as a
+The page carries its data as JSON and draws one page of bytes at a time, so a file of a megabyte is as fast as a
 batch. Text from files is only ever put into the page as text, never as markup.
 """
 
@@ -37,7 +37,7 @@ def page(inspection: Inspection) -> str:
 
 
 def packed(text: str) -> str:
-    """Return JSON as it is, or Base64 of its deflated bytes if it is long; the page's script distinguishes them."""
+    """Return JSON unchanged, or Base64 of its deflated bytes if it is long; the page's script distinguishes them."""
     if len(text) <= MAX_PLAIN_SIZE:
         return text
     return b64encode(zlib.compress(text.encode("ascii"))).decode("ascii")

@@ -4,7 +4,7 @@
 one for each kind of file on disk. Structures that need more than fixed fields, varints and counted arrays, such as the
 versioned messages of control records, are left out; a comment at the end of the result of `ksy` names them.
 
-Kaitai's numbers are those of the language it compiles to. In JavaScript bits are 32 wide, so that varints are put
+Kaitai's numbers are those of the language it compiles to. In JavaScript bits are 32 wide, so varints are put
 together by multiplication, and numbers beyond 2^53 lose their last digits.
 """
 

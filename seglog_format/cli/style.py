@@ -18,7 +18,7 @@ def has_colour() -> bool:
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal; None where standard output is none, so that programs get whole lines."""
+    """Return the columns of the terminal; None where standard output is none, so programs get whole lines."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 

@@ -39,8 +39,8 @@ def command(
     """Write segments of REMOTE as plain files into TARGET, a new directory: logs, indexes, snapshots, byte for byte.
 
     Everything is written, or nothing. Segments that are not finished are left out, and so are those that the leader
-    epochs of the newest segment leave out: a log that lost its end had them. --segment fetches one of those, too. The
-    exit status is 1 if there are any.
+    epochs of the newest segment leave out: a log that lost its end had them. --segment fetches one of those as
+    well. The exit status is 1 if there are any.
     """
     from seglog_format.errors import UsageError
     from seglog_format.tier.fetching import Choice, fetch_segments, segments_to_fetch

@@ -26,7 +26,7 @@ remote_argument: Final = click.argument("remote", metavar="REMOTE")
 
 
 class RemoteChoice(NamedTuple):
-    """A store, and how to read it, as a command was told.
+    """A store, and how to read it, as the options of a command say.
 
     Attributes:
         address: a folder, or an address.

@@ -48,7 +48,7 @@ def trace_of(identifier: str) -> dict[str, Any]:
 
 
 def trace_lines(identifier: str) -> Iterator[str]:
-    """Yield the lines that tell it: a label, then one item on each line.
+    """Yield the lines that say it: a label, then one item on each line.
 
     Args:
         identifier: of the requirement.

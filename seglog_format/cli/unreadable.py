@@ -1,4 +1,4 @@
-"""What is said of a file of which nothing could be read."""
+"""The words about a file of which nothing could be read."""
 
 from __future__ import annotations
 

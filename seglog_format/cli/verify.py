@@ -142,7 +142,7 @@ def _write(finding: Finding, *, as_json: bool) -> None:
 
 
 def _write_statistics(extent: Extent, *, as_json: bool) -> None:
-    """Tell what compiled code skipped: on standard error as text, or as one more object of JSON."""
+    """Say what compiled code skipped: on standard error as text, or as one more object of JSON."""
     if as_json:
         fallbacks = {cause.value: count for cause, count in extent.fallbacks.items()}
         write_json({"type": "statistics", "prefiltered": extent.prefiltered, "fallbacks": fallbacks})

@@ -19,7 +19,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @json_option
 def command(*, as_json: bool) -> None:
-    """Compile the columnar engine for this machine, so that no other command has to.
+    """Compile the columnar engine for this machine, so no other command has to.
 
     Compiled code is stored beside the package, or in the user's cache directory if that is read-only, or where
     NUMBA_CACHE_DIR says. It is compiled again only when the package or numba changes.

@@ -64,7 +64,7 @@ Replicas: TypeAlias = "Mapping[TopicPartition, tuple[Replica, ...]]"
 
 
 class Cluster:
-    """What the log directories of brokers tell about their cluster. Nothing is created, repaired or locked.
+    """What the log directories of brokers say about their cluster. Nothing is created, repaired or locked.
 
     Attributes:
         directories: the log directories, in the order given.
@@ -189,7 +189,7 @@ def image_of(replicas: Replicas) -> MetadataImage:
 
 
 def open_cluster(path_or_paths: PathOrPaths) -> Cluster:
-    """Open the log directories of one or several brokers as what is left of their cluster.
+    """Open the log directories of one or several brokers as what remains of their cluster.
 
     Args:
         path_or_paths: of a log directory, or of several, of one broker or of many.

@@ -46,7 +46,7 @@ class CommittedOffset(NamedTuple):
         leader_epoch: of the last record consumed; -1 if unknown.
         metadata: text that the consumer added.
         commit_timestamp_ms: when it was committed.
-        topic_id: of the topic; empty where the record does not tell it.
+        topic_id: of the topic; empty where the record does not say it.
         record_offset: of the record that says so.
     """
 
@@ -94,7 +94,7 @@ class CoordinatorState:
     problems: list[str] = field(default_factory=list)
 
     def replay(self, topic: str, batches: Iterable[RecordBatch]) -> None:
-        """Replay one partition of a coordinator's topic; damage ends it, and `problems` tells so."""
+        """Replay one partition of a coordinator's topic; damage ends it, and `problems` says so."""
         try:
             for record in decided_records(batches):
                 self._apply(decode_coordinator_record(topic, record.key, record.value), record.offset)

@@ -1,4 +1,4 @@
-"""What the metadata log tells about one topic, record by record."""
+"""What the metadata log says about one topic, record by record."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def image_lines(image: MetadataImage, *, with_secrets: bool = False) -> Iterator
 
     Args:
         image: of the cluster.
-        with_secrets: print the keys of SCRAM users, too.
+        with_secrets: print the keys of SCRAM users as well.
     """
     yield from ({"type": "broker", **fields} for _, fields in sorted(image.brokers.items()))
     yield from ({"type": "controller", **fields} for _, fields in sorted(image.controllers.items()))

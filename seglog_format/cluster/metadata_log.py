@@ -101,7 +101,7 @@ def snapshot_state(path: Path) -> MetadataState:
     """Return what a ``.checkpoint`` file says.
 
     Its `end_offset` counts the records of the file; the name of the file says up to where they reach. A file without
-    the footer was not finished, which `problems` tells.
+    the footer was not finished, which `problems` says.
     """
     state = MetadataState(snapshot=path)
     with LogSegment(SegmentFiles(0, path)) as segment:

@@ -28,7 +28,7 @@ class MetadataRecord(NamedTuple):
         timestamp_ms: when the controller wrote it.
         type: Kafka's name of its type, control records included.
         fields: by Kafka's names.
-        is_control: whether it stands in a control batch.
+        is_control: whether it is in a control batch.
     """
 
     offset: int
@@ -52,7 +52,7 @@ class MetadataState:
         voters: fields of each voter of a dynamic quorum.
         leader: id of the controller that led last; -1 where no record says it.
         snapshot: the file that reading began with; None where it began with the log.
-        snapshot_time_ms: of the last record that the snapshot holds, as its header tells; -1 without one.
+        snapshot_time_ms: of the last record that the snapshot holds, as its header says; -1 without one.
         is_finished: whether the snapshot's footer was read.
         problems: what could not be read or replayed; the image lacks it.
     """
@@ -73,7 +73,7 @@ class MetadataState:
     def replay(self, records: Iterable[MetadataRecord]) -> None:
         """Replay records in their order.
 
-        A record that does not fit is left out, and damage ends the replay; `problems` tells of both. Records of a
+        A record that does not fit is left out, and damage ends the replay; `problems` lists both. Records of a
         metadata transaction wait for its end, as in brokers.
         """
         try:

@@ -97,7 +97,7 @@ def made_id(name: str) -> str:
 
 
 def new_image(old: MetadataImage, replicas: Replicas, node: NewNode) -> NewImage:
-    """Return the image of a node that holds what is left of a cluster.
+    """Return the image of a node that holds what remains of a cluster.
 
     Args:
         old: image of the cluster.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LOWEST_METADATA_VERSION: Final = 21
-"""Level of 3.9, which 4.1 and 4.4 accept, too; a node that is made new gets no lower one."""
+"""Level of 3.9, which 4.1 and 4.4 accept as well; a node that is made new gets no lower one."""
 
 
 @dataclass(frozen=True, slots=True)

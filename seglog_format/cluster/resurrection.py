@@ -212,8 +212,8 @@ def resurrect(  # noqa: PLR0913 - a choice each
     """Plan a node directory that a stock Kafka starts from, with every topic at its offsets.
 
     The node is a broker and controller on its own. Topics keep ids, offsets, timestamps and transactions, groups their
-    positions, and settings, quotas, ACLs and SCRAM users come along as far as the metadata log tells them. Retention is
-    switched off, so that the first start deletes nothing.
+    positions, and settings, quotas, ACLs and SCRAM users come along as far as the metadata log says them. Retention is
+    switched off, so the first start deletes nothing.
 
     Args:
         path_or_paths: the log directories that are left, of one broker or of several.
@@ -221,8 +221,8 @@ def resurrect(  # noqa: PLR0913 - a choice each
         kafka: the release that will start on it: ``3.9``, ``4.1`` or ``4.4``, or a later one of the same line.
         node_id: of the new node.
         downgrade: allow a release that does not know all features of the cluster.
-        unknown_topics: take topics that have directories and that the metadata does not know, too.
-        link_closed: give closed segments below the recovery point a second name instead of copying them: quicker,
+        unknown_topics: take topics that have directories and that the metadata does not know as well.
+        link_closed: give closed segments below the recovery point a second name instead of copying them: faster,
             and then the sources must not be written any more.
         remote: the store with tiered segments of the partitions, see `open_tier`; they come back to the disk. Each is
             read once for the plan, and once to write it.
@@ -260,7 +260,7 @@ def resurrect(  # noqa: PLR0913 - a choice each
 
 
 def _complete(made: NewImage, remote: RemoteStore | None) -> dict[TopicPartition, WholeLog]:
-    """Add to the logs what the store has of them, and tell what is missing even so."""
+    """Add to the logs what the store has of them, and say what is missing even so."""
     found = {}
     for key, replica in sorted(made.logs.items()):
         log = found[key] = whole_log(replica.path, remote)
@@ -280,7 +280,7 @@ def _recovery_points(cluster: Cluster) -> dict[Path, int]:
 
 
 def _note_transactions(made: NewImage, cluster: Cluster) -> None:
-    """Tell what becomes of transactions that were open."""
+    """Say what becomes of transactions that were open."""
     has_coordinator = any(topic == TRANSACTION_STATE for topic, _ in made.logs)
     for name, fields in sorted(cluster.coordinators.transactions.items()):
         if transaction_state(fields) in OPEN_STATES and has_coordinator:
@@ -298,7 +298,7 @@ def _note_transactions(made: NewImage, cluster: Cluster) -> None:
 
 
 def _see_to_producer_ids(made: NewImage, cluster: Cluster) -> None:
-    """Start new producer ids above all that the logs hold, where no metadata tells how far they went."""
+    """Start new producer ids above all that the logs hold, where no metadata says how far they went."""
     if made.image.next_producer_id >= 0:
         return
     highest = max(_producer_ids(made, cluster), default=-1)

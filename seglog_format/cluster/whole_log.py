@@ -37,7 +37,7 @@ class WholeLog(NamedTuple):
 def whole_log(path: Path, remote: RemoteStore | None = None) -> WholeLog:
     """Return the files of a log.
 
-    Each log in the store is read whole. A damaged one is left out: a broker would cut all that follows, too.
+    Each log in the store is read whole. A damaged one is left out: a broker would cut all that follows as well.
 
     Args:
         path: of the partition directory.

@@ -60,7 +60,7 @@ class ContainerHeaders(NamedTuple):
     Attributes:
         gzip: returns the flags of a member (SEG-COD-002).
         gzip_trailer: the end of a member.
-        is_xerial: tells whether a header of snappy blocks starts there.
+        is_xerial: says whether a header of snappy blocks starts there.
         xerial_block: returns the size field of a block; at least its four bytes are there.
         lz4: the header of a frame (SEG-COD-006).
         lz4_block: returns the size field of a block; its four bytes are there.

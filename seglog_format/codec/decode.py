@@ -161,7 +161,7 @@ def decompressed_bytes(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> by
 def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> Record | None:
     """Return the record of an end marker, as brokers take it from a control batch; None where there is none.
 
-    They read the first record and look no further, unless the batch is compressed. They check no offset here, so that
+    They read the first record and look no further, unless the batch is compressed. They check no offset here, so
     the one in the result means nothing. The checksum is left to the caller.
 
     Args:
@@ -224,7 +224,7 @@ def computed_crc(frame: Frame) -> int:
 
 
 def checksum_is_valid(frame: Frame) -> bool:
-    """Tell whether stored and computed checksum agree."""
+    """Return whether stored and computed checksum agree."""
     return frame.header.crc == computed_crc(frame)
 
 

@@ -177,7 +177,7 @@ def whole_frame(source: ByteSource, position: int, magic: int, at: Location) -> 
 
 
 def short_tail(source: ByteSource, position: int, end: int) -> Tail:
-    """Return what stands at the end of a log where it is too short for an entry (SEG-LOG-002)."""
+    """Return what is at the end of a log where it is too short for an entry (SEG-LOG-002)."""
     rest = source.view(position, end)
     kind = TailKind.TRAILING if any(rest) else TailKind.ZEROS
     return Tail(kind if rest else TailKind.NONE, position, end - position)

@@ -1,4 +1,4 @@
-"""Rules for single messages of magic 0 and 1 that hold whoever parses them (chapter 33)."""
+"""Rules for single messages of magic 0 and 1 that hold for every parser of them (chapter 33)."""
 
 from __future__ import annotations
 

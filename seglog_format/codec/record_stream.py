@@ -80,7 +80,7 @@ def stream_frame(
 
 
 def has_very_many_records(header: BatchHeader) -> bool:
-    """Tell whether an entry says that it holds more than `KEPT_RECORDS`."""
+    """Return whether an entry says that it holds more than `KEPT_RECORDS`."""
     return isinstance(header, RecordBatchHeader) and header.records_count > KEPT_RECORDS
 
 

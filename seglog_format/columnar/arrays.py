@@ -1,4 +1,4 @@
-"""The array types of kernel parameters: always the same few, so that each kernel is compiled once."""
+"""The array types of kernel parameters: always the same few, so each kernel is compiled once."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ class Assembly:
 
     @cached_property
     def _all_travel_lightly(self) -> bool:
-        """Tell whether the batch is at most twice the size of its rows, even if each column carries all its buffers."""
+        """Return whether the batch is at most twice its rows' size, even if each column carries all its buffers."""
         in_log, in_arena = (self.state[np.array(REFERRED) + behind] for behind in (0, 1))
         views = VIEW_SIZE * sum(self._rows_of(column) for column in VIEWS if self._position_of(column) >= 0)
         taken = np.count_nonzero(in_log) * len(self._log_slice())

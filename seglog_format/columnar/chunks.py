@@ -1,4 +1,4 @@
-"""Decompression of entries ahead of reading: some at a time, so that they are still in the cache when they are read."""
+"""Decompression of entries ahead of reading: some at a time, so they are still in the cache when they are read."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ REFUSED: Final[list[str]] = []
 
 
 class CompileNotice(event.Listener):  # type: ignore[misc] # numba has no types
-    """Tells the user why the first call of a kernel takes long.
+    """Explains to the user why the first call of a kernel takes long.
 
     Attributes:
         was_given: whether it has printed the notice, or need not.

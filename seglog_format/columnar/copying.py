@@ -1,4 +1,4 @@
-"""Copies inside of decompressed data. Targets have `SLACK` bytes to spare, so that whole words may be copied."""
+"""Copies inside of decompressed data. Targets have `SLACK` bytes to spare, so whole words may be copied."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AHEAD: Final = 2048
 
 @inlined
 def copy_run(target: Region, at: int, source: Region, position: int, size: int) -> None:
-    """Copy bytes from another region; up to 15 bytes after them are overwritten too."""
+    """Copy bytes from another region; up to 15 bytes after them are overwritten as well."""
     if position + size + PAIR <= source[1]:
         _copy_pairs(target, at, source, position, size)
     else:
@@ -65,7 +65,7 @@ def _repeat_near(target: Region, at: int, distance: int, size: int) -> None:
 
 @inlined
 def copy_long(target: Region, at: int, source: Region, position: int, size: int) -> None:
-    """Copy like `copy_run`, tuned for longer ranges; up to 31 bytes after them are overwritten too."""
+    """Copy like `copy_run`, tuned for longer ranges; up to 31 bytes after them are overwritten as well."""
     if position + size + QUAD > source[1]:
         copy_run(target, at, source, position, size)
         return

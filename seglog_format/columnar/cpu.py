@@ -29,7 +29,7 @@ NEEDS: Final = {
 
 @cache
 def features() -> frozenset[str]:
-    """Return the features that code may use: this processor's, or those that numba was told to compile for."""
+    """Return the features that code may use: this processor's, or those that numba compiles for by its settings."""
     if config.CPU_NAME or config.CPU_FEATURES:
         reported = (config.CPU_FEATURES or "").split(",")
         return frozenset(name[1:] for name in reported if name.startswith("+"))

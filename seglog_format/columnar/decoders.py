@@ -29,7 +29,7 @@ ADDRESS: Final = ctypes.c_void_p
 SIZE: Final = ctypes.c_size_t
 
 SLOTS: Final = 5
-"""Numbers that kernels are told: a function and a context for zstd, two functions and a stream for gzip."""
+"""Numbers that kernels are given: a function and a context for zstd, two functions and a stream for gzip."""
 NONE: Final = 0
 
 
@@ -51,7 +51,7 @@ class Decoders:
     """Decompressor of one thread: a context and a stream of its own, which go when it goes.
 
     Attributes:
-        slots: what kernels are told (`plan.DECODERS`); `NONE` for what there is not.
+        slots: what kernels are given (`plan.DECODERS`); `NONE` for what there is not.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ def _library(module: str, *functions: tuple[str, Any, tuple[Any, ...]]) -> ctype
 
 
 def _is_known(package: str) -> bool:
-    """Tell whether the version of a package that is installed is one of those that were looked at."""
+    """Return whether the version of a package that is installed is one of those that were looked at."""
     try:
         return version(package).rpartition(".")[0] == KNOWN_VERSIONS.get(package)
     except PackageNotFoundError:
@@ -123,7 +123,7 @@ def _is_known(package: str) -> bool:
 
 
 def _inflates(library: ctypes.CDLL) -> bool:
-    """Tell whether a sample comes out of a stream as it should, and the numbers behind it are where they should be."""
+    """Return whether a stream gives back a sample, with the numbers behind it where they should be."""
     sample = bytes(range(64)) * 4
     compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     deflated = compressor.compress(sample) + compressor.flush()

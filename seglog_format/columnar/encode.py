@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 DEFAULT_BATCH_SIZE: Final = 16_384
 OUT_SIZE: Final = 2**20
 MAX_TIMESTAMP: Final = 2**62
-"""Maximum milliseconds, so that differences of timestamps fit their fields."""
+"""Maximum milliseconds, so differences of timestamps fit their fields."""
 MAX_SIZE: Final = 2**30
-"""Maximum size of a batch, so that its sizes fit their fields."""
+"""Maximum size of a batch, so its sizes fit their fields."""
 NO_BYTES: Final = np.zeros(1, np.uint8)
 COLUMNS: Final = frozenset({"offset", "timestamp", "key", "value", "headers"})
 NUMBER: Final = Struct(">i")

@@ -183,7 +183,7 @@ def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
 
 @inlined
 def store_fields(data: Region, position: int, rows: Region, at: int) -> None:
-    """Store the fields of a header that are stored as they are."""
+    """Store the fields of a header that are stored without encoding."""
     magic = load_u8(data, position + MAGIC)
     store_64(rows, at, position)
     store_64(rows, at + 8 * 2, magic)

@@ -64,7 +64,7 @@ FULL: Final = 0
 STOPPED: Final = 1
 GIVEN_UP: Final = -1
 """Returned instead of a position if the result is invalid."""
-"""Something stands at the position that is no regular entry."""
+"""Something is at the position that is no regular entry."""
 
 
 @kernel

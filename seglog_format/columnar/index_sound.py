@@ -93,7 +93,7 @@ def pass_sound(log: Bytes, state: Numbers) -> None:
 
 @inlined
 def _has_uncovered_marker(data: Region, position: int, size: int) -> bool:
-    """Tell whether a control batch of a producer holds anything but one end marker as coordinators write it."""
+    """Return whether a control batch of a producer holds anything but one end marker as coordinators write it."""
     if load_u8(data, position + MAGIC) != BATCH_MAGIC or not load_be16(data, position + BATCH_ATTRIBUTES) & CONTROL:
         return False
     if load_be64(data, position + PRODUCER_ID) < 0:

@@ -108,7 +108,7 @@ def put_in_list(typing: Any, target: Any, index: Any, item: Any) -> Any:
 
 @intrinsic
 def in_tuple(typing: Any, source: Any, index: Any) -> Any:
-    """Return what stands in a tuple; no reference is taken."""
+    """Return what is in a tuple; no reference is taken."""
     del typing, source, index
     return types.int64(types.int64, types.int64), _maker("PyTuple_GetItem", OBJECT, I64)
 

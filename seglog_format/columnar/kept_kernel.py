@@ -26,7 +26,7 @@ class KeptKernel(FunctionCache):  # type: ignore[misc] # numba has no types
     """A kernel's machine code on disk, which is loaded without the tables of the compiler."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the stored code for these types; None if there is none, so that numba compiles it."""
+        """Return the stored code for these types; None if there is none, so numba compiles it."""
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)

@@ -41,7 +41,7 @@ def declined(state: Region, cause: int) -> int:
 
 @kernel
 def fill_noted(log: Bytes, notes: Numbers, table: Table) -> None:
-    """Fill a batch table with the headers of noted entries, as far as their fields are stored as they are."""
+    """Fill a batch table with the headers of noted entries, as far as their fields are stored without encoding."""
     data, rows = region(log), region(table)
     for row in range(len(table)):
         position = notes[2 * row]

@@ -47,7 +47,7 @@ MEMBERS: Final[list[ctypes.Array[Member]]] = []
 
 @cache
 def can_make_objects() -> bool:
-    """Tell whether this interpreter is one that `objects.make_objects` knows."""
+    """Return whether this interpreter is one that `objects.make_objects` knows."""
     try:
         known_objects()
     except UnknownLayoutError:

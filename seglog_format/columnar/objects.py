@@ -229,7 +229,7 @@ def _fill_message(
     path: int,
     known: Region,
 ) -> bool:
-    """Fill a message; whether that was possible. One in a wrapper is held against its checksum, as others were."""
+    """Fill a message; whether that was possible. One in a wrapper is compared with its checksum, as others were."""
     size = entry_size(data, first, data[1])
     if size < 0 or load_u8(data, first + MAGIC) == BATCH_MAGIC:
         return False

@@ -119,7 +119,7 @@ class Cuts:
 
     @property
     def is_in_memory(self) -> bool:
-        """Tell whether no windows are necessary."""
+        """Return whether no windows are necessary."""
         return self._window.is_whole
 
     @property

@@ -33,7 +33,7 @@ RANGE_SIZE: Final = 2**24
 """Bytes of a log that one thread reads before another goes on: what is kept in memory depends on it. Where logs are
 read through windows it is one of these."""
 AHEAD: Final = 1
-"""Ranges in progress besides one for each thread, so that a fast thread finds another."""
+"""Ranges in progress besides one for each thread, so a fast thread finds another."""
 
 
 def scan(
@@ -49,7 +49,7 @@ def scan(
         sources: each segment, and where to start in it. The lowest offset to deliver is carried over from one to the
             next.
         request: the columns and rows to read.
-        threads: number of reading threads. With a callback for damage it is one, so that calls are in order.
+        threads: number of reading threads. With a callback for damage it is one, so calls are in order.
         at_end: called after the last batch; may raise.
     """
     is_alone = threads == 1 or request.on_corrupt is not None

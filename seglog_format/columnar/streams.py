@@ -129,7 +129,7 @@ def decompress_zstd(data: Region, start: int, end: int, arena: Region, at: int, 
 
 @helper
 def decompress_gzip(data: Region, start: int, end: int, arena: Region, at: int, room: int, plan: Numbers) -> int:
-    """Decompress a member, and hold it against its checksum and its size; the same answers."""
+    """Decompress a member, and compare it with its checksum and its size; the same answers."""
     reset, inflate, stream_address = plan[DECODERS + 2], plan[DECODERS + 3], plan[DECODERS + 4]
     size = gzip_size(data, start, end)
     if stream_address == NONE or size < 0:

@@ -37,7 +37,7 @@ class Windows:
     """The bytes of a log that a kernel reads.
 
     Args:
-        log: the bytes, or a source of them, from which only views are taken, so that several may share it.
+        log: the bytes, or a source of them, from which only views are taken, so several may share it.
         position: of the first entry to read.
         end: nothing from there on is looked at; None for the end of the log.
 
@@ -58,7 +58,7 @@ class Windows:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether all of the log up to the end is in the window."""
+        """Return whether all of the log up to the end is in the window."""
         return not self.origin and len(self.data) == self._end
 
     def _has_all(self, position: int) -> bool:

@@ -56,7 +56,7 @@ class Choice(NamedTuple):
 
     @property
     def is_columnar(self) -> bool:
-        """Tell whether the columnar engine reads."""
+        """Return whether the columnar engine reads."""
         return self.engine is Engine.COLUMNAR
 
 
@@ -104,10 +104,10 @@ def threshold() -> int:
 
 @cache
 def is_installed() -> bool:
-    """Tell whether there is what the columnar engine needs."""
+    """Return whether there is what the columnar engine needs."""
     return all(find_spec(name) is not None for name in NEEDED)
 
 
 def is_loaded() -> bool:
-    """Tell whether this process has loaded the columnar engine."""
+    """Return whether this process has loaded the columnar engine."""
     return COMPILED in sys.modules

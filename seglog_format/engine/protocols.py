@@ -52,10 +52,10 @@ class FilteredLog(Protocol):
     """A log in which every entry passed the prefilter, with nothing behind the last: indexes are compared with it."""
 
     def has_offset_index(self, data: memoryview) -> bool:
-        """Tell whether no check can report a finding for an offset index with these bytes."""
+        """Return whether no check can report a finding for an offset index with these bytes."""
 
     def has_time_index(self, data: memoryview, *, is_active: bool) -> bool:
-        """Tell whether no check can report a finding for a time index with these bytes.
+        """Return whether no check can report a finding for a time index with these bytes.
 
         Args:
             data: of the index.
@@ -140,7 +140,7 @@ class IndexedLog(Protocol):
 
     @property
     def has_wrappers(self) -> bool:
-        """Tell whether there are compressed messages of magic 0 or 1."""
+        """Return whether there are compressed messages of magic 0 or 1."""
 
     def producers_outside(self) -> set[int]:
         """Return the ids of producers that appended outside of transactions."""

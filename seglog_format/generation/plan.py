@@ -1,6 +1,6 @@
 """Plan one partition of a recipe: every append with its bytes, and the records that a reader must find.
 
-The plan follows from recipe and seed alone. It knows nothing of how partitions are written, so that what is read
+The plan follows from recipe and seed alone. It knows nothing of how partitions are written, so what is read
 can be compared with it.
 """
 

@@ -92,7 +92,7 @@ def _value(rng: SeededRandom, longest: int) -> dict[str, Any]:
 
 
 def _producers(rng: SeededRandom, number: int) -> dict[str, Any]:
-    """Draw producers; each step has ids of its own, so that a transaction left open stays open."""
+    """Draw producers; each step has ids of its own, so a transaction left open stays open."""
     kind = rng.one_of(("plain", "idempotent", "transactional", "transactional"))
     producers: dict[str, Any] = {"kind": kind, "count": rng.number(1, 4), "first_id": 1000 * (number + 1)}
     if kind == "transactional":

@@ -111,7 +111,7 @@ class StepRecipe:
         batch: records in each batch; for uncompressed magic 0 and 1, in each append.
         magic: 0, 1 or 2.
         codec: as Kafka calls it.
-        role: ``leader`` assigns offsets; ``follower`` copies batches as they are.
+        role: ``leader`` assigns offsets; ``follower`` copies batches unchanged.
         gap: number of offsets that are missing before each batch; followers only.
         removed: probability that compaction removed a record from its batch; followers only.
         emptied: probability that compaction removed all records of a batch; followers only.

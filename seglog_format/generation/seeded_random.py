@@ -24,7 +24,7 @@ class SeededRandom:
 
     Args:
         seed: any number.
-        purpose: what the numbers are for; each purpose has its own sequence, so that drawing more for one leaves the
+        purpose: what the numbers are for; each purpose has its own sequence, so drawing more for one leaves the
             others unchanged.
     """
 

@@ -67,7 +67,7 @@ class Block:
 
 @dataclass(slots=True)
 class Inspection:
-    """Everything to show, and what is left out.
+    """Everything to show, and what remains out.
 
     Attributes:
         title: name of the file.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_CHECKED_SIZE: Final = 1 << 28
-"""Maximum bytes that a search runs through checksums, so that every search ends."""
+"""Maximum bytes that a search runs through checksums, so every search ends."""
 
 
 def runs_of_entries(data: memoryview) -> list[tuple[int, int]]:

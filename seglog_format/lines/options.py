@@ -36,7 +36,7 @@ class LineOptions:
 
     @property
     def is_window(self) -> bool:
-        """Tell whether only some offsets are wanted, and therefore only batches and records."""
+        """Return whether only some offsets are wanted, and therefore only batches and records."""
         return self.from_offset is not None or self.to_offset is not None
 
     def wants(self, source: Source) -> bool:

@@ -97,12 +97,12 @@ class LogDirectory(ScannedPartitions):
 
     @property
     def has_clean_shutdown(self) -> bool:
-        """Tell whether the broker closed it cleanly (SEG-LDR-003)."""
+        """Return whether the broker closed it cleanly (SEG-LDR-003)."""
         return self.listing.has_clean_shutdown
 
     @property
     def is_locked(self) -> bool:
-        """Tell whether a broker runs in it now."""
+        """Return whether a broker runs in it now."""
         return is_locked(self.path)
 
     @cached_property

@@ -147,7 +147,7 @@ class EntryTable:
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether there is nothing left to walk."""
+        """Return whether there is nothing left to walk."""
         return self.tail is not None or self.damage is not None
 
     @property

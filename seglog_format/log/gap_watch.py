@@ -110,7 +110,7 @@ class GapWatch:
 
     @cached_property
     def is_compacted(self) -> bool:
-        """Tell whether the log is compacted, as far as that is known (SEG-PDR-023)."""
+        """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""
         cleaned_to = checkpointed_offset(self.listing, FileKind.CLEANER_OFFSET_CHECKPOINT)
         return is_known_compacted(self.listing.name, cleaned_to) or shows_compaction(self._segments())
 

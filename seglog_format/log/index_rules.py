@@ -1,6 +1,6 @@
 """The rules between an index and its log: one generator for each requirement, over rows of plain numbers.
 
-The rules use neither files nor findings, so that checks, tests and index builders can share them. They demand no more
+The rules use neither files nor findings, so checks, tests and index builders can share them. They demand no more
 than every broker version satisfies: an index may be of any sparseness, and may name any offset of the unit that was
 appended at its position.
 """
@@ -28,7 +28,7 @@ class Violation(NamedTuple):
         requirement: id.
         field: of the entry.
         expected: short text of what the requirement demands.
-        found: what was found instead.
+        found: the value found instead.
     """
 
     slot: int

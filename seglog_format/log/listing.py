@@ -4,8 +4,8 @@ A listing groups the files of each segment and decides which files count: files 
 removal are no part of the log, and the output of an interrupted replacement either replaces the files that
 it covers or is left out (SEG-PDR-009, SEG-PDR-010). Nothing is renamed or removed.
 
-Only regular files are listed, and symbolic links that lead to one, wherever it is: brokers read those, too. Anything
-else is among the `skipped` entries and never opened; `blocked` tells which of them have the name of a file of the log.
+Only regular files are listed, and symbolic links that lead to one, wherever it is: brokers read those as well. Anything
+else is among the `skipped` entries and never opened; `blocked` says which of them have the name of a file of the log.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class LogDirectoryListing(NamedTuple):
         special: known directories that are no partitions.
         misnamed: errors for directories on whose names a broker fails (SEG-LDR-001).
         root_files: checkpoints and the like, by kind.
-        others: files of no known kind, which brokers ignore too.
+        others: files of no known kind, which brokers ignore as well.
         skipped: entries that are not read.
         has_clean_shutdown: the directory was closed cleanly (SEG-LDR-003).
     """
@@ -159,7 +159,7 @@ class LogDirectoryListing(NamedTuple):
 
     @property
     def has_clean_shutdown(self) -> bool:
-        """Tell whether the clean-shutdown file exists, with any content."""
+        """Return whether the clean-shutdown file exists, with any content."""
         return FileKind.CLEAN_SHUTDOWN in self.root_files
 
     @property

@@ -21,7 +21,7 @@ class LogRow(NamedTuple):
         last_offset: last offset.
         max_timestamp_ms: largest timestamp, or -1.
         magic: 0, 1 or 2.
-        is_empty: whether compaction has removed every record, so that the maximum may belong to none.
+        is_empty: whether compaction has removed every record, so the maximum may belong to none.
     """
 
     position: int
@@ -57,7 +57,7 @@ class LogOutline:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether the rows cover the whole file."""
+        """Return whether the rows cover the whole file."""
         return self.partial_at is None and self.unknown_from is None
 
     def is_start(self, position: int) -> bool:

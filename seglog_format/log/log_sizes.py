@@ -49,7 +49,7 @@ def size_of_segments(segments: Iterable[SegmentFiles]) -> int:
 def size_from(reader: LogReader, offset: int, enough: int) -> int:
     """Return the bytes of entries from an offset on, at least; no more than ``enough`` and a segment are counted.
 
-    What the first segment holds before the offset does not count, as far as its offset index tells: a wrong index
+    What the first segment holds before the offset does not count, as far as its offset index says: a wrong index
     makes reading slower, and nothing else. So a lookup near the end of a large log never loads the engine.
     """
     total = 0

@@ -13,7 +13,7 @@ MAX_MAPPED_SIZE: Final = 1_900_000_000
 
 
 class OpenSegment(Protocol):
-    """A segment, as far as closing its files goes."""
+    """A segment, for closing its files."""
 
     @property
     def base_offset(self) -> int:
@@ -25,7 +25,7 @@ class OpenSegment(Protocol):
 
     @property
     def copy(self) -> bool:
-        """Tell whether files are read through windows instead of being mapped."""
+        """Return whether files are read through windows instead of being mapped."""
 
     def release(self) -> None:
         """Let go of the files; they open again when needed."""

@@ -210,7 +210,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             The first record at or above the log start offset, in offset order and control records included, that is
             not older. For `OffsetSpec.LATEST`, `EARLIEST` and `EARLIEST_LOCAL` that offset, with timestamp -1. None
             where there is no such record, and for `LATEST_TIERED`. Where a part of the log is tiered, a
-            `MissingOffsetsWarning` tells that only the records here were looked at.
+            `MissingOffsetsWarning` says that only the records here were looked at.
 
         Raises:
             UsageError: any other negative timestamp.
@@ -281,13 +281,13 @@ def open_partition(
 
     Log start offset and high watermark come from the checkpoints in the directory above, if they can be read.
 
-    By default no index is believed. The first lookup in a segment walks the fixed fields of its entries from the
+    By default no index is trusted. The first lookup in a segment walks the fixed fields of its entries from the
     start, which costs about a second for each few hundred thousand entries and reads a page of the file for each;
     later lookups search what that found. Timestamp lookups also verify the checksums of the entries that they pass
-    over. With ``trust_indexes`` a lookup starts at the floor entry of the index, after a look at what stands there,
+    over. With ``trust_indexes`` a lookup starts at the floor entry of the index, after a look at what is there,
     and takes time in proportion to the distance between index entries. An index that is missing, cut, shifted or
     points anywhere but at an entry does no harm. One that was made to deceive does, or one of another version of the
-    log that happens to fit: only the walk tells an entry from the bytes of one in a record's value (SEG-IDX-009).
+    log that happens to fit: only the walk distinguishes an entry from bytes in a record's value (SEG-IDX-009).
 
     Args:
         path: of the directory.

@@ -1,6 +1,6 @@
 """The kind of a path: a log directory, a partition directory, a file, or none of these (chapters 10 and 11).
 
-Every command and every function that takes a path uses this module, so that all of them agree. A directory
+Every command and every function that takes a path uses this module, so all of them agree. A directory
 that is neither is refused: an empty mount point must not pass as a healthy log, and a recovery must not
 write into it.
 """
@@ -73,7 +73,7 @@ def path_kind(path: str | os.PathLike[str]) -> PathKind:
 
 
 def directory_kind(directory: Path, storage: LogStorage = LOCAL) -> PathKind:
-    """Tell what a directory is; no file is opened.
+    """Say what a directory is; no file is opened.
 
     Args:
         directory: to look at.

@@ -55,7 +55,7 @@ def grow_quickly(table: EntryTable, source: ByteSource, target: int, passed: Cal
 
 
 def quick_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
-    """Return the offset after the last entry of a large log; None where only the walk in Python can tell.
+    """Return the offset after the last entry of a large log; None where only the walk in Python can say.
 
     Nothing is remembered of the entries, of which there may be many millions.
 

@@ -37,7 +37,7 @@ class KnownRecords:
         self._size = 0
 
     def find(self, segment: LogSegment, offset: int, *, trust_index: bool = False) -> Record | Message | None:
-        """Return the record at an offset; None where there is none, or where only the reference can tell.
+        """Return the record at an offset; None where there is none, or where only the reference can say.
 
         Args:
             segment: that may hold it.
@@ -91,7 +91,7 @@ def _decoded(segment: LogSegment, position: int) -> Known:
 
 
 def _is_small(frame: Frame) -> bool:
-    """Tell whether an entry holds records, and few enough to decode all for one of them."""
+    """Return whether an entry holds records, and few enough to decode all for one of them."""
     header = frame.header
     if not isinstance(header, RecordBatchHeader):
         return not header.codec_id or header.size_in_bytes <= MAX_WRAPPER_SIZE
@@ -99,7 +99,7 @@ def _is_small(frame: Frame) -> bool:
 
 
 def _are_where_header_says(batch: RecordBatch) -> bool:
-    """Tell whether offsets increase up to the header's last one: else reading on behind a record would miss some."""
+    """Return whether offsets increase up to the header's last one: else reading on behind a record would miss some."""
     offsets = [record.offset for record in batch.records]
     return all(map(lt, offsets, [*offsets[1:], batch.header.next_offset]))
 

@@ -32,7 +32,7 @@ ISOLATIONS: Final = (READ_UNCOMMITTED, READ_COMMITTED)
 
 
 def is_committed_only(isolation: str) -> bool:
-    """Tell whether an isolation level leaves out what was not committed.
+    """Return whether an isolation level leaves out what was not committed.
 
     Raises:
         UsageError: there is no such level.
@@ -60,7 +60,7 @@ class Fetch:
 
 
 class Borders:
-    """Tells a reader's watch of the borders between segments where offsets are missing.
+    """Informs a reader's watch about the borders between segments where offsets are missing.
 
     Attributes:
         reached: the first offset after what was read of the segment.
@@ -198,7 +198,7 @@ class LogReader:
         return batch
 
     def known_record(self, offset: int, found: tuple[int, int] | None) -> Record | Message | None:
-        """Return the record at an offset, where that can be told without the reference.
+        """Return the record at an offset, where that is known without the reference.
 
         Args:
             offset: absolute.
@@ -215,7 +215,7 @@ class LogReader:
     def verify_gap(self, offset: int) -> None:
         """Make sure that the entry before a missing offset ends where its header says (SEG-LKP-017).
 
-        Only its last offset delta keeps it from holding the offset, and only its checksum vouches for that.
+        Only its last offset delta keeps it from holding the offset, and only its checksum proves that.
 
         Raises:
             FormatError: it is damaged.
@@ -276,7 +276,7 @@ class LogReader:
     def _to_deliver(
         self, segment: LogSegment, frame: Frame, first: int | None, end: int
     ) -> RecordBatch | StreamedBatch:
-        """Decode an entry; one of very many records while they are delivered. Only the first is held against it.
+        """Decode an entry; one of very many records while they are delivered. Only the first is compared with it.
 
         Raises:
             FormatError: it is damaged or refused, or the entry before the first one is.

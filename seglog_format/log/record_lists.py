@@ -33,7 +33,7 @@ class DeliveredLog(ScannedLog, Protocol):
     def _reference_reader(self) -> LogReader: ...
 
     def engine_for(self, from_offset: int | None = None, *, engine: Engine = Engine.AUTO) -> Choice:
-        """Tell which engine `records` takes, and why."""
+        """Say which engine `records` takes, and why."""
 
     def _find_entry(self, offset: int) -> EntryPosition | None: ...
 
@@ -67,7 +67,7 @@ class DeliversRecords:
             isolation: ``read_uncommitted``, or ``read_committed``: up to the last stable offset, and without the
                 records of aborted transactions (SEG-LKP-011, SEG-LKP-012).
             on_gap: called with offsets missing before the first segment, between two, or below the high watermark
-                (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` tells of them. Reading
+                (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` reports them. Reading
                 goes on. Nothing is reported of compacted logs, if that is known (SEG-PDR-023).
             engine: what reads; what is delivered does not depend on it. See `engine_for`.
 
@@ -89,11 +89,11 @@ class DeliversRecords:
         return chain.from_iterable(self._deliver((start, end), transactions, entry, choice, at_border))
 
     def engine_for(self: DeliveredLog, from_offset: int | None = None, *, engine: Engine = Engine.AUTO) -> Choice:
-        """Tell which engine `records` takes, and why.
+        """Say which engine `records` takes, and why.
 
         Args:
             from_offset: first offset wanted; the log start offset by default. What the log holds before it does not
-                count, as far as the offset index of its segment tells.
+                count, as far as the offset index of its segment says.
             engine: as the caller of `records` asks for.
 
         Raises:
@@ -138,7 +138,7 @@ def record_lists(  # noqa: PLR0913 - what decides which records
     choice: Choice,
     at_border: AtBorder | None = None,
 ) -> Iterator[Iterable[Record | Message]]:
-    """Read a range of offsets. The first record comes alone where that is quick, as lookups want no more.
+    """Read a range of offsets. The first record comes alone where that is fast, as lookups want no more.
 
     Args:
         reader: of the log.

@@ -13,7 +13,7 @@ class RemoteOffsets(NamedTuple):
     """What is known of offsets that are not in a partition directory.
 
     Attributes:
-        where: the store, or what tells of it.
+        where: the store, or what says of it.
         segment_count: number of the remote segments that answer for them.
         missing: those that no segment answers for.
     """
@@ -27,7 +27,7 @@ class KnowsTiered(Protocol):
     """Something that knows where offsets lie that are not in a partition directory."""
 
     def located(self, listing: PartitionListing, tiered: MissingOffsets) -> RemoteOffsets | None:
-        """Tell where offsets of a partition lie; None if nothing is known of the partition.
+        """Say where offsets of a partition lie; None if nothing is known of the partition.
 
         Args:
             listing: of the directory.

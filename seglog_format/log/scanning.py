@@ -144,7 +144,7 @@ def _part(
 
 
 def find_entry(reader: LogReader, offset: int) -> EntryPosition | None:
-    """Find the entry whose header says that it holds an offset; None where only the reference can tell.
+    """Find the entry whose header says that it holds an offset; None where only the reference can say.
 
     The engine walks over headers at memory speed: the reference would take seconds where each message is an entry.
     """

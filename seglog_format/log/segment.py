@@ -144,7 +144,7 @@ class LogSegment(Closing):
 
     @property
     def is_walked(self) -> bool:
-        """Tell whether entries were walked before."""
+        """Return whether entries were walked before."""
         return self._table.is_complete or bool(self._table.positions)
 
     def _grow(self, target: int) -> None:

@@ -20,7 +20,7 @@ class TimeIndex(IndexFile[TimestampOffset]):
     layout = TIME_INDEX_ENTRY
 
     def lookup(self, timestamp_ms: int) -> TimestampOffset:
-        """Return the offset up to which no record is younger than a timestamp (SEG-TIX-008).
+        """Return the offset up to which no record is later than a timestamp (SEG-TIX-008).
 
         Args:
             timestamp_ms: milliseconds since 1970; any integer.

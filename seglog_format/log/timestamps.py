@@ -70,7 +70,7 @@ def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int)
 
 
 def is_older(segment: LogSegment, timestamp_ms: int) -> bool:
-    """Tell whether a closed segment is older than a timestamp, by the last entry of its time index, as brokers do.
+    """Return whether a closed segment is older than a timestamp, by the last entry of its time index, as brokers do.
 
     The index is not read to see whether it is in order: with many segments that would be all the work.
     """
@@ -103,7 +103,7 @@ def _proven_candidates(
 def _trusted_candidates(
     reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
 ) -> Iterator[RecordBatch]:
-    """Yield the same from where the time index says that they begin, without a look at what stands before."""
+    """Yield the same from where the time index says that they begin, without a look at what precedes."""
     start = max(offset_not_younger(segment, timestamp_ms - 1), log_start_offset)
     position = segment.position_of(start, trust_index=True)
     if position is not None:

@@ -5,7 +5,7 @@ to the wanted offset. That it is an entry of the log cannot be proven: the bytes
 any doubt the answer is None, and the caller walks from the start of the segment.
 
 An index is first searched unchecked. To find which entries are in order it has to be read whole, which costs more
-than all the rest of a lookup: so that is done only if the first search leads to nothing that fits.
+than all the rest of a lookup: so is done only if the first search leads to nothing that fits.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class IndexedSegment(Protocol):
 def trusted_position(segment: IndexedSegment, offset: int) -> int | None:
     """Return the start of the first entry whose last offset is not below an offset; None on any doubt.
 
-    An offset that is missing in the log is a doubt, too.
+    An offset that is missing in the log is a doubt as well.
     """
     for position in _positions(segment.offset_index, offset):
         try:
@@ -105,7 +105,7 @@ def _last_positions(index: OffsetIndex | None) -> Iterator[int]:
 
 
 def offset_not_younger(segment: IndexedSegment, timestamp_ms: int) -> int:
-    """Return the offset up to which no record of a segment is younger than a timestamp, by its time index.
+    """Return the offset up to which no record of a segment is later than a timestamp, by its time index.
 
     The entry found is trusted if the log has an entry with exactly that timestamp at its offset; else those that are
     in order decide (SEG-TIX-008, SEG-TIX-009).

@@ -98,7 +98,7 @@ def retain(
     Raises:
         UsageError: a path is not a directory or cannot be read, there is no segment, or the log has to be recovered
             first.
-        FormatError: a log cannot be walked to its end, so that its age is not known.
+        FormatError: a log cannot be walked to its end, so its age is not known.
 
     Examples:
         >>> from seglog_format import LogConfig, retain
@@ -199,7 +199,7 @@ def truncate(
     directory: LogDirectory | None = None,
     environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> PreparedTruncation:
-    """Plan to truncate a partition directory, so that its log ends at an offset. `apply` of the plan does it.
+    """Plan to truncate a partition directory, so its log ends at an offset. `apply` of the plan does it.
 
     Files of removed segments get names that end in ``.deleted``; the next program that opens the log deletes them.
 

@@ -239,7 +239,7 @@ def _of(
 
 
 def _splits(work: RecoveryWork) -> Iterator[Split]:
-    """Yield splits of scanned segments; a segment whose part would meet the next segment is left as it is."""
+    """Yield splits of scanned segments; a segment whose part would meet the next segment is left unchanged."""
     cut = {each.base_offset for each in work.plan.cuts}
     for segment in work.kept:
         is_whole = segment.base_offset in work.plan.scanned and segment.base_offset not in cut

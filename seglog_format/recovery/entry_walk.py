@@ -93,7 +93,7 @@ class WalkedEntry:
 
     @property
     def checksum_is_valid(self) -> bool:
-        """Tell whether stored and computed checksum agree."""
+        """Return whether stored and computed checksum agree."""
         if self._checksum_is_valid is None:
             self._checksum_is_valid = checksum_is_valid(self.frame)
         return self._checksum_is_valid

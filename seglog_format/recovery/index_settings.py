@@ -45,7 +45,7 @@ class IndexSettings:
     Attributes:
         interval_bytes: `index.interval.bytes`, 0 or more.
         indexed_offset: which offset of an entry the offset index stores.
-        has_time_index: whether time indexes are written too.
+        has_time_index: whether time indexes are written as well.
         interval_reason: why this interval.
         offset_reason: why this offset.
     """

@@ -63,7 +63,7 @@ def _removals(files: Iterable[NamedFile], requirement: str) -> list[FileStep]:
 
 
 def _renames(swaps: Iterable[NamedFile]) -> list[FileStep]:
-    """Rename in ascending order, each log before its indexes, so that no remaining file covers one already renamed."""
+    """Rename in ascending order, each log before its indexes, so no remaining file covers one already renamed."""
     ordered = sorted(swaps, key=lambda file: (file.base_offset, file.name.kind is not FileKind.LOG))
     return [
         Rename(file.path, file.path.with_name(segment_file_name(file.base_offset, file.name.kind)), "SEG-RCV-021")

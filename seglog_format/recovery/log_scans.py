@@ -61,7 +61,7 @@ class LogScans:
         snapshots: of the partition, ascending.
         settings: of the indexes.
         kernels: the fast path; results are the same without it.
-        is_like_broker: whether a broker decides what stays, so that `scan` is not called.
+        is_like_broker: whether a broker decides what stays, so `scan` is not called.
         is_compared: whether `broker_scan` is called besides `scan`.
     """
 

@@ -62,7 +62,7 @@ class Losses:
 
     @property
     def is_loss(self) -> bool:
-        """Tell whether records may be lost unintentionally."""
+        """Return whether records may be lost unintentionally."""
         return any(each.reason is not LossReason.REPLACED or not self.is_compacted for each in self.lost)
 
 

@@ -1,7 +1,7 @@
 """The recovery plan of a broker when it starts: which segments it scans, and what it keeps (chapter 71).
 
 Nothing is changed. A plan follows the checkpointed recovery point, as a broker does, or scans every segment;
-both are useful, since a broker does not check segments that it believes to be on disk.
+both are useful, since a broker does not check segments that it trusts to be on disk.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RecoveryPlan:
 
     @property
     def changes_log(self) -> bool:
-        """Tell whether any byte of a `.log` file is removed."""
+        """Return whether any byte of a `.log` file is removed."""
         return bool(self.cuts or self.dropped)
 
 

@@ -1,6 +1,6 @@
 """The file changes that carry a recovery plan out (chapter 71).
 
-Every order below has one property: whenever the process or the power dies, a plan made again from what is left
+Every order below has one property: whenever the process or the power dies, a plan made again from what remains
 finishes the work, and keeps the same records. So later segments are removed before the cut that condemns them is made.
 """
 
@@ -105,7 +105,7 @@ def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
 
 
 def _drops(work: RecoveryWork) -> Iterator[FileStep]:
-    """Remove the last segment first, synced to disk before the next, so that a power cut leaves no hole."""
+    """Remove the last segment first, synced to disk before the next, so a power cut leaves no hole."""
     rule = "SEG-RCV-007" if work.plan.restarts else "SEG-RCV-004"
     for segment in reversed(work.segments):
         if segment.base_offset in work.plan.dropped:
@@ -190,7 +190,7 @@ def _is_readable(path: Path) -> bool:
 def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[FileStep]:
     """Drop epochs from the log end on (SEG-RCV-028), add later ones (SEG-RCV-036), keep one before the log start.
 
-    If all remaining ones are below the start, the last one is kept, so that a second plan finds nothing to do. The one
+    If all remaining ones are below the start, the last one is kept, so a second plan finds nothing to do. The one
     that is kept begins at the log start (SEG-RCV-037).
     """
     path = work.directory / FileKind.LEADER_EPOCH_CHECKPOINT.value

@@ -1,7 +1,7 @@
 """Search for the intact entries of a damaged `.log` file, before and after the damage.
 
 Recovery keeps what precedes the first damage, because a log must not have unknown holes. A user without another
-copy wants the rest too. An entry counts as intact if its checksum is right and its offsets are possible. After damage
+copy wants the rest also. An entry counts as intact if its checksum is right and its offsets are possible. After damage
 with a possibly wrong size field, the next entry is searched for byte by byte: a record's value may look like
 an entry, so the result marks what was found that way.
 """

@@ -49,7 +49,7 @@ class Split:
 
 
 def split_of(segment: LogSegment) -> Split | None:
-    """Split a segment so that the offsets of each part can be stored relative to its base offset.
+    """Split a segment so the offsets of each part can be stored relative to its base offset.
 
     The first part keeps the name of the segment, even if it is empty: so a crash at any moment leaves
     either the old segment or all its replacements. Brokers name it after its first entry.

@@ -68,7 +68,7 @@ class TruncationPlan:
 
     @property
     def changes_log(self) -> bool:
-        """Tell whether anything is removed."""
+        """Return whether anything is removed."""
         return self.position >= 0
 
 
@@ -157,7 +157,7 @@ def truncate_to(
     files: Files = LOCAL_FILES,
     planned: PreparedTruncation | None = None,
 ) -> PreparedTruncation:
-    """Truncate a partition, so that its log ends at an offset.
+    """Truncate a partition, so its log ends at an offset.
 
     Dropped segments get names that end in ``.deleted``.
 
@@ -214,7 +214,7 @@ def truncation_steps(
 
 
 def _removals(listing: PartitionListing, segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileStep]:
-    """Remove the last segment first, synced to disk before the next, so that a power cut leaves no hole."""
+    """Remove the last segment first, synced to disk before the next, so a power cut leaves no hole."""
     for segment in reversed(segments):
         if segment.base_offset in plan.dropped:
             yield from settled(removal_steps(segment.paths, "SEG-TRN-001"), listing.path)

@@ -113,7 +113,7 @@ def _size(field: Construct) -> int | None:
 
 
 def position_of(declaration: Struct, name: str) -> int:
-    """Return the byte position of a field that only fields of fixed size stand before."""
+    """Return the byte position of a field that only fields of fixed size precede."""
     before = takewhile(lambda field: field.name != name, declaration.subcons)
     return sum(int(field.sizeof()) for field in before)
 

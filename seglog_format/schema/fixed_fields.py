@@ -1,4 +1,4 @@
-"""Readers and writers of fixed fields without construct, so that walks over entries and slots need not import it.
+"""Readers and writers of fixed fields without construct, so walks over entries and slots need not import it.
 
 Each names the fields in the order that the package uses. Their stored order is declared in the
 chapters' modules beside this one, and taken from there (`seglog_format.layouts`).

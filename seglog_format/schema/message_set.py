@@ -1,6 +1,6 @@
 """Magic 0 and 1 messages, plain or as wrappers of compressed ones (chapter 33).
 
-The fixed fields have declarations of their own, so that a walk over a log can read them without construct. An
+The fixed fields have declarations of their own, so a walk over a log can read them without construct. An
 outermost message and one inside a wrapper have the same layout; only the base of their offsets differs.
 """
 

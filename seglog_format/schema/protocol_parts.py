@@ -29,7 +29,7 @@ UNKNOWN_TAGGED_FIELDS = "unknownTaggedFields"
 
 
 class CompactLength(UnsignedVarint):
-    """A length stored as an unsigned varint of itself plus one, so that 0 is null."""
+    """A length stored as an unsigned varint of itself plus one, so 0 is null."""
 
     def __init__(self) -> None:
         super().__init__(32)

@@ -1,7 +1,7 @@
 """Building blocks for declarations of names and text files: lines, words, decimal numbers, properties.
 
 Each parses any text as a string; conditions on it are `Checked` fields of the declaration, so
-that every error names its requirement. Bytes that are not UTF-8 become surrogates, which no condition accepts.
+every error names its requirement. Bytes that are not UTF-8 become surrogates, which no condition accepts.
 """
 
 from __future__ import annotations

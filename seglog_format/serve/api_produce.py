@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ACKS: Final = (-1, 0, 1)
 PRODUCER_ID_BITS: Final = 52
-"""Producer ids are random, so that none repeats even after a restart; JavaScript reads integers of so many bits."""
+"""Producer ids are random, so none repeats even after a restart; JavaScript reads integers of so many bits."""
 
 SIZE: Final = struct.Struct(">8xi")
 """The size field of a batch, which follows the base offset."""
@@ -37,7 +37,7 @@ MIN_BATCH_SIZE: Final = 61
 TRANSACTIONAL: Final = 0x10
 ATTRIBUTES_LOW_POSITION: Final = 22
 LIGHT: Final = AppendLimits(LIGHT_OUTPUT_SIZE, LIGHT_PARTS)
-"""Limits of checking a batch in the queue of quick requests."""
+"""Limits of checking a batch in the queue of fast requests."""
 
 SEQUENCES: Final = re.compile(r"sequence (\d+) of producer .*: expected (\d+) \(SEG-APP-007\)")
 
@@ -85,7 +85,7 @@ class Batch:
         """Check the batch as far as that is possible before appending.
 
         Raises:
-            TooMuchError: the check takes too long for the queue of quick requests.
+            TooMuchError: the check takes too long for the queue of fast requests.
         """
         try:
             writer = self._writer(services, call)
@@ -126,7 +126,7 @@ class Batch:
 def produce(services: Services, call: Call) -> None:
     """Append batches. Without writers refuse: clients take the record version from the version of this API.
 
-    In the queue of quick requests all batches are checked before the first is appended: if one takes longer, the whole
+    In the queue of fast requests all batches are checked before the first is appended: if one takes longer, the whole
     request moves to the queue of long ones. There each batch is checked and appended before the next.
     """
     body = call.body

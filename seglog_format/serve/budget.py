@@ -49,7 +49,7 @@ class Budget:
         """Record how many bytes are held for a connection now.
 
         Returns:
-            Connections to close so that the others stay within the limit. They count as closed from now on.
+            Connections to close so the others stay within the limit. They count as closed from now on.
         """
         units = connection.held_size // UNCOUNTED_SIZE
         if units == connection.counted:

@@ -27,7 +27,7 @@ NOT_ASKED: Final = -(2**31)
 
 
 class Address(NamedTuple):
-    """Host and port that a client connected to; Metadata returns them, so that the client comes back."""
+    """Host and port that a client connected to; Metadata returns them, so the client comes back."""
 
     host: str
     port: int
@@ -45,7 +45,7 @@ class Call(NamedTuple):
         fill: the same with an answer that is encoded, and the log bytes for its gaps.
         finish: takes the next request without an answer to this one.
         hang_up: closes the connection instead: for a request that may not be answered.
-        is_gone: returns whether the client has closed the connection, so that no answer is needed.
+        is_gone: returns whether the client has closed the connection, so no answer is needed.
         is_long: it is in the queue of long requests; if False, a slow request must be moved there.
     """
 

@@ -161,7 +161,7 @@ class Catalog:
         return served
 
     def _longest_unused(self) -> ServedPartition | None:
-        """Return the least recently used partition beyond the limit, so that the caller closes its files."""
+        """Return the least recently used partition beyond the limit, so the caller closes its files."""
         if len(self._served) <= MAX_RESTING:
             return None
         index = len(self._served) - MAX_RESTING - 1

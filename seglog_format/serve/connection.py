@@ -26,7 +26,7 @@ NEW_SECONDS: Final = 0.1
 """Time that a connection counts as new: its first request may still be on its way."""
 
 MORE_COMES: Final = getattr(socket, "MSG_MORE", 0)
-"""Flag of `send`: more data follows at once, so that the system sends both in one packet."""
+"""Flag of `send`: more data follows at once, so the system sends both in one packet."""
 
 
 class AnswerTaker(Protocol):
@@ -62,7 +62,7 @@ class Waiting:
         self.processor.hand_over(self.connection, chunks)
 
     def is_gone(self) -> bool:
-        """Return whether the connection is closed, so that no answer is needed."""
+        """Return whether the connection is closed, so no answer is needed."""
         return self.connection.is_closed
 
     def take(self, size: int) -> None:
@@ -124,7 +124,7 @@ class Connection:
 
     @property
     def is_sending(self) -> bool:
-        """Tell whether an answer is being sent."""
+        """Return whether an answer is being sent."""
         return bool(self._sending)
 
     def rank(self, now: float, least_idle_seconds: float) -> tuple[int, float]:
@@ -144,7 +144,7 @@ class Connection:
 
     @property
     def has_more(self) -> bool:
-        """Tell whether a part of the next request has arrived."""
+        """Return whether a part of the next request has arrived."""
         return bool(self._received)
 
     def end(self) -> None:

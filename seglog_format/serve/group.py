@@ -1,4 +1,4 @@
-"""One consumer group in the classic protocol: members join, the leader assigns partitions, all members are told."""
+"""One consumer group in the classic protocol: members join, the leader assigns partitions, all members learn it."""
 
 from __future__ import annotations
 

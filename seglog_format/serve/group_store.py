@@ -1,4 +1,4 @@
-"""Stores the groups' committed offsets on disk, so that they survive a restart.
+"""Stores the groups' committed offsets on disk, so they survive a restart.
 
 A commit is acknowledged when it is on the disk. Commits that come while one write goes on share the next, and writes
 take no more than a small part of the time, whatever comes in.

@@ -1,4 +1,4 @@
-"""The coordinator of all consumer groups. Members are in memory; committed offsets may be on disk too."""
+"""The coordinator of all consumer groups. Members are in memory; committed offsets may be on disk as well."""
 
 from __future__ import annotations
 

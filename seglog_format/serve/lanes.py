@@ -1,4 +1,4 @@
-"""One queue for each class of request duration, so that quick requests do not wait for slow ones.
+"""One queue for each class of request duration, so fast requests do not wait for slow ones.
 
 Requests that never look into a log have threads of their own, and so have those that do; requests that may take
 long share one more thread. Slow requests wait only for other slow requests.
@@ -32,7 +32,7 @@ class Lanes:
     """The queues between processors and I/O threads. Thread-safe.
 
     Attributes:
-        quick: requests that look into no log.
+        fast: requests that look into no log.
         logs: requests that do.
         long: requests that may take long, of both kinds.
 

@@ -22,7 +22,7 @@ MAX_REQUEST_ITEMS: Final = 10_000
 MAX_BATCH_PARTS: Final = 100_000
 
 UNCOUNTED_SIZE: Final = 8 * KIBI
-"""Bytes held for a connection are counted in steps of this, so that most requests cost no accounting."""
+"""Bytes held for a connection are counted in steps of this, so most requests cost no accounting."""
 
 ITEM_SIZE: Final = KIBI
 """Estimated memory of one item of a request, with its part of the answer."""
@@ -70,21 +70,21 @@ class Limits(NamedTuple):
 DEFAULT_LIMITS: Final = Limits()
 
 LIGHT_SIZE: Final = 16 * KIBI
-"""Maximum size of a request in a queue of quick requests; larger ones go to the queue of long ones."""
+"""Maximum size of a request in a queue of fast requests; larger ones go to the queue of long ones."""
 
 LIGHT_PRODUCE_SIZE: Final = 2 * MEBI
 """The same for produce requests, whose bytes are mostly records, which cost little to check."""
 
 LIGHT_ITEMS: Final = 200
 LIGHT_BATCHES: Final = 20
-"""Maximum number of batches of a quick produce request: each may have to wait for the disk."""
+"""Maximum number of batches of a fast produce request: each may have to wait for the disk."""
 
 LIGHT_PARTS: Final = 2000
 LIGHT_OUTPUT_SIZE: Final = 4 * MEBI
-"""Maximum number of records and record headers of a quick batch, and of bytes that they decompress to."""
+"""Maximum number of records and record headers of a fast batch, and of bytes that they decompress to."""
 
 LONG_HELD_SECONDS: Final = 0.05
-"""If a partition's lock has been held for longer, quick requests for it move to the queue of long ones."""
+"""If a partition's lock has been held for longer, fast requests for it move to the queue of long ones."""
 
 SWITCH_SECONDS: Final = 0.0005
 """Time that a thread may hold the interpreter's lock while others wait for it, for `sys.setswitchinterval`.

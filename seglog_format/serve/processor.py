@@ -93,7 +93,7 @@ class Processor:
 
     @property
     def is_drained(self) -> bool:
-        """Tell whether all accepted requests have been answered, and the answers sent."""
+        """Return whether all accepted requests have been answered, and the answers sent."""
         return not self._answered and not any(connection.is_busy for connection in list(self._connections))
 
     @property
@@ -154,7 +154,7 @@ class Processor:
         self._close_everything()
 
     def _hear(self) -> None:
-        """Take what other threads queued; clear the wake-up first, so that nothing queued meanwhile is lost."""
+        """Take what other threads queued; clear the wake-up first, so nothing queued meanwhile is lost."""
         self._take_answered()  # before any other call of the system, at which another thread may go first
         self._woken.recv(1 << 12)
         self._is_woken = False

@@ -25,7 +25,7 @@ class RequestQueue:
     Only one thread at a time runs Python, so a second one helps only while the first waits. One thread
     therefore takes all jobs as long as it does not block: the last that fell asleep is woken first.
     Others are woken by `wake_another` and `hurry`. Every request passes through, so no lock is held: steps
-    are ordered so that each job is seen by the thread that adds it, or by one that is about to sleep.
+    are ordered so each job is seen by the thread that adds it, or by one that is about to sleep.
 
     Requests of clients that pipeline, whose next request has already arrived, are taken last, except for every
     eighth job. Otherwise a hundred such clients make every other client wait for a hundred answers.

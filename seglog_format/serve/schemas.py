@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload, ResponsePayload
 
 MARK: Final = os.urandom(16)
-"""Bytes that stand for log bytes in an encoded answer; random, so that no client can place them there."""
+"""Bytes that stand for log bytes in an encoded answer; random, so no client can place them there."""
 
 GAP: Final = object()
 """Stands for log bytes in the fields of an answer."""
@@ -84,7 +84,7 @@ def write_entity(kind: type[Any], values: Mapping[str, object]) -> bytes:
 
     Args:
         kind: class of the message.
-        values: fields of this version, and maybe of others. For each `GAP`, `MARK` stands in the result.
+        values: fields of this version, and maybe of others. For each `GAP`, `MARK` is in the result.
     """
     buffer = io.BytesIO()
     entity_writer(kind)(buffer, _build(kind, values))

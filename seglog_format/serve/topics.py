@@ -49,5 +49,5 @@ class Topic(NamedTuple):
 
     @property
     def is_internal(self) -> bool:
-        """Tell whether brokers created the topic for themselves."""
+        """Return whether brokers created the topic for themselves."""
         return self.name in INTERNAL_TOPICS

@@ -1,4 +1,4 @@
-"""Unmaps pages of log files after use, so that a server's memory does not grow with what it serves."""
+"""Unmaps pages of log files after use, so a server's memory does not grow with what it serves."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Reading every byte of a log to be sure of every header takes as long as reading it. A header that is wrong makes its
 batch wrong, which is never sent; what it could still do is to hide an end marker, and so to join two transactions. The
-transaction indexes list what was aborted. Where both tell the same, nothing was hidden; where they do not, or where the
+transaction indexes list what was aborted. Where both say the same, nothing was hidden; where they do not, or where the
 walk meets damage, the checksums of the whole log decide.
 """
 

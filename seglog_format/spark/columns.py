@@ -107,7 +107,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
 def projection(*names: str, table: str = "records") -> str:
     """Return a schema of some columns, for ``spark.read.schema(...)``; other columns are not decoded.
 
-    Spark does not tell a Python source which columns a query uses, so the schema must.
+    Spark does not say to a Python source which columns a query uses, so the schema must.
 
     Args:
         names: of columns, in order.

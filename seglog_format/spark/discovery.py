@@ -57,7 +57,7 @@ class LogRoot:
 
     @cached_property
     def is_in_use(self) -> bool:
-        """Tell whether a broker runs in it; none runs in a remote one."""
+        """Return whether a broker runs in it; none runs in a remote one."""
         return self.storage.is_local and is_locked(self.path)
 
 

@@ -2,7 +2,7 @@
 
 A filter on topic or partition is applied fully: other partitions are not read. One on offset or timestamp
 only narrows what is read, and Spark applies it again. All others are left to Spark. Filters are known by the names of
-their classes, so that PySpark 4.0, which has none, is fine.
+their classes, so PySpark 4.0, which has none, is fine.
 
 Spark, up to 4.3 at least, keeps the plan that a Python source has made for pushed filters with the frame that was
 loaded, and reuses it for a later query of that frame without filters: rows are then missing without an error.
@@ -63,7 +63,7 @@ class Narrowed:
 
     @property
     def is_timed(self) -> bool:
-        """Tell whether it restricts timestamps."""
+        """Return whether it restricts timestamps."""
         return (self.from_timestamp_ms, self.to_timestamp_ms) != (INT64_MIN, INT64_MAX)
 
 
@@ -82,7 +82,7 @@ def take_over(filters: Iterable[Any]) -> tuple[Narrowed, list[Any]]:
         filters: all of which a row has to pass.
 
     Returns:
-        What is left to read, and the filters that Spark has to apply still.
+        What remains to read, and the filters that Spark has to apply still.
     """
     narrowed, left = EVERYTHING, []
     for each in filters:

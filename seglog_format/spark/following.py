@@ -1,7 +1,7 @@
 """Plans the steps of a stream over growing logs: from which offset to which one each reads.
 
 Offsets are those of Spark's Kafka connector: for each partition the next one to read. A step ends where a whole entry
-with a right checksum does, so that what a broker is writing at this moment is left for the next one.
+with a right checksum does, so what a broker is writing at this moment is left for the next one.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Follower:
         Args:
             start: where it starts; a partition that is not named is new, and read from its beginning.
             latest: where the logs end.
-            rows: offsets to read at most, shared in proportion to what is left of each partition.
+            rows: offsets to read at most, shared in proportion to what remains of each partition.
             size: the same in bytes.
 
         Raises:
@@ -165,7 +165,7 @@ class Follower:
 
 
 def _that_reach(pieces: Iterable[Piece]) -> list[Piece]:
-    """Mark pieces as having to reach their end, so that a log truncated meanwhile is noticed when it is read."""
+    """Mark pieces as having to reach their end, so a log truncated meanwhile is noticed when it is read."""
     return [replace(piece, has_to_reach=piece.is_last) for piece in pieces]
 
 

@@ -1,6 +1,6 @@
 """The options of the data source, parsed from strings and checked.
 
-They have the names of Spark's Kafka connector where it has them, so that a query is moved by changing format and path.
+They have the names of Spark's Kafka connector where it has them, so a query is moved by changing format and path.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class ReadOptions:
 
     @property
     def is_committed_only(self) -> bool:
-        """Tell whether records of aborted and undecided transactions are left out."""
+        """Return whether records of aborted and undecided transactions are left out."""
         return self.isolation == READ_COMMITTED
 
     def wants(self, topic: str, partition: int) -> bool:

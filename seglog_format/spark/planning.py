@@ -1,6 +1,6 @@
 """Plans the tasks of a query from options and filters: ranges of segments, shared among tasks.
 
-No log is read for it, only names, sizes and indexes, so that ten thousand segments are planned in seconds.
+No log is read for it, only names, sizes and indexes, so ten thousand segments are planned in seconds.
 """
 
 from __future__ import annotations
@@ -180,10 +180,10 @@ def pieces_of(
 
 
 def _too_young_from(partition: Partition, options: ReadOptions, narrowed: Narrowed) -> int:
-    """Return the offset from which on all records are too young, given the maximum lateness of records.
+    """Return the offset from which on all records are too recent, given the maximum lateness of records.
 
-    No header or index proves it: a later batch may always hold an older record. If a record is younger than
-    wanted by more than the lateness, all that follow are too young as well, however that record was found.
+    No header or index proves it: a later batch may always hold an older record. If a record is later than
+    wanted by more than the lateness, all that follow are too recent as well, however that record was found.
     """
     if options.max_lateness_ms is None or narrowed.to_timestamp_ms == INT64_MAX:
         return INT64_MAX
@@ -250,7 +250,7 @@ def entry_start(segment: LogSegment, indexed: OffsetPosition) -> int | None:
 
 
 def shared_out(pieces: Sequence[tuple[Piece, LogStorage]], options: ReadOptions) -> list[Task]:
-    """Cut large pieces, and group small ones, so that tasks are of about the same size.
+    """Cut large pieces, and group small ones, so tasks are of about the same size.
 
     Args:
         pieces: each with the storage that holds its log.

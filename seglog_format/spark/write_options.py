@@ -85,7 +85,7 @@ def parse_write_options(raw: Mapping[str, str]) -> WriteOptions:
 
 
 def check_written_schema(schema: StructType, options: WriteOptions) -> None:
-    """Refuse rows that cannot be written as they are.
+    """Refuse rows that cannot be written unchanged.
 
     Raises:
         UsageError: an unknown column, another type, no value or no topic.

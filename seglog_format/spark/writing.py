@@ -77,7 +77,7 @@ class SeglogWriter(DataSourceArrowWriter):
 def prepared(frame: DataFrame) -> DataFrame:
     """Return rows in the best order for writing: each partition in one task, sorted by offsets if there are any.
 
-    A source cannot tell Spark how it wants its rows.
+    A source cannot ask Spark for an order of its rows.
 
     Args:
         frame: a data frame with the columns of a write.

@@ -51,7 +51,7 @@ def topic_settings(properties: Mapping[str, str]) -> dict[str, str]:
     A topic's own setting overrides its broker's. Of a duration in several units the smallest unit wins.
 
     Args:
-        properties: by name; names that are no broker's setting for logs stay as they are.
+        properties: by name; names that are no broker's setting for logs stay unchanged.
 
     Raises:
         UsageError: a duration is no number.

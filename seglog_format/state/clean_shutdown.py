@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def opened_for_change(root: Path, partition: Path, files: Files, *, is_changed: bool = True) -> Iterator[None]:
     """Remove the clean-shutdown file, and write it again when all changes are on disk (SEG-FLS-010).
 
-    After a failed change it is not written, so that the next start recovers.
+    After a failed change it is not written, so the next start recovers.
 
     Args:
         root: the log directory.

@@ -69,12 +69,12 @@ class BrokerGeneration(Enum):
 
     @property
     def has_time_index(self) -> bool:
-        """Tell whether there are time indexes, and segments are rolled by their timestamps."""
+        """Return whether there are time indexes, and segments are rolled by their timestamps."""
         return self is not BrokerGeneration.V0_8
 
     @property
     def has_producer_state(self) -> bool:
-        """Tell whether there are magic 2, transaction indexes, producer snapshots and leader epochs."""
+        """Return whether there are magic 2, transaction indexes, producer snapshots and leader epochs."""
         return self not in {BrokerGeneration.V0_8, BrokerGeneration.V0_10_1}
 
     @property
@@ -95,12 +95,12 @@ class BrokerGeneration(Enum):
 
     @property
     def rolls_by_first_entry(self) -> bool:
-        """Tell whether the time of a segment begins with its first entry, not with all of its first append."""
+        """Return whether the time of a segment begins with its first entry, not with all of its first append."""
         return self is BrokerGeneration.V4_1
 
     @property
     def has_lazy_indexes(self) -> bool:
-        """Tell whether a rolled segment gets its indexes with its first append, not at once: since 2.3."""
+        """Return whether a rolled segment gets its indexes with its first append, not at once: since 2.3."""
         return self not in EARLY
 
 
@@ -181,12 +181,12 @@ class LogConfig:
 
     @property
     def is_compacted(self) -> bool:
-        """Tell whether compaction is enabled, alone or beside retention."""
+        """Return whether compaction is enabled, alone or beside retention."""
         return COMPACT in self.cleanup_policy
 
     @property
     def is_deleted(self) -> bool:
-        """Tell whether retention by time and size is enabled."""
+        """Return whether retention by time and size is enabled."""
         return DELETE in self.cleanup_policy
 
     @property

@@ -50,7 +50,7 @@ class RootFiles:
     """The files in the root of a log directory.
 
     Opening takes the lock, reads the checkpoints, and removes the clean-shutdown file before any log is opened, so
-    that it is not believed if the process ends early (SEG-FLS-006).
+    it is not trusted if the process ends early (SEG-FLS-006).
 
     Args:
         path: of the log directory, created if missing.
@@ -84,7 +84,7 @@ class RootFiles:
 
     @property
     def is_own_process(self) -> bool:
-        """Tell whether this process opened the directory, and was not forked from the one that did."""
+        """Return whether this process opened the directory, and was not forked from the one that did."""
         return os.getpid() == self._process_id
 
     def require_own_process(self) -> None:

@@ -56,7 +56,7 @@ class SourceFile(ByteSource, Protocol):
     """A file that is open for reading; a context manager."""
 
     def expect(self, start: int, end: int | None) -> None:
-        """Note what will be read from first to last, so that a remote file fetches it in few requests.
+        """Note what will be read from first to last, so a remote file fetches it in few requests.
 
         Args:
             start: position of the first byte.

@@ -151,10 +151,10 @@ class FileBytes(Closing):
 def open_bytes(path: str | os.PathLike[str], *, copy: bool = False, max_size: int | None = None) -> FileBytes:
     """Open a regular file for reading.
 
-    The file is mapped, so that only the parts in use are read. A mapped file that its owner cuts short, or whose disk
+    The file is mapped, so only the parts in use are read. A mapped file that its owner cuts short, or whose disk
     fails, ends the process with SIGBUS as soon as the missing part is touched: give ``copy=True`` for a directory on
     which a broker is working (it trims indexes when it rolls), and wherever a failing disk is to be reported. Files
-    that cannot be mapped, empty ones among them, are read through windows, too.
+    that cannot be mapped, empty ones among them, are read through windows as well.
 
     Args:
         path: of a regular file; symbolic links are followed.
@@ -173,7 +173,7 @@ def open_log(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
     """Open a `.log` file; as `open_bytes`.
 
     Raises:
-        RefusedError: it has more bytes than a position can tell, so that no broker opens it (SEG-LOG-010).
+        RefusedError: it has more bytes than a position can express, so no broker opens it (SEG-LOG-010).
     """
     return open_checked(path, refuse_large_log, copy=copy)
 

@@ -70,7 +70,7 @@ class Files(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Tell whether the files can also be read by their paths without this object, as recovery does."""
+        """Return whether the files can also be read by their paths without this object, as recovery does."""
 
     def create(self, path: Path, size: int = 0) -> FileHandle:
         """Create a file of so many zeros, open for writing; replace one of the same name."""
@@ -313,7 +313,7 @@ LOCAL_FILES: Final = LocalFiles()
 
 
 def replace_file(files: Files, path: Path, data: Buffer, temporary: Path | None = None) -> None:
-    """Write a whole file so that after a crash there is the old one or the new one (SEG-CKP-014).
+    """Write a whole file so after a crash there is the old one or the new one (SEG-CKP-014).
 
     Args:
         files: the file layer.

@@ -36,7 +36,7 @@ class LogStorage(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Tell whether paths are those of the local file system."""
+        """Return whether paths are those of the local file system."""
 
     def name_of(self, path: Path) -> str:
         """Return the name of a file or directory in errors and rows."""
@@ -57,7 +57,7 @@ class LogStorage(Protocol):
 
         Raises:
             UsageError: there is no such file.
-            UnreadableError: the disk refuses to tell (SEG-PDR-022).
+            UnreadableError: the disk refuses to answer (SEG-PDR-022).
         """
 
     def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> SourceFile:

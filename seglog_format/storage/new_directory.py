@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STAGING_PREFIX: Final = ".seglog-"
 MOST_OF_A_NAME: Final = 40
-"""Characters of a directory's name that stand in that of its staging directory."""
+"""Characters of a directory's name that are in that of its staging directory."""
 
 FORBIDDEN: Final = frozenset("\0\\:")
 """Names that lead elsewhere on some system."""
@@ -50,7 +50,7 @@ def all_or_nothing(directory: Path) -> Iterator[Path]:
     """Fill a new directory with everything that this block creates, or, after a failure, with nothing.
 
     At the end everything is on disk. A missing directory is filled under another name beside it and then renamed, so
-    that it appears at once. What a run left there that was killed is removed when the next one begins.
+    it appears at once. What a run left there that was killed is removed when the next one begins.
 
     Args:
         directory: new or empty; a missing one is created.
@@ -103,7 +103,7 @@ def _beside(directory: Path) -> Iterator[Path]:
 
 @contextmanager
 def _held(staging: Path) -> Iterator[None]:
-    """Hold a lock that tells other runs that this one is alive."""
+    """Hold a lock that says other runs that this one is alive."""
     descriptor = os.open(staging, os.O_RDONLY)
     try:
         with suppress(OSError):  # file systems without locks
@@ -114,7 +114,7 @@ def _held(staging: Path) -> Iterator[None]:
 
 
 def _remove_abandoned(parent: Path, prefix: str) -> None:
-    """Remove what runs left that were killed: directories of this prefix that nobody holds."""
+    """Remove what runs left that were killed: directories of this prefix that no process holds."""
     for path in parent.glob(f"{glob.escape(prefix)}*{TEMPORARY_SUFFIX}"):
         if path.is_dir() and not path.is_symlink() and _is_abandoned(path):
             shutil.rmtree(path, ignore_errors=True)

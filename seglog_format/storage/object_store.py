@@ -31,7 +31,7 @@ def is_address(path: str) -> bool:
 
 
 def shown_address(address: str) -> str:
-    """Return an address as messages show it: without the keys that may stand before its bucket."""
+    """Return an address as messages show it: without the keys that may precede its bucket."""
     scheme, separator, rest = address.partition("://")
     before, slash, path = rest.partition("/")
     return f"{scheme}{separator}{before.rpartition('@')[2]}{slash}{path}" if separator else address

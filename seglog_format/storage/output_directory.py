@@ -29,7 +29,7 @@ HIDDEN: Final = "."
 
 
 class OutputFile(Protocol):
-    """A new file, which nobody sees before `publish`."""
+    """A new file, which is hidden before `publish`."""
 
     @property
     def size(self) -> int:
@@ -80,7 +80,7 @@ class Output(Protocol):
         """Yield the names of all files, unfinished ones among them."""
 
     def remove(self, name: str) -> None:
-        """Delete a file, an unfinished one too."""
+        """Delete a file, an unfinished one as well."""
 
 
 class OutputDirectory:
@@ -205,7 +205,7 @@ class LocalOutput:
 
 
 def unhidden(name: str) -> str:
-    """Return the name that an unfinished file was to get; any other name as it is."""
+    """Return the name that an unfinished file was to get; any other name unchanged."""
     directory, slash, file = name.rpartition("/")
     is_hidden = file.startswith(HIDDEN) and file.endswith(TEMPORARY_SUFFIX)
     return f"{directory}{slash}{file[len(HIDDEN) : -len(TEMPORARY_SUFFIX)]}" if is_hidden else name

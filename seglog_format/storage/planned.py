@@ -31,7 +31,7 @@ class Plan(Generic[OutcomeT]):
             UsageError: the directory changed since this was planned, perhaps by applying it; the plan then only reports
                 what was done; or another process holds the lock of the log directory.
             UnreadableError: the disk refuses something that the plan depends on (SEG-PDR-022).
-            FormatError: a file is damaged now, so that no plan is possible.
+            FormatError: a file is damaged now, so no plan is possible.
             WriteError: a file change failed; changes so far are safe, and a new plan continues from there.
         """
         if self._carry_out is None:

@@ -113,7 +113,7 @@ class RemoteBytes(Closing):
         self._expected = (start, self.size if end is None else min(end, self.size))
 
     def view(self, start: int, end: int) -> memoryview:
-        """Return the bytes from one position to another in one piece, as far as the file goes.
+        """Return the bytes from one position to another in one piece, up to the end of the file.
 
         Raises:
             UsageError: the store does not answer, or the file has become shorter.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 LONGEST: Final = 50
-"""Maximum characters of a file's name in that of its temporary file, so that names do not become too long."""
+"""Maximum characters of a file's name in that of its temporary file, so names do not become too long."""
 
 
 def write_report(path: Path, data: str | Buffer) -> None:

@@ -148,8 +148,8 @@ def export(  # noqa: PLR0913 - what an export may be asked for
 
     Args:
         path_or_paths: of log directories or partition directories.
-        to: the directory of the table, or an address of an object store, such as ``s3://bucket/table``, with nobody
-            else who writes there.
+        to: the directory of the table, or an address of an object store, such as ``s3://bucket/table``, where
+            no one else writes.
         topics: leave out all others.
         format: ``parquet``, ``arrow`` (IPC files), ``csv`` or ``jsonl``.
         partition_by: some of ``topic``, ``partition`` and ``day`` of the record's time in UTC: a level of

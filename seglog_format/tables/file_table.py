@@ -56,7 +56,7 @@ class FileTable:
         self._manifest.store(key, progress)
 
     def begin(self, key: TopicPartition, first_offset: int) -> FilePart:
-        """Begin a part: rows of a partition from an offset on, which nobody has to see before it is published."""
+        """Begin a part: rows of a partition from an offset on, which stays hidden before it is published."""
         return FilePart(self._output, self._settings, self._manifest, key, first_offset)
 
     def remove_unfinished(self) -> None:
@@ -94,7 +94,7 @@ class FilePart:
 
     @property
     def is_crowded(self) -> bool:
-        """Tell whether so many files are open that the part should be published."""
+        """Return whether so many files are open that the part should be published."""
         return len(self._open) >= MAX_OPEN_DAYS
 
     def write(self, rows: pa.Table) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seglog_format.tables.settings import TableSettings
 
 MANIFEST_NAME: Final = "_seglog.json"
-"""Begins with an underscore, so that readers of tables pass over it."""
+"""Begins with an underscore, so readers of tables pass over it."""
 KIND: Final = "seglog table"
 VERSION: Final = 1
 

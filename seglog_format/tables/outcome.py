@@ -40,12 +40,12 @@ class Change(NamedTuple):
 
     @property
     def is_end(self) -> bool:
-        """Tell whether the table cannot go on: it has rows that the log never had in this way."""
+        """Return whether the table cannot go on: it has rows that the log never had in this way."""
         return self.kind in {ChangeKind.CUT, ChangeKind.REWRITTEN}
 
     @property
     def is_loss(self) -> bool:
-        """Tell whether table and log disagree; compaction loses nothing that the table should have."""
+        """Return whether table and log disagree; compaction loses nothing that the table should have."""
         return self.kind is not ChangeKind.COMPACTED
 
     def __str__(self) -> str:

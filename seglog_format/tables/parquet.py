@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CODEC: Final = "zstd"
 REPEATING: Final = ("topic", "partition", "timestamp_type", "key", "leader_epoch", "file", "position")
-"""Columns whose values repeat, so that a dictionary makes them smaller."""
+"""Columns whose values repeat, so a dictionary makes them smaller."""
 COUNTED: Final = (
     *("topic", "partition", "offset", "timestamp", "timestamp_type", "leader_epoch"),
     *("file", "position"),

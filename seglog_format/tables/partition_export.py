@@ -117,7 +117,7 @@ class PartitionExport:
             self._part = None
 
     def _store_segments(self) -> None:
-        """Remember what the log looks like now, so that the next run tells only what is new."""
+        """Remember what the log looks like now, so the next run says only what is new."""
         segments = closed_segments(self.partition, self._progress.next_offset)
         if segments != self._progress.segments:
             self._progress = self._progress.after(segments=segments)

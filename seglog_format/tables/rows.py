@@ -81,7 +81,7 @@ def _with_plain_headers(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def with_partition(rows: pa.Table, settings: TableSettings, topic: str, partition: int) -> pa.Table:
-    """Return rows with columns for topic and partition, unless directories tell them."""
+    """Return rows with columns for topic and partition, unless directories say them."""
     values = {"topic": topic, "partition": partition}
     for number, name in enumerate(name for name in TOPIC_TYPES if name not in settings.in_path):
         column = pa.repeat(pa.scalar(values[name], TOPIC_TYPES[name]), rows.num_rows)

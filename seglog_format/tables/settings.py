@@ -47,7 +47,7 @@ class TableSettings:
 
     @property
     def in_path(self) -> tuple[str, ...]:
-        """Columns whose values stand in the names of directories, and therefore not in the files."""
+        """Columns whose values are in the names of directories, and therefore not in the files."""
         return self.partition_by
 
     @property

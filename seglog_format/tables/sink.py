@@ -47,4 +47,4 @@ class Sink:
         """Do nothing: files are synced when they are published."""
 
     def close(self) -> None:
-        """Do nothing: the output file is closed by whoever has opened it."""
+        """Do nothing: the output file is closed by its opener."""

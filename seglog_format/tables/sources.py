@@ -36,7 +36,7 @@ class Source:
 
     @property
     def is_live(self) -> bool:
-        """Tell whether a broker is at work in the directory."""
+        """Return whether a broker is at work in the directory."""
         return is_locked(self.path.absolute().parent)
 
     def open(self, remote: RemoteStore | None = None, *, copy: bool = False) -> Partition:

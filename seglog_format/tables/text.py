@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.output_directory import OutputFile
 
 BYTES: Final = ("key", "value")
-"""Columns of bytes; headers hold some, too."""
+"""Columns of bytes; headers hold some as well."""
 WRITERS: Final[dict[str, Callable[[bytes], str]]] = {
     "utf8": bytes.decode,
     "hex": bytes.hex,

@@ -43,8 +43,8 @@ class AivenLayout:
     def parse(self, path: str) -> StoredObject | None:
         """Recognize ``<prefix><topic>-<topic id>/<partition>/<start offset>-<segment id><suffix>`` (SEG-TIR-002).
 
-        The prefix ends anywhere, so that it cannot be told from the topic where it does not end in a slash: then the
-        topic is all that stands behind the last one.
+        The prefix ends anywhere, so its border to the topic is unknown where it does not end in a slash: then the
+        topic is all that follows the last one.
         """
         parts = path.rsplit("/", PARTS)[-PARTS:]
         name = parse_object_name(parts[-1])
@@ -160,7 +160,7 @@ class _Opening:
 def _identified(stored: StoredObject, noted: SegmentFacts) -> RemoteSegmentId:
     """Return the id of a segment by its name; the topic as the manifest has it, where the name ends in that.
 
-    A prefix without a slash at its end cannot be told from a topic by the name alone.
+    A prefix without a slash at its end cannot be distinguished from a topic by the name alone.
     """
     named, found = stored.id.partition, noted.id.partition
     ends_alike = named.topic.endswith(found.topic) and named.topic_id == found.topic_id

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class MetadataBeside:
     """What the partitions of `__remote_log_metadata` beside partition directories say; each log directory is read once.
 
-    It tells where tiered offsets lie (`located`) without the store, so nothing says whether the objects are there.
+    It says where tiered offsets lie (`located`) without the store, so nothing says whether the objects are there.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class MetadataBeside:
         return self._known[directory]
 
     def located(self, listing: PartitionListing, tiered: MissingOffsets) -> RemoteOffsets | None:
-        """Tell which remote segments the topic names for offsets; None if it names none of the partition.
+        """Say which remote segments the topic names for offsets; None if it names none of the partition.
 
         Raises:
             FormatError: the log of the metadata topic is damaged.

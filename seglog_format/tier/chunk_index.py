@@ -80,7 +80,7 @@ class ChunkIndex:
 
 
 def equal_chunks(chunk_size: int, size: int) -> ChunkIndex:
-    """Return the chunks of a log that is stored as it is."""
+    """Return the chunks of a log that is stored unchanged."""
     count = -(-size // chunk_size)
     return ChunkIndex(chunk_size, size, range(chunk_size, count * chunk_size, chunk_size), size)
 

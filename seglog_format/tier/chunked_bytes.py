@@ -43,7 +43,7 @@ class ChunkedBytes(Closing):
         Args:
             path: name of the object, unique among those that share the cache.
             chunks: where its chunks are.
-            fetch: returns the bytes of the log in a chunk; called from other threads, too.
+            fetch: returns the bytes of the log in a chunk; called from other threads as well.
             cache: of chunks.
         """
         self.path = path
@@ -58,7 +58,7 @@ class ChunkedBytes(Closing):
         self._coming: OrderedDict[int, Future[bytes]] = OrderedDict()
 
     def expect(self, start: int, end: int | None) -> None:
-        """Note that a range will be read from first to last; chunks behind its end may be fetched, too."""
+        """Note that a range will be read from first to last; chunks behind its end may be fetched as well."""
         del end
         self._last = start // self._chunks.chunk_size - 1
         self._in_a_row = MOST_LOOKED_AT

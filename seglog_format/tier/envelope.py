@@ -64,7 +64,7 @@ def decompressed_chunk(data: bytes | memoryview, size: int, at: Location) -> byt
     Args:
         data: one zstd frame.
         size: bytes that it has to decompress to.
-        at: where the chunk stands in its object.
+        at: where the chunk is in its object.
 
     Raises:
         CorruptRecordError: it is no frame, or decompresses to another size (SEG-TIR-007).

@@ -22,7 +22,7 @@ class StoredSummary(NamedTuple):
     Attributes:
         id: by the names of the objects, or by the manifest.
         start_offset: by the names of the objects.
-        end_offset: last offset, inclusive; None if neither manifest nor record tells it.
+        end_offset: last offset, inclusive; None if neither manifest nor record says it.
         epochs: leader epochs with their first offset in the segment.
         state: name of its state in the metadata topic; None if no record is at hand.
         size: bytes of the original log; None if unknown.
@@ -73,7 +73,7 @@ def _summary(tier: Tier, id_: RemoteSegmentId, known: Mapping[RemotePartitionId,
 
 
 def _with_record(found: StoredSummary, known: Mapping[RemotePartitionId, RemoteSegments]) -> StoredSummary:
-    """Add what the record of a segment tells."""
+    """Add what the record of a segment says."""
     of_partition = known.get(found.id.partition)
     if of_partition is None:
         return found

@@ -35,7 +35,7 @@ class Joined(NamedTuple):
     Attributes:
         listing: of all its files, wherever they are.
         log_start_offset: first offset that may be read.
-        is_guess: whether no record of `__remote_log_metadata` told which remote segments count.
+        is_guess: whether no record of `__remote_log_metadata` said which remote segments count.
     """
 
     listing: PartitionListing
@@ -49,7 +49,7 @@ class Served(NamedTuple):
     Attributes:
         parts: of remote segments, in order, below the first segment of the directory; may leave offsets out.
         log_start_offset: first offset that may be read.
-        is_guess: whether no record of `__remote_log_metadata` told which remote segments count.
+        is_guess: whether no record of `__remote_log_metadata` said which remote segments count.
     """
 
     parts: list[SegmentPart]

@@ -38,13 +38,13 @@ class StoredObject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SegmentFacts:
-    """What the objects of a segment tell of it, without a record of `__remote_log_metadata`.
+    """What the objects of a segment say of it, without a record of `__remote_log_metadata`.
 
     Attributes:
         id: by the names of the objects.
         start_offset: by the names of the objects.
-        end_offset: last offset, inclusive; None if only the log tells it.
-        epochs: leader epochs with their first offset in the segment, in order; empty if no object tells them.
+        end_offset: last offset, inclusive; None if only the log says it.
+        epochs: leader epochs with their first offset in the segment, in order; empty if no object says them.
         size: of the original log in bytes; None if there is no log and no manifest.
         noted_ms: when the plug-in began to write the objects, as they note it; None if they do not.
     """
@@ -83,7 +83,7 @@ class OpenedSegment(Protocol):
 
     @property
     def facts(self) -> SegmentFacts:
-        """What the objects tell of the segment."""
+        """What the objects say of the segment."""
 
     @property
     def kinds(self) -> frozenset[FileKind]:
@@ -125,7 +125,7 @@ class TierLayout(Protocol):
             segment: that it belongs to.
             start_offset: of the segment.
             kind: of the content.
-            prefix: what the plug-in puts in front of the names of objects, as it is.
+            prefix: what the plug-in puts in front of the names of objects, unchanged.
         """
 
     def required(self, *, has_aborted: bool) -> frozenset[ObjectKind]:

@@ -24,7 +24,7 @@ MAX_THREADS: Final = 8
 
 
 def remote_segments_of(tier: Tier, topic: str, topic_id: str | None, partition: int) -> RemoteSegments | None:
-    """Return the remote segments of a partition as its finished objects tell them; None if there are none.
+    """Return the remote segments of a partition as its finished objects say them; None if there are none.
 
     Args:
         tier: the remote store.
@@ -56,7 +56,7 @@ def remote_segments_of(tier: Tier, topic: str, topic_id: str | None, partition: 
 
 
 def segment_of(id_: RemoteSegmentId, opened: OpenedSegment) -> RemoteSegment | None:
-    """Return what the objects of a segment tell of it, as if its upload had begun; None if its end is not known."""
+    """Return what the objects of a segment say of it, as if its upload had begun; None if its end is not known."""
     facts = opened.facts
     end = _last_offset(opened) if facts.end_offset is None else facts.end_offset
     if end is None or end < facts.start_offset:
@@ -74,7 +74,7 @@ def segment_of(id_: RemoteSegmentId, opened: OpenedSegment) -> RemoteSegment | N
 
 
 def _noted(segment: RemoteSegment) -> tuple[int, int, int]:
-    """Return a sort key: the order of uploads as far as objects tell it."""
+    """Return a sort key: the order of uploads as far as objects say it."""
     return segment.event_timestamp_ms, segment.epochs[-1].epoch, segment.start_offset
 
 

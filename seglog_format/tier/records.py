@@ -72,7 +72,7 @@ class RemoteSegment:
         return next((start - 1 for each, start in self.epochs if each > epoch), self.end_offset)
 
     def updated(self, update: SegmentUpdate) -> RemoteSegment:
-        """Return the segment after a change of its state, which says custom metadata anew (SEG-RLM-007)."""
+        """Return the segment after a change of its state, which says custom metadata again (SEG-RLM-007)."""
         return replace(
             self,
             state=update.state,

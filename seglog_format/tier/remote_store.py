@@ -58,7 +58,7 @@ class RemoteTier:
         """Add the remote segments of a partition to its listing; for `open_partition`.
 
         The partitions of `__remote_log_metadata` beside its directory say which segments count. Where they say nothing
-        of the partition, the objects and the leader epochs decide, and a `GuessedSegmentsWarning` tells so.
+        of the partition, the objects and the leader epochs decide, and a `GuessedSegmentsWarning` says so.
 
         Args:
             listing: of the directory.
@@ -78,7 +78,7 @@ class RemoteTier:
         return found.listing, found.log_start_offset
 
     def located(self, listing: PartitionListing, tiered: MissingOffsets) -> RemoteOffsets | None:
-        """Tell which offsets the store has of those that are not in a directory; for `verify`.
+        """Say which offsets the store has of those that are not in a directory; for `verify`.
 
         A segment counts if all objects are there that its layout asks for; nothing of them is read.
 
@@ -87,7 +87,7 @@ class RemoteTier:
             tiered: offsets between the log start and the first segment of the directory.
 
         Returns:
-            None if the directory has no name of a partition, or nothing tells of segments of it.
+            None if the directory has no name of a partition, or nothing says of segments of it.
 
         Raises:
             UsageError: the store does not answer.

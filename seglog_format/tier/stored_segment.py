@@ -65,7 +65,7 @@ class StoredSegment:
     """The files of a segment; an `OpenedSegment`.
 
     Attributes:
-        facts: what the objects tell of it.
+        facts: what the objects say of it.
         kinds: the files that there are.
     """
 
@@ -73,7 +73,7 @@ class StoredSegment:
         """Put a segment together.
 
         Args:
-            facts: what the objects tell of it.
+            facts: what the objects say of it.
             log: its log; None if there is no such object.
             others: its other files.
         """

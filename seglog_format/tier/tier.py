@@ -82,7 +82,7 @@ class Tier:
     def objects_of(self, segment: RemoteSegmentId) -> Mapping[ObjectKind, StoredObject]:
         """Return the objects of a segment; none if there are none.
 
-        The id of the segment decides; names of topics do not count, since a prefix may stand before them.
+        The id of the segment decides; names of topics do not count, since a prefix may precede them.
         """
         of_partition = self.segments.get(key_of(segment), {})
         if segment in of_partition:

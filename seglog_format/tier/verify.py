@@ -75,7 +75,7 @@ def _finished(topic: MetadataTopic) -> dict[str, RemoteSegment]:
 
 
 def _unfinished(tier: Tier, segment: RemoteSegmentId) -> Finding:
-    """Return the finding for a segment with objects missing: whether it was ever finished, only its record tells."""
+    """Return the finding for a segment with objects missing: whether it was ever finished, only its record says."""
     required = " ".join(sorted(kind.value for kind in tier.layout.required(has_aborted=False)))
     present = " ".join(sorted(kind.value for kind in tier.objects_of(segment)))
     problem = Problem(Location(name_in(tier, segment)), f"objects {required}", f"objects {present}")

@@ -20,7 +20,7 @@ class ClosedSegments:
     """The segments before the active one.
 
     Those that existed when the log was opened are read at first use. Their largest timestamp is that of
-    the time index, as it is for brokers, so that no log has to be read; each counts as ending where the next begins.
+    the time index, as it is for brokers, so no log has to be read; each counts as ending where the next begins.
 
     Args:
         files: file layer of the directory.

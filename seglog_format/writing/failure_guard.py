@@ -29,7 +29,7 @@ class FailureGuard:
 
     @property
     def has_failed(self) -> bool:
-        """Tell whether an operation failed."""
+        """Return whether an operation failed."""
         return self._failure is not None
 
     @contextmanager

@@ -1,6 +1,6 @@
 """The writer of a partition: append, roll, flush, close (chapters 70 and 71).
 
-Thread-safe. One thread writes at a time, so that batches are whole and offsets dense;
+Thread-safe. One thread writes at a time, so batches are whole and offsets dense;
 threads that wait for the disk share a flush.
 """
 
@@ -135,12 +135,12 @@ class PartitionWriter(Closing):
 
     @property
     def has_failed(self) -> bool:
-        """Tell whether writing failed: nothing more is accepted, and the log needs recovery."""
+        """Return whether writing failed: nothing more is accepted, and the log needs recovery."""
         return self._guard.has_failed
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it is neither closed nor failed, and was opened by this process."""
+        """Return whether it is neither closed nor failed, and was opened by this process."""
         return self._root.is_own_process and not self._guard.is_closed and not self.has_failed
 
     @property

@@ -43,7 +43,7 @@ class Departure(NamedTuple):
 
 
 def departure(rule: Requirement) -> Departure | None:
-    """Return what the chapter tells of a rule that brokers depart from; None where it tells nothing."""
+    """Return what the chapter says of a rule that brokers depart from; None where it says nothing."""
     match = PARAGRAPH.search(explanation(rule))
     return None if match is None else Departure(rule, match[1] or "", " ".join(match[2].split()))
 

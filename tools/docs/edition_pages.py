@@ -53,7 +53,7 @@ def _row(edition: Edition, state: State) -> str:
 
 
 def change_list(old: State, new: State) -> Iterator[str]:
-    """Lines that tell what changed.
+    """Lines that say what changed.
 
     Args:
         old: the rules of one edition.

@@ -1,7 +1,7 @@
 """Write the generated part of the documents, or with ``--check`` say what is out of date.
 
 Generated are the reference pages (from the schemas, the requirement table, the errors and the command line), the
-diagrams, and the transcripts in all pages. They are committed, so that they can be read without building anything.
+diagrams, and the transcripts in all pages. They are committed, so they can be read without building anything.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def counted(lines: Iterable[Line]) -> Coverage:
 
 
 def is_decoded(line: Line) -> bool:
-    """Tell whether our decoders give what Kafka's converters print."""
+    """Say whether our decoders give what Kafka's converters print."""
     data = base64.b64decode(line["valueBytes"])
     try:
         return _decoded(line, data) == line["value"]

@@ -111,7 +111,7 @@ def _field(field: Construct, prefix: str, more: str) -> Iterator[tuple[str, str]
 
 
 def _null(field: Construct) -> str:
-    """Tell whether the value may be null: of a field that must not be, the declaration checks it."""
+    """Say whether the value may be null: of a field that must not be, the declaration checks it."""
     while isinstance(field, Renamed):
         if isinstance(field, Checked):
             return ""

@@ -270,7 +270,7 @@ def picture(results: Sequence[dict[str, Any]]) -> str:
 
 
 def _bars(results: Sequence[dict[str, Any]], data: str) -> dict[str, tuple[float, str]]:
-    """Speed and name of the quickest, by kind of bar."""
+    """Speed and name of the fastest, by kind of bar."""
     found: dict[str, tuple[float, str]] = {}
     for row in results:
         if row["data"] == data and "megabytesPerSecond" in row and row["work"] in {"columns", "visit"}:

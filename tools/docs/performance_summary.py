@@ -86,7 +86,7 @@ def _named(row: Row | None) -> str:
 
 
 def _best(results: Sequence[Row], work: Work, which: Callable[[Row], bool]) -> Row | None:
-    """Return the quickest contender of a kind, by its median; None if none was measured."""
+    """Return the fastest contender of a kind, by its median; None if none was measured."""
     rows = [row for row in results if (row["work"], row["data"]) == (work.work, work.data) and "median" in row]
     return max(filter(which, rows), key=_median, default=None)
 

@@ -47,7 +47,7 @@ def text(x: float, y: float, words: str, *, size: int = 12, fill: str = INK, mon
 def box(
     x: float, y: float, width: float, height: float, fill: str, stroke: str, *, title: str, heavy: bool = False
 ) -> str:
-    """Return a rectangle that tells its meaning when pointed at."""
+    """Return a rectangle that says its meaning when pointed at."""
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="3" fill="{fill}" stroke="{stroke}"'
         f' stroke-width="{2.5 if heavy else 1}"><title>{escape(title)}</title></rect>'

@@ -28,7 +28,7 @@ into no record.
 
 
 def speed_page(notice: str) -> str:
-    """Return how quick appending is, from ``reports/append.json``.
+    """Return how fast appending is, from ``reports/append.json``.
 
     Args:
         notice: that the page is generated.

@@ -1,6 +1,6 @@
 """Pages whose Python runs in Spark: each block is run, and the block of text that follows is what it prints.
 
-``python -m tools.docs.spark_pages`` writes that again; the tests run it, too.
+``python -m tools.docs.spark_pages`` writes that again; the tests run it as well.
 """
 
 from __future__ import annotations

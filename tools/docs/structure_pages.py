@@ -109,7 +109,7 @@ def _structure(structure: Structure) -> Iterator[str]:
 
 
 def _oddities(entries: list[Requirement]) -> Iterator[str]:
-    """Yield what is legal though it looks odd: rules of level MAY, and where brokers depart from a rule."""
+    """Yield what is legal though it looks unusual: rules of level MAY, and where brokers depart from a rule."""
     lines = [f"- {entry.title} ({entry.id})" for entry in entries if entry.level == "MAY"]
     lines += [
         f"- Brokers keep {entry.id} {HOW_FAR[entry.brokers.kept]}: "

@@ -44,7 +44,7 @@ def _verdicts(trace: Trace) -> dict[str, Any]:
 
 
 def text(table: dict[str, dict[str, Any]]) -> str:
-    """Return the table as JSON with a line for each part of each entry, so that changes stay small."""
+    """Return the table as JSON with a line for each part of each entry, so changes stay small."""
     entries = (f'"{identifier}": {{\n{_lines(parts)}\n}}' for identifier, parts in table.items())
     return "{\n" + ",\n".join(entries) + "\n}\n"
 

@@ -78,7 +78,7 @@ def run(command: str, directory: Path) -> list[str]:
 
 
 def agrees(shown: list[str], printed: list[str]) -> bool:
-    """Tell whether a command printed what the page shows, elisions apart."""
+    """Say whether a command printed what the page shows, elisions apart."""
     return re.fullmatch("".join(map(_pattern, shown)), "".join(f"{line}\n" for line in printed)) is not None
 
 

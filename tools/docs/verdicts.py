@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_kept(self) -> bool:
-        """Tell whether no case failed."""
+        """Say whether no case failed."""
         return self.passed == self.asked
 
 

@@ -29,8 +29,8 @@ def compare(base: str, release: str, *, with_answers: bool = True, say: Callable
     Args:
         base: the older one.
         release: the newer one.
-        with_answers: ask Kafka's classes all cases, too: some minutes.
-        say: told what is being done.
+        with_answers: ask Kafka's classes all cases as well: some minutes.
+        say: hears what is being done.
     """
     say(f"fetching Kafka {base} and {release}")
     old, new = (jars.fetch(base), base), (jars.fetch(release), release)

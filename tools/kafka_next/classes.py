@@ -56,12 +56,12 @@ def compare_classes(base: tuple[Path, str], release: tuple[Path, str]) -> Json:
 
 
 def is_storage(name: str) -> bool:
-    """Tell whether signatures and code of a class are compared."""
+    """Say whether signatures and code of a class are compared."""
     return name.startswith(PACKAGES) and ".generated." not in name
 
 
 def folded(found: Mapping[str, Class]) -> dict[str, Class]:
-    """Classes with names of their own, with the code that somebody wrote into classes inside them without a name."""
+    """Classes with names of their own, with the code that was written into classes inside them without a name."""
     named = {name: each for name, each in found.items() if not NUMBERED.search(name)}
     for name, each in found.items():
         outer = named.get(NUMBERED.split(name)[0])

@@ -1,4 +1,4 @@
-"""Classes as `javap` prints them: members, and code without what a compiler numbers anew each time."""
+"""Classes as `javap` prints them: members, and code without what a compiler numbers again each time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Class:
 
     Attributes:
         header: modifiers, name, what it extends and implements.
-        members: declarations of fields and methods that somebody wrote, private ones included.
+        members: declarations of fields and methods from the source, private ones included.
         code: digests of the code of each declared method, and of the lambdas inside it, in order.
     """
 

@@ -1,7 +1,7 @@
 """Decompression of gzip: consecutive members (SEG-COD-002, SEG-COD-017, SEG-COD-018).
 
 Libraries disagree about what may follow a member, so headers and trailers are read here and only the deflate data
-between them is a library's. That is zlib, as in Java: isal is twice as quick, but decodes some data that zlib refuses
+between them is a library's. That is zlib, as in Java: isal is twice as fast, but decodes some data that zlib refuses
 because its codes are incomplete.
 """
 
@@ -121,7 +121,7 @@ class _Inflation:
 
     @property
     def complete(self) -> bool:
-        """Tell whether the last deflate block has been seen."""
+        """Return whether the last deflate block has been seen."""
         return self._inflater.eof
 
     @property

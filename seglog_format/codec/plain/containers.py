@@ -79,7 +79,7 @@ def gzip_trailer(data: memoryview, at: Location) -> GzipTrailer:
 
 
 def is_xerial(data: memoryview) -> bool:
-    """Tell whether a header of snappy blocks starts here."""
+    """Return whether a header of snappy blocks starts here."""
     return data[: len(XERIAL_MAGIC)] == XERIAL_MAGIC
 
 

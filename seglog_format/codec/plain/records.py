@@ -47,7 +47,7 @@ class FieldError(Exception):
         name: of the field, within its record.
         requirement: that it breaks.
         expected: what the requirement asks for.
-        found: what stands there instead.
+        found: what is there instead.
     """
 
     def __init__(self, position: int, name: str, requirement: str, expected: str, found: object) -> None:

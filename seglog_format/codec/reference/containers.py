@@ -38,7 +38,7 @@ def gzip_trailer(data: memoryview, at: Location) -> GzipTrailer:
 
 
 def is_xerial(data: memoryview) -> bool:
-    """Tell whether a header of snappy blocks starts here: its magic number, which may be all that is there."""
+    """Return whether a header of snappy blocks starts here: its magic number, which may be all that is there."""
     return data[XERIAL_MAGIC_POSITION : XERIAL_MAGIC_POSITION + len(XERIAL_MAGIC)] == XERIAL_MAGIC
 
 

@@ -56,7 +56,7 @@ class DeclaredStorage:
 
     @property
     def is_local(self) -> bool:
-        """Tell whether paths are those of the local file system."""
+        """Return whether paths are those of the local file system."""
         return self._storage.is_local
 
     def name_of(self, path: Path) -> str:

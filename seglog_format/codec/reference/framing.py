@@ -35,7 +35,7 @@ HEADERS: Final[dict[int, tuple[Struct, type[BatchHeader]]]] = {
 
 
 def frame_at(source: DeclaredBytes, position: int, end: int, path: str) -> Frame | Tail:
-    """Return the entry at a position, or what stands there instead, as `seglog_format.codec.framing.frame_at`."""
+    """Return the entry at a position, or what is there instead, as `seglog_format.codec.framing.frame_at`."""
     left = end - position
     if left <= MAX_TRAILING_SIZE:
         return short_tail(source, position, end)

@@ -31,7 +31,7 @@ class DeclaredSlots:
     Args:
         declaration: of a slot.
         names: of its fields, in the order of the values.
-        quick: the packer that it stands for.
+        fast: the packer that it stands for.
 
     Attributes:
         format: of the other packer.

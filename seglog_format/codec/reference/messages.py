@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1 by their declarations; what wrappers make of them stands in `codec.message_set`."""
+"""Messages of magic 0 and 1 by their declarations; what wrappers make of them is in `codec.message_set`."""
 
 from __future__ import annotations
 

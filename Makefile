@@ -15,7 +15,7 @@ ARGS ?=
 NAME ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types proof trace docs docs-check coverage bench conform kafka-next package release-check ci clean
+.PHONY: help demo test lint types prose proof trace docs docs-check coverage bench conform kafka-next package release-check ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -78,6 +78,9 @@ lint: $(VENV)/.dev ## style, formatting, and which module may import which
 
 types: $(VENV)/.dev ## strict types
 	@$(BIN)/mypy
+
+prose: $(VENV)/.dev ## the words of pages and docstrings, read by Vale if it is here or Go can build it
+	@$(BIN)/python -m tools.prose
 
 trace: $(VENV)/.dev ## every requirement has its code, its test and its fault
 	@$(BIN)/python -m tools.trace --check $(ARGS)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tools import tidy, wording
+from tools import prose, tidy, wording
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,4 +114,22 @@ def test_docstrings_and_help_texts_are_read_as_pages_are(tmp_path: Path) -> None
     assert [line.partition(": write")[0] for line in tidy.prose_is_plain(tmp_path)] == [
         "seglog_format/cli/some.py:6: 'Told'",
         "seglog_format/cli/some.py:7: 'anew'",
+    ]
+
+
+def test_vale_reports_what_the_list_has(tmp_path: Path) -> None:
+    program = shutil.which("vale") or shutil.which("vale", path=prose.HOME / "bin")
+    if program is None:
+        pytest.skip("Vale is not here (`make prose` builds it, with Go)")
+    prose.write_styles()
+    write(tmp_path, "page.md", "# Title\n\nIt is is written anew.\n\n```sh\nanew\n```\n")
+    write(tmp_path, "module.py", '"""It is anew."""\nanew = "anew"\n')
+    done = subprocess.run(
+        [*prose.command(program), "page.md", "module.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert sorted(line.split(":")[0] + ":" + line.split(":")[3] for line in done.stdout.splitlines()) == [
+        "module.py:Docstrings.Plainer",
+        "page.md:Pages.Plainer",
+        "page.md:Pages.Repetition",
     ]

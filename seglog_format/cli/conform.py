@@ -87,7 +87,7 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     from seglog_conformance.runner import Options
     from seglog_conformance.session import Reports, rewrite_known, run_session
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no process is left then, either
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # or a process would stay
     if options["resume"] and options["jsonl"] is None:
         msg = "--resume needs the file of an earlier run: --jsonl FILE"
         raise UsageError(msg)

@@ -187,7 +187,7 @@ def _write(row: Row, *, as_json: bool, text: str) -> None:
     write_text(printable(text.format(**values)))
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever stands in a row
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a row
     return value if value is None or isinstance(value, (bool, int, float, str, list)) else str(value)
 
 

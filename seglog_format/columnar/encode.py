@@ -122,7 +122,7 @@ def _column(table: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
         return pa.nulls(table.num_rows, kind)
     column = table.column(name)
     column = column if column.type == kind else column.cast(kind)
-    # one chunk is taken as it is: put together, it would be copied
+    # one chunk is taken without copying: put together, it would be copied
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.nulls(0, kind), *column.chunks])
 
 

@@ -36,7 +36,7 @@ class Pool:
         for _ in range(len(self._free)):
             try:
                 array = self._free.pop()  # what came back last is still near
-            except IndexError:  # another thread was quicker
+            except IndexError:  # another thread was faster
                 break
             if size <= len(array) <= max(FIT * size, 2**16):
                 return self._lend(array)
@@ -55,7 +55,7 @@ class Pool:
                 self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        with suppress(IndexError):  # another thread was quicker
+        with suppress(IndexError):  # another thread was faster
             self._free.popleft()
 
 

@@ -57,7 +57,7 @@ class RecordRun(Run):
     def _of_fallback(
         self,
         rows: Sequence[Record | Message],
-        header: BatchHeader,  # noqa: ARG002 - objects do not tell of their entry
+        header: BatchHeader,  # noqa: ARG002 - objects have no entry
         position: int,  # noqa: ARG002
     ) -> list[Record | Message]:
         return list(rows)

@@ -108,7 +108,7 @@ def sources_in(directory: Path, storage: LogStorage) -> list[Source]:
     found = []
     for name in storage.entries(directory).files:
         size = 0
-        with suppress(UsageError, FormatError):  # what is wrong is told when the file is read
+        with suppress(UsageError, FormatError):  # errors are reported when the file is read
             size = storage.status(directory / name).size
         found.append(replace(source_of(directory / name, name, size), storage=storage))
     return _with_next_base_offsets(found)

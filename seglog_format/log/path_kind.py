@@ -194,7 +194,7 @@ def partitions_in_use(path: str | os.PathLike[str]) -> list[PartitionDirectoryNa
     """
     directory = Path(path)
     if not directory.is_dir() or (kind := kind_of_entries(directory, entries := scan_directory(directory))) is None:
-        kind = path_kind(path)  # tells why not, unless it is a file
+        kind = path_kind(path)  # says why not, unless it is a file
         msg = f"{printable(str(path))}: {kind.value}, not a directory"
         raise UsageError(msg)
     if kind is PathKind.PARTITION:

@@ -109,7 +109,7 @@ def _is_plain_and_indexed(segments: Sequence[LogSegment]) -> bool:
 
 
 def _first_frame(segment: LogSegment) -> Frame | None:
-    with suppress(FormatError):  # a log that cannot be read tells nothing
+    with suppress(FormatError):  # a log that cannot be read says nothing
         return next(recoverable_frames(segment.source, path=segment.path), None)
     return None
 

@@ -227,7 +227,7 @@ def _lowered(listing: PartitionListing, directory: LogDirectory, plan: Truncatio
         try:
             entries = decode_offset_checkpoint(read_whole(path), Location(str(path))).entries
         except SeglogError:
-            continue  # nothing there that anyone would believe
+            continue  # nothing there to trust
         new = [e._replace(offset=min(e.offset, plan.offset)) if (e.topic, e.partition) == key else e for e in entries]
         if new != list(entries):
             yield Replace(path, encode_offset_checkpoint(new), "SEG-TRN-005")

@@ -25,7 +25,7 @@ def _load_protocol() -> None:
     missing = {name: module for name, module in stand_ins.items() if name not in sys.modules}
     sys.modules.update(missing)  # type: ignore[arg-type]  # None is the documented way to make an import fail
     try:
-        import kio.serial  # noqa: F401, PLC0415 - so that later imports find it
+        import kio.serial  # noqa: F401, PLC0415 - so later imports find it
     finally:
         for name in missing:
             del sys.modules[name]

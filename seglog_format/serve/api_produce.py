@@ -114,7 +114,7 @@ class Batch:
             return _fields(self._number, error.code, UNKNOWN_OFFSET, -1, str(error))
 
     def _append(self, services: Services) -> dict[str, Any]:
-        ready, self._ready = self._ready, None  # so that its records go as soon as they are written
+        ready, self._ready = self._ready, None  # so its records go as soon as they are written
         if ready is None or services.writers is None:
             raise self._refusal or RejectedError(ErrorCode.unknown_server_error, "it was not checked")
         writer, checked = ready

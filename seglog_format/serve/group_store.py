@@ -38,13 +38,13 @@ class GroupStore:
     Args:
         directory: the directory of the file.
         content: returns the current content of the whole file.
-        tell: called once with a message about a failure.
+        report: called once with a message about a failure.
     """
 
-    def __init__(self, directory: Path, content: Callable[[], bytes], tell: Callable[[str], None]) -> None:
+    def __init__(self, directory: Path, content: Callable[[], bytes], report: Callable[[str], None]) -> None:
         self._path = directory / FILE_NAME
         self._content = content
-        self._tell = tell
+        self._report = report
         self._changed = Condition()
         self._waiting: list[Saved] = []
         self._is_ended = self._has_failed = False
@@ -69,9 +69,9 @@ class GroupStore:
             self._path.replace(aside)
         except OSError as error:
             self._is_ended = True
-            self._tell(f"{self._path} cannot be used ({reason}; {error.strerror}): commits are refused")
+            self._report(f"{self._path} cannot be used ({reason}; {error.strerror}): commits are refused")
         else:
-            self._tell(f"{self._path} is damaged ({reason}): groups begin without committed offsets; it is now {aside}")
+            self._report(f"{self._path} is damaged ({reason}): groups begin without committed offsets; now {aside}")
         return []
 
     def start(self) -> None:
@@ -115,7 +115,7 @@ class GroupStore:
             replace_file(LocalFiles(), self._path, self._content())
         except Exception as error:  # noqa: BLE001 - whatever it is, those who wait have to hear of it
             if not self._has_failed:
-                self._tell(f"{self._path}: commits are refused, as they cannot be written: {error}")
+                self._report(f"{self._path}: commits are refused, as they cannot be written: {error}")
             self._has_failed = True
             return False
         self._has_failed = False

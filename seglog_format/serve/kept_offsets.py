@@ -31,19 +31,19 @@ class KeptOffsets:
         self._lines: dict[str, tuple[int, bytes]] = {}
         self._store: GroupStore | None = None
 
-    def keep_in(self, directory: Path, tell: Callable[[str], None]) -> None:
+    def keep_in(self, directory: Path, report: Callable[[str], None]) -> None:
         """Load the offsets stored in a directory, and store there what is committed from now on.
 
         Args:
             directory: a directory of this server's own.
-            tell: called with a message about a failure.
+            report: called with a message about a failure.
 
         Raises:
             OSError: the stored file cannot be read.
         """
         from seglog_format.serve.group_store import GroupStore  # noqa: PLC0415 - only with a state directory
 
-        store = GroupStore(directory, self._content, tell)
+        store = GroupStore(directory, self._content, report)
         with self._lock:
             for group in store.load():
                 self._committed.restore(*group)

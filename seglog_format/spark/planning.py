@@ -216,7 +216,7 @@ def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:
     if start is not None:
         piece = replace(piece, start=entries[number - 1].position, previous=start - 1)
     # An entry of the index names the last offset of what was appended at its position (the first, before 2.0): what
-    # is wanted may still stand there, and only the position after it is surely behind.
+    # is wanted may still be there, and only the position after it is surely behind.
     number = bisect_left(entries, piece.to_offset, key=_offset) + 1
     if number < len(entries) and entries[number].position > piece.start:
         behind = entry_start(segment, entries[number])

@@ -76,7 +76,7 @@ def is_pushing() -> bool:
     With its default configuration Spark refuses a reader that has `pushFilters`, instead of not calling it. So the
     reader that has it is made only for the one caller that uses it.
     """
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - nothing else tells who is asking
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - nothing else says who is asking
     while frame is not None and frame.f_globals.get("__name__") != PUSHING:
         frame = frame.f_back
     return frame is not None

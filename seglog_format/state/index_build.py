@@ -71,7 +71,7 @@ class IndexInterval:
     def __init__(self, interval_bytes: int, largest: TimestampOffset) -> None:
         self.largest = largest
         self._interval = interval_bytes
-        # In memory only, so that it begins at 0 again whenever a log is opened (SEG-ROL-012).
+        # In memory only, so it begins at 0 again whenever a log is opened (SEG-ROL-012).
         self._bytes_since_last_entry = 0
 
     def add(self, size: int, largest: TimestampOffset) -> bool:

@@ -135,7 +135,7 @@ def export(  # noqa: PLR0913 - what an export may be asked for
     to: str | os.PathLike[str],
     *,
     topics: Collection[str] | None = None,
-    format: str = "parquet",  # noqa: A002 - as everybody calls it
+    format: str = "parquet",  # noqa: A002 - the usual name
     partition_by: Sequence[str] = DEFAULT_PARTITIONING,
     file_size: int = DEFAULT_FILE_SIZE,
     isolation: str = READ_UNCOMMITTED,

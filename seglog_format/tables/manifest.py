@@ -59,7 +59,7 @@ class Manifest:
         try:
             stored = json.loads(data)
             if not isinstance(stored, dict) or stored.get("kind") != KIND or stored.get("version") != VERSION:
-                raise ValueError("kind and version")  # noqa: EM101, TRY003, TRY301 - told below
+                raise ValueError("kind and version")  # noqa: EM101, TRY003, TRY301 - reported below
             found = {_key(each): progress_of_json(each) for each in stored["partitions"]}
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             msg = f"{name}: not a manifest of version {VERSION}: {error}"

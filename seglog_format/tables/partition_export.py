@@ -78,7 +78,7 @@ class PartitionExport:
     def _copy(self, first: int) -> None:
         if self.end is not None and first >= self.end:
             return
-        asked = first if self._progress.next_offset else None  # from the start, what is missing there is told, too
+        asked = first if self._progress.next_offset else None  # from the start, gaps are reported there as well
         rows = scanned_rows(self.partition, self.settings, (asked, self.end), self.on_gap)
         total = max(1, (self.partition.log_end_offset if self.end is None else self.end) - first)
         try:

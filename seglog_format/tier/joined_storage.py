@@ -153,7 +153,7 @@ def _named(parts: Iterable[SegmentPart]) -> Iterable[tuple[str, RemoteFile]]:
     """Yield the names that the files of remote segments have in a partition directory."""
     for number, part in enumerate(parts):
         segment = part.segment
-        # The log start offset alone hides what stands before it.
+        # The log start offset alone hides what precedes it.
         starts_late = number > 0 and part.first_offset > segment.start_offset
         is_cut = starts_late or part.last_offset < segment.end_offset
         base = part.first_offset if starts_late else segment.start_offset

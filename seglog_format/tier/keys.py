@@ -56,7 +56,7 @@ class KeyRing:
             raise UsageError(msg) from error
         key = self._key(key_id)
         try:
-            # It is blinded, and tells all faults alike.
+            # It is blinded, and reports all faults alike.
             unwrapped: bytes = PKCS1_OAEP.new(key, hashAlgo=SHA3_512).decrypt(wrapped)  # type: ignore[arg-type]
         except (ValueError, TypeError):
             unwrapped = b""

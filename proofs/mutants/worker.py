@@ -40,6 +40,7 @@ import coverage  # noqa: E402 - like the following, after the path is set
 from seglog_conformance.cases import Case, load_cases  # noqa: E402
 from seglog_conformance.direct import DirectTestee  # noqa: E402
 from seglog_conformance.judging import Examiner  # noqa: E402
+from seglog_conformance.processes import cap_address_space  # noqa: E402
 from seglog_conformance.verdicts import FAILURES  # noqa: E402
 
 CASE_SECONDS: Final = 20
@@ -49,6 +50,8 @@ MUTANT_SECONDS: Final = 600
 """Time on the clock for one mutant, for one that waits for ever."""
 
 ADDRESS_SPACE_BYTES: Final = 4 << 30
+"""Address space that a mutant may take on top of what the process has at its start."""
+
 RELOADED: Final = ("seglog_format", "seglog_conformance.reference")
 """What a process loads again."""
 
@@ -202,7 +205,7 @@ def _changed(task: Task, functions: Functions) -> Examiner:
 
 
 def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE_BYTES, ADDRESS_SPACE_BYTES))
+    cap_address_space(os.getpid(), ADDRESS_SPACE_BYTES)  # a fork begins with all that its parent has mapped
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDWR)

@@ -139,6 +139,17 @@ def test_members_are_what_somebody_wrote() -> None:
     assert {name: len(digests) for name, digests in parsed(FIRST).code.items()} == {"size": 2, "initializer": 1}
 
 
+def test_of_a_text_in_a_constant_only_a_digest_is_kept() -> None:
+    declared = "  public static final java.lang.String {} = {};\n}}\n"
+    key = parsed(declared.format("KEY", '"segment.bytes"')).members
+    assert key == {'public static final java.lang.String KEY = "segment.bytes"'}
+    (first,) = parsed(declared.format("DOC", '"The size, in \\"bytes\\", of a file"')).members
+    (second,) = parsed(declared.format("DOC", '"The size of a file"')).members
+    assert (first.partition(" = ")[0], first != second) == ("public static final java.lang.String DOC", True)
+    assert not {"size", "file"} & {*first.split(), *second.split()}
+    assert '_DOC = \\"' not in json.dumps(REPORT)
+
+
 def test_places_and_numbers_of_a_compiler_are_no_change() -> None:
     assert SAME_CODE != FIRST
     assert parsed(SAME_CODE).code == parsed(FIRST).code

@@ -126,6 +126,18 @@ def test_every_partition_of_a_log_directory(cli: Seglog, orders: Path) -> None:
     assert checkpointed == "0\n2\nlogs 1 20\norders 0 20\n"
 
 
+@pytest.mark.parametrize("topic", ["__share_group_state", "__remote_log_metadata"])
+@pytest.mark.parametrize("policy", ["delete", "compact", "compact,delete"])
+def test_internal_topics_that_are_kept_for_ever(topic: str, policy: str, cli: Seglog, orders: Path) -> None:
+    """Brokers 4.4.0 create both with ``cleanup.policy=delete`` and ``retention.ms=-1`` (records of their metadata)."""
+    directory = orders.rename(orders.parent / f"{topic}-0")
+    before = log_sizes(directory)
+    out = cli("retain", directory, *TEN_SECONDS_LATER, "--config", f"cleanup.policy={policy}", "--write")
+    assert "nothing to delete" in out
+    assert "compact" not in out
+    assert log_sizes(directory) == before
+
+
 def test_nothing_is_written_while_a_broker_is_at_work(cli: Seglog, orders: Path) -> None:
     lock = "f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX)"
     holder = f"import fcntl, sys; {lock}; print(flush=True); sys.stdin.read()"

@@ -32,8 +32,10 @@ Examples:
   seglog retain --write my-topic-0 --config retention.bytes=1073741824
   seglog retain my-topic-0 --config cleanup.policy=compact,delete"""
 
-COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Internal topics of brokers, whose cleanup policy is ``compact`` whatever the settings say."""
+COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Internal topics that brokers create with ``cleanup.policy=compact``, whatever their own settings say."""
+KEPT_TOPICS: Final = frozenset({"__share_group_state", "__remote_log_metadata"})
+"""Internal topics that brokers create with ``cleanup.policy=delete`` and ``retention.ms=-1``."""
 
 
 def settings_of(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -147,17 +149,27 @@ def _retain(
 ) -> None:
     from seglog_format import retain
     from seglog_format.log.directory import LogDirectory
-    from seglog_format.state.config import COMPACT
     from seglog_format.storage.environment import system_clock
 
     is_compacted = config.is_compacted
-    if path.absolute().name.rpartition("-")[0] in COMPACTED_TOPICS:
-        config = replace(config, cleanup_policy=frozenset({COMPACT}))
+    topic = path.absolute().name.rpartition("-")[0]
+    config = _config_of(topic, config)
     at_ms = system_clock() if now_ms is None else now_ms
     plan = retain(path, config, now_ms=at_ms, directory=directory, holds_lock=True)
     _tell(plan.apply() if write else plan, config, is_written=write, as_json=as_json)
-    if is_compacted:
+    if is_compacted and topic not in KEPT_TOPICS:
         _compact(path, LogDirectory(directory.listing), config, at_ms, write=write, as_json=as_json)
+
+
+def _config_of(topic: str, config: LogConfig) -> LogConfig:
+    """Return the settings of a topic, which of internal ones are partly fixed."""
+    from seglog_format.state.config import COMPACT, DELETE, UNLIMITED
+
+    if topic in COMPACTED_TOPICS:
+        return replace(config, cleanup_policy=frozenset({COMPACT}))
+    if topic in KEPT_TOPICS:
+        return replace(config, cleanup_policy=frozenset({DELETE}), retention_ms=UNLIMITED)
+    return config
 
 
 def _tell(found: PreparedRetention, config: LogConfig, *, is_written: bool, as_json: bool) -> None:

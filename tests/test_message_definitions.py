@@ -17,7 +17,11 @@ from helpers.support import AUTHENTIC, FIXTURES, authentic, need
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofs import messages
+from proofs.stored_messages import writing
+from proofs.stored_messages.content import Content
 from seglog_format import PartitionWriter, new_record
+from seglog_format.cli.dump import OWN_TOPICS
 from seglog_format.cli.main import seglog
 from seglog_format.codec.application_records import decode_application_record
 from seglog_format.codec.protocol import decode_message, encode_message
@@ -121,6 +125,61 @@ def test_records_that_brokers_wrote() -> None:
     assert {line["case"] for line in RECORDS} == set(message_fixtures.CASES)
 
 
+@pytest.mark.req("SEG-CTL-010")
+def test_records_that_the_classes_of_every_release_wrote() -> None:
+    lines = list(message_fixtures.read(MESSAGES / "releases.jsonl.gz"))
+    assert {line["release"] for line in lines} == set(message_definitions.RELEASES)
+    assert [difference for line in lines for difference in messages.differences(line)] == []
+
+
+def test_a_record_that_is_decoded_otherwise_is_noticed() -> None:
+    line = next(iter(message_fixtures.read(MESSAGES / "releases.jsonl.gz")))
+    assert not messages.differences(line)
+    (difference,) = messages.differences(line | {"value": {}})
+    assert difference.startswith("2.8.2 ")
+
+
+def test_bytes_that_two_layouts_fit_are_told_apart_from_wrong_ones() -> None:
+    value = b"\1\x0a\0" + b"\2o" + b"\3\2a\1" + bytes(24) + b"\1" + b"\0"
+    line = {"release": "3.5.2", "topic": "__cluster_metadata", "kind": "DelegationTokenRecord", "version": 0}
+    line |= {
+        "valueBytes": base64.b64encode(value).decode(),
+        "prefix": 3,
+        "value": {"owner": "o", "renewers": ["a", ""]},
+    }
+    assert messages.differences(line)
+    assert messages.fits_another_layout(line)
+    zero = {"owner": "o", "requester": "\2a", "renewers": []}
+    zero |= dict.fromkeys(("issueTimestamp", "maxTimestamp", "expirationTimestamp"), 0) | {"tokenId": ""}
+    assert not messages.fits_another_layout(line | {"value": zero})
+    assert messages.differences(line | {"value": zero}) == []
+    missing = next(each for each in message_fixtures.read(MESSAGES / "releases.jsonl.gz") if each["version"])
+    assert not messages.fits_another_layout(missing | {"value": {}})
+
+
+def test_the_classes_of_the_newest_release_write_what_is_decoded() -> None:
+    newest = message_definitions.RELEASES[-1]
+    need("Kafka's generated classes", ["java"])
+    found = list(writing.written(jars((newest,)), newest, seed=2, styles=("most",)))
+    assert {line["topic"] for line in found} == COORDINATOR_TOPICS.keys() | FRAMED_TOPICS.keys()
+    assert [difference for line in found for difference in messages.differences(line)] == []
+
+
+def test_content_of_a_message_is_what_its_definition_allows() -> None:
+    tagged = {"name": "Tag", "type": "int16", "versions": "1+", "taggedVersions": "1+", "tag": 0, "default": "-1"}
+    parts = {"name": "Parts", "type": "[]Part", "versions": "0+", "nullableVersions": "1+", "fields": [
+        {"name": "Size", "type": "int8", "versions": "0+"}]}  # fmt: skip
+    definition = definition_of([{"name": "Text", "type": "string", "versions": "0"}, parts, tagged], "0-1")
+    least = Content(definition, 1, "least", "")
+    assert least.fields() == {"parts": None, "tag": -1}
+    assert least.stored(least.fields()) == {"parts": None}
+    assert least.words(least.fields()) == "{ 2 parts ~ tag =-1"
+    most = Content(definition, 0, "most", "")
+    assert (fields := most.fields()).keys() == {"text", "parts"}
+    assert most.words({"text": "ab", "parts": [{"size": -7}]}) == "{ 2 text =YWI= parts [ 1 { 1 size =-7"
+    assert most.stored(fields) == fields
+
+
 @pytest.mark.parametrize("topic", sorted({line["topic"] for line in RECORDS}))
 def test_the_command_decodes_every_record(topic: str, tmp_path: Path) -> None:
     lines = [line for line in RECORDS if line["topic"] == topic]
@@ -133,6 +192,24 @@ def test_the_command_decodes_every_record(topic: str, tmp_path: Path) -> None:
     dumped = [json.loads(line) for line in result.output.splitlines()]
     for line, record in zip(lines, [each for each in dumped if each["type"] == "record"], strict=True):
         check_record(line, record["decoded"])
+
+
+def test_the_command_knows_all_topics_that_are_decoded() -> None:
+    assert set(OWN_TOPICS) == COORDINATOR_TOPICS.keys() | FRAMED_TOPICS.keys()
+
+
+def test_a_log_outside_its_directory_is_decoded_as_the_topic_that_is_named(tmp_path: Path) -> None:
+    line = next(line for line in RECORDS if line["topic"] == OFFSETS)
+    with PartitionWriter(tmp_path / "copy-0") as writer:
+        writer.append([new_record(key=stored(line["keyBytes"]), value=stored(line["valueBytes"]), timestamp_ms=1)])
+    (log,) = (tmp_path / "copy-0").glob("*.log")
+    for options, expected in (["--decode"], None), (["--decode-as", OFFSETS], line):
+        result = CliRunner().invoke(seglog, ["dump", "--json", *options, str(log)])
+        (record,) = (found for found in map(json.loads, result.output.splitlines()) if found["type"] == "record")
+        if expected is None:
+            assert record["decoded"] is None
+        else:
+            check_record(expected, record["decoded"])
 
 
 @pytest.mark.skipif(not FULL.is_dir(), reason=f"the full collection is not at {AUTHENTIC}")
@@ -376,6 +453,17 @@ def test_coverage_notices_a_missing_kind(monkeypatch: pytest.MonkeyPatch) -> Non
         assert message_coverage.coverage() == (65, 66, 90, 93)
     finally:
         message_coverage.coverage.cache_clear()
+
+
+def test_coverage_of_every_release_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    message_coverage.sentence_of_releases.cache_clear()
+    assert message_coverage.sentence_of_releases().endswith("of 816 records, 816 are decoded.")
+    message_coverage.sentence_of_releases.cache_clear()
+    monkeypatch.delitem(METADATA_RECORDS, 5)
+    try:
+        assert message_coverage.sentence_of_releases().endswith("of 816 records, 784 are decoded.")
+    finally:
+        message_coverage.sentence_of_releases.cache_clear()
 
 
 def test_kinds_of_all_groups() -> None:

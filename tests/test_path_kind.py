@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from contextlib import closing
@@ -111,6 +112,14 @@ def test_a_hint_leads_to_what_is_below(cli: Seglog, tmp_path: Path) -> None:
     (tmp_path / "mount").mkdir()
     _, err = cli.both("verify", tmp_path / "mount", status=USAGE)
     assert "is a disk not mounted?" in err
+
+
+def test_dump_also_reads_the_log_directories_in_a_directory(cli: Seglog, tmp_path: Path) -> None:
+    a_directory_of_directories(tmp_path)
+    lines = [json.loads(line) for line in cli("dump", "--json", tmp_path / "all").splitlines()]
+    heads = {tuple(line["file"].split("/")[:2]) for line in lines if line["type"] == "batch"}
+    assert heads == {(name, "segs-0") for name in ("broker-1", "broker-2", "kafka-4.3.0")}
+    cli.both("verify", tmp_path / "all", status=USAGE)
 
 
 def test_every_path_is_looked_at_before_any_is_read(cli: Seglog, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The fixtures of messages in Kafka's own topics: a selection of what its generated classes wrote and read.
 
 ``kinds.jsonl.gz`` has messages of every kind and version, with random content; ``records.jsonl.gz`` has records that
-brokers wrote, key and value as bytes and as Kafka's converters print them.
+brokers wrote, key and value as bytes and as Kafka's converters print them. ``releases.jsonl.gz`` has records of every
+kind and version that the classes of each release wrote; ``python -m proofs messages --keep`` makes it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from seglog_format.names import parse_partition_directory
 from seglog_format.types import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 RELEASE: Final = "4.4.0"
@@ -34,13 +35,20 @@ EACH: Final = 3
 MAX_SIZE: Final = 600
 """Bytes of the longest message that is taken, where there are shorter ones."""
 ABOUT: Final = """\
-producer = "generated classes and brokers of Apache Kafka 4.4.0"
+producer = "generated classes and brokers of Apache Kafka 4.4.0, generated classes of 2.8.2 to 4.4.0"
 version = "4.4.0"
 source = "Messages and their JSON: generated classes and JSON converters of Apache Kafka 4.4.0. \
-Records: logs of brokers 4.4.0, read by the same classes."
+Records: logs of brokers 4.4.0, read by the same classes. \
+Releases: content by the definitions in the jars of each release, written by its generated classes."
 about = "messages of every kind and version that brokers store, and records of Kafka's own topics"
 requirements = ["SEG-CTL-004", "SEG-CTL-006", "SEG-CTL-010"]
 """
+RENAMED: Final = {
+    ("ProducerIdsRecord", "producerIdsEnd"): "nextProducerId",
+    ("PartitionRecord", "lastKnownELR"): "lastKnownElr",
+    ("PartitionChangeRecord", "lastKnownELR"): "lastKnownElr",
+}
+"""Fields that a later release gave another name: the same bytes, shown by the newest name."""
 Line = dict[str, Any]
 
 
@@ -53,12 +61,13 @@ def build(source: Path, fixtures: Path) -> None:
     """
     target = fixtures / "messages"
     target.mkdir(exist_ok=True)
-    _write(target / "kinds.jsonl.gz", _kinds(source / RELEASE))
-    _write(target / "records.jsonl.gz", (line for case in CASES for line in _records(source / RELEASE, case)))
+    write(target / "kinds.jsonl.gz", _kinds(source / RELEASE))
+    write(target / "records.jsonl.gz", (line for case in CASES for line in _records(source / RELEASE, case)))
     (target / "case.toml").write_text(ABOUT, encoding="utf-8")
 
 
-def _write(path: Path, lines: Iterator[Line]) -> None:
+def write(path: Path, lines: Iterable[Line]) -> None:
+    """Write lines to a compressed file, always as the same bytes."""
     text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
     path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
@@ -67,6 +76,11 @@ def read(path: Path) -> Iterator[Line]:
     """Yield the objects of a compressed file."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
+
+
+def renamed(kind: str, fields: Mapping[str, Any]) -> Line:
+    """Return the fields of a message of any release by the names that the newest release gives them."""
+    return {RENAMED.get((kind, name), name): value for name, value in fields.items()}
 
 
 def _kinds(source: Path) -> Iterator[Line]:

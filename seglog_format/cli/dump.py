@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -23,11 +23,20 @@ if TYPE_CHECKING:
 
     Line = dict[str, Any]
 
+OWN_TOPICS: Final = (
+    "__consumer_offsets",
+    "__transaction_state",
+    "__share_group_state",
+    "__cluster_metadata",
+    "__remote_log_metadata",
+)
+"""Topics whose records are decoded; a test compares them with the schemas, which a command loads when it reads."""
 EPILOG = """\b
 Examples:
   seglog dump my-topic-0 --from 1000 --to 1010
   seglog dump --json --bytes base64 my-topic-0/00000000000000000000.log
-  seglog dump --decode __consumer_offsets-7"""
+  seglog dump --decode __consumer_offsets-7
+  seglog dump --decode-as __consumer_offsets copied/00000000000000000000.log"""
 
 
 @click.command(epilog=EPILOG)
@@ -37,6 +46,12 @@ Examples:
 @click.option("--to", "to_offset", type=int, metavar="OFFSET", help="Stop before this offset.")
 @click.option("--no-records", "records", is_flag=True, flag_value=False, default=True, help="Print batches only.")
 @click.option("--decode", is_flag=True, help="Decode the records of Kafka's own topics, and control records.")
+@click.option(
+    "--decode-as",
+    type=click.Choice(OWN_TOPICS),
+    metavar="TOPIC",
+    help="Decode the records as those of this topic of Kafka's own, whatever the directory is called.",
+)
 @click.option("--raw", is_flag=True, help="Also print each record's attributes and deltas as stored.")
 @click.option(
     "--bytes",
@@ -54,9 +69,12 @@ def command(
     *,
     as_json: bool,
     remote: RemoteChoice | None,
+    decode: bool,
     **choices: Any,  # noqa: ANN401 - click passes what the options gave
 ) -> int:
     """Print the content of the files at PATH: batches, records, index entries, snapshots, checkpoints.
+
+    PATH is a file, a partition directory, a log directory, or a directory that holds log directories.
 
     With --from or --to, only batches and records are printed, without those of files due for removal. A damaged
     batch is named and skipped; the exit status is 1 then. Offsets missing between two segments are reported on
@@ -66,14 +84,15 @@ def command(
     prints all of them.
     """
     from seglog_format.lines import LineOptions
-    from seglog_format.log.path_kind import path_kind
+    from seglog_format.log.path_kind import require_readable
 
-    path_kind(path)
+    require_readable(path)
     joined = joined_listing(path, remote)
     status = 0
     render = write_json if as_json else _TextWriter()
     long_over = LONG_SIZE if as_json else SHOWN_SIZE
-    for line in _lines(path, LineOptions(**choices, long_over=long_over, copy=is_busy(path)), joined):
+    decode = decode or choices["decode_as"] is not None
+    for line in _lines(path, LineOptions(**choices, decode=decode, long_over=long_over, copy=is_busy(path)), joined):
         render(line)
         status = max(status, _status(line))
     return status

@@ -33,6 +33,7 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
     digest_over: int | None = None,
     raw: bool = False,
     decode: bool = False,
+    decode_as: str | None = None,
     records: bool = True,
     from_offset: int | None = None,
     to_offset: int | None = None,
@@ -48,6 +49,8 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
         digest_over: bytes strings longer than this become ``{"bytes": n, "sha256": hex}``; None never.
         raw: records also say their attributes and deltas as stored.
         decode: records of Kafka's own topics and control records also carry ``decoded``.
+        decode_as: name of one of Kafka's own topics, whose records those of all files are taken for, whatever the names
+            of their directories say; with ``decode``.
         records: whether to decode records; without, only headers and checksums are read.
         from_offset: with this or ``to_offset``, only the batches and records of logs are given, from this offset on.
         to_offset: the first offset that is left out.
@@ -67,6 +70,7 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
         digest_over=digest_over,
         raw=raw,
         decode=decode,
+        decode_as=decode_as,
         records=records,
         from_offset=from_offset,
         to_offset=to_offset,

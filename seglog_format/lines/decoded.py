@@ -29,9 +29,8 @@ def topic_of(source: Source) -> str:
         return ""
 
 
-def application_decoder(source: Source) -> ApplicationDecoder:
-    """Return the decoder for key and value of a record; None for topics that Kafka does not own."""
-    topic = topic_of(source)
+def application_decoder(topic: str) -> ApplicationDecoder:
+    """Return the decoder for key and value of a topic's records; it gives None if Kafka does not own the topic."""
 
     def decoded(key: bytes | None, value: bytes | None) -> dict[str, object] | None:
         if len(key or b"") + len(value or b"") > MAX_DECODED_SIZE:

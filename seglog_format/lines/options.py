@@ -28,6 +28,7 @@ class LineOptions:
     long_over: int | None = None
     raw: bool = False
     decode: bool = False
+    decode_as: str | None = None
     records: bool = True
     from_offset: int | None = None
     to_offset: int | None = None

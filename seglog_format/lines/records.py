@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.errors import FormatError, Location
-from seglog_format.lines.decoded import application_decoder
+from seglog_format.lines.decoded import application_decoder, topic_of
 from seglog_format.lines.long import list_of
 from seglog_format.lines.values import byte_writer
 from seglog_format.model import NO_PRODUCER_ID
@@ -29,7 +29,7 @@ class RecordLines:
         self.name = source.name
         self.options = options
         self.write = byte_writer(options)
-        self.decode = application_decoder(source) if options.decode else None
+        self.decode = application_decoder(options.decode_as or topic_of(source)) if options.decode else None
 
     def of(self, batch: RecordBatch | StreamedBatch) -> Iterator[Line]:
         """Yield the lines of a batch's records that are within the wanted offsets."""

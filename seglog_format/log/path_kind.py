@@ -161,6 +161,32 @@ def _is_partition_at(directory: Path, storage: LogStorage) -> bool:
     return _is_partition(directory, entries) and (_has_log(entries) or not _has_root_file(entries))
 
 
+def require_readable(path: str | os.PathLike[str]) -> None:
+    """Refuse what is not Kafka's, unless it is a directory that directly holds log directories.
+
+    Raises:
+        UsageError: it is something else, or cannot be read.
+    """
+    try:
+        path_kind(path)
+    except UsageError:
+        directory = Path(path)
+        if not directory.is_dir() or not any(_is_log_directory(directory / name) for name in _directories(directory)):
+            raise
+
+
+def _directories(directory: Path) -> list[str]:
+    with suppress(UsageError):
+        return scan_directory(directory).directories
+    return []
+
+
+def _is_log_directory(directory: Path) -> bool:
+    with suppress(UsageError):
+        return kind_of_entries(directory, scan_directory(directory)) is PathKind.LOG_DIRECTORY
+    return False
+
+
 def require_partition(path: str | os.PathLike[str]) -> None:
     """Refuse what is not a partition directory.
 

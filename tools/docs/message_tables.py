@@ -11,7 +11,7 @@ from seglog_format.schema.fields import FORMAT_TYPES, Checked, type_name
 from seglog_format.schema.metadata_records import FRAMED_TOPICS
 from seglog_format.schema.protocol import MessageDefinition, declaration
 from seglog_format.schema.protocol_parts import TAGGED_FIELDS
-from tools.docs.message_coverage import coverage
+from tools.docs.message_coverage import coverage, sentence_of_releases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def tables(module: str) -> Iterator[str]:
         module: its stem.
     """
     if module == "coordinator_records":
-        yield f"\n{coverage().sentence()}\n"
+        yield f"\n{coverage().sentence()} {sentence_of_releases()}\n"
         for topic, records in COORDINATOR_TOPICS.items():
             for record in dict.fromkeys(records.values()):
                 numbers = " or ".join(str(number) for number, one in sorted(records.items()) if one is record)
@@ -39,7 +39,7 @@ def tables(module: str) -> Iterator[str]:
                 yield _table(record.value)
                 yield from (_codes(path, names) for path, names in CODES.get(record.type, {}).items())
     if module == "metadata_records":
-        yield f"\n{coverage().sentence()}\n"
+        yield f"\n{coverage().sentence()} {sentence_of_releases()}\n"
         for topic, definitions in FRAMED_TOPICS.items():
             for number, definition in sorted(definitions.items()):
                 yield f"\n## {definition.name}\n"

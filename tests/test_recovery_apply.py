@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.appends import example
 from helpers.batches import batch, patched, record
 from helpers.made_partitions import (
     EMPTY_SNAPSHOT,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("no_fsync")
 
 
+CHAPTER = "71-flush-and-recovery"
 CRASHES = [name for name in authentic_names() if "/crash-" in name]
 LIKE_BROKER = RecoveryOptions(like_broker=True)
 DEFAULT = RecoveryOptions()
@@ -320,7 +322,7 @@ def test_leader_epochs_end_with_the_log(tmp_path: Path) -> None:
     data = entry(0, epoch=1) + entry(1, epoch=3) + b"x"
     directory = make(tmp_path, {"0.log": data, EPOCHS: b"0\n2\n1 0\n9 2\n"})
     recover_partition(directory)
-    assert epochs(directory) == "0\n2\n1 0\n3 1\n"
+    assert epochs(directory) == "0\n2\n1 0\n3 1\n" == example("recovered-epochs", CHAPTER).decode()
 
 
 @pytest.mark.req("SEG-RCV-036")
@@ -342,7 +344,7 @@ def test_leader_epochs_begin_with_the_log(tmp_path: Path) -> None:
     directory = make(tmp_path, {"0.log": entry(0) + entry(1, 4, epoch=2), EPOCHS: b"0\n2\n0 0\n2 1\n"})
     checkpoint(directory, "log-start-offset-checkpoint", 3)
     recover_partition(directory)
-    assert epochs(directory) == "0\n1\n2 3\n"
+    assert epochs(directory) == "0\n1\n2 3\n" == example("epochs-from-the-log-start", CHAPTER).decode()
 
 
 @pytest.mark.req("SEG-RCV-037")

@@ -69,7 +69,8 @@ def line_of(release: str) -> str:
     return release.rpartition(".")[0]
 
 
-def _order(release: str) -> tuple[int, ...]:
+def order(release: str) -> tuple[int, ...]:
+    """Return what releases, and lines of them, are sorted by."""
     return tuple(map(int, release.split(".")))
 
 
@@ -104,11 +105,11 @@ def fetch(releases: Sequence[str]) -> Path:
 
 def artifacts_of(release: str) -> list[str]:
     """Return the jars of a release that hold definitions."""
-    line = _order(line_of(release))
+    line = order(line_of(release))
     return [
         artifact
         for artifact, (first, last) in ARTIFACTS.items()
-        if _order(first) <= line and (not last or line <= _order(last))
+        if order(first) <= line and (not last or line <= order(last))
     ]
 
 
@@ -219,7 +220,7 @@ def messages_of(found: Mapping[str, Mapping[str, Definition]]) -> list[Layout]:
 
 
 def _message(name: str, by_release: Mapping[str, Definition]) -> Layout:
-    releases = sorted(by_release, key=_order)
+    releases = sorted(by_release, key=order)
     layouts: list[tuple[list[str], Layout]] = []
     for release in reversed(releases):
         each = layout(by_release[release])

@@ -21,7 +21,7 @@ MOST_ELEMENTS: Final = 3
 LEFT_OUT: Final = 0.4
 """Share of the fields in the middle style that get no content of their own."""
 STYLES: Final = ("least", "mixed", "most")
-"""Nulls, zeros and nothing tagged; whatever chance gives; nothing null, and every tagged field."""
+"""Nulls, zeros and nothing tagged; whatever comes; nothing null, and every tagged field."""
 
 
 class Content:
@@ -46,7 +46,7 @@ class Content:
         self._shared: Mapping[str, list[Definition]] = {
             each["name"]: each["fields"] for each in definition.get("commonStructs", ())
         }
-        self._chance = random.Random(seed)
+        self._random = random.Random(seed)
 
     def fields(self) -> dict[str, Json]:
         """Return a value for each field of the version."""
@@ -67,13 +67,13 @@ class Content:
         return {name_of(each): self._value(each) for each in self._present(fields)}
 
     def _value(self, field: Definition) -> Json:
-        least = self.style == "least" or (self.style == "mixed" and self._chance.random() < LEFT_OUT)
+        least = self.style == "least" or (self.style == "mixed" and self._random.random() < LEFT_OUT)
         if least and "tag" in field:
             return self._default(field)
         if least and self._may_be_null(field):
             return None
         if field["type"].startswith("[]"):
-            count = 0 if least else self._chance.randint(1, MOST_ELEMENTS)
+            count = 0 if least else self._random.randint(1, MOST_ELEMENTS)
             return [self._one(field, field["type"][2:]) for _ in range(count)]
         return self._one(field, field["type"])
 
@@ -84,7 +84,7 @@ class Content:
         inside = self._inside(field, kind)
         if inside is not None:
             return self._structure(inside)
-        return zero_of(kind) if self.style == "least" else drawn(kind, self._chance)
+        return zero_of(kind) if self.style == "least" else drawn(kind, self._random)
 
     def _inside(self, field: Definition, kind: str) -> list[Definition] | None:
         found: list[Definition] | None = field.get("fields") or self._shared.get(kind)
@@ -160,19 +160,19 @@ def parsed(kind: str, text: str) -> Json:
     return text if kind == "string" else float(text) if kind == "float64" else int(text, 0)
 
 
-def drawn(kind: str, chance: random.Random) -> Json:
+def drawn(kind: str, source: random.Random) -> Json:
     """Return any value of a simple type, in the form of JSON."""
     if kind in BITS:
-        return chance.choice((chance.randrange(-(1 << (BITS[kind] - 1)), 1 << (BITS[kind] - 1)), chance.randrange(100)))
+        return source.choice((source.randrange(-(1 << (BITS[kind] - 1)), 1 << (BITS[kind] - 1)), source.randrange(100)))
     if kind in UNSIGNED:
-        return chance.randrange(1 << UNSIGNED[kind])
+        return source.randrange(1 << UNSIGNED[kind])
     if kind == "bytes":
-        return base64.b64encode(chance.randbytes(chance.randrange(40))).decode("ascii")
+        return base64.b64encode(source.randbytes(source.randrange(40))).decode("ascii")
     if kind == "uuid":
-        return uuid_text(chance.randbytes(16))
+        return uuid_text(source.randbytes(16))
     if kind == "string":
-        return chance.choice(TEXTS)
-    return chance.choice((False, True)) if kind == "bool" else chance.random() * 1000
+        return source.choice(TEXTS)
+    return source.choice((False, True)) if kind == "bool" else source.random() * 1000
 
 
 def uuid_text(data: bytes) -> str:

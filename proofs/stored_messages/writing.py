@@ -11,17 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from proofs.stored_messages.content import STYLES, Content
-from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
-from seglog_format.schema.derived import OLDEST_LINE
-from seglog_format.schema.metadata_records import FRAMED_TOPICS
-from tools.message_definitions import artifacts_of, definitions, line_of, span
+from tools.message_definitions import RELEASES, artifacts_of, definitions, line_of, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 PROGRAM: Final = Path(__file__).with_name("WriteMessages.java")
-TOPICS: Final = {name.strip("_"): name for name in (*COORDINATOR_TOPICS, *FRAMED_TOPICS)}
-"""Topics by the names of the tables of their messages."""
+OWN_TABLES: Final = (
+    *("consumer_offsets", "share_group_state", "transaction_state"),
+    *("remote_log_metadata", "cluster_metadata"),
+)
+TOPICS: Final = {table: f"__{table}" for table in OWN_TABLES}
+"""Topics by the tables of their messages."""
+EARLY_ACCESS: Final = line_of(RELEASES[0])
+"""The line of releases whose metadata records have a frame of version 0."""
 CLASS: Final = re.compile(r"(?:org/apache/kafka/common/(?:message|metadata)|[\w/]+/generated)/(\w+)\.class")
 Definition = dict[str, Any]
 Json = dict[str, Any]
@@ -128,7 +131,7 @@ def class_names(paths: Iterable[Path]) -> dict[str, str]:
 def _line(release: str, kind: Kind, value: Drawn, stored: bytes, key: Drawn | None, stored_key: bytes) -> Json:
     line: Json = {"release": release, "topic": kind.topic, "kind": kind.value["name"], "version": value.version}
     if kind.key is None or key is None:
-        frame = 0 if line_of(release) == OLDEST_LINE else 1
+        frame = 0 if line_of(release) == EARLY_ACCESS else 1
         prefix = bytes([frame, kind.value["apiKey"], value.version])
     else:
         line["keyType"] = key_type(kind.key)

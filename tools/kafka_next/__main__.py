@@ -13,7 +13,7 @@ from seglog_conformance.toolchains import complaints
 
 from tools.kafka_next import answers, classes, definitions, introspection, jars, text
 from tools.kafka_next.compare import compared, compared_trees
-from tools.message_definitions import RELEASES
+from tools.message_definitions import RELEASES, order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,15 +63,11 @@ def base_of(release: str, known: Sequence[str] = RELEASES) -> str:
     Raises:
         ValueError: there is none.
     """
-    before = [each for each in known if _order(each) < _order(release)]
+    before = [each for each in known if order(each) < order(release)]
     if not before:
         msg = f"no release before {release} is known: name one with --base"
         raise ValueError(msg)
-    return max(before, key=_order)
-
-
-def _order(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))
+    return max(before, key=order)
 
 
 def _release(given: str) -> str:

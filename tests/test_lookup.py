@@ -13,7 +13,7 @@ from helpers.full_scan import agrees_with_bytes, sampled
 from helpers.lookup_checks import UNDAMAGED, check_positions, check_reads, check_timestamps, logs
 from helpers.scans import segment_directory
 
-from seglog_format import PartitionWriter, encode_batch, new_record, open_partition
+from seglog_format import PartitionWriter, build_batch, encode_batch, new_record, open_partition
 from seglog_format.codec.build import build_message_entry
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CompressionCodec
@@ -77,11 +77,19 @@ def test_trusted_indexes_of_brokers_lead_to_the_same_answers(name: str) -> None:
 
 LOOKUP_ALONE = """
 import sys
-from seglog_format import open_partition
-with open_partition(sys.argv[1], trust_indexes=sys.argv[2] == "trust") as partition:
-    assert next(iter(partition.records(int(sys.argv[3])))).offset == int(sys.argv[3])
-assert "numba" not in sys.modules
+from itertools import islice
+from seglog_format import OffsetSpec, open_partition
+path, policy, *questions = sys.argv[1:]
+for question in questions:
+    with open_partition(path, trust_indexes=policy == "trust") as log:
+        print(eval(question), "numba" in sys.modules)
 """
+
+
+def answers(path: Path, policy: str, *questions: str) -> list[str]:
+    """Ask partitions opened in a new process; beside each answer is whether numba was imported."""
+    arguments = [sys.executable, "-c", LOOKUP_ALONE, str(path), policy, *questions]
+    return subprocess.run(arguments, check=True, timeout=60, capture_output=True, text=True).stdout.splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -95,11 +103,50 @@ def large_partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("offset", [300, 527])
+LOOKUPS = {
+    "next(log.records()).offset": 0,
+    "next(log.records(5)).offset": 5,
+    "next(log.records(300)).offset": 300,
+    "next(log.records(527)).offset": 527,
+    "next(log.records(60, isolation='read_committed')).offset": 60,
+    "[record.offset for record in islice(log.records(2), 9)]": [*range(2, 11)],
+    "[record.offset for record in log.records(40, 50)]": [*range(40, 50)],
+    "[record.offset for record in log.records(7, 8)]": [7],
+    "log.read(40).records[0].offset": 40,
+    "log.log_end_offset": 528,
+    "log.offset_for_timestamp(OffsetSpec.LATEST).offset": 528,
+}
+
+
 @pytest.mark.parametrize("policy", ["trust", "prove"])
-def test_a_lookup_near_the_end_does_not_load_the_compiler(large_partition: Path, policy: str, offset: int) -> None:
-    arguments = [sys.executable, "-c", LOOKUP_ALONE, str(large_partition), policy, str(offset)]
-    subprocess.run(arguments, check=True, timeout=60)
+def test_a_lookup_does_not_load_the_compiler(large_partition: Path, policy: str) -> None:
+    assert answers(large_partition, policy, *LOOKUPS) == [f"{answer} False" for answer in LOOKUPS.values()]
+
+
+def test_reading_on_loads_the_compiler(large_partition: Path) -> None:
+    """Without this the tests above would prove nothing."""
+    assert answers(large_partition, "prove", "sum(1 for _ in log.records())") == ["528 True"]
+
+
+@pytest.mark.parametrize(("policy", "loads"), [("trust", False), ("prove", True)])
+def test_only_the_proof_of_a_timestamp_takes_the_engine(large_partition: Path, policy: str, *, loads: bool) -> None:
+    """A proof verifies every entry before the answer, so that the size of the segment decides."""
+    asked = ("log.offset_for_timestamp(1).offset", "log.offset_for_timestamp(2)")
+    assert answers(large_partition, policy, *asked) == [f"0 {loads}", f"None {loads}"]
+
+
+@pytest.fixture(scope="module")
+def large_gaps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One segment of 40 MB, of which every second ten offsets are missing, and one record of each of the others."""
+    large = [new_record(value=bytes(2**20 - 200), timestamp_ms=1)]
+    entries = [encode_batch(build_batch(large, base_offset=20 * number)) for number in range(40)]
+    return segment_directory(tmp_path_factory.mktemp("gaps") / "t-0", b"".join(entries))
+
+
+@pytest.mark.parametrize("policy", ["trust", "prove"])
+def test_a_lookup_of_a_missing_offset_does_not_load_the_compiler(large_gaps: Path, policy: str) -> None:
+    asked = [f"next(log.records({offset})).offset" for offset in (1, 20, 79, 775)]
+    assert answers(large_gaps, policy, *asked) == ["20 False", "20 False", "80 False", "780 False"]
 
 
 @pytest.fixture(scope="module")
@@ -121,10 +168,11 @@ def _message_entry(number: int) -> bytes:
     return encode_batch(build_message_entry(small, magic=1, base_offset=first, codec=CompressionCodec.GZIP))
 
 
-@pytest.mark.parametrize("offset", [5, 19, 405, 799])
-def test_a_trusted_lookup_of_a_message_does_not_load_the_compiler(large_messages: Path, offset: int) -> None:
-    arguments = [sys.executable, "-c", LOOKUP_ALONE, str(large_messages), "trust", str(offset)]
-    subprocess.run(arguments, check=True, timeout=60)
+@pytest.mark.parametrize("policy", ["trust", "prove"])
+def test_a_lookup_of_a_message_does_not_load_the_compiler(large_messages: Path, policy: str) -> None:
+    offsets = [5, 19, 405, 799]
+    asked = [f"next(log.records({offset})).offset" for offset in offsets]
+    assert answers(large_messages, policy, *asked) == [f"{offset} False" for offset in offsets]
 
 
 def test_trusted_records_start_at_the_index(large_partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import SeglogError
 from seglog_format.log.listing import list_log_directory, list_partition
 from seglog_format.log.path_kind import PathKind, path_kind
+from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,23 +49,41 @@ def size_of_segments(segments: Iterable[SegmentFiles]) -> int:
     return sum(files.log.stat().st_size for files in segments if files.log.is_file())
 
 
-def size_from(reader: LogReader, offset: int, enough: int) -> int:
-    """Return the bytes of entries from an offset on, at least; no more than ``enough`` and a segment are counted.
+def size_from(reader: LogReader, offset: int, enough: int, end: int = INT64_MAX) -> int:
+    """Return the bytes of the entries of a range of offsets, about; counting ends beyond ``enough``.
 
-    What the first segment holds before the offset does not count, as far as its offset index says: a wrong index
-    makes reading slower, and nothing else. So a lookup near the end of a large log never loads the engine.
+    What the first segment holds before the range, and the last one after it, does not count, as far as their offset
+    indexes say: a wrong index makes reading slower, and nothing else. So looking up a record never loads the engine.
+
+    Args:
+        reader: of the log.
+        offset: first of the range.
+        enough: bytes at which the count makes no difference any more.
+        end: of the range, exclusive.
     """
     total = 0
     for number, segment in enumerate(reader.segments_from(offset)):
-        total += segment.size
-        if total > enough and number == 0:
-            total -= min(max(_index_floor(segment, offset), 0), segment.size)
+        if segment.base_offset >= end:
+            break
+        size = segment.size
+        if total + size > enough:
+            first = _indexed_position(segment, offset, 0) if number == 0 else 0
+            last = size if end > segment.allowed.last else _indexed_position(segment, end, 1)
+            size = max(last - first, 0)
+        total += size
         if total > enough:
             break
     return total
 
 
-def _index_floor(segment: LogSegment, offset: int) -> int:
-    from seglog_format.log.quick_lookup import index_floor  # noqa: PLC0415 - only for large segments
+def _indexed_position(segment: LogSegment, offset: int, following: int) -> int:
+    """Return the position that the last index entry up to an offset names, or the one so many entries after it.
 
-    return index_floor(segment, offset)
+    Before the first entry that is the start of the log, after the last its end; a position is never outside of it.
+    """
+    with suppress(SeglogError):
+        entries = () if segment.offset_index is None else segment.offset_index.raw_entries()
+        number = bisect_right(entries, offset, key=attrgetter("offset")) - 1 + following
+        if 0 <= number < len(entries):
+            return min(max(entries[number].position, 0), segment.size)
+    return segment.size if following else 0

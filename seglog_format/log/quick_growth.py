@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seglog_format.codec.decoders import DeclaredBytes
 from seglog_format.codec.framing import frame_at
 from seglog_format.engine import columnar
-from seglog_format.engine.choice import LOADED_SIZE, is_loaded
+from seglog_format.engine.choice import LOADED_SIZE, Engine, engine_for, is_loaded
 from seglog_format.errors import FormatError, UnreadableError
 from seglog_format.model import Tail
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
     from seglog_format.log.entry_table import EntryTable, OffsetRange
     from seglog_format.storage.byte_source import ByteSource
+
+
+def load_engine_for(size: int) -> None:
+    """Load the columnar engine where the rule of choice takes it to read so many bytes; see `engine.choice.choose`."""
+    if engine_for(Engine.AUTO, size).is_columnar:
+        columnar.batch_tables()
 
 
 def grow_quickly(table: EntryTable, source: ByteSource, target: int, passed: Callable[[int], None]) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from operator import lt
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import FormatError, SeglogError
-from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.errors import FormatError
 from seglog_format.model import Frame, RecordBatchHeader
-from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
@@ -102,22 +100,3 @@ def _are_where_header_says(batch: RecordBatch) -> bool:
     """Return whether offsets increase up to the header's last one: else reading on behind a record would miss some."""
     offsets = [record.offset for record in batch.records]
     return all(map(lt, offsets, [*offsets[1:], batch.header.next_offset]))
-
-
-def index_floor(segment: LogSegment, offset: int) -> int:
-    """Return where the index says to start; nothing is checked but that it is inside the file."""
-    path, size = segment.paths.offset_index, OFFSET_INDEX_ENTRY.size
-    if path is None:
-        return 0
-    relative = offset - segment.base_offset
-    try:
-        with OffsetIndex.open(path, segment.base_offset, copy=segment.copy, storage=segment.storage) as index:
-            source = index.source
-
-            def slot(number: int) -> tuple[int, ...]:
-                return OFFSET_INDEX_ENTRY.unpack_from(source.view(number * size, (number + 1) * size), 0)
-
-            count = bisect_right(range(source.size // size), relative, key=lambda number: slot(number)[0])
-            return slot(count - 1)[1] if count else 0
-    except SeglogError:
-        return 0

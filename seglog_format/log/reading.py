@@ -267,11 +267,16 @@ class LogReader:
         Raises:
             FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
         """
-        first = start
-        for number, (segment, frame) in enumerate(self.frames_from(start, end, at_border)):
-            batch = self._to_deliver(segment, frame, None if number else first, end)
+        for batch in self.batches_to_deliver(start, end, at_border):
             yield from delivered(batch, start, end, transactions)
             start = max(start, batch.next_offset)
+
+    def batches_to_deliver(
+        self, start: int, end: int, at_border: AtBorder | None
+    ) -> Iterator[RecordBatch | StreamedBatch]:
+        """Decode the entries that hold a range of offsets; arguments and errors as those of `records`."""
+        for number, (segment, frame) in enumerate(self.frames_from(start, end, at_border)):
+            yield self._to_deliver(segment, frame, None if number else start, end)
 
     def _to_deliver(
         self, segment: LogSegment, frame: Frame, first: int | None, end: int

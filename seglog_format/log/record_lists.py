@@ -6,14 +6,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from seglog_format.engine import columnar
-from seglog_format.engine.choice import Engine, engine_for, threshold
+from seglog_format.engine.choice import Engine, engine_for, is_loaded, threshold
 from seglog_format.log.log_sizes import size_from
-from seglog_format.log.reading import READ_UNCOMMITTED
+from seglog_format.log.reading import READ_UNCOMMITTED, delivered
 from seglog_format.log.scanning import ScannedLog, ScanOptions, find_entry, request_of, sources_of
 from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from seglog_format.engine.choice import Choice
     from seglog_format.log.gap_watch import AtBorder, OnGap
@@ -32,7 +32,9 @@ class DeliveredLog(ScannedLog, Protocol):
     @property
     def _reference_reader(self) -> LogReader: ...
 
-    def engine_for(self, from_offset: int | None = None, *, engine: Engine = Engine.AUTO) -> Choice:
+    def engine_for(
+        self, from_offset: int | None = None, to_offset: int | None = None, *, engine: Engine = Engine.AUTO
+    ) -> Choice:
         """Say which engine `records` takes, and why."""
 
     def _find_entry(self, offset: int) -> EntryPosition | None: ...
@@ -69,7 +71,9 @@ class DeliversRecords:
             on_gap: called with offsets missing before the first segment, between two, or below the high watermark
                 (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` reports them. Reading
                 goes on. Nothing is reported of compacted logs, if that is known (SEG-PDR-023).
-            engine: what reads; what is delivered does not depend on it. See `engine_for`.
+            engine: what reads; what is delivered does not depend on it. See `engine_for`. By default the columnar
+                engine is only loaded when records beyond the first batch are asked for: a lookup of one record does
+                not wait for it. With `Engine.COLUMNAR` it also finds the first entry.
 
         Raises:
             OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
@@ -79,8 +83,9 @@ class DeliversRecords:
         """
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
-        choice = self.engine_for(start, engine=engine)
-        entry = self._find_entry(start) if choice.is_columnar else None
+        choice = self.engine_for(start, to_offset, engine=engine)
+        is_ready = choice.is_columnar and (engine is Engine.COLUMNAR or is_loaded())
+        entry = self._find_entry(start) if is_ready else None
         if entry is None:
             self._check_range(start)
         self._is_known = True
@@ -88,19 +93,27 @@ class DeliversRecords:
         at_border = self._watched(on_gap, is_from_start=from_offset is None)
         return chain.from_iterable(self._deliver((start, end), transactions, entry, choice, at_border))
 
-    def engine_for(self: DeliveredLog, from_offset: int | None = None, *, engine: Engine = Engine.AUTO) -> Choice:
+    def engine_for(
+        self: DeliveredLog,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        *,
+        engine: Engine = Engine.AUTO,
+    ) -> Choice:
         """Say which engine `records` takes, and why.
 
         Args:
             from_offset: first offset wanted; the log start offset by default. What the log holds before it does not
                 count, as far as the offset index of its segment says.
+            to_offset: first offset not wanted any more; to the end by default. What follows does not count either.
             engine: as the caller of `records` asks for.
 
         Raises:
             UsageError: an engine that is not installed.
         """
         start = self.log_start_offset if from_offset is None else from_offset
-        return engine_for(engine, size_from(self._reader, start, threshold()) if engine is Engine.AUTO else 0)
+        end = INT64_MAX if to_offset is None else to_offset
+        return engine_for(engine, size_from(self._reader, start, threshold(), end) if engine is Engine.AUTO else 0)
 
     def _find_entry(self: DeliveredLog, offset: int) -> EntryPosition | None:
         """Return the entry of an offset as the engine finds it, if its segment is new and indexes are proven."""
@@ -140,6 +153,9 @@ def record_lists(  # noqa: PLR0913 - what decides which records
 ) -> Iterator[Iterable[Record | Message]]:
     """Read a range of offsets. The first record comes alone where that is fast, as lookups want no more.
 
+    Where the columnar engine would have to be loaded, the plain decoders read up to the end of the first batch that has
+    something to deliver.
+
     Args:
         reader: of the log.
         offsets: from the first inclusive to the second exclusive.
@@ -157,10 +173,32 @@ def record_lists(  # noqa: PLR0913 - what decides which records
     if first is not None and start < end:
         yield (first,)
         start += 1
+    if choice.is_columnar and not is_loaded():
+        start = yield from _first_batch(reader, (start, end), transactions, at_border)
+    if start >= end:
+        return
     lists = None
     if choice.is_columnar:
         lists = _columnar_lists(reader, (start, end), transactions, limit, entry, at_border)
     yield from (reader.records(start, end, transactions, at_border),) if lists is None else lists
+
+
+def _first_batch(
+    reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, at_border: AtBorder | None
+) -> Generator[Iterable[Record | Message], None, int]:
+    """Deliver up to the first batch that has a record in a range of offsets; return the offset to go on from.
+
+    Raises:
+        FormatError: while iterating: as `LogReader.records`.
+    """
+    start, end = offsets
+    for batch in reader.batches_to_deliver(start, end, at_border):
+        records = delivered(batch, start, end, transactions)
+        start = max(start, batch.next_offset)
+        if (first := next(records, None)) is not None:
+            yield chain((first,), records)
+            return start
+    return end
 
 
 def _columnar_lists(

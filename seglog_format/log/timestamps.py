@@ -2,7 +2,8 @@
 
 Every record counts, those of control batches included (SEG-LKP-018). Entries are chosen by the largest
 timestamp that their headers state. It lies inside the checksum, so the checksum of each entry that is passed over is
-verified: a damaged header would otherwise hide an older answer. A time index is used only where it is trusted.
+verified: a damaged header would otherwise hide an older answer. So a segment is read from its start, by the engine that
+is chosen for its size. A time index is used only where it is trusted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from seglog_format.log.quick_growth import load_engine_for
 from seglog_format.log.trusted_lookup import offset_not_younger
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 
@@ -89,6 +91,7 @@ def _proven_candidates(
     reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
 ) -> Iterator[RecordBatch]:
     """Entries whose headers allow for an answer; all others are verified."""
+    load_engine_for(segment.size)
     table = segment.entries
     start = table.find(log_start_offset)
     if start is not None:
@@ -139,6 +142,7 @@ def _rank(found: TimestampOffset) -> tuple[int, int]:
 
 def _youngest_first(segment: LogSegment, log_start_offset: int) -> Iterator[RecordBatch]:
     """Yield the entries by falling timestamp of their headers, after all of them were verified."""
+    load_engine_for(segment.size)
     table = segment.entries
     start = table.find(log_start_offset)
     if start is not None:

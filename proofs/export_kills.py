@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
@@ -11,17 +12,19 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.catalog.sql import SqlCatalog
 
 from proofs.harness import Outcome
 from seglog_format import LogConfig, PartitionWriter, encode_columns, open_partition
+from seglog_format.tables.iceberg_catalog import CATALOG_FILE, TABLE_NAME
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 DESCRIPTION = "Kill exports at random moments while their log grows: the table has each record once, at any time."
 
@@ -34,21 +37,30 @@ COLUMNS: Final = ("offset", "timestamp", "timestamp_type", "key", "value", "lead
 MOST_EXPORTS: Final = 1000
 LONGEST_SECONDS: Final = 3.0
 """Maximum time that an export gets before it is killed."""
+LONGEST_ICEBERG_SECONDS: Final = 6.0
+"""The same where each part is committed to a catalog."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare how many kills, of an export of how many records."""
     parser.add_argument("--kills", type=int, default=100, help="how many")
     parser.add_argument("--records", type=int, default=1_000_000, help="of the log at its end")
+    parser.add_argument("--formats", nargs="+", choices=("parquet", "iceberg"), default=["parquet", "iceberg"])
 
 
 def prove(options: argparse.Namespace) -> Outcome:
     """Run the proof; each table that is complete before the last kill is compared, removed, and begun anew."""
-    with tempfile.TemporaryDirectory(prefix="export-kills-") as name:
-        return _run(Path(name), random.Random(options.seed), options.kills, options.records)
+    facts: dict[str, Any] = {}
+    failures: list[str] = []
+    for name in options.formats:
+        with tempfile.TemporaryDirectory(prefix="export-kills-") as directory:
+            found = _run(Path(directory), TABLES[name], random.Random(options.seed), options.kills, options.records)
+        facts[name] = found.facts
+        failures += [f"{name}: {failure}" for failure in found.failures]
+    return Outcome(facts, tuple(failures))
 
 
-def _run(root: Path, dice: random.Random, kills: int, records: int) -> Outcome:
+def _run(root: Path, kind: Table, dice: random.Random, kills: int, records: int) -> Outcome:
     log, table = root / "logs" / "orders-0", root / "table"
     killed, complete, failures = 0, 0, []
     reached: list[int] = []
@@ -56,23 +68,23 @@ def _run(root: Path, dice: random.Random, kills: int, records: int) -> Outcome:
         for _ in range(MOST_EXPORTS):
             if killed >= kills:
                 break
-            is_killed = _export(log, table, dice.uniform(0.3, LONGEST_SECONDS))
+            is_killed = _export(log, table, kind.name, dice.uniform(0.3, kind.longest_seconds))
             killed += is_killed
-            count, problem = _visible(table)
+            count, problem = kind.visible(table)
             failures += [f"after {killed} kills: {problem}"] if problem else []
             reached.append(count)
             if count >= records * AT_ONCE and not is_killed:
                 complete += 1
                 shutil.rmtree(table)
-    _export(log, table, None)
-    failures += _differences(log, table, records)
+    _export(log, table, kind.name, None)
+    failures += _differences(log, table, kind, records)
     facts: dict[str, Any] = {"kills": killed, "records": records, "tables completed on the way": complete}
     return Outcome({**facts, "kills after which rows were there": sum(count > 0 for count in reached)}, tuple(failures))
 
 
-def _export(log: Path, table: Path, seconds: float | None) -> bool:
+def _export(log: Path, table: Path, name: str, seconds: float | None) -> bool:
     """Export, and kill the process after some time; return whether it was killed."""
-    command = [sys.executable, "-m", "seglog_format.cli", "export", str(log), "--to", str(table)]
+    command = [sys.executable, "-m", "seglog_format.cli", "export", str(log), "--to", str(table), "--format", name]
     with subprocess.Popen([*command, "--file-size", FILE_SIZE], stdout=subprocess.DEVNULL) as process:
         try:
             process.wait(seconds)
@@ -124,27 +136,122 @@ def _append(writer: PartitionWriter, first: int, end: int) -> None:
     writer.append(b"".join(encode_columns(rows, counts=[end - first])))
 
 
-def _visible(table: Path) -> tuple[int, str]:
-    """Return how many rows readers see, and what is wrong with them: ranges of offsets that overlap or have gaps."""
-    reached = 0
-    for path in sorted(table.rglob("*.parquet")):
-        metadata = pq.ParquetFile(path).metadata
-        for number in range(metadata.num_row_groups):
-            statistics = metadata.row_group(number).column(0).statistics
-            if statistics.min != reached or statistics.max - statistics.min + 1 != metadata.row_group(number).num_rows:
-                return reached, f"{path.name}: offsets {statistics.min} to {statistics.max} after {reached}"
-            reached = statistics.max + 1
-    return reached, ""
-
-
-def _differences(log: Path, table: Path, records: int) -> list[str]:
+def _differences(log: Path, table: Path, kind: Table, records: int) -> list[str]:
     """Yield how a table differs from its log, row by row."""
     with open_partition(log) as partition:
         expected = partition.scan(COLUMNS, layout="binary").read_all()
-    files = sorted(table.rglob("*.parquet"))
-    found = pa.concat_tables([pq.ParquetFile(path).read(columns=list(COLUMNS)) for path in files])
     if expected.num_rows != records:
         return [f"the log has {expected.num_rows} records"]
+    found = kind.rows(table)
     differing = [name for name in COLUMNS if found.column(name) != expected.column(name)]
-    left = [path.name for path in table.rglob("*.tmp")]
-    return [f"{name} differs" for name in differing] + [f"{name} was left" for name in left]
+    return [f"{name} differs" for name in differing] + [f"{name} was left" for name in kind.left(table)]
+
+
+class Table(NamedTuple):
+    """A kind of table, and how others see it.
+
+    Attributes:
+        name: of the format.
+        longest_seconds: maximum time that an export gets before it is killed.
+        visible: returns how many rows readers see, and what is wrong with them.
+        rows: returns all rows by their offsets.
+        left: returns files that nobody counts.
+    """
+
+    name: str
+    longest_seconds: float
+    visible: Callable[[Path], tuple[int, str]]
+    rows: Callable[[Path], pa.Table]
+    left: Callable[[Path], list[str]]
+
+
+def _problem_of(ranges: Iterable[tuple[str, int, int, int]]) -> tuple[int, str]:
+    """Return where ranges of offsets end, and the first that overlaps another or leaves a gap.
+
+    Args:
+        ranges: of files or row groups: name, least and greatest offset, and number of rows.
+    """
+    reached = 0
+    for name, least, greatest, count in ranges:
+        if least != reached or greatest - least + 1 != count:
+            return reached, f"{name}: {count} offsets {least} to {greatest} after {reached}"
+        reached = greatest + 1
+    return reached, ""
+
+
+def _visible_files(table: Path) -> tuple[int, str]:
+    return _problem_of(_row_groups(sorted(table.rglob("*.parquet"))))
+
+
+def _row_groups(paths: Iterable[Path]) -> Iterator[tuple[str, int, int, int]]:
+    for path in paths:
+        metadata = pq.ParquetFile(path).metadata
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            statistics = group.column(0).statistics
+            yield path.name, statistics.min, statistics.max, group.num_rows
+
+
+def _rows_of_files(table: Path) -> pa.Table:
+    files = sorted(table.rglob("*.parquet"))
+    return pa.concat_tables([pq.ParquetFile(path).read(columns=list(COLUMNS)) for path in files])
+
+
+@contextmanager
+def _iceberg(table: Path) -> Iterator[Any]:
+    """Open the Iceberg table in a directory; None where no export came so far."""
+    catalog = SqlCatalog("seglog", uri=f"sqlite:///{table / CATALOG_FILE}", warehouse=table.as_uri())
+    try:
+        yield catalog.load_table(TABLE_NAME) if catalog.table_exists(TABLE_NAME) else None
+    finally:
+        catalog.close()
+
+
+def _visible_iceberg(table: Path) -> tuple[int, str]:
+    """Look at each snapshot: its files are those of the one before, and some more."""
+    if not (table / CATALOG_FILE).exists():
+        return 0, ""
+    with _iceberg(table) as found:
+        counts = [0]
+        for snapshot in [] if found is None else sorted(found.snapshots(), key=lambda each: each.sequence_number):
+            count = int(snapshot.summary["total-records"])
+            if json.loads(snapshot.summary["seglog.progress.orders-0"])["nextOffset"] != count or count <= counts[-1]:
+                return counts[-1], f"snapshot {snapshot.snapshot_id} has {count} rows and another progress"
+            counts.append(count)
+        reached, problem = (0, "") if found is None else _problem_of(_data_files(found))
+    return reached, problem or ("" if reached == counts[-1] else f"{reached} offsets, but {counts[-1]} rows")
+
+
+def _data_files(table: Any) -> Iterator[tuple[str, int, int, int]]:  # noqa: ANN401 - a table of pyiceberg
+    bounds = {
+        each["file_path"]: (each["readable_metrics"]["offset"], each["record_count"])
+        for each in table.inspect.files().to_pylist()
+    }
+    for path, (metrics, count) in sorted(bounds.items()):
+        yield path, metrics["lower_bound"], metrics["upper_bound"], count
+
+
+def _rows_of_iceberg(table: Path) -> pa.Table:
+    with _iceberg(table) as found:
+        rows = found.scan(selected_fields=COLUMNS).to_arrow().sort_by("offset")
+    times = rows.column("timestamp").cast(pa.timestamp("ms", "UTC"))
+    kinds = {"key": pa.binary(), "value": pa.binary()}
+    rows = rows.set_column(rows.schema.get_field_index("timestamp"), "timestamp", times)
+    for name, kind in kinds.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, rows.column(name).cast(kind))
+    return rows
+
+
+def _left_of_iceberg(table: Path) -> list[str]:
+    with _iceberg(table) as found:
+        counted = {path.rpartition("/")[2] for path in found.inspect.all_files().column("file_path").to_pylist()}
+    return sorted({path.name for path in (table / "data").iterdir()} - counted)
+
+
+def _left_of_files(table: Path) -> list[str]:
+    return [path.name for path in table.rglob("*.tmp")]
+
+
+TABLES: Final = {
+    "parquet": Table("parquet", LONGEST_SECONDS, _visible_files, _rows_of_files, _left_of_files),
+    "iceberg": Table("iceberg", LONGEST_ICEBERG_SECONDS, _visible_iceberg, _rows_of_iceberg, _left_of_iceberg),
+}

@@ -73,6 +73,11 @@ def levels_of(_context: click.Context, _parameter: click.Parameter, value: str) 
     show_default=True,
     help="How csv and jsonl hold keys, values and headers.",
 )
+@click.option(
+    "--catalog",
+    metavar="NAME",
+    help="Catalog of the Iceberg table in pyiceberg's configuration; --to is then the table's name in it.",
+)
 @json_option
 def command(  # noqa: PLR0913 - an option each
     paths: tuple[Path, ...],
@@ -85,6 +90,7 @@ def command(  # noqa: PLR0913 - an option each
     committed: bool,
     follow: int | None,
     bytes_as: str,
+    catalog: str | None,
     as_json: bool,
 ) -> int:
     """Add the records of log or partition directories to a table, as far as it does not have them yet.
@@ -102,7 +108,9 @@ def command(  # noqa: PLR0913 - an option each
 
     isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
     settings = TableSettings(file_format, partition_by, isolation, bytes_as)
-    run_once = partial(_run_once, paths, to, topics, settings, file_size, is_followed=bool(follow), as_json=as_json)
+    run_once = partial(
+        _run_once, paths, to, topics, settings, file_size, catalog=catalog, is_followed=bool(follow), as_json=as_json
+    )
     status = run_once()
     while follow and status == DONE:
         time.sleep(follow)
@@ -117,16 +125,19 @@ def _run_once(  # noqa: PLR0913 - what the command is given
     settings: TableSettings,
     file_size: int,
     *,
+    catalog: str | None,
     is_followed: bool,
     as_json: bool,
 ) -> int:
-    from seglog_format.tables.export import opened_export, output_at
+    from seglog_format.tables.export import opened_export, place_of
     from seglog_format.tables.sources import sources_at
 
     sources = sources_at(paths, topics or None)
     done: list[ExportedPartition] = []
     try:
-        with opened_export(sources, output_at(to), settings, file_size, is_followed=is_followed) as run:
+        with opened_export(
+            sources, place_of(to, settings.format, catalog), settings, file_size, is_followed=is_followed
+        ) as run:
             status = _run_all(run, done)
     finally:
         for each in done:

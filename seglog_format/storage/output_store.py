@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from seglog_format.errors import write_errors
 from seglog_format.storage.object_store import file_system_at, shown_address
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 
 COPY_SIZE: Final = 8 * 2**20
 """Bytes that are sent at once."""
+
+
+class TakesFiles(Protocol):
+    """A place that takes whole files."""
+
+    def upload(self, name: str, file: Any) -> None:  # noqa: ANN401 - a temporary file
+        """Send a whole file.
+
+        Raises:
+            WriteError: that failed.
+        """
 
 
 class OutputStore:
@@ -92,7 +103,7 @@ class StoredOutput:
         size: bytes written so far.
     """
 
-    def __init__(self, store: OutputStore, name: str) -> None:
+    def __init__(self, store: TakesFiles, name: str) -> None:
         self._store = store
         self._name = name
         self.size = 0

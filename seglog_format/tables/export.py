@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +14,9 @@ from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.storage.object_store import is_address
 from seglog_format.storage.output_directory import OutputDirectory
 from seglog_format.storage.output_store import OutputStore
-from seglog_format.tables.settings import DEFAULT_PARTITIONING, TableSettings
+from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, TableSettings
 from seglog_format.tables.sources import sources_at
+from seglog_format.tables.table import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
     from seglog_format.log.gap_watch import OnGap
     from seglog_format.log.partition import Partition
     from seglog_format.storage.output_directory import Output
-    from seglog_format.tables.file_table import FileTable
+    from seglog_format.tables.iceberg_catalog import IcebergPlace
     from seglog_format.tables.outcome import ExportedPartition
     from seglog_format.tables.sources import Source
+    from seglog_format.tables.table import Table
 
 DEFAULT_FILE_SIZE: Final = 128 * 2**20
 """Bytes after which a file of a table is complete."""
@@ -41,7 +44,7 @@ class TableExport:
     def __init__(
         self,
         sources: tuple[Source, ...],
-        table: FileTable,
+        table: Table,
         settings: TableSettings,
         file_size: int,
         *,
@@ -85,23 +88,48 @@ def _end_of(partition: Partition) -> int:
     return end if partition.high_watermark is None else min(end, partition.high_watermark)
 
 
-def output_at(to: str | os.PathLike[str]) -> Output:
-    """Return the place of a table: a directory, or an address of an object store.
+def place_of(to: str | os.PathLike[str], format: str, catalog: str | None = None) -> Output | IcebergPlace:  # noqa: A002 - as everybody calls it
+    """Return the place of a table: a directory, an address of an object store, or a name in a catalog.
+
+    Args:
+        to: as of `export`.
+        format: of the table.
+        catalog: as of `export`.
 
     Raises:
-        UsageError: there is no writer for such addresses.
+        UsageError: there is no writer for such addresses, or something is not installed.
     """
-    text = os.fspath(to)
-    if not is_address(text):
-        return OutputDirectory(Path(text))
     engine_for(Engine.COLUMNAR, 0)
-    return OutputStore(text)
+    text = os.fspath(to)
+    if format == ICEBERG:
+        return _iceberg_place(text, catalog)
+    if catalog is not None:
+        msg = "a catalog has Iceberg tables: give the format iceberg, too"
+        raise UsageError(msg)
+    return OutputStore(text) if is_address(text) else OutputDirectory(Path(text))
+
+
+def _iceberg_place(to: str, catalog: str | None) -> IcebergPlace:
+    if find_spec("pyiceberg") is None:
+        msg = "Iceberg tables need pyiceberg: pip install 'seglog-format[iceberg]'"
+        raise UsageError(msg)
+    from seglog_format.tables.iceberg_catalog import TABLE_NAME, IcebergPlace  # noqa: PLC0415 - needs the extra
+
+    if catalog is None and is_address(to):
+        msg = f"{to}: an Iceberg table in a store needs a catalog: name one, and give the table's name in it"
+        raise UsageError(msg)
+    if catalog is None:
+        return IcebergPlace(None, TABLE_NAME, Path(to))
+    if "." not in to:
+        msg = f"{to}: a table of a catalog has a name with a namespace, such as kafka.orders"
+        raise UsageError(msg)
+    return IcebergPlace(catalog, to)
 
 
 @contextmanager
 def opened_export(
     sources: tuple[Source, ...],
-    output: Output,
+    place: Output | IcebergPlace,
     settings: TableSettings,
     file_size: int = DEFAULT_FILE_SIZE,
     *,
@@ -111,7 +139,7 @@ def opened_export(
 
     Args:
         sources: the partitions.
-        output: place of the table.
+        place: of the table; see `place_of`.
         settings: of the table.
         file_size: bytes after which a file is complete.
         is_followed: the logs grow meanwhile, even if no broker holds their lock.
@@ -124,9 +152,7 @@ def opened_export(
     if file_size < 1:
         msg = f"file_size is 1 or more, not {file_size}"
         raise UsageError(msg)
-    from seglog_format.tables.file_table import opened_table  # noqa: PLC0415 - loads Arrow
-
-    with opened_table(output, settings) as table:
+    with opened(place, settings) as table:
         yield TableExport(sources, table, settings, file_size, is_followed=is_followed)
 
 
@@ -135,11 +161,12 @@ def export(  # noqa: PLR0913 - what an export may be asked for
     to: str | os.PathLike[str],
     *,
     topics: Collection[str] | None = None,
-    format: str = "parquet",  # noqa: A002 - the usual name
+    format: str = "parquet",  # noqa: A002 - as everybody calls it
     partition_by: Sequence[str] = DEFAULT_PARTITIONING,
     file_size: int = DEFAULT_FILE_SIZE,
     isolation: str = READ_UNCOMMITTED,
     bytes_as: str = "utf8",
+    catalog: str | None = None,
 ) -> tuple[ExportedPartition, ...]:
     """Add the records that a table does not have yet to it, each exactly once; begin the table if there is none.
 
@@ -148,15 +175,16 @@ def export(  # noqa: PLR0913 - what an export may be asked for
 
     Args:
         path_or_paths: of log directories or partition directories.
-        to: the directory of the table, or an address of an object store, such as ``s3://bucket/table``, where
-            no one else writes.
+        to: the directory of the table, or an address of an object store, such as ``s3://bucket/table``, where no one else
+            writes; with ``catalog`` the table's name there, with its namespace.
         topics: leave out all others.
-        format: ``parquet``, ``arrow`` (IPC files), ``csv`` or ``jsonl``.
+        format: ``parquet``, ``iceberg``, ``arrow`` (IPC files), ``csv`` or ``jsonl``.
         partition_by: some of ``topic``, ``partition`` and ``day`` of the record's time in UTC: a level of
             directories each, named as Hive does.
         file_size: bytes after which a file is complete.
         isolation: as of `Partition.records`.
         bytes_as: how ``csv`` and ``jsonl`` hold keys, values and headers: ``utf8``, ``hex`` or ``base64``.
+        catalog: of the Iceberg table, by its name in pyiceberg's configuration; by default one in the directory.
 
     Returns:
         What was added, for each partition, and what has become of its log since the last run.
@@ -175,5 +203,5 @@ def export(  # noqa: PLR0913 - what an export may be asked for
     paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
     settings = TableSettings(format, tuple(partition_by), isolation, bytes_as)
     sources = sources_at(paths, topics)
-    with opened_export(sources, output_at(to), settings, file_size) as run:
+    with opened_export(sources, place_of(to, format, catalog), settings, file_size) as run:
         return tuple(run.run(source) for source in run.sources)

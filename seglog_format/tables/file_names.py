@@ -28,7 +28,7 @@ def file_name(settings: TableSettings, key: TopicPartition, first_offset: int, d
     levels = {"topic": topic, "partition": partition, "day": NO_DAY if day is None else day}
     above = "".join(f"{level}={levels[level]}/" for level in settings.partition_by)
     stem = "" if _is_known_by_directory(settings) else f"{topic}-{partition}-"
-    return f"{above}{stem}{first_offset:020}.{settings.format}"
+    return f"{above}{stem}{first_offset:020}.{settings.suffix}"
 
 
 def _is_known_by_directory(settings: TableSettings) -> bool:
@@ -40,7 +40,7 @@ def parsed_name(settings: TableSettings, name: str) -> tuple[TopicPartition, int
     *above, last = name.split("/")
     found = PART_NAME.fullmatch(last)
     levels = dict(level.partition("=")[::2] for level in above)
-    if found is None or tuple(levels) != settings.partition_by or found["suffix"] != settings.format:
+    if found is None or tuple(levels) != settings.partition_by or found["suffix"] != settings.suffix:
         return None
     topic = levels.get("topic") if found["topic"] is None else found["topic"]
     partition = levels.get("partition") if found["partition"] is None else found["partition"]

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     from seglog_format.log.gap_watch import OnGap
     from seglog_format.log.partition import Partition
-    from seglog_format.tables.file_table import FilePart, FileTable
+    from seglog_format.tables.file_part import FilePart
     from seglog_format.tables.progress import TopicPartition
     from seglog_format.tables.settings import TableSettings
+    from seglog_format.tables.table import Table
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class PartitionExport:
 
     key: TopicPartition
     partition: Partition
-    table: FileTable
+    table: Table
     settings: TableSettings
     file_size: int
     end: int | None

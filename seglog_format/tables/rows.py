@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from seglog_format.errors import FormatError
-from seglog_format.tables.settings import COLUMNS
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.tables.settings import COLUMNS, ICEBERG
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +25,28 @@ GROUP_ROWS: Final = 2**17
 BATCH_ROWS: Final = 2**14
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 TOPIC_TYPES: Final = {"topic": pa.string(), "partition": pa.int32()}
+
+
+MIN_CALENDAR_MS: Final = -62_135_596_800_000
+MAX_CALENDAR_MS: Final = 253_402_300_799_999
+"""Times of the years 1 to 9999: readers of Iceberg tables take no others."""
+NEVER_NULL: Final = frozenset({"topic", "partition", "offset", "headers", "file", "position"})
+
+
+def iceberg_schema() -> pa.Schema:
+    """Return the columns of an Iceberg table."""
+    types = TOPIC_TYPES | {
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "timestamp_type": pa.int32(),
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "headers": HEADERS,
+        "leader_epoch": pa.int32(),
+        "file": pa.string(),
+        "position": pa.int64(),
+    }
+    return pa.schema([pa.field(name, kind, nullable=name not in NEVER_NULL) for name, kind in types.items()])
 
 
 def groups_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -67,7 +90,25 @@ def scanned_rows(
         "batch_rows": BATCH_ROWS,
         "layout": settings.layout,
     }
-    return map(_with_plain_headers, partition.scan(COLUMNS, *offsets, on_gap=on_gap, **options))
+    batches = map(_with_plain_headers, partition.scan(COLUMNS, *offsets, on_gap=on_gap, **options))
+    return map(_with_microseconds, batches) if settings.format == ICEBERG else batches
+
+
+def _with_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with the times that Iceberg has.
+
+    Raises:
+        UsageError: a time is too far away.
+    """
+    number = batch.schema.get_field_index("timestamp")
+    times = batch.column(number)
+    as_ms = times.cast(pa.int64())
+    outside = pc.or_(pc.less(as_ms, MIN_CALENDAR_MS), pc.greater(as_ms, MAX_CALENDAR_MS))
+    if pc.any(outside).as_py():
+        offset = batch.column("offset").filter(outside)[0]
+        msg = f"an Iceberg table cannot hold the time of offset {offset}: export to another format"
+        raise UsageError(msg)
+    return batch.set_column(number, "timestamp", times.cast(pa.timestamp("us", "UTC")))
 
 
 def _with_plain_headers(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -92,7 +133,7 @@ def with_partition(rows: pa.Table, settings: TableSettings, topic: str, partitio
 def by_day(rows: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
     """Split rows by the day of their time in UTC; None for those without a time. Their order stays."""
     times = rows.column("timestamp").combine_chunks()
-    days = times.cast(pa.int64()).to_numpy(zero_copy_only=False).astype("datetime64[ms]").astype("datetime64[D]")
+    days = _as_ms(times).to_numpy(zero_copy_only=False).astype("datetime64[ms]").astype("datetime64[D]")
     if times.null_count:
         has_none = times.is_null().to_numpy(zero_copy_only=False)
         yield None, rows.filter(pa.array(has_none))
@@ -116,6 +157,11 @@ def last_epoch(rows: pa.Table) -> int:
 def digest_of_last(rows: pa.Table) -> str:
     """Return a digest of what compaction leaves as it is in the last row: offset, time, key and value."""
     last = rows.slice(rows.num_rows - 1)
-    time = last.column("timestamp").cast(pa.int64())
+    time = _as_ms(last.column("timestamp"))
     values = [last.column("offset"), time, last.column("key"), last.column("value")]
     return hashlib.sha256(repr([column[0].as_py() for column in values]).encode()).hexdigest()
+
+
+def _as_ms(times: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return times as milliseconds since 1970, whatever their unit."""
+    return times.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())

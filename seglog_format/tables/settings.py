@@ -11,8 +11,9 @@ from seglog_format.log.reading import READ_UNCOMMITTED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FORMATS: Final = ("parquet", "arrow", "csv", "jsonl")
-"""Formats of files, by which they also end."""
+ICEBERG: Final = "iceberg"
+FORMATS: Final = ("parquet", ICEBERG, "arrow", "csv", "jsonl")
+"""Formats of tables: those of their files, by which they also end, and Iceberg, whose files are Parquet."""
 TEXT_FORMATS: Final = ("csv", "jsonl")
 BYTES_AS: Final = ("utf8", "hex", "base64")
 PARTITIONINGS: Final = ("topic", "partition", "day")
@@ -47,13 +48,18 @@ class TableSettings:
 
     @property
     def in_path(self) -> tuple[str, ...]:
-        """Columns whose values are in the names of directories, and therefore not in the files."""
-        return self.partition_by
+        """Columns whose values stand in the names of directories, and therefore not in the files."""
+        return () if self.format == ICEBERG else self.partition_by
+
+    @property
+    def suffix(self) -> str:
+        """How names of files end, after the dot."""
+        return "parquet" if self.format == ICEBERG else self.format
 
     @property
     def layout(self) -> str:
         """The layout of the scan: Arrow can write views to Parquet without copying, and do little else with them."""
-        return "view" if self.format == "parquet" and "day" not in self.partition_by else "binary"
+        return "view" if self.suffix == "parquet" and "day" not in self.partition_by else "binary"
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as the manifest holds them."""

@@ -1,0 +1,122 @@
+"""A part of a table: files that are written beside those that count, until all of them are committed at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from seglog_format.tables.formats import begun_file
+from seglog_format.tables.rows import by_day, with_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+
+    from seglog_format.storage.output_directory import OutputFile
+    from seglog_format.tables.formats import RowFile
+    from seglog_format.tables.progress import Progress, TopicPartition
+    from seglog_format.tables.settings import TableSettings
+
+MAX_OPEN_DAYS: Final = 16
+"""Maximum files of a part: each holds memory."""
+
+
+class NewFiles(Protocol):
+    """A place that files are added to."""
+
+    def create(self, name: str) -> OutputFile:
+        """Begin a new file."""
+
+
+class _Open(NamedTuple):
+    name: str
+    file: OutputFile
+    writer: RowFile
+
+
+class FilePart:
+    """Files with the rows of some range of offsets of one partition: one file, or one for each day."""
+
+    def __init__(
+        self,
+        output: NewFiles,
+        settings: TableSettings,
+        key: TopicPartition,
+        name_of: Callable[[str | None], str],
+        commit: Callable[[Sequence[str], Progress], None],
+    ) -> None:
+        """Begin without files.
+
+        Args:
+            output: place of the files.
+            settings: of the table.
+            key: partition of the rows.
+            name_of: returns the name of the file for a day; None where days have no files of their own.
+            commit: makes published files count, together with the progress.
+        """
+        self._output = output
+        self._settings = settings
+        self._key = key
+        self._name_of = name_of
+        self._commit = commit
+        self._open: dict[str | None, _Open] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return sum(each.writer.size for each in self._open.values())
+
+    @property
+    def is_crowded(self) -> bool:
+        """Tell whether so many files are open that the part should be published."""
+        return len(self._open) >= MAX_OPEN_DAYS
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows.
+
+        Raises:
+            WriteError: writing failed.
+        """
+        full = with_partition(rows, self._settings, *self._key)
+        for day, some in by_day(full) if "day" in self._settings.partition_by else [(None, full)]:
+            self._writer(day, some.schema).write(some)
+
+    def _writer(self, day: str | None, schema: pa.Schema) -> RowFile:
+        if day not in self._open:
+            name = self._name_of(day)
+            file = self._output.create(name)
+            try:
+                self._open[day] = _Open(name, file, begun_file(self._settings, file, schema))
+            except BaseException:
+                file.discard()
+                raise
+        return self._open[day].writer
+
+    def publish(self, progress: Progress) -> Progress:
+        """Make the part count, with the progress that it brings.
+
+        Args:
+            progress: without the new files, which are added to it.
+
+        Returns:
+            The progress as stored.
+
+        Raises:
+            WriteError: writing failed; the next run writes these rows again.
+        """
+        for each in self._open.values():
+            each.writer.close()
+        size = sum(each.file.size for each in self._open.values())
+        stored = progress.after(file_count=progress.file_count + len(self._open), size=progress.size + size)
+        for each in self._open.values():
+            each.file.publish()
+        self._commit([each.name for each in self._open.values()], stored)
+        self._open = {}
+        return stored
+
+    def discard(self) -> None:
+        """Remove what was not published."""
+        for each in self._open.values():
+            each.writer.abandon()
+            each.file.discard()
+        self._open = {}

@@ -1,0 +1,45 @@
+"""Tables, whatever they are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from seglog_format.storage.output_directory import Output
+    from seglog_format.tables.file_part import FilePart
+    from seglog_format.tables.iceberg_catalog import IcebergPlace
+    from seglog_format.tables.progress import Progress, TopicPartition
+    from seglog_format.tables.settings import TableSettings
+
+
+class Table(Protocol):
+    """A table that is open for writing."""
+
+    def progress_of(self, key: TopicPartition) -> Progress | None:
+        """Return how far the table reaches in a partition; None for one that it does not have."""
+
+    def store(self, key: TopicPartition, progress: Progress) -> None:
+        """Record progress without new rows."""
+
+    def begin(self, key: TopicPartition, first_offset: int) -> FilePart:
+        """Begin a part: rows of a partition from an offset on, which nobody sees before it is published."""
+
+
+def opened(place: Output | IcebergPlace, settings: TableSettings) -> AbstractContextManager[Table]:
+    """Open the table at a place, or begin one; files of runs that were stopped are removed.
+
+    Raises:
+        UsageError: the place holds something else, or another process writes there.
+        WriteError: it cannot be written.
+    """
+    from seglog_format.tables.iceberg_catalog import IcebergPlace  # noqa: PLC0415 - of the kinds, one is used
+
+    if isinstance(place, IcebergPlace):
+        from seglog_format.tables.iceberg_table import opened_iceberg  # noqa: PLC0415 - needs the extra
+
+        return opened_iceberg(place, settings)
+    from seglog_format.tables.file_table import opened_table  # noqa: PLC0415 - as above
+
+    return opened_table(place, settings)

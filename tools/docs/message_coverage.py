@@ -84,7 +84,7 @@ def sentence_of_releases() -> str:
 
 
 def is_decoded_of_release(line: Line) -> bool:
-    """Tell whether our decoders give what was put into a record by the classes of its release."""
+    """Return whether our decoders give what was put into a record by the classes of its release."""
     key = base64.b64decode(line["keyBytes"]) if "keyBytes" in line else None
     found = decode_application_record(line["topic"], key, base64.b64decode(line["valueBytes"])) or {}
     right = renamed(line["kind"], line["value"])

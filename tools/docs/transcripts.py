@@ -21,6 +21,8 @@ from pathlib import Path
 BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELISION = "..."
 WIDTH = 120
+NOTICE = "seglog: compiling the columnar engine"
+"""What a command prints besides where nothing is compiled yet, as on a new machine; pages do not show it."""
 
 
 def refreshed(markdown: str, directory: Path) -> str:
@@ -74,7 +76,7 @@ def run(command: str, directory: Path) -> list[str]:
         encoding="utf-8",
         check=False,
     )
-    return [line.rstrip() for line in result.stdout.splitlines()]
+    return [line.rstrip() for line in result.stdout.splitlines() if not line.startswith(NOTICE)]
 
 
 def agrees(shown: list[str], printed: list[str]) -> bool:

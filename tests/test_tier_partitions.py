@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import struct
 import warnings
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers.tier_cases import CASES, TierCase, tier_case
 
+from proofs.kafka.served import digest_of
 from seglog_format import open_partition, verify
 from seglog_format.cli.main import run
 from seglog_format.errors import GuessedSegmentsWarning, MissingOffsetsWarning, OffsetOutOfRangeError, UsageError
@@ -20,10 +20,9 @@ from seglog_format.names import FileKind
 from seglog_format.tier.stored_segment import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
-    from seglog_format.types import Gap, Record
+    from seglog_format.types import Gap
 
 KINDS = {
     "offset": FileKind.OFFSET_INDEX,
@@ -42,27 +41,6 @@ ORDERS = "orders-0"
 @pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest) -> TierCase:
     return tier_case(request.param)
-
-
-def digest(records: Iterable[Record]) -> tuple[int, str]:
-    """Number and SHA-256 of records, as the judge of the fixtures computed them of what the broker delivered."""
-    count, found = 0, hashlib.sha256()
-    for record in records:
-        count += 1
-        found.update(struct.pack(">qq", record.offset, record.timestamp_ms))
-        for field in (record.key, record.value):
-            found.update(sized(field))
-        found.update(struct.pack(">i", len(record.headers)))
-        for header in record.headers:
-            found.update(sized(header.key) + sized(header.value))
-    return count, found.hexdigest()
-
-
-def sized(data: bytes | str | None) -> bytes:
-    if data is None:
-        return struct.pack(">i", -1)
-    stored = data.encode() if isinstance(data, str) else bytes(data)
-    return struct.pack(">i", len(stored)) + stored
 
 
 # -- the whole partition ---------------------------------------------------------------------------------------------
@@ -93,7 +71,7 @@ def test_every_record_is_delivered_once_and_in_order(name: str, partition: dict[
         warnings.simplefilter("error")
         assert log.log_start_offset == partition["begin"]
         assert log.log_end_offset == partition["end"]
-        assert digest(log.records(isolation=isolation)) == (expected["records"], expected["sha256"])  # type: ignore[arg-type]
+        assert digest_of(log.records(isolation=isolation)) == (expected["records"], expected["sha256"])
 
 
 @pytest.mark.parametrize(("name", "partition"), PARTITIONS)
@@ -107,7 +85,7 @@ def test_objects_and_leader_epochs_tell_the_same_without_the_metadata_topic(
     with pytest.warns(GuessedSegmentsWarning) if is_tiered else nullcontext():
         log = open_partition(tmp_path / path.name, remote=case.opened())
     with log:
-        found = digest(log.records(partition["begin"]))  # type: ignore[arg-type]
+        found = digest_of(log.records(partition["begin"]))
     expected = partition["read_uncommitted"]
     assert found == (expected["records"], expected["sha256"])
 

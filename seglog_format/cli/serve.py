@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,11 +18,13 @@ from seglog_format.cli.options import PATH, json_option, size_of
 from seglog_format.cli.output import diagnose, write_json
 from seglog_format.cli.serve_exposure import check_exposure, resolved
 from seglog_format.cli.serve_status import StatusLine
+from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.serve.server import Server
     from seglog_format.serve.topics import Topic
     from seglog_format.serve.writing import Writers
@@ -113,6 +116,7 @@ Examples:
     metavar="PORT",
     help="Expose Prometheus metrics on 127.0.0.1; 0 for any port.",
 )
+@remote_options
 @click.option(
     "--end-after", type=click.FloatRange(min=0), metavar="SECONDS", help="End after so many seconds; for test scripts."
 )
@@ -137,6 +141,7 @@ def command(  # noqa: PLR0913 - options of a command
     acknowledge: Literal["flushed", "written"],
     metrics_port: int | None,
     end_after: float | None,
+    remote: RemoteChoice | None,
     as_json: bool,
 ) -> int:
     """Let Kafka clients read the log directories or partition directories at PATH, as if a broker served them.
@@ -146,7 +151,12 @@ def command(  # noqa: PLR0913 - options of a command
     were verified once. A fetch ends before damage, which is reported on standard error; the next one gets an error. The
     server ends on Ctrl-C or SIGTERM, within five seconds, after it has answered pending requests. Needs the extra
     "serve".
+
+    With --remote, clients also read what brokers have moved to a remote store, as one log with what is here.
     """
+    if remote is not None and writable:
+        msg = "--remote with --writable: tiered partitions are served to readers only"
+        raise UsageError(msg)
     address = resolved(host)
     check_exposure(address, writable=writable, remote_writes_allowed=allow_remote_writes)
     try:
@@ -182,8 +192,12 @@ def command(  # noqa: PLR0913 - options of a command
         state = _state(state_name, paths, closing)
         writers = closing.enter_context(_writers(acknowledge)) if writable else None
         options = CatalogOptions(
-            trust_indexes=trust_indexes, is_raw=raw, end_of=None if writers is None else writers.end_of
+            trust_indexes=trust_indexes,
+            is_raw=raw,
+            remote=None if remote is None else remote.open(),
+            end_of=None if writers is None else writers.end_of,
         )
+        closing.enter_context(_warnings_told(find))
         with without_collecting():
             catalog = open_catalog(paths, on_finding=find, options=options)
         if writers is not None:
@@ -195,6 +209,17 @@ def command(  # noqa: PLR0913 - options of a command
         diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
         show.until(ending.requested, partial(_figures, server), end_after)
     return 0
+
+
+@contextmanager
+def _warnings_told(tell: Callable[[str], None]) -> Iterator[None]:
+    """Tell warnings of opening partitions as findings, from whichever thread they come."""
+    before = warnings.showwarning
+    warnings.showwarning = lambda message, *_, **__: tell(str(message))
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def _state(name: str | None, paths: tuple[Path, ...], closing: ExitStack) -> Path | None:

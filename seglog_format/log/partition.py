@@ -113,6 +113,12 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         first = self.segments[0].base_offset if self.segments else 0
         return max(first, self._log_start_checkpoint)
 
+    @property
+    def _local_start_offset(self) -> int:
+        """The first offset that may be read without a remote store."""
+        first = next((segment.base_offset for segment in self.segments if not segment.is_tiered), self.log_end_offset)
+        return max(first, self.log_start_offset)
+
     @cached_property
     def log_end_offset(self) -> int:
         """The offset that the next record would get (SEG-LKP-015), never below the log start offset.
@@ -219,8 +225,10 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         """
         if timestamp_ms == OffsetSpec.LATEST:
             return TimestampOffset(NO_TIMESTAMP, self.log_end_offset)
-        if timestamp_ms in {OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL}:
+        if timestamp_ms == OffsetSpec.EARLIEST:
             return TimestampOffset(NO_TIMESTAMP, self.log_start_offset)
+        if timestamp_ms == OffsetSpec.EARLIEST_LOCAL:
+            return TimestampOffset(NO_TIMESTAMP, self._local_start_offset)
         self._warn_of_tiered()
         if timestamp_ms == OffsetSpec.MAX_TIMESTAMP:
             return first_of_largest(self._reader, self.log_start_offset)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy as copied
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.closing import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from seglog_format.record_model import RecordBatch
     from seglog_format.storage.byte_source import SourceFile
     from seglog_format.storage.log_storage import LogStorage
+
+FIRST_STEP: Final = 64
+"""Offsets by which the walk of a tiered log goes on at first; each further step is twice as long."""
 
 
 class LogSegment(Closing):
@@ -82,6 +85,11 @@ class LogSegment(Closing):
     def path(self) -> str:
         """The `.log` file."""
         return self.storage.name_of(self.paths.log)
+
+    @cached_property
+    def is_tiered(self) -> bool:
+        """Whether the log is in a remote store: reading it fetches it, and it does not change."""
+        return self.storage.is_tiered(self.paths.log)
 
     @property
     def source(self) -> SourceFile:
@@ -140,6 +148,19 @@ class LogSegment(Closing):
     def entries(self) -> EntryTable:
         """The positions of all entries: the whole segment is walked."""
         self._grow(INT64_MAX)
+        return self._table
+
+    def entries_to(self, position: int) -> EntryTable:
+        """Return the positions of all entries; of a tiered log, of those up to a position and of some behind it."""
+        step = FIRST_STEP if self.is_tiered else INT64_MAX
+        while self._table.position < position and not self._table.is_complete:
+            self._grow(min(self._table.next_offset + step, INT64_MAX))
+            step *= 2
+        return self._table
+
+    @property
+    def walked(self) -> EntryTable:
+        """The positions of the entries walked so far."""
         return self._table
 
     @property

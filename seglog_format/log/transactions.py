@@ -4,6 +4,9 @@ The transaction index lists the first of these, too, but it is an index: it may 
 markers decide: a transactional batch opens its producer's transaction or continues it, an end marker of that producer
 closes it, whatever epoch either carries (SEG-LKP-016). A transaction of which compaction left only the marker is empty
 and forgotten.
+
+Of remote segments the transaction indexes decide, as they do for a broker (SEG-RLM-025): headers would have to be
+fetched with all else. A segment is copied only when all transactions that began in it have ended.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.decode import verify_checksum
 from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.errors import FormatError, Location
+from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.model import END_MARKER_TYPES, AbortedTxn, ControlRecordType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import BatchHeader, Frame
@@ -43,6 +47,7 @@ class Transactions:
     end_offset: int = 0
     damage: FormatError | None = None
     _markers: dict[int, list[AbortedTxn]] = field(default_factory=dict)
+    _listed: dict[tuple[int, int], AbortedTxn] = field(default_factory=dict)
 
     @property
     def last_stable_offset(self) -> int:
@@ -82,40 +87,125 @@ class Transactions:
     def _close(self, producer_id: int, marker: int, *, is_abort: bool) -> None:
         """End a transaction; if a damaged batch continues it after its marker, brokers list where that begins."""
         first = self.open_offsets.pop(producer_id, None)
+        listed = self._listed.get((producer_id, marker))
+        if listed is not None and is_abort:
+            first = listed.first_offset if first is None else min(first, listed.first_offset)
         if first is None or not is_abort:
             return
         stable = min(self.open_offsets.values(), default=marker + 1)
-        aborted = AbortedTxn(VERSION, producer_id, first, marker, stable)
-        self.aborted.append(aborted)
-        self._markers.setdefault(producer_id, []).append(aborted)
+        self.add_aborted(AbortedTxn(VERSION, producer_id, first, marker, stable))
+
+    def add_aborted(self, transaction: AbortedTxn) -> None:
+        """Add an aborted transaction, behind those that ended before it."""
+        self.aborted.append(transaction)
+        self._markers.setdefault(transaction.producer_id, []).append(transaction)
+
+    def expect(self, listed: Iterable[AbortedTxn]) -> None:
+        """Note which transactions began before `end_offset`, by the indexes of the segments that have their markers."""
+        began = (each for each in listed if each.first_offset < self.end_offset <= each.last_offset)
+        self._listed |= {(each.producer_id, each.last_offset): each for each in began}
 
 
 def _last_offset(transaction: AbortedTxn) -> int:
     return transaction.last_offset
 
 
-def scan_transactions(segments: Iterable[LogSegment], log_start_offset: int = 0) -> Transactions:
+def scan_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
     """Read the headers and end markers of a log from its first entry to its end, or to the first damage.
 
-    Every checksum is verified: a damaged header would change what is open and what is not.
+    Every checksum is verified: a damaged header would change what is open and what is not. Of remote segments only the
+    transaction indexes are read, unless a segment behind them has lost its own.
 
     Args:
         segments: in order.
         log_start_offset: records below are hidden, and so is damage in segments that end below it.
     """
+    local = local_segments(segments)
+    if len(local) < len(segments):
+        found = indexed_transactions(segments, log_start_offset)
+        if found.damage is not None or _read_on(found, local, log_start_offset, needs_index=True):
+            return found
     found = Transactions(end_offset=log_start_offset)
+    _read_on(found, segments, log_start_offset)
+    return found
+
+
+def _read_on(
+    found: Transactions, segments: Sequence[LogSegment], log_start_offset: int, *, needs_index: bool = False
+) -> bool:
+    """Apply the entries of segments, up to the first damage; return False at a marker that needs a lost index."""
     for segment in segments:
         try:
             segment.source.expect(0, None)
             for frame in segment.ordered_frames():
-                found.add(frame.header, end_marker(segment, frame))
+                marker = end_marker(segment, frame)
+                if needs_index and lacks_index(segment, marker):
+                    return False
+                found.add(frame.header, marker)
                 segment.forget_behind(frame.end)
             segment.forget()
         except FormatError as error:
             if segment.allowed.last >= log_start_offset:
                 found.damage = error.with_traceback(None)
                 break
+    return True
+
+
+def lacks_index(segment: LogSegment, marker: ControlRecordType | None) -> bool:
+    """Return whether only the lost index of a segment tells where the transaction of a marker began."""
+    return marker is ControlRecordType.ABORT and segment.transaction_index is None
+
+
+def indexed_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
+    """Return the transactions of the remote segments that a log begins with, by their transaction indexes.
+
+    Args:
+        segments: of the log, in order.
+        log_start_offset: segments that end below it are passed over.
+
+    Returns:
+        Transactions up to the first segment that is here; those that began before it and end behind it are expected.
+    """
+    found = Transactions(end_offset=log_start_offset)
+    local = local_segments(segments)
+    for segment in segments[: len(segments) - len(local)]:
+        if segment.allowed.last < log_start_offset:
+            continue
+        try:
+            listed = _aborted_in(segment)
+        except FormatError as error:
+            found.damage = error.with_traceback(None)
+            return found
+        for each in listed:
+            found.add_aborted(each)
+        found.end_offset = segment.next_offset if segment is segments[-1] else segment.allowed.last + 1
+    if local:
+        found.end_offset = local[0].base_offset
+        found.expect(each for segment in local for each in _listed_in(segment))
     return found
+
+
+def _aborted_in(segment: LogSegment) -> list[AbortedTxn]:
+    """Return the aborted transactions that end in the part of a remote segment that counts.
+
+    Raises:
+        FormatError: the index is damaged, or its object.
+    """
+    path = segment.paths.transaction_index
+    if path is None:
+        return []
+    found = TransactionIndex.open(path, segment.base_offset, storage=segment.storage)
+    return [each for each in found.entries if each.last_offset <= segment.allowed.last]
+
+
+def _listed_in(segment: LogSegment) -> tuple[AbortedTxn, ...]:
+    return segment.transaction_index.entries if segment.transaction_index else ()
+
+
+def local_segments(segments: Sequence[LogSegment]) -> Sequence[LogSegment]:
+    """Return the segments behind the last remote one."""
+    count = next((number for number, each in enumerate(reversed(segments)) if each.is_tiered), len(segments))
+    return segments[len(segments) - count :]
 
 
 def end_marker(segment: LogSegment, frame: Frame) -> ControlRecordType | None:

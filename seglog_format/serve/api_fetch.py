@@ -15,7 +15,7 @@ from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services, millisecon
 from seglog_format.serve.fetched import Fetched, LogRange
 from seglog_format.serve.lanes import TooMuchError
 from seglog_format.serve.schemas import GAP
-from seglog_format.serve.slices import size_of
+from seglog_format.serve.slices import MIN_SLICE_SIZE, size_of
 from seglog_format.serve.wire import envelope
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class FetchBudget:
     Attributes:
         is_long: lookups may take long; if False, slow ones are left to the queue of long requests.
         size: bytes.
-        files: partitions that may still be sent from their files.
+        files: partitions that may still be sent from their files, or in large copies of what was fetched.
         is_empty: the answer holds no records yet, so the first entry is sent whatever its size.
         has_errors: an error occurred, so the answer is sent at once.
     """
@@ -280,6 +280,6 @@ def _fetched_partition(
         return ErrorCode.unsupported_compression_type, NOTHING
     if found.records is not None:
         budget.size -= size_of(found.records)
-        budget.files -= not isinstance(found.records, bytes)
+        budget.files -= size_of(found.records) >= MIN_SLICE_SIZE
         budget.is_empty = False
     return ErrorCode.none, found

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from seglog_format.log.partition import Partition
+    from seglog_format.log.remote_store import RemoteStore
     from seglog_format.names import PartitionDirectoryName
     from seglog_format.serve.side_files import TopicIds
     from seglog_format.small_model import EpochStart
@@ -41,11 +42,13 @@ class CatalogOptions(NamedTuple):
     Attributes:
         trust_indexes: see `open_partition`.
         is_raw: send bytes unchecked.
+        remote: the store with the tiered segments of the partitions.
         end_of: for a topic and a partition with a writer in this process: returns a function for its readable end.
     """
 
     trust_indexes: bool = False
     is_raw: bool = False
+    remote: RemoteStore | None = None
     end_of: Callable[[str, int], Callable[[], int]] | None = None
 
 
@@ -115,7 +118,7 @@ class Catalog:
         options = self._options
         end_of = options.end_of(topic, number) if options.end_of is not None else None
         copy = False if end_of is not None else None  # the lock is ours then, and nothing is cut short
-        opener = partial(self._open_inside, path, trust_indexes=options.trust_indexes, copy=copy)
+        opener = partial(self._open_inside, path, trust_indexes=options.trust_indexes, copy=copy, remote=options.remote)
         return Source(topic, number, path, opener, end_of, is_raw=options.is_raw)
 
     @property

@@ -29,5 +29,6 @@ def state_of(path: Path) -> FileState:
 
 
 def last_state(partition: Partition) -> FileState:
-    """Return the fingerprint of a log's last file; empty if it has none."""
-    return state_of(partition.segments[-1].paths.log) if partition.segments else ()
+    """Return the fingerprint of a log's last file; empty if it has none here."""
+    last = partition.segments[-1] if partition.segments else None
+    return () if last is None or last.is_tiered else state_of(last.paths.log)

@@ -10,7 +10,7 @@ about unchanged files is kept.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError, UsageError
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, TailKind
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn, TimestampOffset
     from seglog_format.serve.fetched import Source
+
+MAX_TIERED_SIZE: Final = 1 << 19
+"""Bytes of a tiered log in one answer, unless its first entry is larger: memory holds them until they are sent."""
 
 
 class ServedPartition:
@@ -84,7 +87,7 @@ class ServedPartition:
             return True
         segments = partition.segments
         index = len(segments) - 1 if offset is None else bisect_left(segments, offset, key=_last_allowed)
-        return index < len(segments) and not segments[index].is_walked
+        return index < len(segments) and (segments[index].is_tiered or not segments[index].is_walked)
 
     def rest(self) -> None:
         """Close the files until the next use, unless they are in use now."""
@@ -222,7 +225,7 @@ class ServedPartition:
     ) -> Fetched:
         """Return the entries of these numbers, as far as their checksums are right."""
         first, wanted = numbers
-        table = segment.entries
+        table = segment.walked
         has_zstd = self._verified.first(segment, first, offset)
         stop = self._verified.stop(segment, first + 1, wanted, self._tell) if wanted > first + 1 else wanted
         end = table.positions[stop] if stop < len(table.positions) else table.position
@@ -257,8 +260,10 @@ class ServedPartition:
 
     def _stop(self, segment: LogSegment, first: int, max_bytes: int, limit: int) -> int:
         """Return the number of the entry after the last one that fits and ends below an offset."""
-        table = segment.entries
-        start, count = table.positions[first], len(table.positions)
+        max_bytes = min(max_bytes, MAX_TIERED_SIZE) if segment.is_tiered else max_bytes
+        start = segment.walked.positions[first]
+        table = segment.entries_to(start + max_bytes + 1)
+        count = len(table.positions)
         if table.position - start <= max_bytes:
             fits = count
         else:

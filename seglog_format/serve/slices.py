@@ -106,7 +106,7 @@ def close_all(chunks: Iterable[Chunk | memoryview]) -> None:
 
 
 def taken(segment: LogSegment, position: int, size: int) -> Chunk:
-    """Return a range of a log as a chunk: a small one is copied, a large one stays in its file."""
-    if size < MIN_SLICE_SIZE:
+    """Return a range of a log as a chunk: a small or fetched one is copied, a large one stays in its file."""
+    if size < MIN_SLICE_SIZE or segment.is_tiered:
         return bytes(segment.source.view(position, position + size))
     return FileSlice(segment.path, position, size)

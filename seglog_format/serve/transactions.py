@@ -12,7 +12,13 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError
-from seglog_format.log.transactions import Transactions, end_marker, scan_transactions
+from seglog_format.log.transactions import (
+    Transactions,
+    end_marker,
+    indexed_transactions,
+    lacks_index,
+    scan_transactions,
+)
 from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_MAGIC
 
 if TYPE_CHECKING:
@@ -37,11 +43,16 @@ class ServedTransactions:
     def __init__(self) -> None:
         self.found = Transactions()
         self._is_sure = True
+        self._has_tiered = False
 
     def read_on(self, partition: Partition) -> Transactions:
         """Read what was appended since the last call, and return all transactions."""
+        if self._is_sure and not self.found.end_offset:
+            self._has_tiered = any(segment.is_tiered for segment in partition.segments)
+        if self._is_sure and self._has_tiered and not self.found.end_offset:
+            self.found = indexed_transactions(partition.segments, partition.log_start_offset)
         if self._is_sure:
-            self._is_sure = self._agrees(partition)
+            self._is_sure = self.found.damage is None and self._agrees(partition)
         if not self._is_sure:
             self.found = scan_transactions(partition.segments, partition.log_start_offset)
         return self.found
@@ -68,7 +79,10 @@ class ServedTransactions:
     def _read(self, segment: LogSegment) -> bool:
         """Read headers and markers of one segment; return False if it is damaged."""
         for frame in _transactional(segment, self.found.end_offset):
-            self.found.add(frame.header, end_marker(segment, frame) if frame.header.is_control else None)
+            marker = end_marker(segment, frame) if frame.header.is_control else None
+            if self._has_tiered and lacks_index(segment, marker):
+                return False
+            self.found.add(frame.header, marker)
         self.found.end_offset = max(self.found.end_offset, segment.next_offset)
         return segment.damage is None
 

@@ -86,7 +86,7 @@ class VerifiedEntries:
         return stop
 
     def _verify(self, segment: LogSegment, number: int, marks: bytearray) -> None:
-        table = segment.entries
+        table = segment.walked
         start = table.positions[number]
         end = table.positions[number + 1] if number + 1 < len(table.positions) else table.position
         is_short = end - start <= MAX_BATCH_SIZE
@@ -96,7 +96,7 @@ class VerifiedEntries:
 
     def _marks(self, segment: LogSegment) -> bytearray:
         """Return the marks of a segment, one byte for each entry."""
-        count = len(segment.entries.positions)
+        count = len(segment.walked.positions)
         marks = self._checked.setdefault(segment.base_offset, bytearray())
         if len(marks) < count:
             marks.extend(bytes(count - len(marks)))

@@ -52,6 +52,9 @@ class LogStorage(Protocol):
     def is_link(self, path: Path) -> bool:
         """Return whether a path is a symbolic link."""
 
+    def is_tiered(self, path: Path) -> bool:
+        """Return whether a file is that of a remote segment of a tiered partition."""
+
     def status(self, path: Path) -> FileStatus:
         """Return size and time of a file, without opening it.
 
@@ -90,6 +93,10 @@ class LocalStorage:
     def is_link(self, path: Path) -> bool:
         """Return whether a path is a symbolic link."""
         return path.is_symlink()
+
+    def is_tiered(self, path: Path) -> bool:  # noqa: ARG002 - what is here is in no store
+        """Return False."""
+        return False
 
     def status(self, path: Path) -> FileStatus:
         """Return size and time of a file, without opening it."""

@@ -125,11 +125,12 @@ class Store:
 
     def _opened(self, path: str) -> NativeFile:
         """Open a file, and ask the store for its size only once."""
-        if path not in self._open:
+        found = self._open.get(path)
+        if found is None:
             if len(self._open) >= MOST_OPEN:
-                self._open.clear()
-            self._open[path] = self._files.open_input_file(f"{self._root}/{path}")
-        return self._open[path]
+                self._open.clear()  # other threads keep what they have taken from it
+            found = self._open[path] = self._files.open_input_file(f"{self._root}/{path}")
+        return found
 
     def _failed(self, error: OSError, path: str = "") -> UsageError:
         return UsageError(f"seglog: {shown_address(self.address)}{path and '/'}{path}: {error}")

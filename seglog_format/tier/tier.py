@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.errors import UsageError
@@ -60,6 +61,7 @@ class Tier:
         self.cache = ChunkCache(cache_size)
         self.segments: dict[PartitionKey, dict[RemoteSegmentId, dict[ObjectKind, StoredObject]]] = {}
         self.others: list[str] = []
+        self._lock = Lock()
         self._opened: OrderedDict[RemoteSegmentId, OpenedSegment] = OrderedDict()
         for path in files.files:
             stored = layout.parse(path)
@@ -109,17 +111,19 @@ class Tier:
             FormatError: an object does not follow the layout, or the upload was not finished.
             UsageError: there are no objects, or the store does not answer.
         """
-        if segment in self._opened:
-            self._opened.move_to_end(segment)
-            return self._opened[segment]
+        with self._lock:
+            if segment in self._opened:
+                self._opened.move_to_end(segment)
+                return self._opened[segment]
         objects = self.objects_of(segment)
         if not objects:
             msg = f"{self.address}: no objects of segment {segment.segment_id}"
             raise UsageError(msg)
         found = self.layout.open(objects, self.files, self.keys, self.cache)
-        self._opened[segment] = found
-        if len(self._opened) > MAX_OPENED:
-            self._opened.popitem(last=False)
+        with self._lock:
+            self._opened[segment] = found
+            if len(self._opened) > MAX_OPENED:
+                self._opened.popitem(last=False)
         return found
 
     def __repr__(self) -> str:

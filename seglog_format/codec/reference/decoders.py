@@ -71,6 +71,10 @@ class DeclaredStorage:
         """Return whether a path is a symbolic link."""
         return self._storage.is_link(path)
 
+    def is_tiered(self, path: Path) -> bool:
+        """Return whether a file is that of a remote segment."""
+        return self._storage.is_tiered(path)
+
     def status(self, path: Path) -> FileStatus:
         """Return size and time of a file."""
         return self._storage.status(path)

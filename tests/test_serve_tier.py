@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,15 +14,19 @@ from test_serve_clients import asked
 
 from proofs.kafka.served import ISOLATIONS, digest_of
 from proofs.serve.client import Served, serving
-from seglog_format import new_record
+from seglog_format import new_record, open_tier
+from seglog_format.cli.main import run
+from seglog_format.cli.serve import warnings_as_findings
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
+from seglog_format.serve import served_partition
 from seglog_format.serve.catalog import CatalogOptions
 from seglog_format.storage.byte_source import MemoryBytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from seglog_format.types import Record, RecordBatch
 
@@ -140,3 +145,48 @@ def as_record(row: list[Any]) -> Record:
     texts = [(name.encode(), None if each is None else bytes.fromhex(each)) for name, each in headers]
     parts = [None if part is None else bytes.fromhex(part) for part in (key, value)]
     return replace(new_record(key=parts[0], value=parts[1], headers=texts, timestamp_ms=timestamp_ms), offset=offset)
+
+
+def test_an_answer_holds_a_bounded_part_of_a_tiered_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fetched bytes are held in memory until they are sent, and what lies behind them is not fetched for them."""
+    monkeypatch.setattr(served_partition, "MAX_TIERED_SIZE", 8000)
+    case = tier_case("aiven-both")
+    wide = next(each for each in case.partitions() if each["topic"] == "wide")
+    remote = case.opened()
+    with serving(case.local, options=CatalogOptions(remote=remote)) as served, served.client() as client:
+        answer = client.fetch("wide", wide["begin"])
+        assert 0 < len(answer.records) <= 8000
+        assert answer.high_watermark == wide["end"]
+        assert remote.traffic.size < 200_000 < sum(remote.tier.files.sizes.values())
+
+
+def test_damage_in_the_store_ends_a_fetch_with_an_error(tmp_path: Path) -> None:
+    case = tier_case("aiven-both")
+    store = shutil.copytree(case.store, tmp_path / "store")
+    for log in store.rglob("*.log"):
+        log.write_bytes(log.read_bytes()[:-1] + b"\0")
+    remote = open_tier(store, keys=case.keys)
+    with serving(case.local, options=CatalogOptions(remote=remote)) as served, served.client() as client:
+        orders = next(each for each in case.partitions() if each["topic"] == "orders")
+        answer = client.fetch("orders", orders["begin"])
+        assert answer.error_code in {ErrorCode.corrupt_message, ErrorCode.kafka_storage_error} or answer.records
+        last = orders["earliestLocal"] - 1
+        assert client.fetch("orders", last).error_code is ErrorCode.corrupt_message
+    assert any(str(store) in text and "SEG-TIR-008" in text for text in served.findings)
+
+
+def test_the_command_serves_a_store(capsys: pytest.CaptureFixture[str]) -> None:
+    case = tier_case("lts-4.4.0")
+    command = ["serve", "--port", "0", "--end-after", "0", "--state", "none", "--remote", str(case.store)]
+    assert run([*command, str(case.local)]) == 0
+    assert "listening on" in capsys.readouterr().err
+    assert run([*command, "--writable", str(case.local)]) == 2
+    assert "tiered partitions are served to readers only" in capsys.readouterr().err
+
+
+def test_a_guess_is_told_as_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = tier_case("lts-4.4.0")
+    shutil.copytree(case.local / "orders-0", tmp_path / "orders-0")
+    with warnings_as_findings(print), serving(tmp_path, options=options(case)) as served, served.client() as client:
+        assert client.fetch("orders", 800).records
+    assert "no record of __remote_log_metadata is at hand" in capsys.readouterr().out

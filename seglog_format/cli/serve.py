@@ -197,7 +197,7 @@ def command(  # noqa: PLR0913 - options of a command
             remote=None if remote is None else remote.open(),
             end_of=None if writers is None else writers.end_of,
         )
-        closing.enter_context(_warnings_told(find))
+        closing.enter_context(warnings_as_findings(find))
         with without_collecting():
             catalog = open_catalog(paths, on_finding=find, options=options)
         if writers is not None:
@@ -212,14 +212,12 @@ def command(  # noqa: PLR0913 - options of a command
 
 
 @contextmanager
-def _warnings_told(tell: Callable[[str], None]) -> Iterator[None]:
+def warnings_as_findings(tell: Callable[[str], None]) -> Iterator[None]:
     """Tell warnings of opening partitions as findings, from whichever thread they come."""
-    before = warnings.showwarning
-    warnings.showwarning = lambda message, *_, **__: tell(str(message))
-    try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_, **__: tell(str(message))
         yield
-    finally:
-        warnings.showwarning = before
 
 
 def _state(name: str | None, paths: tuple[Path, ...], closing: ExitStack) -> Path | None:

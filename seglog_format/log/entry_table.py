@@ -146,6 +146,11 @@ class EntryTable:
             self.position, self.tail, self.damage = other.position, None, None
 
     @property
+    def has_begun(self) -> bool:
+        """Tell whether entries were walked before."""
+        return self.is_complete or bool(self.positions)
+
+    @property
     def is_complete(self) -> bool:
         """Return whether there is nothing left to walk."""
         return self.tail is not None or self.damage is not None

@@ -22,7 +22,7 @@ from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogRea
 from seglog_format.log.record_lists import DeliversRecords
 from seglog_format.log.scanning import Scannable
 from seglog_format.log.segment import LogSegment
-from seglog_format.log.timestamps import OffsetSpec, first_not_older, first_of_largest
+from seglog_format.log.timestamps import OffsetSpec, first_not_older, first_of_largest, first_offset
 from seglog_format.log.transactions import Transactions, scan_transactions
 from seglog_format.log.trusted_lookup import trusted_next_offset
 from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
@@ -112,12 +112,6 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         """The first offset that may be read: of the first segment, or higher if checkpointed so (SEG-CKP-010)."""
         first = self.segments[0].base_offset if self.segments else 0
         return max(first, self._log_start_checkpoint)
-
-    @property
-    def _local_start_offset(self) -> int:
-        """The first offset that may be read without a remote store."""
-        first = next((segment.base_offset for segment in self.segments if not segment.is_tiered), self.log_end_offset)
-        return max(first, self.log_start_offset)
 
     @cached_property
     def log_end_offset(self) -> int:
@@ -225,10 +219,8 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         """
         if timestamp_ms == OffsetSpec.LATEST:
             return TimestampOffset(NO_TIMESTAMP, self.log_end_offset)
-        if timestamp_ms == OffsetSpec.EARLIEST:
-            return TimestampOffset(NO_TIMESTAMP, self.log_start_offset)
-        if timestamp_ms == OffsetSpec.EARLIEST_LOCAL:
-            return TimestampOffset(NO_TIMESTAMP, self._local_start_offset)
+        if timestamp_ms in {OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL}:
+            return first_offset(self._reader, self.log_start_offset, timestamp_ms)
         self._warn_of_tiered()
         if timestamp_ms == OffsetSpec.MAX_TIMESTAMP:
             return first_of_largest(self._reader, self.log_start_offset)

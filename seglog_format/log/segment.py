@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy as copied
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seglog_format.closing import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import SourceFile
     from seglog_format.storage.log_storage import LogStorage
 
-FIRST_STEP: Final = 64
-"""Offsets by which the walk of a tiered log goes on at first; each further step is twice as long."""
-
 
 class LogSegment(Closing):
     """A `.log` file with the indexes beside it. A context manager; closed files open again when they are needed.
@@ -48,6 +45,7 @@ class LogSegment(Closing):
         limit: bytes that decompressing one entry may produce at most.
         copy: read files through windows instead of mapping them.
         storage: that the files are read from.
+        is_tiered: the log is in a remote store: reading it fetches it, and it does not change.
     """
 
     def __init__(
@@ -75,6 +73,7 @@ class LogSegment(Closing):
         last = GREATEST_OFFSET if next_base_offset is None else next_base_offset - 1
         self.allowed = OffsetRange(self.base_offset, last)
         self.limit, self.copy, self.storage = limit, copy, storage
+        self.is_tiered = storage.is_tiered(paths.log)
         self._opened = opened
         self._bytes: SourceFile | None = None
         self._table = EntryTable(self.allowed)
@@ -85,11 +84,6 @@ class LogSegment(Closing):
     def path(self) -> str:
         """The `.log` file."""
         return self.storage.name_of(self.paths.log)
-
-    @cached_property
-    def is_tiered(self) -> bool:
-        """Whether the log is in a remote store: reading it fetches it, and it does not change."""
-        return self.storage.is_tiered(self.paths.log)
 
     @property
     def source(self) -> SourceFile:
@@ -150,23 +144,10 @@ class LogSegment(Closing):
         self._grow(INT64_MAX)
         return self._table
 
-    def entries_to(self, position: int) -> EntryTable:
-        """Return the positions of all entries; of a tiered log, of those up to a position and of some behind it."""
-        step = FIRST_STEP if self.is_tiered else INT64_MAX
-        while self._table.position < position and not self._table.is_complete:
-            self._grow(min(self._table.next_offset + step, INT64_MAX))
-            step *= 2
-        return self._table
-
     @property
     def walked(self) -> EntryTable:
         """The positions of the entries walked so far."""
         return self._table
-
-    @property
-    def is_walked(self) -> bool:
-        """Return whether entries were walked before."""
-        return self._table.is_complete or bool(self._table.positions)
 
     def _grow(self, target: int) -> None:
         if self._table.has_to_grow(target):
@@ -188,10 +169,10 @@ class LogSegment(Closing):
     @property
     def next_offset(self) -> int:
         """The first offset after the last whole entry before any `damage`; the base offset if there is none."""
-        if self._next_offset is None and not self.is_walked:
+        if self._next_offset is None and not self._table.has_begun:
             self._next_offset = quick_next_offset(self.source, self.allowed)
             self.forget()
-        return self.entries.next_offset if self._next_offset is None or self.is_walked else self._next_offset
+        return self.entries.next_offset if self._next_offset is None or self._table.has_begun else self._next_offset
 
     @property
     def last_offset(self) -> int | None:
@@ -248,16 +229,14 @@ class LogSegment(Closing):
         Raises:
             FormatError: no entry can start there.
         """
-        source = self.source
-        return frame_at(source, position, source.size, self.path)
+        return frame_at(self.source, position, self.source.size, self.path)
 
     def position_of(self, offset: int, *, trust_index: bool = False) -> int | None:
         """Return the start of the first entry whose last offset is not below an offset (SEG-LKP-002).
 
         Args:
             offset: absolute.
-            trust_index: start at the offset index's floor entry if the bytes there look right, instead of
-                proving the position by a walk from the start of the segment.
+            trust_index: start at the floor entry of the index if the bytes there look right, instead of proving it.
 
         Returns:
             A byte position, or None: every entry of the segment ends below the offset.

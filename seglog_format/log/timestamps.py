@@ -45,6 +45,15 @@ class OffsetSpec(IntEnum):
     """The last offset in tiered storage, which a directory does not show."""
 
 
+def first_offset(reader: LogReader, log_start_offset: int, spec: int) -> TimestampOffset:
+    """Return the log start offset, or for `EARLIEST_LOCAL` the first one that may be read without a remote store."""
+    offset = log_start_offset
+    if spec == OffsetSpec.EARLIEST_LOCAL and any(segment.is_tiered for segment in reader.segments):
+        local = (segment.base_offset for segment in reader.segments if not segment.is_tiered)
+        offset = max(next(local, reader.segments[-1].next_offset), offset)
+    return TimestampOffset(NO_TIMESTAMP, offset)
+
+
 def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int) -> TimestampOffset | None:
     """Return the first record, in offset order, that is not older than a timestamp (SEG-LKP-008).
 

@@ -5,7 +5,7 @@ markers decide: a transactional batch opens its producer's transaction or contin
 closes it, whatever epoch either carries (SEG-LKP-016). A transaction of which compaction left only the marker is empty
 and forgotten.
 
-Of remote segments the transaction indexes decide, as they do for a broker (SEG-RLM-025): headers would have to be
+Of remote segments the transaction indexes decide, as they do for a broker (chapter 46): headers would have to be
 fetched with all else. A segment is copied only when all transactions that began in it have ended.
 """
 

@@ -10,6 +10,7 @@ about unchanged files is kept.
 from __future__ import annotations
 
 from bisect import bisect_left
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError, UsageError
@@ -26,6 +27,7 @@ from seglog_format.serve.verified_entries import VerifiedEntries
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from seglog_format.log.entry_table import EntryTable
     from seglog_format.log.partition import Partition
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 MAX_TIERED_SIZE: Final = 1 << 19
 """Bytes of a tiered log in one answer, unless its first entry is larger: memory holds them until they are sent."""
+FIRST_STEP: Final = 64
+"""Offsets by which the walk of a tiered log goes on at first; each further step is twice as long."""
 
 
 class ServedPartition:
@@ -87,7 +91,7 @@ class ServedPartition:
             return True
         segments = partition.segments
         index = len(segments) - 1 if offset is None else bisect_left(segments, offset, key=_last_allowed)
-        return index < len(segments) and (segments[index].is_tiered or not segments[index].is_walked)
+        return index < len(segments) and (segments[index].is_tiered or not segments[index].walked.has_begun)
 
     def rest(self) -> None:
         """Close the files until the next use, unless they are in use now."""
@@ -262,7 +266,7 @@ class ServedPartition:
         """Return the number of the entry after the last one that fits and ends below an offset."""
         max_bytes = min(max_bytes, MAX_TIERED_SIZE) if segment.is_tiered else max_bytes
         start = segment.walked.positions[first]
-        table = segment.entries_to(start + max_bytes + 1)
+        table = _walked_to(segment, start + max_bytes + 1)
         count = len(table.positions)
         if table.position - start <= max_bytes:
             fits = count
@@ -308,6 +312,18 @@ class ServedPartition:
         if text not in self._reported:
             self._reported.add(text)
             self._on_finding(text)
+
+
+def _walked_to(segment: LogSegment, position: int) -> EntryTable:
+    """Return the positions of all entries; of a tiered log, of those up to a position and of some behind it."""
+    if not segment.is_tiered:
+        return segment.entries
+    table, step = segment.walked, FIRST_STEP
+    with suppress(FormatError):  # the next fetch meets it
+        while table.position < position and not table.is_complete:
+            segment.number_of(min(table.next_offset + step, INT64_MAX))
+            step *= 2
+    return table
 
 
 def _last_allowed(segment: LogSegment) -> int:

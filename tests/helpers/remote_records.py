@@ -31,13 +31,24 @@ def started(segment: RemoteSegment) -> bytes:
     """The record with which copying begins."""
     epochs = b"".join(struct.pack(">iqB", *entry, 0) for entry in segment.epochs)
     times = struct.pack(">qqiqq", segment.start_offset, segment.end_offset, 1, segment.max_timestamp_ms, 1)
-    rest = struct.pack(">B", len(segment.epochs) + 1) + epochs + struct.pack(">iBBB", segment.size, 0, 0, 0)
+    tags = b"\x01\x00\x01\x01" if segment.is_transaction_index_empty else b"\0"
+    rest = struct.pack(">B", len(segment.epochs) + 1) + epochs + struct.pack(">iBB", segment.size, 0, 0) + tags
     return b"\x01\x00\x00" + _named(segment.id) + times + rest
 
 
-def updated(segment: RemoteSegmentId, state: SegmentState) -> bytes:
+def updated(segment: RemoteSegmentId, state: SegmentState, custom: bytes | None = None) -> bytes:
     """The record of another state."""
-    return b"\x01\x01\x00" + _named(segment) + struct.pack(">iqBBB", 1, 1, 0, state, 0)
+    noted = b"\0" if custom is None else varint(len(custom) + 1) + custom
+    return b"\x01\x01\x00" + _named(segment) + struct.pack(">iq", 1, 1) + noted + struct.pack(">BB", state, 0)
+
+
+def varint(value: int) -> bytes:
+    """An unsigned varint."""
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
 
 
 def _named(segment: RemoteSegmentId) -> bytes:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TOPIC_ID = "-Q_rs0000000000000000-"
+INDEX_ORDER = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
 SEGMENT_ID = "_seg-000000000000000-_"
 
 
@@ -74,6 +75,9 @@ class AivenSegment:
     end_offset: int = 9
     topic: str = "orders"
     partition: int = 0
+    topic_id: str = TOPIC_ID
+    segment_id: str = SEGMENT_ID
+    epochs: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         self.data_key, self.aad = secrets.token_bytes(32), secrets.token_bytes(32)
@@ -91,7 +95,7 @@ class AivenSegment:
     def objects(self) -> dict[str, bytes]:
         """The three objects, by suffix."""
         chunks = self.chunks()
-        pieces = {name: self.encrypted(data) for name, data in self.indexes.items()}
+        pieces = {name: self.encrypted(self.indexes[name]) for name in INDEX_ORDER if name in self.indexes}
         manifest = self.manifest([len(chunk) for chunk in chunks], {name: len(piece) for name, piece in pieces.items()})
         return {
             ".log": b"".join(chunks),
@@ -102,7 +106,7 @@ class AivenSegment:
     def manifest(self, sizes: list[int], index_sizes: dict[str, int]) -> dict[str, Any]:
         places: dict[str, dict[str, int] | None] = {}
         position = 0
-        for name in ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction"):
+        for name in INDEX_ORDER:
             size = index_sizes.get(name, 0)
             places[name] = {"position": position, "size": size}
             position += size
@@ -129,24 +133,24 @@ class AivenSegment:
         return {"type": "fixed", **common, **ends}
 
     def noted(self) -> dict[str, Any]:
-        topic = {"topicId": TOPIC_ID, "topicPartition": {"topic": self.topic, "partition": self.partition}}
+        topic = {"topicId": self.topic_id, "topicPartition": {"topic": self.topic, "partition": self.partition}}
         return {
-            "remoteLogSegmentId": {"topicIdPartition": topic, "id": SEGMENT_ID},
+            "remoteLogSegmentId": {"topicIdPartition": topic, "id": self.segment_id},
             "startOffset": self.start_offset,
             "endOffset": self.end_offset,
             "maxTimestampMs": 1000,
             "brokerId": 1,
             "eventTimestampMs": 2000,
-            "segmentLeaderEpochs": {"0": self.start_offset},
+            "segmentLeaderEpochs": {str(epoch): start for epoch, start in self.epochs or ((0, self.start_offset),)},
             "txnIdxEmpty": True,
         }
 
     def write(self, root: Path, prefix: str = "") -> dict[str, Path]:
         """Write the objects below a folder; return their paths by suffix."""
-        directory = f"{prefix}{self.topic}-{TOPIC_ID}/{self.partition}"
+        directory = f"{prefix}{self.topic}-{self.topic_id}/{self.partition}"
         written = {}
         for suffix, data in self.objects().items():
-            path = root / f"{directory}/{self.start_offset:020d}-{SEGMENT_ID}{suffix}"
+            path = root / f"{directory}/{self.start_offset:020d}-{self.segment_id}{suffix}"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
             written[suffix] = path

@@ -36,6 +36,7 @@ from tools.docs import (
     serve_pages,
     spark_scale_page,
     structure_pages,
+    tier_page,
     trace_data,
     transcripts,
     verdicts,
@@ -87,6 +88,7 @@ def generated() -> dict[str, str]:
         **conformance_pages.pages(NOTICE),
         **kafka_next_pages.pages(NOTICE),
         **structure_pages.pages(NOTICE),
+        **tier_page.pages(NOTICE),
     }
     return pages | {"docs/reference/index.md": index_page(pages)}
 

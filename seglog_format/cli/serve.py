@@ -213,7 +213,7 @@ def command(  # noqa: PLR0913 - options of a command
 
 @contextmanager
 def warnings_as_findings(tell: Callable[[str], None]) -> Iterator[None]:
-    """Tell warnings of opening partitions as findings, from whichever thread they come."""
+    """Report warnings of opening partitions as findings, from whichever thread they come."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *_, **__: tell(str(message))

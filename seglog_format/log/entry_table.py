@@ -147,7 +147,7 @@ class EntryTable:
 
     @property
     def has_begun(self) -> bool:
-        """Tell whether entries were walked before."""
+        """Return whether entries were walked before."""
         return self.is_complete or bool(self.positions)
 
     @property

@@ -152,7 +152,7 @@ def _read_on(
 
 
 def lacks_index(segment: LogSegment, marker: ControlRecordType | None) -> bool:
-    """Return whether only the lost index of a segment tells where the transaction of a marker began."""
+    """Return whether only the lost index of a segment says where the transaction of a marker began."""
     return marker is ControlRecordType.ABORT and segment.transaction_index is None
 
 

@@ -19,13 +19,13 @@ LOCAL: Final = ("#dcfce7", "#15803d")
 VOID: Final = ("#f1f5f9", "#94a3b8")
 BAR: Final = 26
 CUT_AT: Final = 303
-"""Where the disk had lost the end of the log: facts of the fixture, as chapter 46 tells them."""
+"""Where the disk had lost the end of the log: facts of the fixture, see chapter 46."""
 
 TEXT: Final = """\
 # How a partition is tiered
 
-With tiered storage the log of a partition is in two places, and a third one says what counts. No tool that looks at one
-of them alone can tell what a consumer gets. The pictures are drawn from what a broker of Kafka 4.4.0 left behind.
+With tiered storage the log of a partition is in two places, and a third one says what counts. No tool that reads one
+of them alone can show what a consumer gets. The pictures are drawn from what a broker of Kafka 4.4.0 left behind.
 
 ## Disk and store
 
@@ -36,12 +36,12 @@ deletes the local copy; until then the segment is in both places. So the local l
 consumers may read from {begin} on. That is no loss, and `seglog ls` says what is not here and why. The checkpoint file
 `log-start-offset-checkpoint` has the start of the whole log.
 
-Here somebody deleted records up to {begin}. The object that holds offset {begin} begins at {first} and stays whole;
+Here a client deleted records up to {begin}. The object that holds offset {begin} begins at {first} and stays whole;
 the log start offset alone hides the records before it. Objects that lie wholly below it are deleted.
 
 ## The topic that says what counts
 
-The store has no list. It also holds attempts that failed, copies that are void, and what nobody has deleted. The
+The store has no list. It also holds attempts that failed, copies that are void, and objects that the broker failed to delete. The
 internal topic `__remote_log_metadata` has a record for the beginning of each copy and one for each change of its state:
 copying started, finished, deletion started, finished. [Chapter 46](../spec/46-remote-log-metadata.md) has its
 records and rules.
@@ -61,7 +61,7 @@ end, and the one with the highest epoch wins. `seglog` then warns that it guesse
 
 ## Inside an object
 
-LocalTieredStorage stores files as they are. Aiven's plug-in cuts a log into chunks of equal size, compresses and
+LocalTieredStorage stores files unchanged. Aiven's plug-in cuts a log into chunks of equal size, compresses and
 encrypts each by itself, and puts them into one object; a second object has the indexes, and a manifest says where each
 piece is. To read one batch, `seglog` fetches the manifest, an index, and the chunk or two that hold the batch.
 [Chapter 47](../spec/47-tier-layouts.md) has every field.
@@ -154,17 +154,17 @@ def _one_log(partition: dict[str, Any], segments: list[dict[str, Any]]) -> str:
     for span in spans:
         drawing.bar(*span, 60, REMOTE, _shown(*span))
     drawing.label(105, "disk")
-    here = [span for span in spans if span[0] >= local]
-    for span in [*here, (here[-1][1], end)]:
+    both = [span for span in spans if span[0] >= local]
+    for span in [*both, (both[-1][1], end)]:
         drawing.bar(*span, 105, LOCAL, _shown(*span))
     drawing.label(150, "a consumer gets")
     drawing.bar(begin, local, 150, REMOTE, _shown(begin, local))
     drawing.bar(local, end, 150, LOCAL, _shown(local, end))
     drawing.mark(begin, 52, 200, f"log start offset {begin}")
     drawing.mark(local, 52, 200, f"local log start offset {local}", at_end=True)
-    drawing.mark(here[-1][1], 52, 220, f"copied up to {here[-1][1] - 1}", at_end=True)
+    drawing.mark(both[-1][1], 52, 220, f"copied up to {both[-1][1] - 1}", at_end=True)
     drawing.note(
-        LEFT, 236, f"The segments from {local} to {here[-1][1] - 1} are in both places; the last one is active."
+        LEFT, 236, f"The segments from {local} to {both[-1][1] - 1} are in both places; the last one is active."
     )
     return drawing.svg()
 

@@ -209,9 +209,8 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         Returns:
             The first record at or above the log start offset, in offset order and control records included, that is
             not older. For `OffsetSpec.LATEST`, `EARLIEST` and `EARLIEST_LOCAL` that offset, with timestamp -1. None
-            where there is no such record, and for `LATEST_TIERED`. Where a part of the log is tiered, a
-            `MissingOffsetsWarning` says that only the records here were looked at. Unless indexes are trusted, a
-            segment above 32 MiB is verified by the columnar engine, where it is installed.
+            where there is no such record, and for `LATEST_TIERED`. A `MissingOffsetsWarning` says where a part of the
+            log is tiered. Unless indexes are trusted, the columnar engine verifies segments above 32 MiB.
 
         Raises:
             UsageError: any other negative timestamp.

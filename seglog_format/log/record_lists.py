@@ -186,7 +186,7 @@ def record_lists(  # noqa: PLR0913 - what decides which records
 def _first_batch(
     reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, at_border: AtBorder | None
 ) -> Generator[Iterable[Record | Message], None, int]:
-    """Deliver up to the first batch that has a record in a range of offsets; return the offset to go on from.
+    """Deliver up to the first batch that has a record in a range of offsets; return the offset to resume from.
 
     Raises:
         FormatError: while iterating: as `LogReader.records`.

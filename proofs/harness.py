@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from runpy import run_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one proof.
 
     Returns:
-        0 where nothing failed, else 1.
+        0 where nothing failed, else 1; of a program, its exit status.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or given[0] in {"-h", "--help"}:
@@ -128,8 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name, *rest = given
     if name in PROGRAMS:
         sys.argv = [f"python -m proofs {name}", *rest]
-        run_module(PROGRAMS[name], run_name="__main__", alter_sys=False)
-        return 0
+        program: Any = import_module(PROGRAMS[name])
+        return int(program.main())
     proof = load(name)
     options = _parser(name, proof).parse_args(rest)
     started = time.perf_counter()

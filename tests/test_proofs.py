@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -59,3 +61,9 @@ def test_a_program_gets_its_options(capsys: pytest.CaptureFixture[str]) -> None:
         harness.main(["trace-kill", "--help"])
     assert ended.value.code == 0
     assert "usage: python -m proofs trace-kill" in capsys.readouterr().out
+
+
+def test_a_program_shares_its_work_with_other_processes() -> None:
+    command = [sys.executable, "-m", "proofs", "columnar", "--logs", "2", "--workers", "2"]
+    ran = subprocess.run(command, cwd=harness.ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr

@@ -14,6 +14,7 @@ bits  meaning
 from __future__ import annotations
 
 import struct
+import warnings
 import zlib
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -34,7 +35,7 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.columnar.encode import BatchFields, encode
 from seglog_format.columnar.ranges import next_range, position_of
 from seglog_format.columnar.recovery_kernels import ColumnarRecovery
-from seglog_format.errors import FormatError
+from seglog_format.errors import FormatError, MissingOffsetsWarning
 from seglog_format.recovery.indexed_broker_scan import broker_scan_with
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.recovery.segment_scan import scan_segment
@@ -50,6 +51,11 @@ SEALED: Final = 0x08
 INT64_MAX: Final = 2**63 - 1
 ENTRY_COLUMNS: Final = ("position", "codec", "timestamp_type", "sequence", "is_transactional", "batch_offset")
 ENGINE: Final = ColumnarRecovery()
+
+
+def ignore_gaps() -> None:
+    """Do not warn of missing offsets in this process: most inputs are cut somewhere."""
+    warnings.simplefilter("ignore", MissingOffsetsWarning)
 
 
 # Checksums

@@ -22,7 +22,7 @@ from seglog_format.cli.render_ksy import snake
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
-from seglog_format.codec.message_set import decode_message_entry
+from seglog_format.codec.message_set import read_message_entry
 from seglog_format.codec.producer_snapshot import PRODUCER_STATE_ENTRY
 from seglog_format.errors import FormatError, Location
 from seglog_format.model import Frame, RecordBatchHeader
@@ -207,7 +207,7 @@ def _key_and_value(frame: Frame) -> dict[str, str | None]:
     if frame.header.codec_id:
         return {}
     try:
-        (message,) = decode_message_entry(frame, at=Location(), limit=1 << 20)
+        (message,) = read_message_entry(frame, at=Location(), limit=1 << 20).messages
     except FormatError:
         return {}
     return {"key": _hex(message.key), "value": _hex(message.value)}

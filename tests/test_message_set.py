@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from seglog_format.checks.verify import verify_log
 from seglog_format.codec.framing import frame_at, walk
-from seglog_format.codec.message_set import MessageEntry, decode_message_entry, read_message_entry
+from seglog_format.codec.message_set import MessageEntry, read_message_entry
 from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError
 from seglog_format.model import INT64_MAX, Frame, TimestampType
 from seglog_format.record_model import Message
@@ -44,7 +44,7 @@ def read(data: bytes, limit: int = 2**20) -> MessageEntry:
 
 
 def messages(data: bytes) -> tuple[Message, ...]:
-    return decode_message_entry(frame(data), at=Location(), limit=2**20)
+    return read_message_entry(frame(data), at=Location(), limit=2**20).messages
 
 
 def offsets(data: bytes) -> list[int]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import TopicPartition
 
 BROKER_RESOURCE: Final = 4
-NO_LEADER: Final = -1
 
 NAMESPACE: Final = uuid.UUID("0c1d9c5e-6f0a-4e43-9a3c-5d1f4f0f2f7e")
 """Namespace of the ids that are made up for topics without one: the same name gives the same id."""

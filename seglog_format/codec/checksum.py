@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 CRC32_POLYNOMIAL: Final = 0x04C11DB7
 CRC32C_POLYNOMIAL: Final = 0x1EDC6F41
 
-CRC32C_IS_FAST: Final = google_crc32c.implementation == "c"
-"""False if google-crc32c uses its Python fallback: right, but some thousand times slower."""
-
 COPY_SIZE: Final = 2**18
 """Bytes copied at a time, few enough to stay in the processor's cache."""
 

@@ -53,24 +53,6 @@ class MessageEntry:
     dropped_size: int = 0
 
 
-def decode_message_entry(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> tuple[Message, ...]:
-    """Return the messages of one magic 0 or 1 entry, with absolute offsets.
-
-    The checksum of the outermost message is the caller's business; that of a message inside a wrapper is reported in
-    `Message.is_valid` (SEG-MSG-016).
-
-    Args:
-        frame: an entry whose header is a `MessageHeader`.
-        at: where the entry starts.
-        limit: most bytes that a wrapper may decompress to.
-
-    Raises:
-        CorruptRecordError: the entry, or a message inside it, breaks a rule of chapter 33 or 34.
-        RefusedError: the wrapper holds more than ``limit`` bytes.
-    """
-    return read_message_entry(frame, at=at, limit=limit).messages
-
-
 def read_message_entry(
     frame: Frame,
     *,
@@ -78,7 +60,10 @@ def read_message_entry(
     limit: int = DEFAULT_OUTPUT_LIMIT,
     max_messages: int | None = None,
 ) -> MessageEntry:
-    """Like `decode_message_entry`, with what was passed over on the way.
+    """Decode one magic 0 or 1 entry, with absolute offsets and what was passed over on the way.
+
+    The checksum of the outermost message is the caller's business; that of a message inside a wrapper is reported in
+    `Message.is_valid` (SEG-MSG-016).
 
     Args:
         frame: an entry whose header is a `MessageHeader`.

@@ -20,13 +20,6 @@ def readable(data: Buffer) -> Bytes:
     return array
 
 
-def read_only(array: Bytes) -> Bytes:
-    """Return the same bytes as a read-only array."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 Table: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 Region: TypeAlias = tuple[int, int]
 """Address and size of a range of bytes, inside of kernels."""

@@ -54,8 +54,6 @@ STATE_SIZE: Final = 11
 
 MAX_DELTA: Final = 2**31 - 1
 NUMBER_SIZE: Final = 10
-FIXED_SIZE: Final = 5 + 1 + 2 * NUMBER_SIZE + 3 * 5
-"""Maximum bytes of a record besides key, value and headers: length, attributes, deltas, sizes, count of headers."""
 COMPRESSED: Final = 0x07
 
 

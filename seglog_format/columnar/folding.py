@@ -27,7 +27,7 @@ CONTENT_LANES = {cpu.NARROW: 1, cpu.WIDE: 4}
 
 
 def fold_size(path: int) -> int:
-    """Return the bytes that one step of `fold_crc32` or `fold_crc32c` takes."""
+    """Return the bytes that one step of `fold_crc32` or `fold_crc32c_wide` takes."""
     return ACCUMULATORS * 16 * CONTENT_LANES[path]
 
 
@@ -250,7 +250,6 @@ def _fold(path: int, polynomial: int) -> Callable[[Any, int, int, Any], tuple[in
 
 fold_crc32 = _fold(cpu.NARROW, CRC32_REFLECTED)
 fold_crc32_wide = _fold(cpu.WIDE, CRC32_REFLECTED)
-fold_crc32c = _fold(cpu.NARROW, CRC32C_REFLECTED)
 fold_crc32c_wide = _fold(cpu.WIDE, CRC32C_REFLECTED)
 
 

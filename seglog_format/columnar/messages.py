@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
 
 NO_TIMESTAMP: Final = -1
-ANY_MAGIC: Final = -1
 NO_PARTS: Final = (DAMAGED, 0, 0, 0)
 
 

@@ -82,7 +82,3 @@ CAUSES: Final = (
 CHUNK_FIELDS: Final = 3
 """Of each entry that was decompressed ahead: position in the log, start and end in the arena."""
 MAX_SECTIONS: Final = 64
-
-LOG_BUFFER: Final = 0
-ARENA_BUFFER: Final = 1
-"""The buffer of an Arrow array that a view refers to."""

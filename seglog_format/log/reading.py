@@ -157,21 +157,6 @@ class LogReader:
                     return
         borders.come_to_end()
 
-    def batches_from(
-        self, offset: int, end: int = INT64_MAX, at_border: AtBorder | None = None
-    ) -> Iterator[RecordBatch]:
-        """Decode the entries from the first that ends at or above an offset, across segments; as `frames_from`.
-
-        Raises:
-            FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
-        """
-        frames = self.frames_from(offset, end, at_border)
-        for segment, frame in frames:
-            yield self.first_batch(segment, frame, offset)
-            break
-        for segment, frame in frames:
-            yield segment.decode(frame)
-
     def first_batch(self, segment: LogSegment, frame: Frame, offset: int) -> RecordBatch:
         """Decode the entry that a lookup has found. If it starts above the offset, make sure that nothing was missed.
 

@@ -61,11 +61,6 @@ class Narrowed:
         """Return whether any row of a partition can pass."""
         return all(map(passes(topic), self.topic_tests)) and all(map(passes(partition), self.partition_tests))
 
-    @property
-    def is_timed(self) -> bool:
-        """Return whether it restricts timestamps."""
-        return (self.from_timestamp_ms, self.to_timestamp_ms) != (INT64_MIN, INT64_MAX)
-
 
 EVERYTHING: Final = Narrowed()
 

@@ -125,6 +125,14 @@ def test_a_leader_corrects_the_largest_timestamp(tmp_path: Path) -> None:
     assert decode_batch(last_entry(tmp_path)).header.unknown_attribute_bits == 0x180
 
 
+@pytest.mark.req("SEG-APP-026")
+def test_a_leader_corrects_the_timestamp_of_a_wrapper(tmp_path: Path) -> None:
+    inner = [message(offset, None, b"a", magic=1, timestamp_ms=time) for offset, time in enumerate((5, 9, 7))]
+    with open_writer(tmp_path) as writer:
+        writer.append(wrapper(*inner, offset=2, magic=1, timestamp_ms=3))
+    assert last_entry(tmp_path) == wrapper(*inner, offset=2, magic=1, timestamp_ms=9)
+
+
 @pytest.mark.req("SEG-APP-016", "SEG-APP-025")
 def test_leader_epochs(tmp_path: Path) -> None:
     checkpoint = tmp_path / "topic-0" / "leader-epoch-checkpoint"

@@ -20,7 +20,6 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from proofs.harness import Outcome
 from seglog_format import LogConfig, PartitionWriter, encode_columns, open_partition
-from seglog_format.tables.iceberg_catalog import CATALOG_FILE, TABLE_NAME
 
 if TYPE_CHECKING:
     import argparse
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Kill exports at random moments while their log grows: the table has each record once, at any time."
 
+CATALOG_FILE: Final = "catalog.db"
+TABLE_NAME: Final = "seglog.records"
 BATCH_RECORDS: Final = 500
 SEGMENT_BYTES: Final = 8 * 2**20
 FILE_SIZE: Final = "64k"

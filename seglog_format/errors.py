@@ -118,6 +118,10 @@ class UnreadableError(FormatError):
     """
 
 
+class UndecodedRecordError(SeglogError):
+    """A key or value is not what its schema says, and the caller wanted to stop there."""
+
+
 class WriteError(SeglogError):
     """A log could not be written: the disk is full, or fails. The cause is the `OSError`.
 

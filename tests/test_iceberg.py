@@ -15,7 +15,7 @@ from seglog_format import export
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError, WriteError
 from seglog_format.tables import iceberg_table
-from seglog_format.tables.export import opened_export, place_of
+from seglog_format.tables.export import location_of, opened_export
 from seglog_format.tables.outcome import ChangeKind
 from seglog_format.tables.settings import TableSettings
 from seglog_format.tables.sources import sources_at
@@ -171,9 +171,9 @@ def test_two_exports_of_one_partition_never_both_commit(tmp_path: Path, monkeypa
     catalog_in(tmp_path, monkeypatch)
     log = make_log(tmp_path / "t-0", range(10))
     settings = TableSettings("iceberg")
-    place = place_of("kafka.orders", "iceberg", "farm")
-    with opened_export(sources_at([log]), place, settings) as first:
-        with opened_export(sources_at([log]), place, settings) as second:
+    location = location_of("kafka.orders", "iceberg", "farm")
+    with opened_export(sources_at([log]), location, settings) as first:
+        with opened_export(sources_at([log]), location, settings) as second:
             second.run(second.sources[0])
         with pytest.raises(UsageError, match="another export adds rows of t-0"):
             first.run(first.sources[0])
@@ -183,9 +183,9 @@ def test_two_exports_of_one_partition_never_both_commit(tmp_path: Path, monkeypa
 def test_commit_of_somebody_else_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog_in(tmp_path, monkeypatch)
     logs = [make_log(tmp_path / f"t-{number}", range(10)) for number in range(2)]
-    place = place_of("kafka.orders", "iceberg", "farm")
-    with opened_export(sources_at(logs), place, TableSettings("iceberg")) as first:
-        with opened_export(sources_at(logs), place, TableSettings("iceberg")) as second:
+    location = location_of("kafka.orders", "iceberg", "farm")
+    with opened_export(sources_at(logs), location, TableSettings("iceberg")) as first:
+        with opened_export(sources_at(logs), location, TableSettings("iceberg")) as second:
             second.run(second.sources[0])
         first.run(first.sources[1])
     assert _scanned(tmp_path) == sorted([*range(10), *range(10)])
@@ -220,8 +220,8 @@ def test_changes_of_the_log_are_told(tmp_path: Path, out: Path) -> None:
     make_log(log, range(0, 100, 7))
     (compacted,) = export_to(out, log)
     assert [change.kind for change in compacted.changes] == [ChangeKind.COMPACTED]
-    (told_once,) = export_to(out, log)
-    assert told_once.changes == ()
+    (third,) = export_to(out, log)
+    assert third.changes == ()
     (log / f"{100:020}.log").unlink()
     (cut,) = export_to(out, log)
     assert [change.kind for change in cut.changes] == [ChangeKind.CUT]
@@ -271,6 +271,6 @@ def test_command_fails_in_one_line(
 def test_command_writes_nothing_but_what_it_did(tmp_path: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log = make_log(tmp_path / "orders-0", range(10))
     assert run(["export", str(log), "--to", str(out), "--format", "iceberg", "--json"]) == 0
-    told = capfd.readouterr()
-    assert json.loads(told.out)["rows"] == 10
-    assert told.err == ""
+    shown = capfd.readouterr()
+    assert json.loads(shown.out)["rows"] == 10
+    assert shown.err == ""

@@ -22,18 +22,19 @@ import pytest
 from helpers.batches import batch, record
 from helpers.exported import DAY_MS, make_log, offsets_of, rows_of
 from helpers.support import authentic, authentic_expected
+from helpers.tier_cases import tier_case
 from moto.server import ThreadedMotoServer
 from pyarrow.fs import FileSystem, S3FileSystem
 
 from proofs import export_kills
 from proofs.power.fault import Fault
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
-from seglog_format import export
+from seglog_format import export, open_partition
 from seglog_format.cli.main import run
 from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.storage.output_directory import OutputDirectory
 from seglog_format.tables import rows
-from seglog_format.tables.export import opened_export
+from seglog_format.tables.export import ExportOptions, opened_export
 from seglog_format.tables.outcome import ChangeKind
 from seglog_format.tables.settings import TableSettings
 from seglog_format.tables.sources import sources_at
@@ -233,7 +234,7 @@ SETTINGS = TableSettings(partition_by=("topic", "partition", "day"))
 
 
 def export_to(disk: SimulatedFiles, logs: Path) -> tuple[ExportedPartition, ...]:
-    with opened_export(sources_at([logs]), OutputDirectory(disk.root, disk), SETTINGS, 3000) as opened:
+    with opened_export(sources_at([logs]), OutputDirectory(disk.root, disk), SETTINGS, ExportOptions(3000)) as opened:
         return tuple(opened.run(source) for source in opened.sources)
 
 
@@ -518,3 +519,22 @@ def test_store_that_does_not_answer_is_one_line(tmp_path: Path, capsys: pytest.C
     assert error.count("\n") == 1
     assert "s3://tables/orders" in error
     assert "secret" not in error
+
+
+# -- tiered segments
+
+
+@pytest.mark.parametrize("name", ["lts-4.4.0", "aiven-zstd"])
+def test_tiered_segments_are_exported_and_added_to(name: str, tmp_path: Path) -> None:
+    case = tier_case(name)
+    with open_partition(case.local / "orders-0", remote=case.opened()) as whole:
+        first, expected = whole.log_start_offset, [record.offset for record in whole.records()]
+    with open_partition(case.local / "orders-0") as local:
+        assert local.log_start_offset > first
+    (exported,) = export(case.local / "orders-0", tmp_path / "out", remote=case.opened())
+    assert (exported.row_count, offsets_of(tmp_path / "out")) == (len(expected), expected)
+    (again,) = export(case.local / "orders-0", tmp_path / "out", remote=case.opened())
+    assert (again.row_count, again.changes) == (0, ())
+    command = ["export", str(case.local / "orders-0"), "--to", str(tmp_path / "command"), "--remote", str(case.store)]
+    assert run([*command, *(f"--key={id_}={path}" for id_, path in case.keys.items())]) == 0
+    assert offsets_of(tmp_path / "command") == expected

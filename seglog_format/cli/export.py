@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,15 +14,21 @@ from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, json_option, size_of
 from seglog_format.cli.output import diagnose, progress, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
+from seglog_format.cli.tier_options import remote_options
+from seglog_format.errors import UsageError
 from seglog_format.tables.settings import BYTES_AS, DEFAULT_PARTITIONING, FORMATS
+from seglog_format.values.decoder import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    from seglog_format.tables.export import TableExport
+    from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.storage.output_directory import Output
+    from seglog_format.tables.export import ExportOptions, TableExport
+    from seglog_format.tables.iceberg_catalog import IcebergLocation
     from seglog_format.tables.outcome import ExportedPartition
     from seglog_format.tables.settings import TableSettings
+    from seglog_format.tables.sources import Source
 
 EPILOG: Final = """\b
 Examples:
@@ -33,6 +40,15 @@ Examples:
 def levels_of(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[str, ...]:
     """Parse the levels of a partitioning: ``topic,partition,day``; ``none`` for no directories."""
     return () if value == "none" else tuple(value.split(","))
+
+
+def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> str | None:
+    """Read a small file of text."""
+    try:
+        return None if value is None else value.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        msg = f"{value} is not UTF-8"
+        raise click.BadParameter(msg) from error
 
 
 @click.command(epilog=EPILOG)
@@ -78,6 +94,39 @@ def levels_of(_context: click.Context, _parameter: click.Parameter, value: str) 
     metavar="NAME",
     help="Catalog of the Iceberg table in pyiceberg's configuration; --to is then the table's name in it.",
 )
+@click.option(
+    "--value",
+    type=click.Choice(KINDS),
+    default="bytes",
+    show_default=True,
+    help="How values are decoded; avro, json-schema and protobuf as Schema Registry's serializers write them.",
+)
+@click.option(
+    "--record-key",
+    "record_key",
+    type=click.Choice(KINDS),
+    default="bytes",
+    show_default=True,
+    help="The same for keys.",
+)
+@click.option(
+    "--schemas",
+    "schemas_path",
+    metavar="DIR",
+    type=PATH,
+    help="Partition of the registry's topic; by default _schemas-0 in the same log directory.",
+)
+@click.option(
+    "--schema",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    callback=text_of_file,
+    help="The reader's schema of values; by default the newest of the topic's subject.",
+)
+@click.option("--message", metavar="NAME", help="Protobuf message of values; by default the first of the schema.")
+@click.option("--plain", "is_plain", is_flag=True, help="Values have no header of Schema Registry, only --schema.")
+@click.option("--strict", "is_strict", is_flag=True, help="End at a record that cannot be decoded.")
+@remote_options
 @json_option
 def command(  # noqa: PLR0913 - an option each
     paths: tuple[Path, ...],
@@ -91,6 +140,14 @@ def command(  # noqa: PLR0913 - an option each
     follow: int | None,
     bytes_as: str,
     catalog: str | None,
+    value: str,
+    record_key: str,
+    schemas_path: Path | None,
+    schema: str | None,
+    message: str | None,
+    is_plain: bool,
+    is_strict: bool,
+    remote: RemoteChoice | None,
     as_json: bool,
 ) -> int:
     """Add the records of log or partition directories to a table, as far as it does not have them yet.
@@ -104,13 +161,25 @@ def command(  # noqa: PLR0913 - an option each
     were deleted before they were exported. Compaction is reported and changes nothing.
     """
     from seglog_format.log.reading import READ_COMMITTED, READ_UNCOMMITTED
+    from seglog_format.tables.export import ExportOptions, forms_of, location_of, schemas_for
+    from seglog_format.tables.schema_topic import read_schemas
     from seglog_format.tables.settings import TableSettings
+    from seglog_format.tables.sources import sources_at
 
-    isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
-    settings = TableSettings(file_format, partition_by, isolation, bytes_as)
-    run_once = partial(
-        _run_once, paths, to, topics, settings, file_size, catalog=catalog, is_followed=bool(follow), as_json=as_json
-    )
+    if is_plain and schema is None:
+        msg = "--plain needs --schema: nothing else says how values were written"
+        raise UsageError(msg)
+    store = None if remote is None else remote.open()
+
+    def run_once() -> int:
+        sources = sources_at(paths, topics or None)
+        schemas = schemas_for(sources, {record_key, value}) if schemas_path is None else read_schemas(schemas_path)
+        forms = forms_of(sources, record_key, value, schemas, schema=schema, message=message, is_plain=is_plain)
+        isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
+        settings = TableSettings(file_format, partition_by, isolation, bytes_as, *forms)
+        options = ExportOptions(file_size, bool(follow), store, schemas, is_strict)
+        return _run_once(sources, location_of(to, file_format, catalog), settings, options, as_json=as_json)
+
     status = run_once()
     while follow and status == DONE:
         time.sleep(follow)
@@ -118,30 +187,23 @@ def command(  # noqa: PLR0913 - an option each
     return status
 
 
-def _run_once(  # noqa: PLR0913 - what the command is given
-    paths: tuple[Path, ...],
-    to: str,
-    topics: tuple[str, ...],
+def _run_once(
+    sources: tuple[Source, ...],
+    location: Output | IcebergLocation,
     settings: TableSettings,
-    file_size: int,
+    options: ExportOptions,
     *,
-    catalog: str | None,
-    is_followed: bool,
     as_json: bool,
 ) -> int:
-    from seglog_format.tables.export import opened_export, place_of
-    from seglog_format.tables.sources import sources_at
+    from seglog_format.tables.export import opened_export
 
-    sources = sources_at(paths, topics or None)
     done: list[ExportedPartition] = []
     try:
-        with opened_export(
-            sources, place_of(to, settings.format, catalog), settings, file_size, is_followed=is_followed
-        ) as run:
+        with opened_export(sources, location, settings, options) as run:
             status = _run_all(run, done)
     finally:
         for each in done:
-            if each.row_count or not is_followed:
+            if each.row_count or not options.is_followed:
                 write_json(as_object(each)) if as_json else write_text(_text(each))
         sys.stdout.flush()
     return max(status, FINDINGS if any(change.is_loss for each in done for change in each.changes) else DONE)
@@ -173,10 +235,11 @@ def _text(exported: ExportedPartition) -> str:
     from seglog_format.cli.render import count_text, printable, size_text
 
     name = printable(f"{exported.topic}-{exported.partition}")
+    aside = f", {count_text(exported.undecoded_count, 'record')} not decoded" if exported.undecoded_count else ""
     if not exported.row_count:
-        return f"{name}: nothing new, next offset {exported.next_offset}"
+        return f"{name}: nothing new{aside}, next offset {exported.next_offset}"
     what = f"{count_text(exported.row_count, 'row')} in {count_text(exported.file_count, 'file')}"
-    return f"{name}: {what}, {size_text(exported.size)}, next offset {exported.next_offset}"
+    return f"{name}: {what}, {size_text(exported.size)}{aside}, next offset {exported.next_offset}"
 
 
 def as_object(exported: ExportedPartition) -> dict[str, Any]:
@@ -190,5 +253,6 @@ def as_object(exported: ExportedPartition) -> dict[str, Any]:
         "rows": exported.row_count,
         "files": exported.file_count,
         "bytes": exported.size,
+        "undecoded": exported.undecoded_count,
         "changes": [{"kind": change.kind.value, "text": change.text} for change in exported.changes],
     }

@@ -60,6 +60,9 @@ class Output(Protocol):
     def address(self) -> str:
         """The place, as messages name it."""
 
+    def beside(self, suffix: str) -> Output:
+        """Return a place beside this one, whose name ends so."""
+
     def held(self) -> AbstractContextManager[None]:
         """Keep other writers away, as far as the place can.
 
@@ -99,6 +102,11 @@ class OutputDirectory:
     def address(self) -> str:
         """The directory."""
         return str(self._root)
+
+    def beside(self, suffix: str) -> OutputDirectory:
+        """Return a directory beside this one."""
+        root = self._root.absolute()
+        return OutputDirectory(root.with_name(f"{root.name}-{suffix}"), self._files)
 
     @contextmanager
     def held(self) -> Iterator[None]:

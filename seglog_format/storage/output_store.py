@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from seglog_format.errors import write_errors
@@ -45,6 +46,12 @@ class OutputStore:
     def __init__(self, address: str) -> None:
         self.address = shown_address(address).partition("?")[0]
         self._files, self._root = file_system_at(address.rstrip("/"), {})
+
+    def beside(self, suffix: str) -> OutputStore:
+        """Return a place beside this one."""
+        other = copy(self)
+        other.address, other._root = f"{self.address}-{suffix}", f"{self._root}-{suffix}"  # noqa: SLF001 - its own
+        return other
 
     @contextmanager
     def held(self) -> Iterator[None]:

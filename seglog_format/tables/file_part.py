@@ -68,7 +68,7 @@ class FilePart:
 
     @property
     def is_crowded(self) -> bool:
-        """Tell whether so many files are open that the part should be published."""
+        """Return whether so many files are open that the part should be published."""
         return len(self._open) >= MAX_OPEN_DAYS
 
     def write(self, rows: pa.Table) -> None:

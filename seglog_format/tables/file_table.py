@@ -34,12 +34,16 @@ def opened_table(output: Output, settings: TableSettings) -> Iterator[FileTable]
 
 
 class FileTable:
-    """A table of files that is open for writing."""
+    """A table of files that is open for writing.
+
+    Attributes:
+        settings: of the table, as it was begun.
+    """
 
     def __init__(self, output: Output, settings: TableSettings) -> None:
         self._output = output
-        self._settings = settings
         self._manifest = Manifest(output, settings)
+        self.settings = self._manifest.settings
 
     def progress_of(self, key: TopicPartition) -> Progress | None:
         """Return how far the table reaches in a partition; None for one that it does not have."""
@@ -50,18 +54,18 @@ class FileTable:
         self._manifest.store(key, progress)
 
     def begin(self, key: TopicPartition, first_offset: int) -> FilePart:
-        """Begin a part: rows of a partition from an offset on, which nobody has to see before it is published."""
-        name_of = partial(file_name, self._settings, key, first_offset)
+        """Begin a part: rows of a partition from an offset on, which stays hidden before it is published."""
+        name_of = partial(file_name, self.settings, key, first_offset)
 
         def commit(_names: Sequence[str], progress: Progress) -> None:
             self._manifest.store(key, progress)
 
-        return FilePart(self._output, self._settings, key, name_of, commit)
+        return FilePart(self._output, self.settings, key, name_of, commit)
 
     def remove_unfinished(self) -> None:
         """Remove files that no manifest counts: a run was stopped before it could replace it."""
         for name in list(self._output.listed()):
-            found = parsed_name(self._settings, unhidden(name))
+            found = parsed_name(self.settings, unhidden(name))
             if found is not None:
                 progress = self._manifest[found[0]]
                 if unhidden(name) != name or progress is None or found[1] >= progress.next_offset:

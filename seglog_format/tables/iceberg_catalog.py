@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import SeglogError, UsageError, WriteError
@@ -23,7 +23,7 @@ DATA: Final = "data"
 
 
 @dataclass(frozen=True, slots=True)
-class IcebergPlace:
+class IcebergLocation:
     """The place of an Iceberg table.
 
     Attributes:
@@ -40,6 +40,12 @@ class IcebergPlace:
     def address(self) -> str:
         """The place, as messages name it."""
         return self.table if self.directory is None else str(self.directory)
+
+    def beside(self, suffix: str) -> IcebergLocation:
+        """Return a table beside this one: in a directory beside it, or with another name in its catalog."""
+        if self.directory is None:
+            return replace(self, table=f"{self.table}_{suffix}")
+        return replace(self, directory=self.directory.with_name(f"{self.directory.name}-{suffix}"))
 
 
 @contextmanager
@@ -63,7 +69,7 @@ def catalog_errors(work: str) -> Iterator[None]:
 
 
 @contextmanager
-def opened_catalog(place: IcebergPlace) -> Iterator[Catalog]:
+def opened_catalog(location: IcebergLocation) -> Iterator[Catalog]:
     """Open the catalog of a place, and keep other exports of this machine away from a directory.
 
     Raises:
@@ -71,10 +77,10 @@ def opened_catalog(place: IcebergPlace) -> Iterator[Catalog]:
         WriteError: it does not answer.
     """
     with ExitStack() as stack:
-        if place.directory is not None:
-            _take(place.directory, stack)
-        with catalog_errors(f"opening the catalog of {place.address}"):
-            catalog = _loaded(place)
+        if location.directory is not None:
+            _take(location.directory, stack)
+        with catalog_errors(f"opening the catalog of {location.address}"):
+            catalog = _loaded(location)
         stack.callback(_closed, catalog)
         yield catalog
 
@@ -89,16 +95,16 @@ def _take(directory: Path, stack: ExitStack) -> None:
     stack.enter_context(OutputDirectory(directory / DATA).held())
 
 
-def _loaded(place: IcebergPlace) -> Catalog:
-    if place.directory is None:
+def _loaded(location: IcebergLocation) -> Catalog:
+    if location.directory is None:
         from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - needs the extra
 
-        return load_catalog(place.catalog)
+        return load_catalog(location.catalog)
     from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - as above
 
     from seglog_format.storage.iceberg_files import SYNCED_IO_NAME  # noqa: PLC0415 - as above
 
-    path = place.directory.absolute()
+    path = location.directory.absolute()
     settings = {"uri": f"sqlite:///{path / CATALOG_FILE}", "warehouse": path.as_uri(), "py-io-impl": SYNCED_IO_NAME}
     return SqlCatalog(CATALOG_NAME, **settings)
 

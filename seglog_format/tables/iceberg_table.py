@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
-    from seglog_format.tables.iceberg_catalog import IcebergPlace
+    from seglog_format.tables.iceberg_catalog import IcebergLocation
     from seglog_format.tables.progress import Progress, TopicPartition
     from seglog_format.tables.settings import TableSettings
 
@@ -32,52 +32,54 @@ WITHOUT_STATISTICS: Final = ("key", "value", "headers.element.key", "headers.ele
 WRITE_PROPERTIES: Final = {"write.parquet.compression-codec": "zstd"} | {
     f"write.metadata.metrics.column.{name}": "none" for name in WITHOUT_STATISTICS
 }
-"""What other writers of the table should keep to, too."""
+"""What other writers of the table should keep to."""
 MOST_ATTEMPTS: Final = 10
 """Maximum commits of a part, of which others may come first."""
 FILE_NAME: Final = re.compile(r"(?P<topic>.*)-(?P<partition>\d{1,10})-(?P<offset>\d{20})-[0-9a-f]{32}\.parquet")
 
 
 @contextmanager
-def opened_iceberg(place: IcebergPlace, settings: TableSettings) -> Iterator[IcebergTable]:
+def opened_iceberg(location: IcebergLocation, settings: TableSettings) -> Iterator[IcebergTable]:
     """Open an Iceberg table, or begin one; files of a directory that runs left behind are removed.
 
     Raises:
         UsageError: the place holds something else, or another process writes there.
         WriteError: the catalog or its files fail.
     """
-    with opened_catalog(place) as catalog:
-        with catalog_errors(f"opening {place.address}"):
-            table = _loaded(catalog, place, settings)
-        found = IcebergTable(table, place, settings)
+    with opened_catalog(location) as catalog:
+        with catalog_errors(f"opening {location.address}"):
+            table = _loaded(catalog, location, settings)
+        found = IcebergTable(table, location, settings)
         found.remove_unfinished()
         yield found
 
 
-def _loaded(catalog: Catalog, place: IcebergPlace, settings: TableSettings) -> Table:
+def _loaded(catalog: Catalog, location: IcebergLocation, settings: TableSettings) -> Table:
     from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415 - needs the extra
 
     try:
-        table = catalog.load_table(place.table)
+        return catalog.load_table(location.table)
     except NoSuchTableError:
-        return _begun(catalog, place, settings)
+        return _begun(catalog, location, settings)
+
+
+def _continued(table: Table, location: IcebergLocation, settings: TableSettings) -> TableSettings:
     stored = table.properties.get(SETTINGS_PROPERTY)
     if stored is None:
-        msg = f"{place.address}: this table was not begun by an export"
+        msg = f"{location.address}: this table was not begun by an export"
         raise UsageError(msg)
-    settings.require_same(json.loads(stored), place.address)
-    return table
+    return settings.continued(json.loads(stored), location.address)
 
 
-def _begun(catalog: Catalog, place: IcebergPlace, settings: TableSettings) -> Table:
+def _begun(catalog: Catalog, location: IcebergLocation, settings: TableSettings) -> Table:
     from pyiceberg.transforms import DayTransform, IdentityTransform  # noqa: PLC0415 - as above
 
-    catalog.create_namespace_if_not_exists(place.table.rpartition(".")[0])
+    catalog.create_namespace_if_not_exists(location.table.rpartition(".")[0])
     with (
         catalog.create_table_transaction(
-            place.table,
-            schema=iceberg_schema(),
-            location=None if place.directory is None else place.directory.absolute().as_uri(),
+            location.table,
+            schema=iceberg_schema(settings),
+            location=None if location.directory is None else location.directory.absolute().as_uri(),
             properties={SETTINGS_PROPERTY: json.dumps(settings.as_json()), **WRITE_PROPERTIES},
         ) as transaction,
         transaction.update_spec() as spec,
@@ -89,17 +91,26 @@ def _begun(catalog: Catalog, place: IcebergPlace, settings: TableSettings) -> Ta
                 DayTransform() if is_day else IdentityTransform(),
                 "timestamp_day" if is_day else None,
             )
-    return catalog.load_table(place.table)
+    return catalog.load_table(location.table)
 
 
 class IcebergTable:
-    """An Iceberg table that is open for writing."""
+    """An Iceberg table that is open for writing.
 
-    def __init__(self, table: Table, place: IcebergPlace, settings: TableSettings) -> None:
+    Attributes:
+        settings: of the table, as it was begun.
+    """
+
+    def __init__(self, table: Table, location: IcebergLocation, settings: TableSettings) -> None:
+        """Open a table that was loaded.
+
+        Raises:
+            UsageError: it has other settings, or was not begun by an export.
+        """
         self._table = table
-        self._place = place
-        self._settings = settings
-        self._local = None if place.directory is None else OutputDirectory(place.directory / DATA)
+        self._location = location
+        self.settings = _continued(table, location, settings)
+        self._local = None if location.directory is None else OutputDirectory(location.directory / DATA)
         self._root = f"{table.location()}/{DATA}"
 
     def progress_of(self, key: TopicPartition) -> Progress | None:
@@ -109,7 +120,7 @@ class IcebergTable:
             UsageError: a property of a snapshot is no progress.
             WriteError: the catalog or its files fail.
         """
-        with catalog_errors(f"reading {self._place.address}"):
+        with catalog_errors(f"reading {self._location.address}"):
             return progress_of_table(self._table, key)
 
     def store(self, key: TopicPartition, progress: Progress) -> None:
@@ -119,11 +130,11 @@ class IcebergTable:
             WriteError: the commit failed.
         """
         _, segments = texts_of(progress)
-        with catalog_errors(f"writing {self._place.address}"), self._table.transaction() as transaction:
+        with catalog_errors(f"writing {self._location.address}"), self._table.transaction() as transaction:
             transaction.set_properties({segments_property_of(key): segments})
 
     def begin(self, key: TopicPartition, first_offset: int) -> FilePart:
-        """Begin a part: rows of a partition from an offset on, which nobody sees before it is published."""
+        """Begin a part: rows of a partition from an offset on, which stays hidden before it is published."""
         before = self.progress_of(key)
         output = self._local or IcebergStore(self._table.io, self._root)
 
@@ -131,10 +142,10 @@ class IcebergTable:
             return f"{_plain(key[0])}-{key[1]}-{first_offset:020}-{uuid4().hex}.parquet"
 
         def commit(names: Sequence[str], progress: Progress) -> None:
-            with catalog_errors(f"writing {self._place.address}"):
+            with catalog_errors(f"writing {self._location.address}"):
                 self._commit(key, names, before, progress)
 
-        return FilePart(output, self._settings, key, name_of, commit)
+        return FilePart(output, self.settings, key, name_of, commit)
 
     def _commit(self, key: TopicPartition, names: Sequence[str], before: Progress | None, progress: Progress) -> None:
         """Commit files together with the progress; where others came first, look what they did and try again."""
@@ -146,22 +157,22 @@ class IcebergTable:
             except CommitFailedException:
                 self._table.refresh()
                 if progress_of_table(self._table, key) != before:
-                    msg = f"{self._place.address}: another export adds rows of {key[0]}-{key[1]}"
+                    msg = f"{self._location.address}: another export adds rows of {key[0]}-{key[1]}"
                     raise UsageError(msg) from None
             else:
                 return
-        msg = f"{self._place.address}: others committed before each of {MOST_ATTEMPTS} attempts: export again"
+        msg = f"{self._location.address}: others committed before each of {MOST_ATTEMPTS} attempts: export again"
         raise UsageError(msg)
 
     def _try_commit(self, key: TopicPartition, names: Sequence[str], progress: Progress) -> None:
-        told, segments = texts_of(progress)
+        text, segments = texts_of(progress)
         # pyiceberg would commit again by itself after another export has added the same rows; not stored
         self._table.metadata.properties[RETRIES_PROPERTY] = "0"
         with self._table.transaction() as transaction:
             transaction.set_properties({segments_property_of(key): segments})
             transaction.add_files(
                 [f"{self._root}/{name}" for name in names],
-                snapshot_properties={property_of(key): told},
+                snapshot_properties={property_of(key): text},
                 check_duplicate_files=False,  # their names are new
             )
 
@@ -179,7 +190,7 @@ class IcebergTable:
             self._local.remove(name)
 
     def _may_be_left(self, name: str) -> bool:
-        """Tell whether a file lies behind the rows of its partition."""
+        """Return whether a file lies behind the rows of its partition."""
         found = FILE_NAME.fullmatch(name)
         if found is None:
             return False

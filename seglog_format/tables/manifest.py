@@ -21,7 +21,11 @@ VERSION: Final = 1
 
 
 class Manifest:
-    """The progress of a table, as far as it is on disk."""
+    """The progress of a table, as far as it is on disk.
+
+    Attributes:
+        settings: of the table, as it was begun.
+    """
 
     def __init__(self, output: Output, settings: TableSettings) -> None:
         """Read the manifest, or write an empty one into a new directory.
@@ -31,7 +35,7 @@ class Manifest:
             WriteError: it cannot be read or written.
         """
         self._output = output
-        self._settings = settings
+        self.settings = settings
         self._progress: dict[TopicPartition, Progress] = {}
         data = output.read(MANIFEST_NAME)
         if data is None:
@@ -44,7 +48,7 @@ class Manifest:
 
     def store(self, key: TopicPartition, progress: Progress) -> None:
         """Record the progress of a partition; when this returns it is on disk."""
-        self._output.replace(MANIFEST_NAME, _data(self._settings, {**self._progress, key: progress}))
+        self._output.replace(MANIFEST_NAME, _data(self.settings, {**self._progress, key: progress}))
         self._progress[key] = progress
 
     def _begin(self) -> None:
@@ -52,7 +56,7 @@ class Manifest:
         if others:
             msg = f"{self._output.address} is not empty, and no table that was exported: it has no {MANIFEST_NAME}"
             raise UsageError(msg)
-        self._output.replace(MANIFEST_NAME, _data(self._settings, {}))
+        self._output.replace(MANIFEST_NAME, _data(self.settings, {}))
 
     def _load(self, data: bytes) -> None:
         name = f"{self._output.address}/{MANIFEST_NAME}"
@@ -64,7 +68,7 @@ class Manifest:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             msg = f"{name}: not a manifest of version {VERSION}: {error}"
             raise UsageError(msg) from error
-        self._settings.require_same(stored.get("table"), self._output.address)
+        self.settings = self.settings.continued(stored.get("table"), self._output.address)
         self._progress = found
 
 

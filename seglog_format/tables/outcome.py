@@ -64,6 +64,7 @@ class ExportedPartition:
         row_count: number of new rows.
         file_count: number of new files.
         size: bytes of them.
+        undecoded_count: number of new rows in the table of what could not be decoded.
         changes: of the log since the last run.
     """
 
@@ -74,4 +75,5 @@ class ExportedPartition:
     row_count: int = 0
     file_count: int = 0
     size: int = 0
+    undecoded_count: int = 0
     changes: tuple[Change, ...] = ()

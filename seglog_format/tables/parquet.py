@@ -18,7 +18,7 @@ REPEATING: Final = ("topic", "partition", "timestamp_type", "key", "leader_epoch
 """Columns whose values repeat, so a dictionary makes them smaller."""
 COUNTED: Final = (
     *("topic", "partition", "offset", "timestamp", "timestamp_type", "leader_epoch"),
-    *("file", "position"),
+    *("file", "position", "reason"),
 )
 """Columns with statistics; for keys and values they would cost much and say little."""
 
@@ -28,13 +28,14 @@ class ParquetFile:
 
     def __init__(self, file: OutputFile, schema: pa.Schema) -> None:
         names = set(schema.names)
+        decoded = [path for name in ("key", "value") for path in _leaves(schema.field(name))]
         self._sink = Sink(file)
         self._writer: Any = pq.ParquetWriter(
             pa.PythonFile(self._sink, mode="w"),
             schema,
             compression=CODEC,
-            use_dictionary=[name for name in REPEATING if name in names],
-            write_statistics=[name for name in COUNTED if name in names],
+            use_dictionary=[name for name in REPEATING if name in names] + decoded,
+            write_statistics=[name for name in COUNTED if name in names] + decoded,
             write_page_index=True,
             sorting_columns=pq.SortingColumn.from_ordering(schema, [("offset", "ascending")]),
             store_schema=False,  # readers get plain Parquet types, and no views of Arrow
@@ -59,3 +60,16 @@ class ParquetFile:
         self._sink.is_abandoned = True
         with suppress(OSError, ValueError):
             self._writer.close()
+
+
+def _leaves(field: pa.Field, above: str = "") -> list[str]:
+    """Return the paths of decoded fields, as Parquet names them; none for bytes and text as a whole."""
+    path = f"{above}{field.name}"
+    if pa.types.is_struct(field.type):
+        return [leaf for each in field.type for leaf in _leaves(each, f"{path}.")]
+    if pa.types.is_map(field.type):
+        parts = [pa.field("key", field.type.key_type), pa.field("value", field.type.item_type)]
+        return [leaf for each in parts for leaf in _leaves(each, f"{path}.key_value.")]
+    if pa.types.is_list(field.type):
+        return _leaves(pa.field("element", field.type.value_type), f"{path}.list.")
+    return [path] if above else []

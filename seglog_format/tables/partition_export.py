@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from seglog_format.errors import FormatError
+import pyarrow.compute as pc
+
+from seglog_format.errors import FormatError, UndecodedRecordError
 from seglog_format.tables.changes import changes_of, closed_segments
 from seglog_format.tables.outcome import ExportedPartition
 from seglog_format.tables.progress import Progress
 from seglog_format.tables.read_ahead import read_ahead
-from seglog_format.tables.rows import digest_of_last, groups_of, last_epoch, last_offset, scanned_rows
+from seglog_format.tables.rows import REASON, digest_of_last, groups_of, last_epoch, last_offset, scanned_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,10 +21,12 @@ if TYPE_CHECKING:
 
     from seglog_format.log.gap_watch import OnGap
     from seglog_format.log.partition import Partition
+    from seglog_format.tables.decoding import RowDecoder
     from seglog_format.tables.file_part import FilePart
     from seglog_format.tables.progress import TopicPartition
     from seglog_format.tables.settings import TableSettings
     from seglog_format.tables.table import Table
+    from seglog_format.tables.undecoded import UndecodedRows
 
 
 @dataclass(slots=True)
@@ -38,6 +42,8 @@ class PartitionExport:
         end: first offset not wanted; None for all that there is.
         advance: called with the done part of the work, up to 1.
         on_gap: called with missing offsets; see `Partition.scan`.
+        decoder: of keys and values.
+        undecoded: where what it cannot decode goes; None to stop there.
     """
 
     key: TopicPartition
@@ -47,8 +53,11 @@ class PartitionExport:
     file_size: int
     end: int | None
     advance: Callable[[float], None]
-    on_gap: OnGap | None = None
+    on_gap: OnGap | None
+    decoder: RowDecoder
+    undecoded: UndecodedRows | None
     _progress: Progress = field(init=False)
+    _stored: Progress = field(init=False)
     _part: FilePart | None = field(init=False, default=None)
 
     def run(self) -> ExportedPartition:
@@ -59,7 +68,7 @@ class PartitionExport:
             WriteError: writing failed; the table has what was published before.
         """
         known = self.table.progress_of(self.key)
-        self._progress = before = known or Progress()
+        self._progress = self._stored = before = known or Progress()
         changes = () if known is None else tuple(changes_of(self.partition, known, *self.key))
         first = max(before.next_offset, self.partition.log_start_offset)
         if not any(change.is_end for change in changes):
@@ -73,6 +82,7 @@ class PartitionExport:
             row_count=after.row_count - before.row_count,
             file_count=after.file_count - before.file_count,
             size=after.size - before.size,
+            undecoded_count=0 if self.undecoded is None else self.undecoded.count,
             changes=changes,
         )
 
@@ -87,39 +97,72 @@ class PartitionExport:
                 for group in groups:
                     self._add(group)
                     self.advance(min(1, (self._progress.next_offset - first) / total))
-        except FormatError:
+        except (FormatError, UndecodedRecordError):
             self._publish()
             raise
         else:
             self._publish()
         finally:
-            if self._part is not None:
-                self._part.discard()
+            self._discard()
+
+    def _discard(self) -> None:
+        for each in (self._part, self.undecoded):
+            if each is not None:
+                each.discard()
 
     def _add(self, rows: pa.Table) -> None:
-        if self._part is None:
-            self._part = self.table.begin(self.key, rows.column("offset")[0].as_py())
-        self._part.write(rows)
+        found = self.decoder.decode(rows)
+        if not found.undecoded.num_rows:
+            self._write(found.rows, rows)
+        elif self.undecoded is not None:
+            self.undecoded.add(found.undecoded)
+            self._write(found.rows, rows)
+        else:
+            self._stop(found.undecoded, rows)
+
+    def _stop(self, undecoded: pa.Table, rows: pa.Table) -> None:
+        """Add the rows before the first that cannot be decoded.
+
+        Raises:
+            UndecodedRecordError: always.
+        """
+        offset, reason = undecoded.column("offset")[0].as_py(), undecoded.column(REASON)[0].as_py()
+        before = rows.filter(pc.less(rows.column("offset"), offset))
+        if before.num_rows:
+            self._write(self.decoder.decode(before).rows, before)
+        msg = f"{self.key[0]}-{self.key[1]}: offset {offset}: {reason}"
+        raise UndecodedRecordError(msg)
+
+    def _write(self, decoded: pa.Table, rows: pa.Table) -> None:
+        """Write decoded rows, and go on after the rows that they were."""
+        if decoded.num_rows:
+            if self._part is None:
+                self._part = self.table.begin(self.key, decoded.column("offset")[0].as_py())
+            self._part.write(decoded)
         offset = last_offset(rows)
         self._progress = self._progress.after(
             next_offset=offset + 1,
             last_offset=offset,
             leader_epoch=last_epoch(rows),
             last_row=digest_of_last(rows),
-            row_count=self._progress.row_count + rows.num_rows,
+            row_count=self._progress.row_count + decoded.num_rows,
         )
-        if self._part.size >= self.file_size or self._part.is_crowded:
+        if self._part is not None and (self._part.size >= self.file_size or self._part.is_crowded):
             self._publish()
 
     def _publish(self) -> None:
+        """Publish what could not be decoded, then the other rows: a run that is stopped between goes on with both."""
+        if self.undecoded is not None:
+            self.undecoded.publish()
         if self._part is not None:
             segments = closed_segments(self.partition, self._progress.next_offset)
             self._progress = self._part.publish(self._progress.after(segments=segments))
             self._part = None
+            self._stored = self._progress
 
     def _store_segments(self) -> None:
         """Remember what the log looks like now, so the next run says only what is new."""
         segments = closed_segments(self.partition, self._progress.next_offset)
-        if segments != self._progress.segments:
+        if segments != self._progress.segments or self._progress != self._stored:
             self._progress = self._progress.after(segments=segments)
             self.table.store(self.key, self._progress)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.tables.settings import COLUMNS, ICEBERG
+from seglog_format.values.decoder import decoder_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,12 +31,14 @@ TOPIC_TYPES: Final = {"topic": pa.string(), "partition": pa.int32()}
 MIN_CALENDAR_MS: Final = -62_135_596_800_000
 MAX_CALENDAR_MS: Final = 253_402_300_799_999
 """Times of the years 1 to 9999: readers of Iceberg tables take no others."""
-NEVER_NULL: Final = frozenset({"topic", "partition", "offset", "headers", "file", "position"})
+REASON: Final = "reason"
+"""Column of tables of what cannot be decoded."""
+NEVER_NULL: Final = frozenset({"topic", "partition", "offset", "headers", "file", "position", "reason"})
 
 
-def iceberg_schema() -> pa.Schema:
+def iceberg_schema(settings: TableSettings) -> pa.Schema:
     """Return the columns of an Iceberg table."""
-    types = TOPIC_TYPES | {
+    types: dict[str, pa.DataType] = TOPIC_TYPES | {
         "offset": pa.int64(),
         "timestamp": pa.timestamp("us", "UTC"),
         "timestamp_type": pa.int32(),
@@ -46,6 +49,9 @@ def iceberg_schema() -> pa.Schema:
         "file": pa.string(),
         "position": pa.int64(),
     }
+    decoders = {name: decoder_of(form) for name, form in settings.forms.items()}
+    types |= {name: decoder.type for name, decoder in decoders.items() if decoder is not None}
+    types |= {REASON: pa.string()} if settings.has_reasons else {}
     return pa.schema([pa.field(name, kind, nullable=name not in NEVER_NULL) for name, kind in types.items()])
 
 

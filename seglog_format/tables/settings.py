@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
+from seglog_format.values.decoder import Form, stored_form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,7 @@ COLUMNS: Final = (
     *("leader_epoch", "file", "position"),
 )
 """Columns of a table, after topic and partition."""
+BYTES: Final = Form("bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,18 @@ class TableSettings:
         partition_by: some of `PARTITIONINGS`: one level of directories each, in this order.
         isolation: as of `Partition.records`.
         bytes_as: how text formats hold bytes; one of `BYTES_AS`.
+        key: how keys are decoded.
+        value: how values are decoded.
+        has_reasons: the rows are those that could not be decoded, each with the reason.
     """
 
     format: str = "parquet"
     partition_by: tuple[str, ...] = DEFAULT_PARTITIONING
     isolation: str = READ_UNCOMMITTED
     bytes_as: str = "utf8"
+    key: Form = BYTES
+    value: Form = BYTES
+    has_reasons: bool = False
 
     def __post_init__(self) -> None:
         _require("format", (self.format,), FORMATS)
@@ -48,7 +56,7 @@ class TableSettings:
 
     @property
     def in_path(self) -> tuple[str, ...]:
-        """Columns whose values stand in the names of directories, and therefore not in the files."""
+        """Columns whose values are in the names of directories, and therefore not in the files."""
         return () if self.format == ICEBERG else self.partition_by
 
     @property
@@ -57,9 +65,20 @@ class TableSettings:
         return "parquet" if self.format == ICEBERG else self.format
 
     @property
+    def forms(self) -> dict[str, Form]:
+        """The forms of columns that are decoded."""
+        forms = {"key": self.key, "value": self.value}
+        return {name: form for name, form in forms.items() if form != BYTES}
+
+    def undecoded(self) -> TableSettings:
+        """Return the settings of the table beside this one, for what cannot be decoded."""
+        return replace(self, key=BYTES, value=BYTES, has_reasons=True, bytes_as="base64")
+
+    @property
     def layout(self) -> str:
         """The layout of the scan: Arrow can write views to Parquet without copying, and do little else with them."""
-        return "view" if self.suffix == "parquet" and "day" not in self.partition_by else "binary"
+        is_only_written = self.suffix == "parquet" and "day" not in self.partition_by and not self.forms
+        return "view" if is_only_written else "binary"
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as the manifest holds them."""
@@ -67,23 +86,26 @@ class TableSettings:
             "format": self.format,
             "partitionBy": list(self.partition_by),
             "isolation": self.isolation,
-        }
+        } | {name: form.as_json() for name, form in self.forms.items()}
         return found | {"bytes": self.bytes_as} if self.format in TEXT_FORMATS else found
 
-    def require_same(self, stored: object, address: str) -> None:
-        """Refuse to continue a table of another form.
+    def continued(self, stored: object, address: str) -> TableSettings:
+        """Return the settings to continue a table with: the reader's schemas stay those that it was begun with.
 
         Raises:
-            UsageError: a setting differs.
+            UsageError: another setting differs, or the caller chose another schema.
         """
         known = stored if isinstance(stored, dict) else {}
-        for name, value in self.as_json().items():
+        forms = {name: stored_form(known.get(name)) for name in ("key", "value")}
+        now = replace(self, **{name: getattr(self, name).continued(form) for name, form in forms.items()})
+        for name, value in ({"key": None, "value": None} | now.as_json()).items():
             if known.get(name) != value:
                 msg = (
                     f"{address}: this table was begun with {name} {_text(known.get(name))}, not {_text(value)}:"
                     " give the same, or another directory"
                 )
                 raise UsageError(msg)
+        return now
 
 
 def _require(what: str, values: Sequence[str], known: Sequence[str]) -> None:
@@ -93,4 +115,9 @@ def _require(what: str, values: Sequence[str], known: Sequence[str]) -> None:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, dict):
+        schema = value.get("schema")
+        return str(value.get("kind")) if schema is None else f"{value.get('kind')} by the schema {schema['text'][:60]}"
+    if value is None:
+        return "bytes"
     return ",".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -9,13 +9,19 @@ if TYPE_CHECKING:
 
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.file_part import FilePart
-    from seglog_format.tables.iceberg_catalog import IcebergPlace
+    from seglog_format.tables.iceberg_catalog import IcebergLocation
     from seglog_format.tables.progress import Progress, TopicPartition
     from seglog_format.tables.settings import TableSettings
 
 
 class Table(Protocol):
-    """A table that is open for writing."""
+    """A table that is open for writing.
+
+    Attributes:
+        settings: of the table, as it was begun.
+    """
+
+    settings: TableSettings
 
     def progress_of(self, key: TopicPartition) -> Progress | None:
         """Return how far the table reaches in a partition; None for one that it does not have."""
@@ -24,22 +30,22 @@ class Table(Protocol):
         """Record progress without new rows."""
 
     def begin(self, key: TopicPartition, first_offset: int) -> FilePart:
-        """Begin a part: rows of a partition from an offset on, which nobody sees before it is published."""
+        """Begin a part: rows of a partition from an offset on, which stays hidden before it is published."""
 
 
-def opened(place: Output | IcebergPlace, settings: TableSettings) -> AbstractContextManager[Table]:
+def opened(location: Output | IcebergLocation, settings: TableSettings) -> AbstractContextManager[Table]:
     """Open the table at a place, or begin one; files of runs that were stopped are removed.
 
     Raises:
         UsageError: the place holds something else, or another process writes there.
         WriteError: it cannot be written.
     """
-    from seglog_format.tables.iceberg_catalog import IcebergPlace  # noqa: PLC0415 - of the kinds, one is used
+    from seglog_format.tables.iceberg_catalog import IcebergLocation  # noqa: PLC0415 - of the kinds, one is used
 
-    if isinstance(place, IcebergPlace):
+    if isinstance(location, IcebergLocation):
         from seglog_format.tables.iceberg_table import opened_iceberg  # noqa: PLC0415 - needs the extra
 
-        return opened_iceberg(place, settings)
+        return opened_iceberg(location, settings)
     from seglog_format.tables.file_table import opened_table  # noqa: PLC0415 - as above
 
-    return opened_table(place, settings)
+    return opened_table(location, settings)

@@ -63,6 +63,16 @@ class TextFile:
     def _written(self, value: bytes | None) -> str | None:
         return None if value is None else WRITERS[self._bytes_as](value)
 
+    def _plain(self, value: Any) -> Any:  # noqa: ANN401 - decoded objects
+        """Return a decoded object as JSON has it."""
+        if isinstance(value, bytes):
+            return self._written(value)
+        if isinstance(value, dict):
+            return {name: self._plain(each) for name, each in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._plain(each) for each in value]
+        return value if value is None or isinstance(value, (str, bool, int, float)) else str(value)
+
     def _headers(self, headers: list[dict[str, Any]]) -> list[dict[str, str | None]]:
         return [{name: self._written(each[name]) for name in ("key", "value")} for each in headers]
 
@@ -77,7 +87,7 @@ class JsonFile(TextFile):
         return "".join(f"{line}\n" for line in lines).encode()
 
     def _line(self, row: dict[str, Any]) -> dict[str, Any]:
-        text = {name: self._written(row[name]) for name in BYTES}
+        text = {name: self._plain(row[name]) for name in BYTES}
         return row | text | {"headers": self._headers(row["headers"])}
 
 
@@ -96,4 +106,9 @@ class CsvFile(TextFile):
         if name == "headers":
             texts = [json.dumps(self._headers(each), ensure_ascii=False) for each in column.to_pylist()]
             return pa.array(texts, pa.string())
-        return pa.array(map(self._written, column.to_pylist()), pa.string())
+        return pa.array(map(self._cell, column.to_pylist()), pa.string())
+
+    def _cell(self, value: Any) -> str | None:  # noqa: ANN401 - decoded objects
+        plain = self._plain(value)
+        is_text = plain is None or isinstance(plain, str)
+        return plain if is_text else json.dumps(plain, ensure_ascii=False)

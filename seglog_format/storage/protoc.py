@@ -1,0 +1,67 @@
+"""Protobuf's compiler, which takes files: they lie in a directory that is removed afterwards."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import UsageError, write_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME: Final = "seglog-schema.proto"
+SAFE_NAME: Final = re.compile(r"(?!.*\.\.)\w[\w./-]*", re.ASCII)
+"""Names of files that stay in the directory."""
+SECONDS: Final = 60
+
+
+def compiled(text: str, others: Mapping[str, str]) -> bytes:
+    """Return the descriptors of a schema and of all that it imports, the schema's last.
+
+    Args:
+        text: of the schema.
+        others: texts of files that it imports, by their names.
+
+    Raises:
+        ValueError: it does not compile.
+        UsageError: the compiler is not installed.
+    """
+    if find_spec("grpc_tools") is None:
+        msg = "Protobuf schemas need grpcio-tools: pip install 'seglog-format[decode]'"
+        raise UsageError(msg)
+    with write_errors("writing a schema"), tempfile.TemporaryDirectory(prefix="seglog-") as directory:
+        root = Path(directory)
+        for name, content in {**others, NAME: text}.items():
+            _write(root, name, content)
+        return _run(root)
+
+
+def _write(root: Path, name: str, content: str) -> None:
+    if not SAFE_NAME.fullmatch(name):
+        msg = f"a reference has the name {name!r}"
+        raise ValueError(msg)
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(content, encoding="utf-8")
+
+
+def _run(root: Path) -> bytes:
+    """Run the compiler in a process of its own: it writes what it finds wrong to standard error."""
+    output = root / "descriptors"
+    options = ["-I", str(root), "--include_imports", "-o", str(output), NAME]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own interpreter
+            [sys.executable, "-m", "grpc_tools.protoc", *options], capture_output=True, check=False, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired as error:
+        msg = f"it took more than {SECONDS} seconds to compile"
+        raise ValueError(msg) from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise ValueError(lines[0] if lines else "it does not compile")
+    return output.read_bytes()

@@ -1,0 +1,43 @@
+"""The schemas of Schema Registry, from the log of its topic `_schemas`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.log.partition import open_partition
+from seglog_format.values.schemas import schemas_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from seglog_format.values.schemas import Schemas
+
+DIRECTORY: Final = "_schemas-0"
+"""Partition of the topic, by the registry's default for its name."""
+
+
+def read_schemas(path: str | os.PathLike[str]) -> Schemas:
+    """Read the schemas that a registry keeps in its topic.
+
+    Args:
+        path: of the partition directory, usually ``_schemas-0``.
+
+    Returns:
+        The schemas as the registry has them now: by id, or the newest of a subject.
+
+    Raises:
+        UsageError: there is no partition.
+        FormatError: the log is damaged.
+    """
+    with open_partition(Path(path)) as partition:
+        return schemas_of((record.key, record.value) for record in partition.records())
+
+
+def beside(paths: Iterable[Path]) -> Path | None:
+    """Return the partition of `_schemas` in the log directory of some partitions; None if it is in none."""
+    for directory in sorted({path.absolute().parent for path in paths}):
+        if (directory / DIRECTORY).is_dir():
+            return directory / DIRECTORY
+    return None

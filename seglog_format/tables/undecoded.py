@@ -1,0 +1,72 @@
+"""The table of what cannot be decoded: it lies beside the other, and is begun with the first such record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from seglog_format.tables.progress import Progress
+from seglog_format.tables.rows import last_offset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from seglog_format.tables.file_part import FilePart
+    from seglog_format.tables.progress import TopicPartition
+    from seglog_format.tables.table import Table
+
+
+class UndecodedRows:
+    """What cannot be decoded of one partition.
+
+    It is published before the rows around it. So it may have more than the other table after a run that was stopped,
+    and what it has is not added again.
+
+    Attributes:
+        count: number of rows added.
+    """
+
+    def __init__(self, key: TopicPartition, opened: Callable[[], Table]) -> None:
+        """Begin without rows.
+
+        Args:
+            key: of the partition.
+            opened: opens the table, or begins it.
+        """
+        self._key = key
+        self._opened = opened
+        self._part: FilePart | None = None
+        self._progress = Progress()
+        self.count = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Write rows that the table does not have."""
+        table = self._opened()
+        if self._part is None:
+            self._progress = table.progress_of(self._key) or Progress()
+        new = rows.filter(pc.greater_equal(rows.column("offset"), self._progress.next_offset))
+        if not new.num_rows:
+            return
+        if self._part is None:
+            self._part = table.begin(self._key, new.column("offset")[0].as_py())
+        self._part.write(new)
+        self.count += new.num_rows
+        offset = last_offset(new)
+        self._progress = self._progress.after(
+            next_offset=offset + 1, last_offset=offset, row_count=self._progress.row_count + new.num_rows
+        )
+
+    def publish(self) -> None:
+        """Make the rows count."""
+        if self._part is not None:
+            self._part.publish(self._progress)
+            self._part = None
+
+    def discard(self) -> None:
+        """Remove what was not published."""
+        if self._part is not None:
+            self._part.discard()
+            self._part = None

@@ -1,0 +1,247 @@
+"""Decoders of keys and values: by the wire format of Schema Registry, or as text."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from seglog_format.errors import UsageError
+from seglog_format.values.schemas import SchemaText, schema_of_json
+from seglog_format.values.undecoded import UndecodedError
+from seglog_format.values.wire import id_and_rest, indexes_and_rest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seglog_format.values.schemas import Schemas
+
+TYPES: Final = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}
+"""Types of schemas, by the kinds that need one."""
+KINDS: Final = ("bytes", "string", "json", *TYPES)
+"""How keys and values are decoded."""
+NEEDED: Final = {"avro": ("fastavro",), "json-schema": ("jsonschema",), "protobuf": ("google.protobuf", "grpc_tools")}
+
+
+class Form(NamedTuple):
+    """How a column is decoded.
+
+    Attributes:
+        kind: one of `KINDS`.
+        schema: the reader's; None for kinds without.
+        message: name of a Protobuf message; None for the first of the schema.
+        is_plain: values have no header of Schema Registry: the reader's schema is the writer's.
+        is_chosen: the caller gave the schema.
+    """
+
+    kind: str
+    schema: SchemaText | None = None
+    message: str | None = None
+    is_plain: bool = False
+    is_chosen: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form as tables store it."""
+        schema = None if self.schema is None else self.schema.as_json()
+        return {"kind": self.kind, "schema": schema, "message": self.message, "plain": self.is_plain}
+
+    def continued(self, stored: Form | None) -> Form:
+        """Return the form of a table that was begun with another: the reader's schema stays, unless one was chosen."""
+        if stored is None or self.is_chosen or stored.kind != self.kind:
+            return self
+        return self._replace(schema=stored.schema)
+
+
+def stored_form(value: object) -> Form | None:
+    """Return the form that `Form.as_json` has made; None for anything else."""
+    if not isinstance(value, dict):
+        return None
+    try:
+        schema = None if value["schema"] is None else schema_of_json(value["schema"])
+        return Form(value["kind"], schema, value["message"], value["plain"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+class Decoder(Protocol):
+    """Decodes values of one column."""
+
+    @property
+    def type(self) -> pa.DataType:
+        """Arrow's type of the column."""
+
+    def decode(self, data: bytes) -> Any:  # noqa: ANN401 - decoded objects
+        """Return what Arrow takes for a value.
+
+        Raises:
+            UndecodedError: the value is something else.
+        """
+
+
+class TextDecoder:
+    """Decodes text: any, or JSON, which stays text."""
+
+    type: pa.DataType = pa.string()
+
+    def __init__(self, *, is_json: bool) -> None:
+        self._is_json = is_json
+
+    def decode(self, data: bytes) -> str:
+        """Return the text.
+
+        Raises:
+            UndecodedError: it is not UTF-8, or not JSON.
+        """
+        if self._is_json:
+            from seglog_format.values.json_schema import parsed_json  # noqa: PLC0415 - loads the library
+
+            parsed_json(data)
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            msg = f"not UTF-8: {error.reason} at byte {error.start}"
+            raise UndecodedError(msg) from error
+
+
+class SchemaDecoder:
+    """Decodes values that a serializer of Schema Registry has written.
+
+    Attributes:
+        type: of the column.
+    """
+
+    def __init__(self, form: Form, schemas: Schemas | None) -> None:
+        """Prepare for a reader's schema.
+
+        Args:
+            form: with a schema.
+            schemas: the registry's; None takes the reader's schema for each value.
+
+        Raises:
+            UsageError: the schema is none of its type, or a library is not installed.
+        """
+        assert form.schema is not None
+        self._form = form
+        self._reader = form.schema
+        self._schemas = schemas
+        shape, self._decode = _by_kind(form)
+        self.type = shape
+
+    def decode(self, data: bytes) -> Any:  # noqa: ANN401 - decoded objects
+        """Return what Arrow takes for a value.
+
+        Raises:
+            UndecodedError: there is no header or no such schema, or the value is something else.
+        """
+        if self._form.is_plain:
+            return self._decode(data, self._reader, is_plain=True)
+        id_, rest = id_and_rest(data)
+        return self._decode(rest, self._writer(id_), is_plain=False)
+
+    def _writer(self, id_: int) -> SchemaText:
+        if self._schemas is None:
+            return self._reader
+        found = self._schemas.by_id(id_)
+        if found is None:
+            msg = f"schema {id_} is not in the registry's topic"
+            raise UndecodedError(msg)
+        if found.type != self._reader.type:
+            msg = f"schema {id_} is of type {found.type}, not {self._reader.type}"
+            raise UndecodedError(msg)
+        return found
+
+
+def _by_kind(form: Form) -> tuple[pa.DataType, Callable[..., Any]]:
+    """Return the type of a column, and what decodes a value's bytes by the writer's schema."""
+    schema = form.schema
+    assert schema is not None
+    if form.kind == "avro":
+        from seglog_format.values.avro import AvroDecoder  # noqa: PLC0415 - of the libraries, one is used
+
+        avro = AvroDecoder(schema)
+        return avro.shape.type, lambda data, writer, is_plain: avro.decode(data, writer)  # noqa: ARG005
+    if form.kind == "json-schema":
+        from seglog_format.values.json_schema import JsonSchemaDecoder  # noqa: PLC0415 - as above
+
+        by_schema = JsonSchemaDecoder(schema)
+        return by_schema.shape.type, lambda data, writer, is_plain: by_schema.decode(data, writer)  # noqa: ARG005
+    from seglog_format.values.protobuf import ProtobufDecoder  # noqa: PLC0415 - as above
+
+    protobuf = ProtobufDecoder(schema, form.message)
+
+    def decode(data: bytes, writer: SchemaText, *, is_plain: bool) -> Any:  # noqa: ANN401 - decoded objects
+        if is_plain:
+            return protobuf.decode_plain(data)
+        indexes, rest = indexes_and_rest(data)
+        return protobuf.decode(rest, writer, indexes)
+
+    return protobuf.shape.type, decode
+
+
+def decoder_of(form: Form, schemas: Schemas | None = None) -> Decoder | None:
+    """Return the decoder of a column; None for bytes.
+
+    Args:
+        form: of the column.
+        schemas: those that values were written by; None takes the reader's schema for each.
+
+    Raises:
+        UsageError: the schema is none of its type, or a library is not installed.
+    """
+    if form.kind == "bytes":
+        return None
+    if form.kind in {"string", "json"}:
+        return TextDecoder(is_json=form.kind == "json")
+    for name in NEEDED[form.kind]:
+        if not _is_installed(name):
+            msg = f"decoding {form.kind} needs {name}: pip install 'seglog-format[decode]'"
+            raise UsageError(msg)
+    return SchemaDecoder(form, schemas)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def form_of(
+    kind: str,
+    subject: str,
+    schemas: Schemas | None = None,
+    *,
+    schema: str | None = None,
+    message: str | None = None,
+    is_plain: bool = False,
+) -> Form:
+    """Return how a column is decoded.
+
+    Args:
+        kind: one of `KINDS`.
+        subject: whose newest schema is the reader's, such as ``orders-value``.
+        schemas: the registry's; None where there is no topic of a registry.
+        schema: text of the reader's schema, instead of the subject's.
+        message: name of a Protobuf message; by default the first of the schema.
+        is_plain: values have no header of Schema Registry.
+
+    Raises:
+        UsageError: there is no such kind or no schema.
+    """
+    if kind not in KINDS:
+        msg = f"keys and values are decoded as {', '.join(KINDS)}, not {kind!r}"
+        raise UsageError(msg)
+    if kind not in TYPES:
+        return Form(kind)
+    if schema is not None:
+        return Form(kind, SchemaText(TYPES[kind], schema), message, is_plain, is_chosen=True)
+    found = None if schemas is None else schemas.latest(subject)
+    if found is None:
+        where = "there is no topic _schemas" if schemas is None else "the topic _schemas has none"
+        msg = f"no schema for the subject {subject}: {where}; give a schema as a file"
+        raise UsageError(msg)
+    if found.type != TYPES[kind]:
+        msg = f"the newest schema of {subject} is of type {found.type}: {kind} does not decode it"
+        raise UsageError(msg)
+    return Form(kind, found, message, is_plain)

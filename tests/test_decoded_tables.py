@@ -1,0 +1,302 @@
+"""Values that stock serializers have made are columns with every field, whatever version of the schema they have."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from helpers.batches import batch, record
+from helpers.serialized import KINDS, expected_rows, make_topics
+from pyiceberg.catalog.sql import SqlCatalog
+
+from seglog_format import export, open_partition
+from seglog_format.cli.main import run
+from seglog_format.errors import UsageError
+from seglog_format.tables.partition_export import PartitionExport
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["text", "descriptors"])
+def topics(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("serialized") / "logs"
+    make_topics(directory, has_text=request.param)
+    return directory
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - decoded objects
+    """Return an object as the serializers took it: times as milliseconds, numbers as such."""
+    if isinstance(value, datetime):
+        return round(value.replace(tzinfo=value.tzinfo or UTC).timestamp() * 1000)
+    if isinstance(value, Decimal):
+        return int(value)
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list) else value
+
+
+def with_maps(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows whose maps, which Arrow gives as lists of pairs, are maps."""
+    return [{**row, "tags": dict(row["tags"])} if "tags" in row else row for row in rows]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_duckdb_reads_every_field(kind: str, topics: Path, tmp_path: Path) -> None:
+    (exported,) = export(topics, tmp_path / "out", topics=[f"orders-{kind}"], value=kind, partition_by=())
+    assert (exported.row_count, exported.undecoded_count) == (21, 0)
+    query = f"select value from '{tmp_path}/out/*.parquet' order by \"offset\""  # noqa: S608 - our own
+    found = duckdb.sql(query).to_arrow_table().column("value").to_pylist()
+    assert with_maps([plain(each) for each in found]) == expected_rows(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pyiceberg_reads_every_field(kind: str, topics: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    export(topics, out, topics=[f"orders-{kind}"], value=kind, format="iceberg")
+    catalog = SqlCatalog("seglog", uri=f"sqlite:///{out}/catalog.db")
+    rows = catalog.load_table("seglog.records").scan().to_arrow().sort_by("offset")
+    catalog.close()
+    found = with_maps([plain(each) for each in rows.column("value").to_pylist()])
+    assert found == [read_by_pyiceberg(row) for row in expected_rows(kind)]
+    (file,) = (out / "data").iterdir()
+    in_file = pq.ParquetFile(file).read().column("value").to_pylist()
+    assert with_maps([plain(each) for each in in_file]) == expected_rows(kind)
+
+
+def read_by_pyiceberg(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row as pyiceberg reads it: a list that is null is an empty one, other than in the file."""
+    return {**row, "items": row["items"] or []} if "items" in row else row
+
+
+# -- what cannot be decoded
+
+
+def undecoded(out: Path) -> list[dict[str, Any]]:
+    beside = out.with_name(f"{out.name}-undecoded")
+    return duckdb.sql(f"select * from '{beside}/**/*.parquet' order by \"offset\"").to_arrow_table().to_pylist()  # noqa: S608
+
+
+def log_of(directory: Path, *values: bytes | None) -> Path:
+    """Add a segment with these values to a partition."""
+    first = open_partition(directory).log_end_offset if directory.exists() else 0
+    section = b"".join(record(number, number, b"k", value) for number, value in enumerate(values))
+    directory.mkdir(parents=True, exist_ok=True)
+    data = batch(section, len(values), base_offset=first, last_offset_delta=len(values) - 1)
+    (directory / f"{first:020}.log").write_bytes(data)
+    return directory
+
+
+HEADER = b"\x00\x00\x00\x00"
+SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+WITH_KEY = b'{"keytype":"SCHEMA","subject":"t-value","version":1,"magic":1}'
+STORED = json.dumps({"subject": "t-value", "version": 1, "id": 1, "schema": SCHEMA, "deleted": False}).encode()
+
+
+def schemas_log(directory: Path) -> Path:
+    section = record(0, 0, WITH_KEY, STORED)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{0:020}.log").write_bytes(batch(section, 1))
+    return directory
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A partition with a value that decodes, some that do not, and one more."""
+    schemas_log(tmp_path / "logs" / "_schemas-0")
+    return log_of(
+        tmp_path / "logs" / "t-0",
+        HEADER + b"\x01\x02",
+        HEADER + b"\x07\x02",
+        b"text",
+        HEADER + b"\x01",
+        HEADER + b"\x01\x02\x02",
+        None,
+        HEADER + b"\x01\x04",
+    )
+
+
+REASONS = [
+    (1, "value: schema 7 is not in the registry's topic"),
+    (2, "value: no header of Schema Registry: first byte 116, 4 bytes"),
+    (3, "value: not a value of its Avro schema: "),
+    (4, "value: 1 bytes after the Avro value"),
+]
+
+
+@pytest.mark.parametrize("table_format", ["parquet", "iceberg"])
+def test_what_cannot_be_decoded_is_set_aside_once(table_format: str, broken: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"value": "avro", "format": table_format}
+    (exported,) = export(broken, tmp_path / "out", **options)
+    assert (exported.row_count, exported.undecoded_count, exported.next_offset) == (3, 4, 7)
+    (again,) = export(broken, tmp_path / "out", **options)
+    assert (again.row_count, again.undecoded_count) == (0, 0)
+    log_of(broken, b"more", HEADER + b"\x01\x06")
+    (more,) = export(broken, tmp_path / "out", **options)
+    assert (more.row_count, more.undecoded_count) == (1, 1)
+    rows = undecoded(tmp_path / "out")
+    assert [
+        (row["offset"], row["reason"][: len(text)]) for row, (_, text) in zip(rows, REASONS, strict=False)
+    ] == REASONS
+    assert [row["value"] for row in rows] == [
+        HEADER + b"\x07\x02",
+        b"text",
+        HEADER + b"\x01",
+        HEADER + b"\x01\x02\x02",
+        b"more",
+    ]
+    assert [row["key"] for row in rows] == [b"k"] * 5
+    found = duckdb.sql(f"select value.a as a from '{tmp_path}/out/**/*.parquet' order by \"offset\"").fetchall()  # noqa: S608
+    assert found == [(1,), (None,), (2,), (3,)]
+
+
+def test_run_that_ends_between_both_tables_adds_nothing_twice(
+    broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionExport, "_write", _end)
+        with pytest.raises(KeyboardInterrupt):
+            export(broken, tmp_path / "out", value="avro")
+    assert not list((tmp_path / "out").rglob("*.parquet"))
+    export(broken, tmp_path / "out", value="avro")
+    assert [row["offset"] for row in undecoded(tmp_path / "out")] == [1, 2, 3, 4]
+
+
+def _end(self: PartitionExport, *_: object) -> None:
+    assert self.undecoded is not None
+    self.undecoded.publish()
+    raise KeyboardInterrupt
+
+
+def test_strict_export_ends_there_in_one_line(broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["export", str(broken), "--to", str(tmp_path / "out"), "--value", "avro", "--strict"]
+    assert run(arguments) == 3
+    error = capsys.readouterr().err
+    assert "t-0: offset 1: value: schema 7 is not in the registry's topic" in error
+    assert duckdb.sql(f"select \"offset\" from '{tmp_path}/out/**/*.parquet'").fetchall() == [(0,)]  # noqa: S608
+    assert not (tmp_path / "out-undecoded").exists()
+    assert run(arguments[:-1]) == 0
+    assert "t-0: 2 rows in 1 file" in (shown := capsys.readouterr().out)
+    assert "4 records not decoded" in shown
+
+
+def test_table_keeps_the_schema_that_it_was_begun_with(broken: Path, tmp_path: Path) -> None:
+    export(broken, tmp_path / "out", value="avro")
+    newer = SCHEMA.replace('"int"}', '"int"}, {"name": "b", "type": "int", "default": 0}')
+    stored = json.dumps({"subject": "t-value", "version": 2, "id": 2, "schema": newer, "deleted": False}).encode()
+    section = record(0, 0, WITH_KEY.replace(b'"version":1', b'"version":2'), stored)
+    (broken.parent / "_schemas-0" / f"{1:020}.log").write_bytes(batch(section, 1, base_offset=1))
+    log_of(broken, HEADER + b"\x02\x08\x0a")
+    (exported,) = export(broken, tmp_path / "out", value="avro")
+    assert (exported.row_count, exported.undecoded_count) == (1, 0)
+    found = duckdb.sql(f"select value from '{tmp_path}/out/**/*.parquet' where \"offset\" = 7").fetchall()  # noqa: S608
+    assert found == [({"a": 4},)]
+    with pytest.raises(UsageError, match=r"begun with value avro by the schema .* not avro by"):
+        export(broken, tmp_path / "out", value="avro", schema=newer)
+    with pytest.raises(UsageError, match=r"begun with value avro by the schema .* not bytes"):
+        export(broken, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (
+            ["--value", "avro"],
+            2,
+            "no schema for the subject t-value: there is no topic _schemas; give a schema as a file",
+        ),
+        (["--value", "avro", "--plain"], 2, "--plain needs --schema"),
+        (["--value", "avro", "--schema", "{tmp}/broken.avsc"], 2, "the reader's schema: not an Avro schema"),
+        (["--value", "protobuf", "--schema", "{tmp}/broken.avsc"], 2, "the reader's schema: not a Protobuf schema"),
+        (["--value", "json-schema", "--schema", "{tmp}/broken.avsc"], 2, "the reader's schema: "),
+        (["--value", "avro", "--schemas", "{tmp}/missing"], 2, "missing"),
+    ],
+)
+def test_command_fails_in_one_line(
+    arguments: list[str], status: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "broken.avsc").write_text("{")
+    log = log_of(tmp_path / "alone" / "t-0", b"x")
+    given = [each.format(tmp=tmp_path) for each in arguments]
+    assert run(["export", str(log), "--to", str(tmp_path / "out"), *given]) == status
+    error = capsys.readouterr().err
+    assert text in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["string", "json"])
+def test_text_is_text_and_what_is_none_is_set_aside(kind: str, tmp_path: Path) -> None:
+    log = log_of(tmp_path / "t-0", b'{"a": 1}', b"\xff", None)
+    (exported,) = export(log, tmp_path / "out", value=kind, key="string")
+    assert (exported.row_count, exported.undecoded_count) == (2, 1)
+    found = duckdb.sql(f"select key, value from '{tmp_path}/out/**/*.parquet' order by \"offset\"").fetchall()  # noqa: S608
+    assert found == [("k", '{"a": 1}'), ("k", None)]
+
+
+@pytest.mark.parametrize("table_format", ["jsonl", "csv"])
+def test_decoded_values_in_text_formats(table_format: str, broken: Path, tmp_path: Path) -> None:
+    export(broken, tmp_path / "out", value="avro", format=table_format)
+    (path,) = (tmp_path / "out").rglob(f"*.{table_format}")
+    text = path.read_text("utf-8")
+    assert ('"value":{"a":1}' if table_format == "jsonl" else '{""a"": 1}') in text
+    assert list((tmp_path / "out-undecoded").rglob(f"*.{table_format}"))
+
+
+def test_values_without_a_header_are_decoded_by_the_schema_alone(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "t-0", b"\x02", b"\x04")
+    export(log, tmp_path / "out", value="avro", schema=SCHEMA, is_plain=True)
+    assert duckdb.sql(f"select value.a from '{tmp_path}/out/**/*.parquet'").fetchall() == [(1,), (2,)]  # noqa: S608
+
+
+# -- hostile bytes
+
+
+def nested(depth: int) -> bytes:
+    return b"\x02" * depth + b"\x00"
+
+
+RECURSIVE = '{"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}'
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "reason"),
+    [
+        (RECURSIVE, nested(200_000), "RecursionError"),
+        ('{"type": "array", "items": "null"}', b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f\x00", "items take no bytes"),
+        ('"bytes"', b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f\x00", "not a value of its Avro schema"),
+        ('{"type": "array", "items": "int"}', b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f\x00", "not a value of its Avro"),
+    ],
+)
+def test_hostile_avro_values_are_set_aside(schema: str, value: bytes, reason: str, tmp_path: Path) -> None:
+    log = log_of(tmp_path / "t-0", value)
+    export(log, tmp_path / "out", value="avro", schema=schema, is_plain=True)
+    assert reason in undecoded(tmp_path / "out")[0]["reason"]
+
+
+def test_recursive_values_that_are_not_hostile_are_json(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "t-0", nested(3))
+    export(log, tmp_path / "out", value="avro", schema=RECURSIVE, is_plain=True)
+    found = duckdb.sql(f"select value from '{tmp_path}/out/**/*.parquet'").fetchall()  # noqa: S608
+    assert found == [('{"next":{"next":{"next":{"next":null}}}}',)]
+
+
+def test_deep_json_and_references_that_lead_away_are_set_aside(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "t-0", b"[" * 100_000, b"{}")
+    schema = '{"type": "object", "additionalProperties": {"$ref": "http://127.0.0.1:1/x.json"}}'
+    export(log, tmp_path / "out", value="json-schema", schema=schema, is_plain=True)
+    assert "not JSON" in undecoded(tmp_path / "out")[0]["reason"]
+    more = log_of(tmp_path / "t-1", b'{"a": 1}')
+    export(more, tmp_path / "more", value="json-schema", schema=schema, is_plain=True)
+    assert "not checked by its JSON Schema" in undecoded(tmp_path / "more")[0]["reason"]
+
+
+def test_protobuf_imports_stay_in_their_directory(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "t-0", b"")
+    schema = 'syntax = "proto3"; import "../../../../../../etc/passwd"; message M {}'
+    with pytest.raises(UsageError, match="the reader's schema: not a Protobuf schema"):
+        export(log, tmp_path / "out", value="protobuf", schema=schema, is_plain=True)

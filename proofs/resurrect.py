@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from proofs.harness import Outcome
 from proofs.kafka.broker import Broker
 from proofs.kafka.crashes import PREFIX, unpack_crashed
+from proofs.kafka.node import HOST, KafkaNode, free_ports
 from proofs.kafka.oracle import CLUSTERS, REPOSITORY, Oracle
 from proofs.kafka.served import ISOLATIONS, Answer, Isolation, expected_answers
 from proofs.unpacking import unpack_archive
 from seglog_format import open_cluster, open_partition, resurrect
+from seglog_format.cluster.lines import transaction_line
 
 if TYPE_CHECKING:
     import argparse
@@ -53,6 +56,24 @@ super.users=User:ANONYMOUS
 allow.everyone.if.no.acl.found=true
 """
 """Without an authorizer, a broker does not list access control entries."""
+AT_ONCE: Final = """\
+log.cleaner.enable=false
+log.initial.task.delay.ms=500
+log.retention.check.interval.ms=1000
+"""
+"""What retention deletes, it deletes while a new node is asked; only compaction is off."""
+
+
+class Choices(NamedTuple):
+    """How to resurrect: what a user says of unknown and renamed topics, the cluster, and the store."""
+
+    unknown_topics: bool = True
+    renamed: tuple[str, ...] = ()
+    cluster_id: str | None = None
+    remote: RemoteTier | None = None
+
+
+AS_A_USER: Final = Choices()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -145,7 +166,7 @@ def find_failures(
     *,
     served: Mapping[What, Answer] | None = None,
     truths: Mapping[tuple[str, int], Path] | None = None,
-    remote: RemoteTier | None = None,
+    choices: Choices = AS_A_USER,
 ) -> tuple[list[str], int]:
     """Make a node, start a broker from it, and compare what it serves with what the directories hold.
 
@@ -155,25 +176,24 @@ def find_failures(
         release: of the broker.
         served: what was served before; where that is not known, our reading of the directories is the truth.
         truths: partition directories to read instead of those that the node was made of.
-        remote: the store with tiered segments.
+        choices: how to resurrect.
 
     Returns:
         What differs, and how many partitions were compared.
     """
     before = [fingerprint(source) for source in sources]
-    plan = resurrect(sources, target, kafka=release, downgrade=True, unknown_topics=True, remote=remote)
+    plan = resurrect(sources, target, kafka=release, downgrade=True, **choices._asdict())
     plan.apply()
     failures: list[str] = []
-    home = target.parent / "broker"
-    home.mkdir()
-    broker = Broker(release, home, project=CLUSTERS, logs=target, settings=SETTINGS)
+    ending = _ending(open_cluster(sources))
+    broker = new_node(release, target)
     with Oracle(release, project=CLUSTERS) as kafka, broker.running():
         for key, replica in sorted(plan.made.logs.items()):
-            with open_partition((truths or {}).get(key, replica.path), remote=remote) as partition:
+            with open_partition((truths or {}).get(key, replica.path), remote=choices.remote) as partition:
                 for isolation in ISOLATIONS:
                     what = (*key, isolation)
                     known = (served or {}).get(what)
-                    accepted = expected_answers(partition, isolation) if known is None else [known]
+                    accepted = expected_answers(partition, isolation, ending[key]) if known is None else [known]
                     failures += _wrongly_served(kafka, broker.address, what, accepted)
         failures += _positions(kafka, broker.address, open_cluster(sources), plan)
         failures += _settings(kafka, broker.address, plan)
@@ -181,6 +201,23 @@ def find_failures(
     if [fingerprint(source) for source in sources] != before:
         failures.append("the sources have changed")
     return failures, len(plan.made.logs)
+
+
+def _ending(cluster: Cluster) -> Counter[tuple[str, int]]:
+    """Return how many open transactions name each partition, where their coordinator ends them in time."""
+    lines = (transaction_line(name, fields) for name, fields in cluster.coordinators.transactions.items())
+    opened = (line["partitions"] for line in lines if line["isOpen"])
+    return Counter((topic, number) for topics in opened for topic, numbers in topics.items() for number in numbers)
+
+
+def new_node(release: str, target: Path) -> KafkaNode:
+    """Return a stock broker on a node, with the settings that were written for its first start."""
+    home = target.parent / "broker"
+    home.mkdir()
+    port, controller = free_ports(2)
+    written = (target / "server.properties").read_text(encoding="utf-8")
+    settings = written.replace("localhost:9092", f"{HOST}:{port}").replace("localhost:9093", f"{HOST}:{controller}")
+    return KafkaNode(release, home, port, settings + SETTINGS + AT_ONCE, project=CLUSTERS)
 
 
 def find_own_failures(release: str) -> tuple[list[str], int]:

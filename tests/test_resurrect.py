@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -19,7 +19,7 @@ from seglog_format.cli import resurrect as command
 from seglog_format.cli.main import run
 from seglog_format.cluster import resurrection
 from seglog_format.cluster.cluster import Replica
-from seglog_format.cluster.examination import divergence
+from seglog_format.cluster.comparison import divergence
 from seglog_format.cluster.image import ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.new_image import NewNode, new_image
 from seglog_format.cluster.releases import RELEASES
@@ -128,32 +128,69 @@ def test_after_a_failed_write_nothing_is_left_and_the_next_try_works(
 
 
 KILLED = """
-import os, signal, sys
+import os, shutil, signal, sys
+from pathlib import Path
 from seglog_format.cluster import resurrection
-works, left = resurrection.copy_file, [int(sys.argv[3])]
-def killed(source, target):
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-    left[0] -= 1
-    works(source, target)
-resurrection.copy_file = killed
-resurrection.resurrect(sys.argv[1], sys.argv[2]).apply()
+from seglog_format.storage import copying, new_directory
+left = [int(sys.argv[3])]
+def counted(owner, name):
+    works = getattr(owner, name)
+    def killed(*arguments, **options):
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+        return works(*arguments, **options)
+    setattr(owner, name, killed)
+for owner, names in (
+    (os, ["write", "utime", "fsync", "mkdir", "rename", "open", "close"]),
+    (shutil, ["copyfileobj"]),
+    (new_directory, ["rename_to_new", "_sync_all"]),
+):
+    for name in names:
+        counted(owner, name)
+plan = resurrection.resurrect(sys.argv[1], sys.argv[2])
+left[0] = int(sys.argv[3])
+plan.apply()
+print(int(sys.argv[3]) - left[0])
 """
+FAR: Final = 1 << 30
 
 
-@pytest.mark.parametrize("calls", [0, 4, 9])
-def test_after_a_kill_the_next_run_gives_the_same_and_leaves_nothing_else(
-    calls: int, old: Path, tmp_path: Path
+def run_killed(old: Path, node: Path, calls: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", KILLED, old, node, str(calls)]
+    return subprocess.run(command, check=False, timeout=60, capture_output=True, text=True)
+
+
+def described(node: Path) -> dict[str, Any]:
+    """Return what a node is: the bytes of its files, and of the one that holds the time of writing the records."""
+    files = {str(path.relative_to(node)): path.read_bytes() for path in node.rglob("*") if path.is_file()}
+    metadata = [name for name in files if name.endswith(".checkpoint")]
+    return {name: data for name, data in files.items() if name not in metadata} | {
+        name: list(open_cluster(node).image().records()) for name in metadata
+    }
+
+
+def test_after_a_kill_at_any_write_the_next_run_gives_the_same_and_leaves_nothing_else(
+    old: Path, tmp_path: Path
 ) -> None:
-    node = tmp_path / "new" / "node"
-    done = subprocess.run([sys.executable, "-c", KILLED, old, node, str(calls)], check=False, timeout=60)
-    assert done.returncode == -signal.SIGKILL
-    assert not node.exists()
-    assert len(list(node.parent.iterdir())) == 1
-    resurrect(old, node).apply()
-    assert [path.name for path in node.parent.iterdir()] == ["node"]
-    assert contents(node / "txn-0") == contents(old / "txn-0")
-    assert not (node.stat().st_mode ^ old.stat().st_mode) & 0o77
+    shutil.rmtree(old / "segs-0")
+    whole, node = tmp_path / "whole" / "node", tmp_path / "new" / "node"
+    count = int(run_killed(old, node, FAR).stdout)
+    assert count > 100
+    node.parent.rename(whole.parent)
+    expected, sources = described(whole), fingerprint(old)
+    for calls in [*range(0, count, count // 7), count - 1]:
+        done = run_killed(old, node, calls)
+        assert done.returncode == -signal.SIGKILL, f"{calls} of {count}: {done.stderr}"
+        if node.exists():  # it was killed after its name had been given
+            assert described(node) == expected
+            shutil.rmtree(node)
+        assert run(["resurrect", str(old), "-o", str(node)]) in {0, 1}
+        assert [path.name for path in node.parent.iterdir()] == ["node"], f"{calls} of {count}"
+        assert described(node) == expected, f"{calls} of {count}"
+        assert not (node.stat().st_mode ^ old.stat().st_mode) & 0o77
+        shutil.rmtree(node)
+    assert fingerprint(old) == sources
 
 
 def test_closed_segments_are_linked_only_below_the_recovery_point(old: Path, tmp_path: Path) -> None:
@@ -292,7 +329,7 @@ def test_damage_is_told_with_the_offset_where_the_broker_cuts(tmp_path: Path) ->
     plan = resurrect(old)
     assert plan.made.logs["segs", 0].log_end_offset == int(log.stem)
     (note,) = (note for note in plan.made.notes if note.about == "segs-0")
-    assert f"cuts it at offset {int(log.stem)}" in note.text
+    assert f"cut at offset {int(log.stem)}" in note.text
 
 
 def test_whole_copy_is_taken_instead_of_a_damaged_one(old: Path, tmp_path: Path) -> None:

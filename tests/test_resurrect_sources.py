@@ -10,7 +10,7 @@ import pytest
 from helpers.tier_cases import CASES, TierCase, tier_case
 
 from proofs.kafka.served import ISOLATIONS, digest_of
-from proofs.resurrect import find_failures, fingerprint
+from proofs.resurrect import Choices, find_failures, fingerprint
 from seglog_format import open_partition, open_tier, resurrect, salvage, verify
 from seglog_format.cli.main import run
 from tests.helpers.kafka import kafka_at_hand
@@ -134,6 +134,7 @@ def test_stock_broker_serves_from_the_node_what_the_old_one_served_of_disk_and_s
         for isolation in ISOLATIONS
     }
     with kafka_at_hand():
-        failures, count = find_failures([case.local], tmp_path / "node", "4.4", served=served, remote=case.opened())
+        choices = Choices(remote=case.opened())
+        failures, count = find_failures([case.local], tmp_path / "node", "4.4", served=served, choices=choices)
     assert failures == []
     assert count >= len(case.partitions())

@@ -18,18 +18,26 @@ Answer: TypeAlias = dict[str, Any]
 """As ``Served.java`` answers: begin and end offset, number of records, and a digest over them."""
 
 
-def expected_answers(partition: Partition, isolation: Isolation) -> list[Answer]:
+def expected_answers(partition: Partition, isolation: Isolation, ending: int = 0) -> list[Answer]:
     """Return what a consumer may get: one answer, and where transactions are open, another for each that has ended.
 
     A coordinator that is at hand aborts them when their time is over, with one more offset for each.
+
+    Args:
+        partition: that it reads.
+        isolation: of the reader.
+        ending: open transactions of the coordinator that name the partition, even if they have written nothing to it.
     """
     opened = len(partition.transactions.open_offsets)
+    most = max(opened, ending)
     start, end = partition.log_start_offset, partition.log_end_offset
     if isolation == "read_uncommitted":
         answer = _answer(start, end, partition.records(on_gap=_ignore))
-        return [answer | {"end": end + ended} for ended in range(opened + 1)]
+        return [answer | {"end": end + ended} for ended in range(most + 1)]
+    ended = _answer(start, end, _without_open(partition))
+    finished = [ended | {"end": end + count} for count in range(opened, most + 1)]
     waiting = _answer(start, partition.last_stable_offset, partition.records(isolation=isolation, on_gap=_ignore))
-    return [waiting, _answer(start, end + opened, _without_open(partition))] if opened else [waiting]
+    return [waiting, *finished]
 
 
 def _answer(begin: int, end: int, records: Iterable[Record | Message]) -> Answer:

@@ -35,7 +35,7 @@ Examples:
     "--at-time", callback=to_timestamp_ms, metavar="TIME", help="Leave out what was written later: ms or an ISO time."
 )
 @click.option("--history", metavar="TOPIC", help="Print when this topic was created, changed and deleted instead.")
-@click.option("--secrets", is_flag=True, help="Also print the keys of SCRAM users.")
+@click.option("--secrets", is_flag=True, help="Also print keys of SCRAM users, and passwords in settings.")
 @json_option
 def command(
     paths: tuple[Path, ...],
@@ -68,10 +68,9 @@ def command(
 
 
 def _lines(cluster: Cluster, state: MetadataState | None, *, with_secrets: bool) -> Iterator[Line]:
-    from seglog_format.cluster.cluster import image_of
     from seglog_format.cluster.lines import cluster_line, coordinator_lines, image_lines, problem_lines, replica_lines
 
-    image = image_of(cluster.replicas) if state is None else state.image
+    image = cluster.image() if state is None else state.image
     yield cluster_line(cluster, state, image)
     yield from image_lines(image, with_secrets=with_secrets)
     yield from replica_lines(cluster.replicas)

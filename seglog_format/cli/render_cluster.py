@@ -32,6 +32,8 @@ def _heading(line: Line) -> Iterator[str]:
     if line["mode"] == "kraft":
         at = f"metadata up to offset {line['endOffset']}, epoch {line['epoch']}, {time_text(line['timestamp'])}"
         yield at + (f", from snapshot {line['snapshot']}" if line["snapshot"] else "")
+        if line["voters"]:
+            yield f"voters: {', '.join(str(voter['voterId']) for voter in line['voters'])}"
     else:
         yield "no metadata log: topics are those that have a directory"
     features = (f"{printable(name)} {level}" for name, level in sorted(line["features"].items()))
@@ -50,6 +52,8 @@ def _tables(by_type: dict[str, list[Line]]) -> Iterator[tuple[str, Sequence[str]
     yield "SCRAM users", (f"{LEFT}user", f"{LEFT}mechanism"), users
     columns = (f"{LEFT}group", f"{LEFT}type", "members", f"{LEFT}topic", "partition", "offset", "lag")
     yield "Groups", columns, list(_group_cells(by_type))
+    shared = [_share_cells(line) for line in by_type.get("shareOffset", ())]
+    yield "Share groups", (f"{LEFT}group", f"{LEFT}topic id", "partition", "start offset"), shared
     opened = [_transaction_cells(line) for line in by_type.get("transaction", ()) if line["isOpen"]]
     yield "Open transactions", (f"{LEFT}transactional id", f"{LEFT}state", "producer id", f"{LEFT}partitions"), opened
 
@@ -109,6 +113,10 @@ def _group_cells(by_type: dict[str, list[Line]]) -> Iterator[list[str]]:
             head = ["", "", ""]
         if head[0]:
             yield [*head, "-", "-", "-", "-"]
+
+
+def _share_cells(line: Line) -> list[str]:
+    return [printable(line["group"]), line["topicId"], str(line["partition"]), str(line["startOffset"])]
 
 
 def _transaction_cells(line: Line) -> list[str]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 RELEASES: Final = ("3.9", "4.1", "4.4")
 """A test compares them with those of `seglog_format.cluster.releases`."""
 
+RENAMED: Final = ("stray", "delete", "future")
+"""A test compares them with those of `seglog_format.cluster.cluster`."""
+
 EPILOG: Final = """\b
 Examples:
   seglog resurrect /disks/broker-1 /disks/broker-2
@@ -38,6 +41,13 @@ Examples:
 @click.option("--node-id", type=click.IntRange(min=0), default=1, show_default=True, help="Id of the new node.")
 @click.option("--downgrade", is_flag=True, help="Allow a release that does not know all features of the cluster.")
 @click.option("--unknown-topics", is_flag=True, help="Include topics that the metadata does not know.")
+@click.option(
+    "--renamed",
+    type=click.Choice(RENAMED),
+    multiple=True,
+    help="Include directories that a broker renamed; may be repeated.",
+)
+@click.option("--cluster-id", metavar="ID", help="Use the metadata of this cluster where PATHS name several.")
 @click.option(
     "--link-closed",
     is_flag=True,

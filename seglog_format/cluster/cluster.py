@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seglog_format.cluster.coordinators import (
@@ -13,20 +14,24 @@ from seglog_format.cluster.coordinators import (
 )
 from seglog_format.cluster.image import MetadataImage, TopicImage
 from seglog_format.cluster.metadata_log import METADATA_TOPIC, MetadataLog, snapshot_state
-from seglog_format.errors import FormatError
+from seglog_format.errors import SeglogError, UsageError
 from seglog_format.log.directory import open_log_directory
 from seglog_format.log.partition import open_partition
 from seglog_format.log.side_files import leader_epochs_of, meta_properties_of, topic_id_of
 from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from seglog_format.cluster.metadata_state import MetadataState
     from seglog_format.log.directory import LogDirectories, LogDirectory, PathOrPaths, TopicPartition
     from seglog_format.log.listing import PartitionEntry
+    from seglog_format.recovery.segment_scan import Cut
     from seglog_format.small_model import EpochStart, MetaProperties
+
+RENAMED: Final = ("stray", "delete", "future")
+"""Why brokers rename a partition directory: its topic is unknown or deleted, or it moves to another disk."""
 
 COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 
@@ -43,6 +48,7 @@ class Replica(NamedTuple):
         log_end_offset: the offset after the last whole entry; None where the log cannot be read.
         size: bytes of its segments.
         damage: why the log ends before its files do; empty where it was not examined, or is whole.
+        cut: the segment and the position in it at which the log then ends; None where nothing is cut.
     """
 
     path: Path
@@ -53,6 +59,7 @@ class Replica(NamedTuple):
     log_end_offset: int | None
     size: int
     damage: str = ""
+    cut: Cut | None = None
 
     @property
     def leader_epoch(self) -> int:
@@ -68,10 +75,16 @@ class Cluster:
 
     Attributes:
         directories: the log directories, in the order given.
+        renamed: which renamed directories also count as replicas: of ``delete``, ``future`` and ``stray``.
+        chosen_id: id of the cluster whose metadata counts; None for any.
     """
 
-    def __init__(self, directories: LogDirectories) -> None:
+    def __init__(
+        self, directories: LogDirectories, *, renamed: Collection[str] = (), chosen_id: str | None = None
+    ) -> None:
         self.directories = directories
+        self.renamed = frozenset(renamed)
+        self.chosen_id = chosen_id
 
     @cached_property
     def properties(self) -> Mapping[Path, MetaProperties | None]:
@@ -80,15 +93,29 @@ class Cluster:
 
     @property
     def cluster_id(self) -> str | None:
-        """Id of the cluster; None where no directory names one."""
-        named = (each.cluster_id for each in self.properties.values() if each is not None)
-        return next((each for each in named if each), None)
+        """Id of the cluster; None where no directory names one. The first of several, see `cluster_ids`."""
+        return self.chosen_id or next(iter(self.cluster_ids), None)
+
+    @cached_property
+    def cluster_ids(self) -> Mapping[str, tuple[Path, ...]]:
+        """The directories that name each cluster id; several ids mean that those of several clusters are mixed."""
+        found: dict[str, tuple[Path, ...]] = {}
+        for path, each in self.properties.items():
+            if each is not None and each.cluster_id:
+                found[each.cluster_id] = (*found.get(each.cluster_id, ()), path)
+        return found
 
     @cached_property
     def metadata_logs(self) -> tuple[MetadataLog, ...]:
         """The copies of the metadata log."""
-        entries = (each.partitions.get((METADATA_TOPIC, 0)) for each in self.directories.directories)
+        entries = (each.partitions.get((METADATA_TOPIC, 0)) for each in self._directories_of_cluster())
         return tuple(MetadataLog(entry.path) for entry in entries if entry is not None)
+
+    def _directories_of_cluster(self) -> Iterator[LogDirectory]:
+        for each in self.directories.directories:
+            properties = self.properties[each.path]
+            if self.chosen_id is None or properties is None or properties.cluster_id in {None, self.chosen_id}:
+                yield each
 
     def metadata(self, *, at_offset: int | None = None, at_time_ms: int | None = None) -> MetadataState | None:
         """Return what the metadata log says, from the copy that an election would prefer.
@@ -98,38 +125,51 @@ class Cluster:
             at_time_ms: leave out records that were written later.
 
         Returns:
-            The state of the copy of the highest epoch, and among those of the longest; without a metadata log that
-            of ``bootstrap.checkpoint``; None for directories of a cluster that used ZooKeeper.
+            The state of the copy of the highest epoch, and among those of the longest; copies without a beginning come
+            last. None without a metadata log: it is lost, or the cluster used ZooKeeper.
         """
-        states = [log.state(at_offset=at_offset, at_time_ms=at_time_ms) for log in self.metadata_logs]
-        states = states or [snapshot_state(path) for path in self._bootstrap_files()]
-        return max(states, key=lambda state: (state.epoch, state.end_offset), default=None)
+        states = (log.state(at_offset=at_offset, at_time_ms=at_time_ms) for log in self.metadata_logs)
+        return max(states, key=lambda state: (not state.has_gap, state.epoch, state.end_offset), default=None)
 
-    def _bootstrap_files(self) -> list[Path]:
-        files = (each.listing.root_files.get(FileKind.BOOTSTRAP_SNAPSHOT) for each in self.directories.directories)
-        return [path for path in files if path is not None]
+    def _bootstrap_image(self) -> MetadataImage:
+        """Return what the snapshot says that a KRaft broker was formatted with: features and SCRAM users."""
+        files = (each.listing.root_files.get(FileKind.BOOTSTRAP_SNAPSHOT) for each in self._directories_of_cluster())
+        states = (snapshot_state(path) for path in files if path is not None)
+        return next((state.image for state in states if not state.problems), MetadataImage())
 
     @cached_property
     def replicas(self) -> Replicas:
         """The copies of each partition but the metadata log, by topic and number."""
         found: dict[TopicPartition, list[Replica]] = {}
         for directory in self.directories.directories:
-            for key, entry in directory.partitions.items():
-                if key[0] != METADATA_TOPIC:
-                    found.setdefault(key, []).append(self._replica(directory, entry))
+            for entry in self._entries(directory):
+                found.setdefault(entry.name.topic_partition, []).append(self._replica(directory, entry))
         return {key: tuple(copies) for key, copies in sorted(found.items())}
+
+    def _entries(self, directory: LogDirectory) -> Iterator[PartitionEntry]:
+        renamed = (entry for state in sorted(self.renamed) for entry in directory.renamed(state))
+        known = (entry for entry in renamed if not entry.name.is_topic_cut)
+        entries = chain(directory.partitions.values(), known)
+        return (entry for entry in entries if entry.name.topic != METADATA_TOPIC)
+
+    @cached_property
+    def left_out(self) -> tuple[PartitionEntry, ...]:
+        """Renamed directories that do not count as replicas."""
+        entries = (entry for state in RENAMED for entry in self.directories.renamed(state))
+        return tuple(each for each in entries if each.name.state not in self.renamed or each.name.is_topic_cut)
 
     def _replica(self, directory: LogDirectory, entry: PartitionEntry) -> Replica:
         properties = self.properties[directory.path]
-        with directory.open(entry) as partition:
-            start, size = partition.log_start_offset, sum(segment.size for segment in partition.segments)
-            try:
-                end = partition.log_end_offset
-            except FormatError:
-                end = None
-        epochs = leader_epochs_of(entry.path)
         node_id = None if properties is None else properties.node_id
-        return Replica(entry.path, node_id, topic_id_of(entry.path), epochs, start, end, size)
+        start, end, size, damage = 0, None, 0, ""
+        try:
+            with directory.open(entry) as partition:
+                start, size = partition.log_start_offset, sum(segment.size for segment in partition.segments)
+                end = partition.log_end_offset
+        except SeglogError as error:
+            damage = str(error)
+        epochs = leader_epochs_of(entry.path)
+        return Replica(entry.path, node_id, topic_id_of(entry.path), epochs, start, end, size, damage)
 
     @cached_property
     def coordinators(self) -> CoordinatorState:
@@ -137,14 +177,21 @@ class Cluster:
         state = CoordinatorState()
         for (topic, _), copies in self.replicas.items():
             if topic in COORDINATOR_TOPICS:
-                with open_partition(best_of(copies).path) as partition:
-                    state.replay(topic, partition.batches())
+                try:
+                    with open_partition(best_of(copies).path) as partition:
+                        state.replay(topic, partition.batches())
+                except UsageError as error:
+                    state.problems.append(str(error))
         return state
 
     def image(self, *, at_offset: int | None = None, at_time_ms: int | None = None) -> MetadataImage:
         """Return the image of `metadata`; without any, topics as the directories show them."""
         state = self.metadata(at_offset=at_offset, at_time_ms=at_time_ms)
-        return image_of(self.replicas) if state is None else state.image
+        if state is not None:
+            return state.image
+        image, formatted = image_of(self.replicas), self._bootstrap_image()
+        image.features, image.scram_credentials = formatted.features, formatted.scram_credentials
+        return image
 
     def lag(self, group: str) -> dict[TopicPartition, int | None]:
         """Return how many offsets each position of a group lies before the log end offset.
@@ -172,11 +219,13 @@ def best_of(copies: Iterable[Replica]) -> Replica:
 def image_of(replicas: Replicas) -> MetadataImage:
     """Return topics and partitions as directories show them, for clusters whose metadata is not at hand.
 
-    The number of partitions is at least the highest seen, plus one; a topic without an id goes by its name.
+    The number of partitions is at least the highest seen, plus one; a topic without an id goes by its name. Of topics
+    that had the same name one after the other, the one of which more bytes are here is taken.
     """
     image = MetadataImage()
+    ids = _topic_ids(replicas)
     for (name, number), copies in replicas.items():
-        topic_id = next((copy.topic_id for copy in copies if copy.topic_id), name)
+        topic_id = ids.get(name, name)
         topic = image.topics.setdefault(topic_id, TopicImage(name, topic_id))
         nodes = sorted({copy.node_id for copy in copies if copy.node_id is not None})
         topic.partitions[number] = {
@@ -188,11 +237,25 @@ def image_of(replicas: Replicas) -> MetadataImage:
     return image
 
 
-def open_cluster(path_or_paths: PathOrPaths) -> Cluster:
+def _topic_ids(replicas: Replicas) -> dict[str, str]:
+    sizes: dict[str, dict[str, int]] = {}
+    for (name, _), copies in replicas.items():
+        for copy in copies:
+            if copy.topic_id:
+                found = sizes.setdefault(name, {})
+                found[copy.topic_id] = found.get(copy.topic_id, 0) + copy.size
+    return {name: max(found, key=found.__getitem__) for name, found in sizes.items()}
+
+
+def open_cluster(
+    path_or_paths: PathOrPaths, *, renamed: Collection[str] = (), cluster_id: str | None = None
+) -> Cluster:
     """Open the log directories of one or several brokers as what remains of their cluster.
 
     Args:
         path_or_paths: of a log directory, or of several, of one broker or of many.
+        renamed: also take directories that a broker renamed: ``stray``, ``delete``, ``future``.
+        cluster_id: where directories name several, the one whose metadata counts.
 
     Raises:
         UsageError: a path is not a log directory, or cannot be read.
@@ -206,4 +269,4 @@ def open_cluster(path_or_paths: PathOrPaths) -> Cluster:
         >>> cluster.metadata().end_offset
         596
     """
-    return Cluster(open_log_directory(path_or_paths))
+    return Cluster(open_log_directory(path_or_paths), renamed=renamed, chosen_id=cluster_id)

@@ -1,17 +1,25 @@
-"""Replicas examined: where each log ends once a broker has recovered it, and where two of them part."""
+"""Replicas examined: where each log ends, and which leader epochs it has, once a broker has recovered it."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from seglog_format.errors import SeglogError
+from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
+from seglog_format.errors import FormatError, Location, SeglogError
+from seglog_format.log.partition import open_partition
+from seglog_format.names import FileKind
 from seglog_format.plans.in_place import recover
 from seglog_format.recovery.apply import RecoveryOptions
+from seglog_format.recovery.planned_files import read_leader_epochs
+from seglog_format.small_model import EpochStart
+from seglog_format.storage.file_steps import Replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seglog_format.cluster.cluster import Replica, Replicas
+    from seglog_format.recovery.apply import PreparedRecovery
 
 
 def examined(replicas: Replicas, on_replica: Callable[[Replica], None] | None = None) -> Replicas:
@@ -30,29 +38,31 @@ def _examined(copy: Replica, on_replica: Callable[[Replica], None] | None) -> Re
     if on_replica is not None:
         on_replica(copy)
     try:
-        plan = recover(copy.path, options=RecoveryOptions(is_full_scan=True)).plan
+        recovery = recover(copy.path, options=RecoveryOptions(is_full_scan=True))
+        plan, epochs = recovery.plan, _epochs_after(copy, recovery)
     except SeglogError as error:
         return copy._replace(log_end_offset=None, damage=str(error))
-    if plan.cut is None:
-        return copy._replace(log_end_offset=max(plan.log_end_offset, copy.log_start_offset))
-    epochs = tuple(entry for entry in copy.epochs if entry.start_offset <= plan.log_end_offset)
-    return copy._replace(log_end_offset=plan.log_end_offset, epochs=epochs, damage=plan.cut.reason)
+    found = copy._replace(epochs=epochs, log_end_offset=max(plan.log_end_offset, copy.log_start_offset), damage="")
+    return found if plan.cut is None else found._replace(damage=plan.cut.reason, cut=plan.cut)
 
 
-def divergence(one: Replica, other: Replica) -> int:
-    """Return the first offset at which two replicas of a partition may differ, by their leader epochs.
-
-    Up to there both hold what the same leaders wrote. It is the end of the shorter one where nothing parts them.
-    """
-    count = 0
-    for mine, theirs in zip(one.epochs, other.epochs, strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return min(_start_after(one, count), _start_after(other, count))
+def _epochs_after(copy: Replica, recovery: PreparedRecovery) -> tuple[EpochStart, ...]:
+    """Return the leader epochs that a recovery leaves: those of the batches count where the checkpoint lacks them."""
+    path = copy.path / FileKind.LEADER_EPOCH_CHECKPOINT.value
+    known = read_leader_epochs(path)
+    if known is None:
+        return _epochs_of_batches(copy)
+    written = (step.data for step in recovery.steps if isinstance(step, Replace) and step.path == path)
+    data = next(written, None)
+    return known if data is None else decode_leader_epoch_checkpoint(data, Location(str(path))).entries
 
 
-def _start_after(copy: Replica, count: int) -> int:
-    """Return where the epoch after the first ``count`` ones begins; the end of the log where there is none."""
-    end = copy.log_start_offset if copy.log_end_offset is None else copy.log_end_offset
-    return copy.epochs[count].start_offset if count < len(copy.epochs) else end
+def _epochs_of_batches(copy: Replica) -> tuple[EpochStart, ...]:
+    """Return the leader epochs that batches name, up to the first damage, where the checkpoint cannot be read."""
+    found: list[EpochStart] = []
+    with suppress(FormatError), open_partition(copy.path) as partition:
+        for header in (batch.header for batch in partition.batches()):
+            epoch, offset = header.partition_leader_epoch, header.base_offset
+            if offset is not None and epoch > (found[-1].epoch if found else -1):
+                found.append(EpochStart(epoch, offset))
+    return tuple(found)

@@ -28,6 +28,12 @@ Line: TypeAlias = dict[str, Any]
 SECRETS: Final = frozenset({"salt", "storedKey", "serverKey"})
 """Fields of a SCRAM credential that only their owner should see."""
 
+HIDDEN: Final = "(hidden)"
+"""Stands for the value of a setting that only its owner should see."""
+
+SECRET_SETTINGS: Final = ("password", "jaas.config", "keystore.key", "secret")
+"""Parts of the names of such settings; in KRaft, they stand in the metadata log as plain text."""
+
 SHOWN_OF_PARTITION: Final = (
     "replicas",
     "isr",
@@ -66,13 +72,13 @@ def image_lines(image: MetadataImage, *, with_secrets: bool = False) -> Iterator
 
     Args:
         image: of the cluster.
-        with_secrets: print the keys of SCRAM users as well.
+        with_secrets: print the keys of SCRAM users, and passwords in settings, as well.
     """
     yield from ({"type": "broker", **fields} for _, fields in sorted(image.brokers.items()))
     yield from ({"type": "controller", **fields} for _, fields in sorted(image.controllers.items()))
     for topic in sorted(image.topics.values(), key=lambda each: each.name):
         yield from _topic_lines(topic)
-    yield from _config_lines(image)
+    yield from _config_lines(image, with_secrets=with_secrets)
     yield from _quota_lines(image)
     yield from map(_acl_line, image.acls.values())
     for fields in image.scram_credentials.values():
@@ -92,11 +98,17 @@ def _topic_lines(topic: TopicImage) -> Iterator[Line]:
         yield {"type": "partition", "topic": topic.name, "partition": number, **shown}
 
 
-def _config_lines(image: MetadataImage) -> Iterator[Line]:
+def _config_lines(image: MetadataImage, *, with_secrets: bool) -> Iterator[Line]:
     for resource, values in sorted(image.configs.items()):
         owner = {"resourceType": name_of(CONFIG_RESOURCES, resource.resource_type), "resourceName": resource.name}
         for name, value in sorted(values.items()):
-            yield {"type": "config", **owner, "name": name, "value": value}
+            is_hidden = not with_secrets and is_secret(name)
+            yield {"type": "config", **owner, "name": name, "value": HIDDEN if is_hidden else value}
+
+
+def is_secret(name: str) -> bool:
+    """Tell whether a setting is one that only its owner should see."""
+    return any(each in name for each in SECRET_SETTINGS)
 
 
 def _quota_lines(image: MetadataImage) -> Iterator[Line]:
@@ -191,5 +203,10 @@ def _share_lines(state: CoordinatorState) -> Iterator[Line]:
 
 def problem_lines(cluster: Cluster, state: MetadataState | None) -> Iterator[Line]:
     """Yield what could not be read; the other lines lack it."""
-    for problem in [*(() if state is None else state.problems), *cluster.coordinators.problems]:
-        yield {"type": "problem", "text": problem}
+    problems = [*(() if state is None else state.problems), *cluster.coordinators.problems]
+    damaged = (copy for copies in cluster.replicas.values() for copy in copies if copy.damage)
+    problems += [f"{copy.path}: {copy.damage}" for copy in damaged]
+    if len(cluster.cluster_ids) > 1:
+        named = "; ".join(f"{each} ({', '.join(map(str, paths))})" for each, paths in cluster.cluster_ids.items())
+        problems.append(f"directories of several clusters: {named}")
+    yield from ({"type": "problem", "text": problem} for problem in problems)

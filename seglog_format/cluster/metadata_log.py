@@ -11,7 +11,7 @@ from seglog_format.errors import Location
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.log.segment import LogSegment
-from seglog_format.model import INT64_MAX
+from seglog_format.model import INT64_MAX, TailKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -71,9 +71,22 @@ class MetadataLog:
         state = self._newest_snapshot(last, limit)
         first = self.log_start_offset
         if first is not None and first > state.end_offset:
+            state.has_gap = True
             state.problems.append(f"{self.path}: records {state.end_offset} to {first - 1} are missing")
         state.replay(self._until(state.end_offset, last, limit))
+        if at_offset is None and at_time_ms is None and not state.problems:
+            state.problems += self._losses(state.end_offset)
         return state
+
+    def _losses(self, end: int) -> Iterator[str]:
+        """Tell what shows that the log went on after its last whole entry."""
+        with Partition(self._listing) as partition:
+            tail = partition.segments[-1].tail if partition.segments else None
+            if tail is not None and tail.kind in {TailKind.TRAILING, TailKind.PARTIAL}:
+                yield f"{partition.segments[-1].path}: the log ends within an entry, at position {tail.position}"
+        reached = max((each.base_offset for each in self._listing.snapshots), default=0)
+        if reached > end:
+            yield f"{self.path}: records {end} to {reached - 1} are missing"
 
     def _newest_snapshot(self, last: int, limit: int) -> MetadataState:
         """Return the state of the newest snapshot that is whole and holds nothing later than what is wanted."""

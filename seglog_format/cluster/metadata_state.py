@@ -54,6 +54,7 @@ class MetadataState:
         snapshot: the file that reading began with; None where it began with the log.
         snapshot_time_ms: of the last record that the snapshot holds, as its header says; -1 without one.
         is_finished: whether the snapshot's footer was read.
+        has_gap: whether records before the first one of the log are missing.
         problems: what could not be read or replayed; the image lacks it.
     """
 
@@ -67,6 +68,7 @@ class MetadataState:
     snapshot: Path | None = None
     snapshot_time_ms: int = -1
     is_finished: bool = False
+    has_gap: bool = False
     problems: list[str] = field(default_factory=list)
     _pending: list[MetadataRecord] | None = None
 

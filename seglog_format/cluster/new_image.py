@@ -7,9 +7,9 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.cluster.cluster import best_of, image_of
+from seglog_format.cluster.cluster import image_of
+from seglog_format.cluster.comparison import chosen_of, divergence, is_in_sync, safe_leaders
 from seglog_format.cluster.coordinators import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from seglog_format.cluster.examination import divergence
 from seglog_format.cluster.image import METADATA_VERSION, ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.releases import LOWEST_METADATA_VERSION, too_high
 from seglog_format.cluster.replay import TOPIC_RESOURCE
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 BROKER_RESOURCE: Final = 4
 
+MOST_PARTITIONS: Final = 100_000
+"""Partition numbers from here on are taken for damage: every number below the highest one becomes a partition."""
+
 NAMESPACE: Final = uuid.UUID("0c1d9c5e-6f0a-4e43-9a3c-5d1f4f0f2f7e")
 """Namespace of the ids that are made up for topics without one: the same name gives the same id."""
 
@@ -31,6 +34,8 @@ COMPACTED: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_S
 
 RETENTION: Final = ("retention.ms", "retention.bytes")
 """Settings by which the first start would delete old segments; -1 keeps all."""
+
+MIN_ISR: Final = "min.insync.replicas"
 
 DROPPED_SETTINGS: Final = {
     "message.format.version": "Kafka 4 does not know it",
@@ -60,12 +65,14 @@ class NewImage:
     Attributes:
         image: of the node.
         logs: the replica that is taken, by topic and partition.
+        compared: the readable replicas of each partition, the one that is taken among them.
         notes: what differs from the old cluster.
         old_settings: settings that were changed for safety, by topic: to set back when all is well.
     """
 
     image: MetadataImage
     logs: dict[TopicPartition, Replica] = field(default_factory=dict)
+    compared: dict[TopicPartition, tuple[Replica, ...]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     old_settings: dict[str, dict[str, str | None]] = field(default_factory=dict)
 
@@ -116,24 +123,30 @@ def new_image(old: MetadataImage, replicas: Replicas, node: NewNode) -> NewImage
     return made
 
 
-def add_unknown_topics(image: MetadataImage, replicas: Replicas) -> None:
+def add_unknown_topics(image: MetadataImage, replicas: Replicas) -> list[str]:
     """Add the topics that only have directories, and those whose directories belong to another topic of the name.
 
-    The name of the latter is then that of the topic with directories: the other one has nothing to bring back.
+    The name of the latter is then that of the topic with directories, unless the other one has records, too.
+
+    Returns:
+        The names of the topics that were added.
     """
     named = {topic.name: topic for topic in image.topics.values()}
+    added = []
     for topic in image_of(replicas).topics.values():
         known = named.get(topic.name)
-        if known is not None and known.topic_id != topic.topic_id and not _has_copies(known, replicas):
-            del image.topics[known.topic_id]
+        if known is not None and known.topic_id != topic.topic_id and not _has_records(known, replicas):
+            image.topics.pop(known.topic_id, None)
             known = None
         if known is None:
             image.topics[topic.topic_id] = topic
+            added.append(topic.name)
+    return added
 
 
-def _has_copies(topic: TopicImage, replicas: Replicas) -> bool:
+def _has_records(topic: TopicImage, replicas: Replicas) -> bool:
     copies = (copy for (name, _), found in replicas.items() if name == topic.name for copy in found)
-    return any(copy.topic_id in {None, topic.topic_id} for copy in copies)
+    return any(copy.topic_id in {None, topic.topic_id} and copy.log_end_offset != 0 for copy in copies)
 
 
 def _take_features(made: NewImage, old: MetadataImage, node: NewNode) -> None:
@@ -162,20 +175,34 @@ def _take_topic(made: NewImage, topic: TopicImage, replicas: Replicas, node: New
     topic_id = topic.topic_id
     if topic_id == topic.name:
         topic_id = made_id(topic.name)
-        made.note(topic.name, f"has no topic id; it gets {topic_id}")
     taken = made.image.topics[topic_id] = TopicImage(topic.name, topic_id)
-    for number in range(max(topic.partitions, default=-1) + 1):
+    for number in range(_partition_count(made, topic, replicas)):
+        fields = topic.partitions.get(number, {})
         chosen = _chosen(made, topic, number, replicas)
-        epoch = max(
-            topic.partitions.get(number, {}).get("leaderEpoch", -1), -1 if chosen is None else chosen.leader_epoch
-        )
+        epoch = max(fields.get("leaderEpoch", -1), -1 if chosen is None else chosen.leader_epoch)
         taken.partitions[number] = _partition(number, topic_id, epoch + 1, node)
         if chosen is not None:
             made.logs[topic.name, number] = chosen
 
 
+def _partition_count(made: NewImage, topic: TopicImage, replicas: Replicas) -> int:
+    """Return how many partitions a topic has: those of the metadata, and those that only have a directory."""
+    found = {
+        number
+        for (name, number), copies in replicas.items()
+        if name == topic.name and any(copy.topic_id in {None, topic.topic_id} for copy in copies)
+    }
+    for number in sorted(found - topic.partitions.keys()):
+        made.note(f"{topic.name}-{number}", "has a directory, but the metadata does not know it; taken")
+    numbers = sorted(found | topic.partitions.keys())
+    for number in numbers:
+        if number >= MOST_PARTITIONS:
+            made.note(f"{topic.name}-{number}", f"left out: a topic has at most {MOST_PARTITIONS:,} partitions here")
+    return max((number for number in numbers if number < MOST_PARTITIONS), default=-1) + 1
+
+
 def _chosen(made: NewImage, topic: TopicImage, number: int, replicas: Replicas) -> Replica | None:
-    about = f"{topic.name}-{number}"
+    about, fields = f"{topic.name}-{number}", topic.partitions.get(number, {})
     copies = replicas.get((topic.name, number), ())
     same = [copy for copy in copies if copy.topic_id in {None, topic.topic_id}]
     for copy in copies:
@@ -188,24 +215,37 @@ def _chosen(made: NewImage, topic: TopicImage, number: int, replicas: Replicas) 
     if not readable:
         made.note(about, "no directory holds a readable log: the partition will be empty")
         return None
-    chosen = best_of(readable)
+    chosen = chosen_of(readable, fields)
+    made.compared[topic.name, number] = tuple(readable)
     if chosen.damage:
         made.note(about, _damage(chosen))
+    if fields.get("isr") and not any(copy.node_id in {None, *safe_leaders(fields)} for copy in readable):
+        made.note(about, f"in sync were brokers {_listed(fields['isr'])}, and no log of theirs is here: {MAY_LACK}")
     for copy in readable:
         if copy is not chosen:
-            made.note(about, _why(chosen, copy))
+            made.note(about, _why(chosen, copy, fields))
     return chosen
+
+
+MAY_LACK: Final = "the last records may be missing"
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _damage(chosen: Replica) -> str:
     end = chosen.log_end_offset
-    return f"{chosen.path} is damaged: {chosen.damage}; the broker cuts it at offset {end}. `seglog salvage` keeps more"
+    where = f"it is cut at offset {end}, where a broker cuts it"
+    return f"{chosen.path} is damaged: {chosen.damage}; {where}. `seglog salvage` keeps more"
 
 
-def _why(chosen: Replica, other: Replica) -> str:
+def _why(chosen: Replica, other: Replica, fields: Fields) -> str:
     """Say why a copy was taken, and what only another one holds."""
     if chosen.leader_epoch != other.leader_epoch:
         why = f"leader epoch {chosen.leader_epoch} is above {other.leader_epoch}"
+    elif is_in_sync(chosen, fields) and not is_in_sync(other, fields):
+        why = f"broker {chosen.node_id} was in sync, and the other was not, or is damaged"
     elif chosen.log_end_offset != other.log_end_offset:
         why = f"its log ends at {chosen.log_end_offset}, the other's at {other.log_end_offset}"
     else:
@@ -233,7 +273,8 @@ def _partition(number: int, topic_id: str, leader_epoch: int, node: NewNode) -> 
 def _note_unknown_topics(made: NewImage, old: MetadataImage, replicas: Replicas) -> None:
     known = {topic.name for topic in old.topics.values()}
     for name in sorted({name for name, _ in replicas} - known):
-        made.note(name, "has directories, but the metadata does not know it (deleted?); left out")
+        text = "has directories, but the metadata does not know it (deleted?); left out: --unknown-topics takes it"
+        made.note(name, text)
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -246,12 +287,21 @@ def _take_configs(made: NewImage, old: MetadataImage, node: NewNode) -> None:
         if resource.resource_type == BROKER_RESOURCE and resource.name not in {"", str(node.node_id)}:
             made.note(f"broker {resource.name}", f"its settings are left out: {', '.join(sorted(values))}")
         else:
-            made.image.configs[resource] = dict(values)
+            made.image.configs[resource] = _writable(made, resource, values)
     for topic in made.image.topics.values():
         resource = ConfigResource(TOPIC_RESOURCE, topic.name)
         values = _safe_settings(made, topic.name, old.configs.get(resource, {}), node.release)
         if values:
             made.image.configs[resource] = values
+
+
+def _writable(made: NewImage, resource: ConfigResource, old: dict[str, str]) -> dict[str, str]:
+    """Return settings of brokers by which one replica is enough: what topics do not set, they take from here."""
+    values = dict(old)
+    if resource.resource_type == BROKER_RESOURCE and _number(values, MIN_ISR, 1) > 1:
+        values[MIN_ISR] = "1"
+        made.note("brokers", f"{MIN_ISR}={old[MIN_ISR]} becomes 1: the node is on its own")
+    return values
 
 
 def _safe_settings(made: NewImage, topic: str, old: dict[str, str], release: Release) -> dict[str, str]:
@@ -262,8 +312,8 @@ def _safe_settings(made: NewImage, topic: str, old: dict[str, str], release: Rel
     wanted = dict.fromkeys(RETENTION, "-1")
     if topic in COMPACTED:
         wanted = {"cleanup.policy": "compact"}
-    if _number(values, "min.insync.replicas", 1) > 1:
-        wanted["min.insync.replicas"] = "1"
+    if _number(values, MIN_ISR, 1) > 1:
+        wanted[MIN_ISR] = "1"
     for name, least in release.least_settings.items():
         if _number(values, name, least) < least:
             wanted[name] = str(least)

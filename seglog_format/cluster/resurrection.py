@@ -4,44 +4,42 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.cluster.cluster import Cluster, open_cluster
-from seglog_format.cluster.coordinators import OPEN_STATES, TRANSACTION_STATE, transaction_state
+from seglog_format.cluster.cluster import open_cluster
 from seglog_format.cluster.examination import examined
-from seglog_format.cluster.new_image import NewImage, NewNode, add_unknown_topics, made_id, new_image
+from seglog_format.cluster.new_image import NewImage, NewNode, Note, add_unknown_topics, made_id, new_image
+from seglog_format.cluster.partition_counts import add_missing_partitions
+from seglog_format.cluster.precautions import note_renamed, note_transactions, see_to_producer_ids
 from seglog_format.cluster.releases import NEWEST, RELEASES
+from seglog_format.cluster.replica_lines import comparisons
 from seglog_format.cluster.snapshot_file import SnapshotName, snapshot_batches
 from seglog_format.cluster.whole_log import whole_log
-from seglog_format.codec.checkpoints import encode_offset_checkpoint, encode_partition_metadata
-from seglog_format.errors import SeglogError, UsageError
-from seglog_format.log.listing import list_partition
-from seglog_format.log.partition import open_partition
-from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.codec.checkpoints import (
+    encode_leader_epoch_checkpoint,
+    encode_offset_checkpoint,
+    encode_partition_metadata,
+)
+from seglog_format.errors import UsageError
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.small_model import CheckpointedOffset
-from seglog_format.storage.copying import copy_file, link_file, pieces_of
+from seglog_format.storage.copying import copy_file, copy_start, link_file, pieces_of
 from seglog_format.storage.new_directory import all_or_nothing, require_new, write_new_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from seglog_format.cluster.cluster import Replica
+    from seglog_format.cluster.cluster import Cluster, Replica
     from seglog_format.cluster.whole_log import WholeLog
     from seglog_format.log.directory import PathOrPaths, TopicPartition
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.remote_store import RemoteStore
+    from seglog_format.recovery.segment_scan import Cut
 
 SNAPSHOT: Final = SnapshotName(1000, 1)
 """Name of the metadata snapshot: any later offset does; at offset 0, brokers of 4.4 take 8 MiB at most."""
-
-PRODUCER_ID_BLOCK: Final = 1000
-"""Producer ids are handed to brokers in blocks of so many."""
-
-KEPT_TEXT_FILES: Final = (FileKind.LEADER_EPOCH_CHECKPOINT,)
 
 SETTINGS: Final = """\
 # Settings for the first start. No topic deletes by retention; resurrection.jsonl has the old settings.
@@ -82,9 +80,14 @@ class PreparedResurrection:
     link_closed: bool
     _recovery_points: dict[Path, int] = field(repr=False)
     _whole_logs: dict[TopicPartition, WholeLog] = field(repr=False)
+    _compared: tuple[dict[str, Any], ...] = field(repr=False)
+    _sources: tuple[Path, ...] = field(repr=False)
 
     def report(self) -> Iterator[dict[str, Any]]:
-        """Yield what will be written, as objects for JSON: the node, each log, each note, each setting to set back."""
+        """Yield what will be written, as objects for JSON: the node, each log, each note, each setting to set back.
+
+        Where a partition has several replicas, each is compared with the one that is taken.
+        """
         image = self.made.image
         yield {
             "type": "node",
@@ -105,6 +108,7 @@ class PreparedResurrection:
                 "size": replica.size,
                 "remoteSegmentCount": self._whole_logs[topic, number].remote_count,
             }
+        yield from self._compared
         for about, text in self.made.notes:
             yield {"type": "note", "about": about, "text": text}
         for topic, values in sorted(self.made.old_settings.items()):
@@ -123,7 +127,7 @@ class PreparedResurrection:
         if self.target is None:
             msg = "this plan has no target: name the new directory"
             raise UsageError(msg)
-        require_apart_from(self.target, [replica.path for replica in self.made.logs.values()])
+        require_apart_from(self.target, self._sources)
         with all_or_nothing(self.target) as staging:
             for key, replica in sorted(self.made.logs.items()):
                 self._write_log(staging, key, replica)
@@ -136,19 +140,27 @@ class PreparedResurrection:
         directory = staging / f"{topic}-{number}"
         topic_id = next(each.topic_id for each in self.made.image.topics.values() if each.name == topic)
         write_new_file(directory, FileKind.PARTITION_METADATA.value, [encode_partition_metadata(topic_id)])
+        if replica.epochs:
+            data = encode_leader_epoch_checkpoint(replica.epochs)
+            write_new_file(directory, FileKind.LEADER_EPOCH_CHECKPOINT.value, [data])
         listing = self._whole_logs[key].listing
         for following, files in zip([*listing.base_offsets[1:], None], listing.segments, strict=False):
-            if files.log.exists():
+            if replica.cut is not None and files.base_offset >= replica.cut.base_offset:
+                self._write_cut_segment(directory, files, replica.cut)
+            elif files.log.exists():
                 self._write_segment(directory, files, following, self._recovery_points.get(replica.path, 0))
             else:
                 pieces = pieces_of(listing.storage.open(files.log))
                 write_new_file(directory, segment_file_name(files.base_offset, FileKind.LOG), pieces)
         for snapshot in listing.snapshots:
-            name = segment_file_name(snapshot.base_offset, FileKind.PRODUCER_SNAPSHOT)
-            copy_file(snapshot.path, directory / name)
-        for kind in KEPT_TEXT_FILES:
-            if kind in listing.text_files:
-                copy_file(listing.text_files[kind], directory / kind.value)
+            if snapshot.base_offset <= (replica.log_end_offset or 0):
+                name = segment_file_name(snapshot.base_offset, FileKind.PRODUCER_SNAPSHOT)
+                copy_file(snapshot.path, directory / name)
+
+    def _write_cut_segment(self, directory: Path, files: SegmentFiles, cut: Cut) -> None:
+        """Write what stays of the segment that is damaged, without indexes, which a broker builds; drop later ones."""
+        if files.base_offset == cut.base_offset:
+            copy_start(files.log, directory / segment_file_name(files.base_offset, FileKind.LOG), cut.position)
 
     def _write_segment(self, directory: Path, files: SegmentFiles, following: int | None, recovery_point: int) -> None:
         log = directory / segment_file_name(files.base_offset, FileKind.LOG)
@@ -184,14 +196,14 @@ class PreparedResurrection:
         )
 
 
-def require_apart_from(target: Path, sources: list[Path]) -> None:
+def require_apart_from(target: Path, sources: Iterable[Path]) -> None:
     """Refuse a target inside of a source's log directory, or around one.
 
     Raises:
         UsageError: it is.
     """
-    new = target.absolute()
-    for source in {path.absolute().parent for path in sources}:
+    new = target.resolve()
+    for source in {path.resolve() for path in sources}:
         if new == source or source in new.parents or new in source.parents:
             msg = f"{target} and {source}: one lies in the other; the new node needs a directory of its own"
             raise UsageError(msg)
@@ -205,6 +217,8 @@ def resurrect(  # noqa: PLR0913 - a choice each
     node_id: int = 1,
     downgrade: bool = False,
     unknown_topics: bool = False,
+    renamed: Collection[str] = (),
+    cluster_id: str | None = None,
     link_closed: bool = False,
     remote: RemoteStore | None = None,
     on_replica: Callable[[Replica], None] | None = None,
@@ -221,7 +235,10 @@ def resurrect(  # noqa: PLR0913 - a choice each
         kafka: the release that will start on it: ``3.9``, ``4.1`` or ``4.4``, or a later one of the same line.
         node_id: of the new node.
         downgrade: allow a release that does not know all features of the cluster.
-        unknown_topics: take topics that have directories and that the metadata does not know as well.
+        unknown_topics: also take topics that have directories and that the metadata does not know, as is done where
+            the metadata log is damaged. A topic of another id wins if the one that the metadata knows has no records.
+        renamed: also take directories that a broker renamed: ``stray``, ``delete``, ``future``.
+        cluster_id: where directories name several, the one whose metadata counts.
         link_closed: give closed segments below the recovery point a second name instead of copying them: faster,
             and then the sources must not be written any more.
         remote: the store with tiered segments of the partitions, see `open_tier`; they come back to the disk. Each is
@@ -229,8 +246,9 @@ def resurrect(  # noqa: PLR0913 - a choice each
         on_replica: called with each replica before it is read, which takes as long as its bytes take.
 
     Raises:
-        UsageError: a path is not a log directory, the target exists, the release is unknown, or it does not accept
-            the cluster's features; or the store does not answer, or a key is not at hand.
+        UsageError: a path is not a log directory, the target exists, the directories are those of several clusters,
+            the release is unknown, or it does not accept the cluster's features; or the store does not answer, or a
+            key is not at hand.
         FormatError: an object of the store does not follow its layout.
 
     Examples:
@@ -246,17 +264,44 @@ def resurrect(  # noqa: PLR0913 - a choice each
     new = None if target is None else Path(target)
     if new is not None:
         require_new(new)
-    cluster = open_cluster(path_or_paths)
-    cluster_id = cluster.cluster_id or made_id("cluster")
-    node = NewNode(node_id, made_id(f"{cluster_id}/{node_id}"), RELEASES[kafka], downgrade)
-    old = cluster.image()
-    if unknown_topics:
-        add_unknown_topics(old, cluster.replicas)
-    made = new_image(old, examined(cluster.replicas, on_replica), node)
+    cluster = open_cluster(path_or_paths, renamed=renamed, cluster_id=cluster_id)
+    require_one_cluster(cluster)
+    if new is not None:
+        require_apart_from(new, (each.path for each in cluster.directories.directories))
+    new_id = cluster.cluster_id or made_id("cluster")
+    node = NewNode(node_id, made_id(f"{new_id}/{node_id}"), RELEASES[kafka], downgrade)
+    state, old = cluster.metadata(), cluster.image()
+    problems = () if state is None else tuple(state.problems)
+    replicas = examined(cluster.replicas, on_replica)
+    added = add_unknown_topics(old, replicas) if unknown_topics or problems else []
+    counted = add_missing_partitions(old, replicas, None if state is None else added)
+    made = new_image(old, replicas, node)
+    made.notes[:0] = [*(Note("metadata log", text) for text in problems), *(Note(*each) for each in counted)]
+    note_renamed(made, cluster)
     whole_logs = _complete(made, remote)
-    _see_to_producer_ids(made, cluster)
-    _note_transactions(made, cluster)
-    return PreparedResurrection(new, cluster_id, node, made, link_closed, _recovery_points(cluster), whole_logs)
+    if state is None or problems:
+        see_to_producer_ids(made, cluster)
+    note_transactions(made, cluster)
+    compared = tuple(comparisons(made, old))
+    sources = tuple(each.path for each in cluster.directories.directories)
+    points = _recovery_points(cluster)
+    return PreparedResurrection(new, new_id, node, made, link_closed, points, whole_logs, compared, sources)
+
+
+def require_one_cluster(cluster: Cluster) -> None:
+    """Refuse directories of several clusters, unless it is said whose metadata counts.
+
+    Raises:
+        UsageError: they name several cluster ids, or not the one that is wanted.
+    """
+    ids = cluster.cluster_ids
+    named = "; ".join(f"{each} ({', '.join(map(str, paths))})" for each, paths in ids.items())
+    if cluster.chosen_id is None and len(ids) > 1:
+        msg = f"these directories belong to several clusters: {named}; give those of one, or say whose metadata counts"
+        raise UsageError(msg)
+    if cluster.chosen_id is not None and ids and cluster.chosen_id not in ids:
+        msg = f"no directory belongs to cluster {cluster.chosen_id}, but to {named}"
+        raise UsageError(msg)
 
 
 def _complete(made: NewImage, remote: RemoteStore | None) -> dict[TopicPartition, WholeLog]:
@@ -277,39 +322,3 @@ def _recovery_points(cluster: Cluster) -> dict[Path, int]:
         for directory in cluster.directories.directories
         for key, entry in directory.partitions.items()
     }
-
-
-def _note_transactions(made: NewImage, cluster: Cluster) -> None:
-    """Say what becomes of transactions that were open."""
-    has_coordinator = any(topic == TRANSACTION_STATE for topic, _ in made.logs)
-    for name, fields in sorted(cluster.coordinators.transactions.items()):
-        if transaction_state(fields) in OPEN_STATES and has_coordinator:
-            made.note(
-                f"transaction {name}", "was open; its coordinator ends it, with one more offset in each partition"
-            )
-    if not has_coordinator:
-        for (topic, number), replica in sorted(made.logs.items()):
-            with open_partition(replica.path) as partition:
-                if partition.transactions.open_offsets:
-                    text = (
-                        f"a transaction is open at offset {partition.last_stable_offset}, and nobody is left to end it"
-                    )
-                    made.note(f"{topic}-{number}", f"{text}; with read_committed, reading stops there")
-
-
-def _see_to_producer_ids(made: NewImage, cluster: Cluster) -> None:
-    """Start new producer ids above all that the logs hold, where no metadata says how far they went."""
-    if made.image.next_producer_id >= 0:
-        return
-    highest = max(_producer_ids(made, cluster), default=-1)
-    if highest >= 0:
-        made.image.next_producer_id = (highest // PRODUCER_ID_BLOCK + 1) * PRODUCER_ID_BLOCK
-        made.note("producer ids", f"the logs hold ids up to {highest}; new ones start at {made.image.next_producer_id}")
-
-
-def _producer_ids(made: NewImage, cluster: Cluster) -> Iterator[int]:
-    yield from (fields["producerId"] for fields in cluster.coordinators.transactions.values())
-    for replica in made.logs.values():
-        for snapshot in list_partition(replica.path).snapshots:
-            with suppress(SeglogError):
-                yield from (each.producer_id for each in ProducerSnapshot.open(snapshot.path).producers)

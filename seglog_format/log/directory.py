@@ -154,11 +154,11 @@ class LogDirectory(ScannedPartitions):
         Raises:
             UsageError: it does not exist, or cannot be read.
         """
-        key = entry.name.topic_partition
+        key = None if entry.name.state else entry.name.topic_partition
         return Partition(
             list_partition(entry.path),
-            log_start_checkpoint=self.log_start_offsets.get(key),
-            high_watermark=self.high_watermarks.get(key),
+            log_start_checkpoint=None if key is None else self.log_start_offsets.get(key),
+            high_watermark=None if key is None else self.high_watermarks.get(key),
             trust_indexes=trust_indexes,
             limit=limit,
             copy=self.is_locked if copy is None else copy,

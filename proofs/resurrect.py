@@ -18,7 +18,6 @@ from proofs.kafka.oracle import CLUSTERS, REPOSITORY, Oracle
 from proofs.kafka.served import ISOLATIONS, Answer, Isolation, expected_answers
 from proofs.unpacking import unpack_archive
 from seglog_format import open_cluster, open_partition, resurrect
-from seglog_format.cluster.lines import transaction_line
 
 if TYPE_CHECKING:
     import argparse
@@ -56,6 +55,8 @@ super.users=User:ANONYMOUS
 allow.everyone.if.no.acl.found=true
 """
 """Without an authorizer, a broker does not list access control entries."""
+OPEN_STATUSES: Final = frozenset({1, 2, 3, 7})
+"""Kafka's numbers for Ongoing, PrepareCommit, PrepareAbort and PrepareEpochFence."""
 AT_ONCE: Final = """\
 log.cleaner.enable=false
 log.initial.task.delay.ms=500
@@ -205,9 +206,10 @@ def find_failures(
 
 def _ending(cluster: Cluster) -> Counter[tuple[str, int]]:
     """Return how many open transactions name each partition, where their coordinator ends them in time."""
-    lines = (transaction_line(name, fields) for name, fields in cluster.coordinators.transactions.items())
-    opened = (line["partitions"] for line in lines if line["isOpen"])
-    return Counter((topic, number) for topics in opened for topic, numbers in topics.items() for number in numbers)
+    transactions = cluster.coordinators.transactions.values()
+    opened = (fields for fields in transactions if fields["transactionStatus"] in OPEN_STATUSES)
+    topics = (topic for fields in opened for topic in fields["transactionPartitions"] or ())
+    return Counter((topic["topic"], number) for topic in topics for number in topic["partitionIds"])
 
 
 def new_node(release: str, target: Path) -> KafkaNode:

@@ -40,7 +40,7 @@ def safe_leaders(partition: Fields) -> set[int]:
 
 
 def is_in_sync(copy: Replica, partition: Fields) -> bool:
-    """Tell whether the metadata makes a replica a safe leader: it was in sync last, and nothing of it is damaged.
+    """Return whether the metadata makes a replica a safe leader: it was in sync last, and nothing of it is damaged.
 
     Args:
         copy: to judge.

@@ -32,7 +32,7 @@ HIDDEN: Final = "(hidden)"
 """Stands for the value of a setting that only its owner should see."""
 
 SECRET_SETTINGS: Final = ("password", "jaas.config", "keystore.key", "secret")
-"""Parts of the names of such settings; in KRaft, they stand in the metadata log as plain text."""
+"""Parts of the names of such settings; in KRaft, the metadata log has them as plain text."""
 
 SHOWN_OF_PARTITION: Final = (
     "replicas",
@@ -107,7 +107,7 @@ def _config_lines(image: MetadataImage, *, with_secrets: bool) -> Iterator[Line]
 
 
 def is_secret(name: str) -> bool:
-    """Tell whether a setting is one that only its owner should see."""
+    """Return whether a setting is one that only its owner should see."""
     return any(each in name for each in SECRET_SETTINGS)
 
 

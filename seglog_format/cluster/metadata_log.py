@@ -79,7 +79,7 @@ class MetadataLog:
         return state
 
     def _losses(self, end: int) -> Iterator[str]:
-        """Tell what shows that the log went on after its last whole entry."""
+        """Yield what shows that the log went on after its last whole entry."""
         with Partition(self._listing) as partition:
             tail = partition.segments[-1].tail if partition.segments else None
             if tail is not None and tail.kind in {TailKind.TRAILING, TailKind.PARTIAL}:

@@ -126,7 +126,7 @@ def new_image(old: MetadataImage, replicas: Replicas, node: NewNode) -> NewImage
 def add_unknown_topics(image: MetadataImage, replicas: Replicas) -> list[str]:
     """Add the topics that only have directories, and those whose directories belong to another topic of the name.
 
-    The name of the latter is then that of the topic with directories, unless the other one has records, too.
+    The name of the latter is then that of the topic with directories, unless the other one also has records.
 
     Returns:
         The names of the topics that were added.

@@ -1,4 +1,4 @@
-"""How many partitions a coordinator's topic had, where no metadata tells: what is in them shows it.
+"""How many partitions a coordinator's topic had, without its metadata: what is in them shows it.
 
 A coordinator keeps a group in the partition that the hash of its name gives, modulo the number of partitions. With
 another number it would look for the group in another partition, and find nothing.
@@ -42,7 +42,7 @@ KEY_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 def add_missing_partitions(
     image: MetadataImage, replicas: Replicas, topics: Collection[str] | None = None
 ) -> list[tuple[str, str]]:
-    """Give coordinators' topics the number of partitions that they had, where only directories tell of them.
+    """Give coordinators' topics the number of partitions that they had, where only directories show them.
 
     Args:
         image: changed in place: partitions that no directory holds are added.

@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from seglog_format.state.producer_state import Origin
     from seglog_format.storage.environment import Environment
     from seglog_format.tables.export import export
+    from seglog_format.tables.polars_scan import scan_polars
+    from seglog_format.tables.schema_topic import read_schemas
     from seglog_format.tier.remote_store import open_tier
+    from seglog_format.values.decoder import value_decoder
     from seglog_format.writing.log_writer import LogWriter
     from seglog_format.writing.writer import PartitionWriter
 
@@ -65,13 +68,16 @@ __all__ = [
     "open_log_directory",
     "open_partition",
     "open_tier",
+    "read_schemas",
     "rebuild_indexes",
     "recover",
     "requirement",
     "resurrect",
     "retain",
     "salvage",
+    "scan_polars",
     "truncate",
+    "value_decoder",
     "verify",
     "walk",
 ]
@@ -102,7 +108,10 @@ _LAZY: Final = LazyNames(
         "state.producer_state": ("Origin",),
         "storage.environment": ("Environment",),
         "tables.export": ("export",),
+        "tables.polars_scan": ("scan_polars",),
+        "tables.schema_topic": ("read_schemas",),
         "tier.remote_store": ("open_tier",),
+        "values.decoder": ("value_decoder",),
         "writing.log_writer": ("LogWriter",),
         "writing.writer": ("PartitionWriter",),
     },

@@ -77,6 +77,8 @@ if TYPE_CHECKING:
     from seglog_format.tier.audit import AuditExtent
     from seglog_format.tier.remote_store import RemoteTier
     from seglog_format.tier.verify import TierExtent
+    from seglog_format.values.decoder import Decoder
+    from seglog_format.values.schemas import Schemas, SchemaText
     from seglog_format.writing.partition_log import Appended
     from seglog_format.writing.roll import RollReason
 
@@ -104,6 +106,7 @@ __all__ = [
     "CoordinatorState",
     "Cut",
     "DamagedRange",
+    "Decoder",
     "DirectoryEntries",
     "EntryTable",
     "EpochStart",
@@ -184,6 +187,8 @@ __all__ = [
     "RollReason",
     "SalvagedSegment",
     "ScanStatistics",
+    "SchemaText",
+    "Schemas",
     "SegmentCompaction",
     "SegmentFate",
     "SegmentFiles",
@@ -278,6 +283,8 @@ _LAZY: Final = LazyNames(
         "tier.audit": ("AuditExtent",),
         "tier.remote_store": ("RemoteTier",),
         "tier.verify": ("TierExtent",),
+        "values.decoder": ("Decoder",),
+        "values.schemas": ("SchemaText", "Schemas"),
         "writing.partition_log": ("Appended",),
         "writing.roll": ("RollReason",),
     },

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seglog_format.engine.columnar import Request, Start
+    from seglog_format.errors import UndecodedRecordError
     from seglog_format.log.gap_watch import AtBorder, OnGap
     from seglog_format.log.reading import Isolation, LogReader
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
+    from seglog_format.values.decoder import Decoder
 
 EntryPosition: TypeAlias = tuple[int, int]
 """Number of a segment, and a position in it."""
@@ -223,6 +225,9 @@ class Scannable:
         layout: str = "view",
         part: tuple[int, int, int] | None = None,
         statistics: ScanStatistics | None = None,
+        key: Decoder | None = None,
+        value: Decoder | None = None,
+        on_undecoded: Callable[[UndecodedRecordError], None] | None = None,
     ) -> pa.RecordBatchReader:
         """Read the records that `records` delivers, as Arrow batches.
 
@@ -251,6 +256,10 @@ class Scannable:
                 entry is read any more. So a large segment is shared out; nothing is looked up, and ``from_offset``
                 only leaves out rows.
             statistics: adds the entries that are left to slower code, by cause, while batches are read.
+            key: decodes keys; see `value_decoder`.
+            value: decodes values: the column is a struct with the fields of their schema.
+            on_undecoded: called with what cannot be decoded, which is null then; by default the first one ends the
+                scan with an `UndecodedRecordError`.
 
         Returns:
             A reader of Arrow batches; also for anything that takes an Arrow C stream. Batches stay valid when the
@@ -268,8 +277,10 @@ class Scannable:
         if part is None and entry is None:
             self._check_range(start)
         at_border = self._watched(on_gap, is_from_start=from_offset is None) if part is None else None
+        decoders = {name: each for name, each in (("key", key), ("value", value)) if each and name in columns}
+        has_offset = "offset" in columns
         options = ScanOptions(
-            columns,
+            columns if has_offset or not decoders else ("offset", *columns),
             from_timestamp_ms,
             to_timestamp_ms,
             on_corrupt,
@@ -284,4 +295,9 @@ class Scannable:
         end = INT64_MAX if to_offset is None else to_offset
         decided = end if transactions is None else min(end, transactions.last_stable_offset)
         undecided = None if transactions is None else partial(self._raise_undecided, end - 1, transactions)
-        return scan_log(self._reader, (start, decided), transactions, options, self._limit, undecided)
+        reader = scan_log(self._reader, (start, decided), transactions, options, self._limit, undecided)
+        if not decoders:
+            return reader
+        from seglog_format.values.scanned import with_decoded  # noqa: PLC0415 - loads Arrow
+
+        return with_decoded(reader, decoders, on_undecoded, keeps_offset=has_offset)

@@ -245,3 +245,40 @@ def form_of(
         msg = f"the newest schema of {subject} is of type {found.type}: {kind} does not decode it"
         raise UsageError(msg)
     return Form(kind, found, message, is_plain)
+
+
+def value_decoder(
+    kind: str,
+    subject: str = "",
+    schemas: Schemas | None = None,
+    *,
+    schema: str | None = None,
+    message: str | None = None,
+    is_plain: bool = False,
+) -> Decoder:
+    """Return a decoder of keys or values for `Partition.scan`.
+
+    Needs the extra ``decode``.
+
+    Args:
+        kind: ``string``, ``json``, ``avro``, ``json-schema`` or ``protobuf``.
+        subject: whose newest schema is the reader's, such as ``orders-value``.
+        schemas: those that values were written by, from `read_schemas`.
+        schema: text of the reader's schema, instead of the subject's.
+        message: name of a Protobuf message; by default the first of the schema.
+        is_plain: values have no header of Schema Registry: they were written by ``schema``.
+
+    Raises:
+        UsageError: there is no such kind or schema, or a library is not installed.
+
+    Examples:
+        >>> from seglog_format import open_partition, value_decoder
+        >>> with open_partition("demo/kafka-4.3.0/segs-0") as log:
+        ...     log.scan(["offset", "value"], value=value_decoder("json")).schema.field("value").type
+        DataType(string)
+    """
+    found = decoder_of(form_of(kind, subject, schemas, schema=schema, message=message, is_plain=is_plain), schemas)
+    if found is None:
+        msg = "bytes need no decoder"
+        raise UsageError(msg)
+    return found

@@ -1,8 +1,8 @@
 """Have Vale read the pages and the docstrings, with the substitutions of `tools.wording`. ``make prose`` runs it.
 
-`tools.tidy` looks for the same turns of phrase. Vale reads Markdown and Python by its own parsers, comments included, and
-adds words that are repeated and sentences that are too long. It is one Go program, which is built once into ``build/``.
-Where neither it nor Go works, nothing is checked, and a line says so.
+`tools.tidy` looks for the same turns of phrase. Vale reads Markdown and Python by its own parsers, comments included,
+and adds words that are repeated and sentences that are too long. It is one Go program, which is built once into
+``build/``. Where neither it nor Go works, nothing is checked, and a line says so.
 """
 
 from __future__ import annotations

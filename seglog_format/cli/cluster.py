@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EPILOG: Final = """\b
 Examples:
   seglog cluster /var/lib/kafka/data
-  seglog cluster --json /disks/broker-1 /disks/broker-2 | jq 'select(.type == "topic")'
+  seglog cluster --json /disks/broker-1 | jq 'select(.type == "topic")'
   seglog cluster --at-offset 1000 /var/lib/kafka/data
   seglog cluster --history orders /var/lib/kafka/data"""
 

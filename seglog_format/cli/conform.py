@@ -13,9 +13,11 @@ from seglog_format.cli.conform_bugs import bugs
 from seglog_format.cli.conform_new import new
 from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
 from seglog_format.cli.conform_search import cross, differential, generate
+from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH
-from seglog_format.cli.output import diagnose, progress, write_json, write_text
+from seglog_format.cli.output import diagnose, write_json, write_text
+from seglog_format.cli.progress import progress
 from seglog_format.cli.render import printable
 from seglog_format.errors import UsageError
 
@@ -32,7 +34,7 @@ Examples:
   seglog conform new python my-adapter
   seglog conform smoke --adapter my-adapter
   seglog conform run --testee reference --testee kafka-python --family 26
-  seglog conform run --testee reference --json | jq -r .verdict | sort | uniq -c
+  seglog conform run --testee reference --json | jq -r .verdict | sort | uniq
   seglog conform repro headers/null-value"""
 
 
@@ -61,7 +63,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(epilog=epilog_of("conform run"))
 @testee_options
 @case_options
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Testees at the same time.")
@@ -147,7 +149,7 @@ def _print(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:
             write_text(printable(line))
 
 
-@command.command()
+@command.command(epilog=epilog_of("conform smoke"))
 @testee_options
 @click.option("--cases", "case_paths", multiple=True, type=PATH, help="Files of cases instead of the suite's.")
 def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
@@ -185,7 +187,7 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
     return status
 
 
-@command.command("list")
+@command.command("list", epilog=epilog_of("conform list"))
 @case_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def list_cases(*, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's values
@@ -212,7 +214,7 @@ def list_cases(*, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - clic
             write_text(printable(f"{case.id}  {case.level} {case.result}  {case.why}"))
 
 
-@command.command()
+@command.command(epilog=epilog_of("conform repro"))
 @click.argument("case_id", metavar="CASE")
 @testee_options
 @click.option("--cases", "case_paths", multiple=True, type=PATH, help="Files of cases instead of the suite's.")

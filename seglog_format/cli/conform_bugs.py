@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH
 from seglog_format.cli.output import write_json, write_text
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from seglog_conformance.bugs import Bug, Shown
 
 
-@click.command()
+@click.command(epilog=epilog_of("conform bugs"))
 @click.option("--testee", "testees", multiple=True, metavar="NAME", help="Name of an adapter; may be repeated.")
 @click.option(
     "--adapter", "directories", multiple=True, type=PATH, help="A directory with an adapter.toml; may be repeated."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.options import PATH
 from seglog_format.cli.output import diagnose
 from seglog_format.errors import UsageError, write_errors
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 LANGUAGES = ("go", "java", "javascript", "python", "rust")
 
 
-@click.command()
+@click.command(epilog=epilog_of("conform new"))
 @click.argument("language", type=click.Choice(LANGUAGES))
 @click.argument("directory", type=PATH)
 def new(language: str, directory: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
+from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH
 from seglog_format.cli.output import diagnose, write_json, write_text
@@ -38,7 +39,7 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.command()
+@click.command(epilog=epilog_of("conform generate"))
 @testee_options
 @search_options
 def generate(**options: Any) -> int:  # noqa: ANN401 - click's values
@@ -66,7 +67,7 @@ def generate(**options: Any) -> int:  # noqa: ANN401 - click's values
     return _write_found(found, options["output"])
 
 
-@click.command()
+@click.command(epilog=epilog_of("conform differential"))
 @testee_options
 @case_options
 @search_options
@@ -105,7 +106,7 @@ def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
     return FINDINGS if found else 0
 
 
-@click.command()
+@click.command(epilog=epilog_of("conform cross"))
 @testee_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def cross(*, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's values

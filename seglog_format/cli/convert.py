@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  seglog dump --json my-topic-0 > lines.jsonl; seglog convert lines.jsonl -o my-copy-0
-  seglog dump --json --bytes base64 data | seglog convert --bytes base64 - -o copy
-  seglog dump --json --remote s3://bucket/tier my-topic-0 | seglog convert - -o whole-0"""
+  seglog dump --json my-topic-0 | seglog convert - -o my-copy-0
+  seglog dump --json data | seglog convert - -o copy
+  seglog dump --json --remote /mnt/tier a-0 | seglog convert - -o whole-0"""
 
 
 @click.command(epilog=EPILOG)

@@ -9,7 +9,8 @@ import click
 from seglog_format.cli.exit_status import FINDINGS, UNREADABLE
 from seglog_format.cli.gap_lines import GapLines
 from seglog_format.cli.options import json_option, limit_option, path_argument
-from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, is_busy, progress, write_json, write_text
+from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, is_busy, write_json, write_text
+from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import joined_listing, remote_options
 from seglog_format.cli.unreadable import unreadable_text
 

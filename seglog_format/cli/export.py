@@ -12,8 +12,9 @@ import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, json_option, size_of
-from seglog_format.cli.output import diagnose, progress, write_json, write_text
+from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
+from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UsageError
 from seglog_format.tables.settings import BYTES_AS, DEFAULT_PARTITIONING, FORMATS
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 EPILOG: Final = """\b
 Examples:
   seglog export /var/lib/kafka/data --topic orders --to orders
-  seglog export my-topic-0 my-topic-1 --to my-table --partition-by topic,day --file-size 256m
+  seglog export my-topic-0 my-topic-1 --to my-table --partition-by topic,day
   duckdb -c "select count(*) from 'orders/**/*.parquet'" """
 
 
@@ -215,7 +216,7 @@ def _run_all(run: TableExport, done: list[ExportedPartition]) -> int:
 
     passing = PassingOver("partitions")
     sizes = [size_of_logs(source.path) for source in run.sources]
-    with progress("Exporting", sum(sizes), is_alone=True) as advance:
+    with progress("Exporting", sum(sizes)) as advance:
         for number, source in enumerate(run.sources):
             with passing.errors_of(source.path):
                 tell = partial(_tell, advance, sum(sizes[:number]), sizes[number])

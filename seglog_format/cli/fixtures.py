@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.options import PATH, json_option
 from seglog_format.cli.output import diagnose, write_json, write_text
 
@@ -23,7 +24,7 @@ def command() -> None:
     """Export the test vectors of the conformance suite."""
 
 
-@command.command()
+@command.command(epilog=epilog_of("fixtures export"))
 @click.option("-o", "--output", type=PATH, required=True, help="The archive to write.")
 @click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family; else all.")
 def export(output: Path, families: tuple[str, ...]) -> None:
@@ -38,7 +39,7 @@ def export(output: Path, families: tuple[str, ...]) -> None:
     diagnose(f"wrote {count} cases to {output}")
 
 
-@command.command("list")
+@command.command("list", epilog=epilog_of("fixtures list"))
 @click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family; else all.")
 @json_option
 def list_vectors(families: tuple[str, ...], *, as_json: bool) -> None:

@@ -19,16 +19,26 @@ EPILOG = """\b
 Examples:
   seglog generate recipe.toml -o data
   seglog generate recipe.toml -o data --seed 8 --set topic.0.partitions=3
-  seglog generate --seed 8 -o data"""
+  seglog generate --seed 8 -o data
+  seglog generate --list"""
 
 
 @click.command(epilog=EPILOG)
 @click.argument("recipe", type=PATH, required=False)
-@click.option("-o", "--output", type=PATH, required=True, metavar="DIR", help="Write here: a new or empty directory.")
+@click.option("-o", "--output", type=PATH, metavar="DIR", help="Write here: a new or empty directory.")
+@click.option("--list", "is_list", is_flag=True, help="Print what a recipe can contain, with defaults, and faults.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Number to start from, instead of the recipe's.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Replace a value of the recipe.")
 @json_option
-def command(recipe: Path | None, *, output: Path, seed: int | None, overrides: tuple[str, ...], as_json: bool) -> int:
+def command(
+    recipe: Path | None,
+    *,
+    output: Path | None,
+    is_list: bool,
+    seed: int | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """Generate a log directory from the recipe in the file RECIPE.
 
     The same recipe and seed make the same bytes everywhere; compressed bytes also depend on the compression library.
@@ -37,6 +47,12 @@ def command(recipe: Path | None, *, output: Path, seed: int | None, overrides: t
     from seglog_format.errors import UsageError
     from seglog_format.generation.generate import generate
 
+    if is_list:
+        _write_list(as_json=as_json)
+        return 0
+    if output is None:
+        msg = "Missing option '-o' / '--output'."
+        raise click.UsageError(msg)
     if recipe is None and overrides:
         msg = "--set is for a recipe from a file"
         raise UsageError(msg)
@@ -47,6 +63,27 @@ def command(recipe: Path | None, *, output: Path, seed: int | None, overrides: t
         for partition in made.partitions:
             write_text(_text(partition))
     return 0
+
+
+def _write_list(*, as_json: bool) -> None:
+    """Print the keys of each table of a recipe, and the faults."""
+    from seglog_format.generation.faults import fault_kinds
+    from seglog_format.generation.recipe import key_list
+
+    for table, keys in key_list().items():
+        if as_json:
+            write_json({"type": "table", "table": table, "keys": keys})
+            continue
+        write_text(table)
+        width = max(map(len, keys), default=0)
+        for key, value in keys.items():
+            write_text(f"  {key:<{width}}  {value}")
+    if as_json:
+        write_json({"type": "faults", "faults": fault_kinds()})
+    else:
+        write_text("faults of a topic")
+        for kind in fault_kinds():
+            write_text(f"  {kind}")
 
 
 def _recipe(path: Path | None, seed: int | None, overrides: tuple[str, ...]) -> Recipe:

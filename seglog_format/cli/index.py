@@ -17,8 +17,9 @@ from seglog_format.cli.options import (
     json_option,
     path_argument,
 )
-from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
+from seglog_format.cli.progress import progress
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:

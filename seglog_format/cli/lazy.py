@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from seglog_format.cli import style
 from seglog_format.cli.exit_status import UNREADABLE
 
 if TYPE_CHECKING:
@@ -34,11 +35,26 @@ COMMANDS: Final[Mapping[str, str]] = {
     "convert": "Make files from the JSON lines that dump prints.",
     "conform": "Test implementations against the conformance suite.",
     "fixtures": "Export the test vectors of the conformance suite.",
+    "completion": "Print what completes commands and options in a shell.",
     "warm": "Compile the columnar engine in advance.",
     "explain": "Print a requirement.",
     "schema": "Print the layout of every structure.",
 }
 """Commands in the order of the help page, with one line of help for each."""
+
+
+def chosen_colour(_context: click.Context, _parameter: click.Parameter, when: str | None) -> None:
+    """Take the value of ``--color``."""
+    if when is not None:
+        style.choose(when)
+
+
+def _colour_option() -> click.Option:
+    """Return the option that every command takes; the page of the group describes it."""
+    choice = click.Choice(style.CHOICES)
+    return click.Option(
+        ["--color"], type=choice, expose_value=False, is_eager=True, callback=chosen_colour, hidden=True
+    )
 
 
 class PipeClosedError(Exception):
@@ -72,6 +88,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"seglog_format.cli.{cmd_name}").command
+        if not any(parameter.name == "color" for parameter in command.params):
+            command.params.append(_colour_option())
         return command
 
     def resolve_command(

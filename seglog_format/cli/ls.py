@@ -9,8 +9,9 @@ import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, engine_option, json_option
-from seglog_format.cli.output import diagnose, is_busy, progress, write_json, write_text
+from seglog_format.cli.output import diagnose, is_busy, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
+from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import joined_listing, remote_options
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import click
 
 from seglog_format.cli.exit_status import DONE, INTERRUPTED, NOT_WRITTEN, PIPE_CLOSED, SUMMARY
 from seglog_format.cli.failures import FAILURES, status_of, text_of
-from seglog_format.cli.lazy import LazyGroup, PipeClosedError
+from seglog_format.cli.lazy import LazyGroup, PipeClosedError, chosen_colour
+from seglog_format.cli.style import CHOICES
 from seglog_format.cli.version import VERSION
 
 EPILOG: Final = (
@@ -22,7 +23,15 @@ EPILOG: Final = (
 
 
 @click.group(
-    cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80}
+)
+@click.option(
+    "--color",
+    type=click.Choice(CHOICES),
+    expose_value=False,
+    is_eager=True,
+    callback=chosen_colour,
+    help="When to colour text; every command takes this option. Default: on a terminal, unless NO_COLOR is set.",
 )
 @click.version_option(VERSION, prog_name="seglog", message="%(prog)s %(version)s", help="Print the version.")
 def seglog() -> None:
@@ -59,7 +68,7 @@ def run(args: list[str] | None = None) -> int:
         _silence_standard_output()
         return PIPE_CLOSED
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _interrupted()
     except OSError as error:  # standard output takes nothing more
         _silence_standard_output()
         return _complain(text_of(error), NOT_WRITTEN)
@@ -84,13 +93,25 @@ def _outcome(args: list[str] | None) -> int:
         error.show()
         return error.exit_code
     except click.Abort:
-        return INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:
         raise
     except FAILURES as error:
         _drain_standard_output()
         return _complain(text_of(error), status_of(error))
     return status if isinstance(status, int) else DONE
+
+
+def _interrupted() -> int:
+    """Say how far the command was, on a line of its own.
+
+    Returns:
+        The exit status.
+    """
+    from seglog_format.cli.progress import interrupted_text
+
+    _drain_standard_output()
+    return _complain(interrupted_text(), INTERRUPTED)
 
 
 def _complain(message: str, status: int) -> int:

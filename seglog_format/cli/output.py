@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cli import progress
 from seglog_format.cli.render import printable
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def _encode() -> Callable[[object], str]:
 
 def write_json(value: dict[str, Any]) -> None:
     """Write one object on one line of standard output; in pieces if a value is too long for one text."""
+    progress.hide()
     try:
         sys.stdout.write(_encode()(value) + "\n")
     except TypeError:
@@ -69,11 +70,13 @@ def json_text(value: object) -> str:
 
 def write_text(text: str) -> None:
     """Write one line to standard output; the caller has made it `printable`."""
+    progress.hide()
     sys.stdout.write(text + "\n")
 
 
 def diagnose(message: str) -> None:
     """Write one line to standard error."""
+    progress.hide()
     click.echo(f"seglog: {printable(message)}", err=True)
 
 
@@ -83,29 +86,6 @@ def is_busy(path: Path) -> bool:
 
     absolute = path.absolute()
     return any(is_locked(directory) for directory in (absolute, absolute.parent, absolute.parent.parent))
-
-
-@contextmanager
-def progress(label: str, total: int, *, is_alone: bool = False) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar, on a terminal that shows nothing else.
-
-    Args:
-        label: name of the work.
-        total: the value at the end, in any unit.
-        is_alone: nothing goes to standard output meanwhile, so it may be the same terminal.
-
-    Yields:
-        A function to call with the value reached.
-    """
-    if not sys.stderr.isatty() or (sys.stdout.isatty() and not is_alone):
-        yield _ignore
-        return
-    with click.progressbar(length=max(total, 1), label=label, file=sys.stderr, show_eta=True) as bar:
-        yield lambda done: bar.update(done - bar.pos)
-
-
-def _ignore(_done: int) -> None:
-    return
 
 
 def missing_object(missing: MissingOffsets) -> dict[str, int]:

@@ -9,7 +9,8 @@ import click
 
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, json_option
-from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import remote_options
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ EPILOG: Final = """\b
 Examples:
   seglog resurrect /disks/broker-1 /disks/broker-2
   seglog resurrect /disks/broker-1 -o /var/lib/kafka/node
-  seglog resurrect /disks/broker-1 --remote s3://bucket/tier -o /var/lib/kafka/node
+  seglog resurrect /disks/broker-1 --remote s3://bucket/tier -o node
   seglog resurrect --json /disks/broker-1 | jq 'select(.type == "note")'"""
 
 

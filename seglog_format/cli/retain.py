@@ -10,8 +10,9 @@ import click
 
 from seglog_format.cli.lookup import to_timestamp_ms
 from seglog_format.cli.options import PATH, json_option, path_argument
-from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
+from seglog_format.cli.progress import progress
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ EPILOG: Final = """\b
 Examples:
   seglog retain my-topic-0 --config retention.ms=3600000
   seglog retain /var/lib/kafka/data --config-file server.properties
-  seglog retain --json my-topic-0 --config log.retention.hours=12 --now 2026-01-31T12:00:00Z
+  seglog retain my-topic-0 --config log.retention.hours=12 --now 2026-01-31
   seglog retain --write my-topic-0 --config retention.bytes=1073741824
   seglog retain my-topic-0 --config cleanup.policy=compact,delete"""
 

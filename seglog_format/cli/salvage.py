@@ -9,8 +9,9 @@ import click
 
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, path_argument
-from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
+from seglog_format.cli.progress import progress
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:

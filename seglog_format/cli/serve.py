@@ -18,6 +18,7 @@ from seglog_format.cli.options import PATH, json_option, size_of
 from seglog_format.cli.output import diagnose, write_json
 from seglog_format.cli.serve_exposure import check_exposure, resolved
 from seglog_format.cli.serve_status import StatusLine
+from seglog_format.cli.serve_topics import create_topics
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UsageError
 
@@ -40,6 +41,7 @@ EPILOG: Final = """\b
 Examples:
   seglog serve /backup/kafka-logs
   seglog serve --port 0 /mnt/disk1 /mnt/disk2
+  seglog serve --writable --create orders:3 new-logs
   kcat -b 127.0.0.1:9092 -C -t my-topic -e"""
 
 
@@ -98,6 +100,13 @@ Examples:
 )
 @click.option("--writable", is_flag=True, help="Let producers append; recover first after an unclean shutdown.")
 @click.option(
+    "--create",
+    "created",
+    multiple=True,
+    metavar="TOPIC[:COUNT]",
+    help="With --writable, create this topic in an empty directory, with so many partitions; may be repeated.",
+)
+@click.option(
     "--allow-remote-writes",
     is_flag=True,
     help="With --writable, accept other machines. There is no authentication: all of them can write.",
@@ -137,6 +146,7 @@ def command(  # noqa: PLR0913 - options of a command
     max_batch_records: int,
     state_name: str | None,
     writable: bool,
+    created: tuple[str, ...],
     allow_remote_writes: bool,
     acknowledge: Literal["flushed", "written"],
     metrics_port: int | None,
@@ -180,6 +190,7 @@ def command(  # noqa: PLR0913 - options of a command
         limits=DEFAULT_LIMITS._replace(held_size=memory, request_items=max_items, batch_parts=max_batch_records),
     )
     _allow_more_files()
+    create_topics(paths, created, writable=writable)
     metrics, show = Metrics(), StatusLine(is_shown=not as_json)
     tell = _tell_as_json if as_json else show.tell
 

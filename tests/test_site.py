@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -23,7 +24,7 @@ from seglog_format.cli.structures import structures
 from seglog_format.cli.traces import trace_of
 from seglog_format.field_names import kafka_name
 from seglog_format.requirements import requirements
-from tools.docs import permalinks, source_pages, whole_page
+from tools.docs import mkdocs_hooks, permalinks, source_pages, whole_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +42,60 @@ LABELS = {
 }
 FAMILIES = {name for _, name in source_pages.families()}
 REQUIREMENT = re.compile(r"^### (SEG-[A-Z]{3}-\d{3}) .*?\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+SEARCH = REPOSITORY / "tests" / "node" / "search.cjs"
+FIRST = {
+    "spec/40-offset-index": ["SEG-IDX-008", "offset index"],
+    "spec/71-flush-and-recovery": ["SEG-RCV-003", "flush"],
+    "spec/30-record-batch": ["SEG-BAT-003", "record batch"],
+    "spec/47-tier-layouts": ["SEG-TIR-004"],
+    "specification/glossary": [
+        "LSO",
+        "last stable offset",
+        "HW",
+        "high watermark",
+        "LEO",
+        "log end offset",
+        "ISR",
+        "tombstone",
+        "log start offset",
+        "low watermark",
+        "commit marker",
+        "delete horizon",
+        "dirty offset",
+        "magic byte",
+    ],
+    "reference/command-line": ["recover", "salvage", "exit status", "verify"],
+    "spec/41-time-index": ["time index"],
+    "spec/50-producer-snapshot": ["producer snapshot"],
+    "spec/32-control-records": ["control records"],
+    "reference/message-set": ["message set"],
+    "spec/31-record": ["varint"],
+    "spec/51-checkpoints": ["leader epoch checkpoint"],
+    "spec/72-retention": ["retention"],
+    "spec/73-compaction": ["compaction"],
+    "spec/34-compression": ["snappy", "zstd"],
+    "spec/46-remote-log-metadata": ["remote log metadata"],
+    "spec/60-lookup": ["lookup"],
+    "how-to/rescue-records": ["rescue records"],
+    "how-to/rebuild-an-index": ["rebuild index"],
+    "how-to/inspect-a-broken-directory": ["broken directory"],
+    "how-to/scan-to-arrow": ["pandas"],
+    "how-to/query-with-duckdb-and-polars": ["DuckDB", "Polars"],
+    "how-to/query-with-spark": ["PySpark"],
+    "how-to/serve-a-cold-directory": ["kcat"],
+    "how-to/write-an-adapter": ["adapter"],
+    "how-to/install": ["install"],
+    "how-to/explore-in-the-browser": ["explorer"],
+    "reference/machine-readable": ["Kaitai"],
+    "explanation/performance": ["performance"],
+    "conformance": ["conformance"],
+    "spec/D-errata": ["errata"],
+    "conformance/sarama-wire": ["sarama"],
+}
+"""The page that the search leads to first, and the words that it does so for."""
+PLACEHOLDER = re.compile(r"(?:git clone|repo:|uses:|pip install) [^\n]*(?:example\.|owner/)")
+MAXIMUM_LINKS = 23
+"""Links that the column of a page shows at once."""
 ALONE = {"404.html"}
 """Pages that no other leads to."""
 
@@ -236,4 +291,31 @@ def test_search_navigation_colours_and_widths(site: Path) -> None:
     assert seen["backgroundChanges"]
     assert seen["narrow"][0] <= seen["narrow"][1]
     assert seen["drawer"]
+    assert {page: count for page, count in seen["links"].items() if count > MAXIMUM_LINKS} == {}
     assert {address: found for address, found in seen["axe"].items() if found} == {}
+
+
+def test_search_leads_to_the_right_page_first(site: Path) -> None:
+    browser = need_browser("the test of the search")
+    wanted = {word: f"/{page}/" for page, words in FIRST.items() for word in words}
+    with serving(site) as origin:
+        seen = json.loads(node_tools.node(SEARCH, browser, origin, text=json.dumps(list(wanted)), seconds=240))
+    assert {word: results[0][0] for word, results in seen["found"].items()} == wanted
+    assert seen["found"]["SEG-IDX-008"][0][1] == "#seg-idx-008"
+    assert seen["found"]["LSO"][0][1] == "#last-stable-offset"
+    assert (seen["errors"], seen["elsewhere"]) == ([], [])
+
+
+def test_a_home_is_shown_once_it_is_set_and_no_page_has_a_placeholder(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = SimpleNamespace(copyright="ours", repo_url=None, edit_uri=None, site_url=None)
+    mkdocs_hooks._home(config)
+    assert vars(config) == {"copyright": "ours", "repo_url": None, "edit_uri": None, "site_url": None}
+    home = {"address": "https://a.test/", "repository": "https://b.test/r", "edit": "edit/main/docs/", "feedback": ""}
+    monkeypatch.setattr(mkdocs_hooks, "SETTINGS", {**home, "versions": {"0.1": "https://a.test/0.1/"}})
+    mkdocs_hooks._home(config)
+    assert (config.site_url, config.repo_url, config.edit_uri) == tuple(list(home.values())[:3])
+    assert config.copyright == 'ours · <a href="https://a.test/0.1/">0.1</a>'
+    texts = [path.read_text(encoding="utf-8") for path in (REPOSITORY / "docs").rglob("*.md")]
+    assert not [
+        text for text in texts if re.search(r"(?:git clone|repo:|uses:|pip install) [^\n]*(?:example\.|owner/)", text)
+    ]

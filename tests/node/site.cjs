@@ -37,7 +37,7 @@ const scheme = (page) => page.evaluate(() => document.body.dataset.mdColorScheme
 const background = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 
 async function look(open) {
-  const seen = { axe: {} };
+  const seen = { axe: {}, links: {} };
   const page = await open({ colorScheme: "light" });
   seen.found = await search(page, "producer snapshot");
   await page.goto(`${origin}/index.html`);
@@ -54,6 +54,16 @@ async function look(open) {
   for (const path of PAGES) {
     await page.goto(`${origin}/${path}`);
     seen.axe[path] = await serious(page);
+    seen.links[path] = await page.$$eval(".md-nav--primary .md-nav__link[href]", (links) => links.filter((one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true })).length);
+  }
+  const dark = await open({ colorScheme: "dark" });
+  const phone = await open({ viewport: { width: 390, height: 844 } });
+  for (const path of PAGES.filter((_, number) => number % 3 === 0)) {
+    for (const [name, one] of [["dark", dark], ["phone", phone]]) {
+      await one.goto(`${origin}/${path}`);
+      await one.waitForTimeout(300); // scripts of the page mark what scrolls
+      seen.axe[`${name}: ${path}`] = await serious(one);
+    }
   }
   await page.goto(`${origin}/how-to/explore-in-the-browser/index.html`);
   await page.locator("a[href$='explorer/']").first().click();

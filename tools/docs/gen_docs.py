@@ -35,6 +35,7 @@ from tools.docs import (
     report_pages,
     serve_pages,
     spark_scale_page,
+    state_pictures,
     structure_pages,
     tier_page,
     trace_data,
@@ -76,6 +77,7 @@ def generated() -> dict[str, str]:
         "docs/reference/speed.md": report_pages.speed_page(NOTICE),
         man_page.PAGE: man_page.page(),
         **machine_readable.pages(),
+        **state_pictures.pages(),
         **trace_data.pages(traces),
         **edition_pages.pages(NOTICE),
         **glossary_page.pages(NOTICE),
@@ -93,9 +95,24 @@ def generated() -> dict[str, str]:
     return pages | {"docs/reference/index.md": index_page(pages)}
 
 
+WHICH_PAGE = (
+    "Three pages describe each structure. Read the one that answers your question:",
+    "",
+    "| you want to | read |",
+    "|---|---|",
+    "| see which bytes are where, with real examples | the page of the structure, below |",
+    "| know what a reader, writer or recovery MUST do | [the chapter of the specification](../spec/index.md) |",
+    "| find the code, tests and cases behind one rule | [requirements](requirements.md) |",
+    "| learn how it works | [the explanations](../explanation/how-lookup-works.md) |",
+    "| know what a word means | [the glossary](../specification/glossary.md) |",
+    "",
+)
+
+
 def index_page(pages: dict[str, str]) -> str:
     """Return the entrance to the reference."""
-    lines = [f"{NOTICE}# Reference", "", "One page for each structure on disk, made from the schemas that read it:", ""]
+    lines = [f"{NOTICE}# Reference", "", *WHICH_PAGE, ""]
+    lines += ["One page for each structure on disk, made from the schemas that read it:", ""]
     structures = [path for path in structure_pages.page_order() if path in pages]
     lines += [f"- [{_title(pages[path])}]({Path(path).name})" for path in structures]
     lines += ["", "And across all of them:", ""]

@@ -20,11 +20,54 @@ INTRODUCTION: Final = """\
 # Glossary of the format
 
 Every term that [chapter 00](../spec/00-terms.md) explains, in alphabetical order, with the first rules whose text uses
-it. The words that this project has for its own machinery are in [another list](../glossary.md).
+it. *Also* lists the names that other texts, and Kafka's own code, have for the same thing. The words that this project
+has for its own machinery are in [another list](../glossary.md).
 
-| term | meaning | rules |
-|---|---|---|
+| term | also | meaning | rules |
+|---|---|---|---|
 """
+SYNONYMS: Final = {
+    "active segment": ("current segment", "open segment"),
+    "base offset": ("first offset", "start offset"),
+    "broker": ("server",),
+    "checksum, CRC": ("CRC-32", "CRC-32C"),
+    "clean shutdown": (".kafka_cleanshutdown", "controlled shutdown"),
+    "closed segment": ("inactive segment", "rolled segment"),
+    "codec": ("compression type", "compression.type"),
+    "compaction": ("log cleaning", "log cleaner", "cleanup.policy=compact"),
+    "control batch": ("marker batch",),
+    "coordinator": ("group coordinator", "transaction coordinator"),
+    "delete horizon": ("deleteHorizonMs", "delete.retention.ms"),
+    "dirty offset": ("first dirty offset", "cleaner checkpoint"),
+    "end marker": ("transaction marker", "commit marker", "abort marker", "EndTxnMarker"),
+    "entry": ("batch or message", "log entry"),
+    "flush": ("fsync", "force"),
+    "header": ("record header",),
+    "idempotent producer": ("enable.idempotence", "exactly once"),
+    "in-sync replicas, ISR": ("min.insync.replicas",),
+    "KRaft": ("Raft", "quorum controller", "ZooKeeper"),
+    "last stable offset, LSO": ("read_committed",),
+    "leader epoch": ("partitionLeaderEpoch",),
+    "log": ("UnifiedLog", "topic partition log"),
+    "log directory": ("log.dirs", "data directory"),
+    "log end offset, LEO": ("end offset",),
+    "log start offset": ("beginning offset", "earliest offset", "low watermark", "LW"),
+    "magic": ("message format version", "magic byte"),
+    "message": ("legacy message", "MessageSet"),
+    "preallocation": ("log.preallocate",),
+    "producer id, epoch, sequence": ("PID", "baseSequence"),
+    "producer snapshot": ("producer state", "ProducerStateManager"),
+    "record batch, batch": ("RecordBatch", "message format v2", "V2"),
+    "recovery": ("log recovery", "crash recovery"),
+    "retention": ("log deletion", "retention.ms", "retention.bytes"),
+    "roll": ("rotate", "segment.ms", "segment.bytes"),
+    "segment": ("LogSegment", "log file"),
+    "tombstone": ("delete marker", "null value"),
+    "transaction": ("exactly once", "transactional.id"),
+    "truncation": ("truncate", "OffsetForLeaderEpoch"),
+    "wrapper": ("compressed message set", "deep message"),
+}
+"""Other names of a term: those that readers search for."""
 
 
 def terms() -> dict[str, str]:
@@ -36,6 +79,11 @@ def terms() -> dict[str, str]:
 def names_of(term: str) -> list[str]:
     """Return a term and its short forms."""
     return term.split(", ")
+
+
+def anchor_of(name: str) -> str:
+    """Return the anchor of a name on the page."""
+    return name.lower().replace(" ", "-")
 
 
 def rules_with(term: str) -> list[str]:
@@ -60,7 +108,8 @@ def pages(notice: str) -> dict[str, str]:
 def _rows() -> Iterator[str]:
     found = terms()
     for term in sorted(found, key=str.casefold):
-        anchors = "".join(f'<a id="{name.lower().replace(" ", "-")}"></a>' for name in names_of(term))
+        anchors = "".join(f'<a id="{anchor_of(name)}"></a>' for name in names_of(term))
         rules = rules_with(term)
         more = f" and {len(rules) - SHOWN} more" if len(rules) > SHOWN else ""
-        yield f"| {anchors}{term} | {found[term]} | {', '.join(rules[:SHOWN])}{more} |"
+        also = ", ".join(SYNONYMS.get(term, ()))
+        yield f"| {anchors}{term} | {also} | {found[term]} | {', '.join(rules[:SHOWN])}{more} |"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from mkdocs.structure.files import File
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from seglog_format.cli.editions import editions
-from tools.docs import explorer_page, permalinks, source_pages, whole_page
+from tools.docs import explorer_page, permalinks, siblings, site_search, source_pages, whole_page
 from tools.rules import broker_marks, requirements
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ PARTS = {
     "Appendices": "ABCDEFGH",
 }
 """Parts of the specification, and the first characters of the names of their chapters."""
+TOPICS = ("coordinator-records", "metadata-records")
+"""Pages of the reference on records in Kafka's own topics, which chapter 32 covers."""
+TOOLS = ("command-line", "errors", "python", "python-types", "python-spark")
+LANGUAGE = re.compile(r"^\[http[^\n]*\), ([A-Z][\w /]*), ?$", re.MULTILINE)
+"""The line of an implementation's page that has its language."""
+SETTINGS = tomllib.loads((Path(__file__).parent / "site.toml").read_text(encoding="utf-8"))
 SEARCH = 'data-md-component="search" role="dialog"'
 """What the theme calls a dialog without saying which."""
 
@@ -51,6 +58,7 @@ LINKABLE = re.compile(r"(?<![\w\[#/>-])(`?)(SEG-[A-Z]{3}-\d{3})\1(?![\w\]-])")
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the chapters and the generated pages into the navigation, in chapter order."""
+    _home(config)
     pages = _conformance_pages()
     config.nav = [section for section in config.nav or [] if pages or "Conformance" not in section]
     chapters = [f"spec/{path.name}" for path in sorted((REPOSITORY / "spec").glob("*.md"))]
@@ -64,26 +72,51 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
+def _home(config: MkDocsConfig) -> None:
+    """Set what the site says of the project's home, where there is one."""
+    if SETTINGS["address"]:
+        config.site_url = SETTINGS["address"]
+    if SETTINGS["repository"]:
+        config.repo_url = SETTINGS["repository"]
+        config.edit_uri = SETTINGS["edit"] or None
+    links = [("report an error", SETTINGS["feedback"]), *SETTINGS["versions"].items()]
+    shown = [f'<a href="{address}">{name}</a>' for name, address in links if address]
+    config.copyright = " · ".join([config.copyright or "", *shown])
+
+
 def _specification_nav(chapters: list[str]) -> list[object]:
-    """Return the chapters by the first character of their names, and what is made from them."""
+    """Return the chapters by the first character of their names, and what is made from them; each part folds."""
     found = [{title: [one for one in chapters if Path(one).name[0] in names]} for title, names in PARTS.items()]
     made = {"About this text": [*SPECIFICATION, {"On one page": whole_page.PAGE}]}
-    return ["spec/index.md", *found, made]
+    return ["spec/index.md", {"Chapters": [*found, made]}]
 
 
 def _reference_nav(chapters: list[str]) -> list[object]:
-    """Return the pages of the reference: structures in the order of their chapters, then all others by name."""
+    """Return the pages of the reference: structures in the order of their chapters, then all others by subject."""
     pages = {path.stem for path in (REPOSITORY / "docs" / "reference").glob("*.md")} - {"index"}
     stems = [Path(chapter).stem.partition("-")[2] for chapter in chapters]
-    structures = [stem for stem in stems if stem in pages]
-    groups = {"Structures": structures, "Tools and tables": sorted(pages - set(structures))}
-    listed = [{title: [f"reference/{stem}.md" for stem in group]} for title, group in groups.items()]
-    return ["reference/index.md", *listed, {"Glossary": "glossary.md"}]
+    structures = [stem for stem in stems if stem in pages] + [name for name in TOPICS if name in pages]
+    tools = [name for name in TOOLS if name in pages]
+    others = sorted(pages - set(structures) - set(tools))
+    groups = {"Structures": structures, "Command and library": tools}
+    listed: list[object] = [{title: [f"reference/{stem}.md" for stem in group]} for title, group in groups.items()]
+    tables = [{"Tables and files": [f"reference/{stem}.md" for stem in others]}]
+    about = [{"About": ["changelog.md", {"Words of this project": "glossary.md"}]}]
+    return ["reference/index.md", *listed, {"More": [*tables, *about]}]
 
 
-def _conformance_pages() -> list[str]:
-    names = sorted(path.name for path in (REPOSITORY / "docs" / "conformance").glob("*.md"))
-    return [f"conformance/{name}" for name in sorted(names, key=lambda name: name != "index.md")]
+def _conformance_pages() -> list[object]:
+    """Return the matrix, then the implementations by language; each language folds."""
+    languages: dict[str, list[str]] = {}
+    for path in sorted((REPOSITORY / "docs" / "conformance").glob("*.md")):
+        if path.stem != "index" and (found := LANGUAGE.search(path.read_text(encoding="utf-8"))):
+            languages.setdefault(found[1], []).append(f"conformance/{path.name}")
+    if not languages:
+        return []
+    return [
+        {"Results": "conformance/index.md"},
+        {"Implementations": [{name: languages[name]} for name in sorted(languages)]},
+    ]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -99,6 +132,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, name, content=text))
     guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     files.append(File.generated(config, "contributing.md", content=guide))
+    changes = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    files.append(File.generated(config, "changelog.md", content=changes))
     return files
 
 
@@ -128,6 +163,8 @@ def _contents() -> str:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     """Give requirements their anchors and links."""
     source = page.file.src_uri
+    page.meta.setdefault("search", site_search.meta(source))
+    markdown = siblings.with_siblings(markdown, source)
     if source.startswith("spec/"):
         markdown = HEX_FENCE.sub(_hex_fence, _outside_fences(markdown, _numbered))
     if source == source_pages.TABLE:
@@ -172,6 +209,11 @@ def _outside_fences(markdown: str, change: object) -> str:
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
     """Name what the theme leaves without a name, for those who hear the page."""
     return output.replace(SEARCH, f'{SEARCH} aria-label="Search"')
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Complete the index of the search, which the theme has written."""
+    site_search.tune(Path(config.site_dir))
 
 
 @cache

@@ -1,0 +1,74 @@
+"""What the search of the site finds first: rules by their id, terms by every name that people use, pages before lists.
+
+The theme indexes headings. A rule is none, and a term is a row of a table, so each gets an entry of its own here.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_format.cli.lazy import COMMANDS
+from tools.docs import glossary_page, whole_page
+from tools.rules import requirements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+INDEX: Final = "search/search_index.json"
+LISTS: Final = ("reference/requirements", "specification/changes", "reference/kafka-4", "reference/errors")
+REPEATED: Final = (whole_page.PAGE, "source/")
+"""Pages whose text is found on other pages."""
+BOOSTS: Final = {
+    **dict.fromkeys(LISTS, 0.2),
+    "conformance/index": 4.0,
+    "conformance/": 0.2,
+    "reference/python": 0.2,
+    "reference/command-line": 0.5,
+    "contributing": 0.3,
+    "glossary": 0.2,
+    "zh/": 0.2,
+    "how-to/": 4.0,
+    "spec/": 3.0,
+    "tutorial/": 1.0,
+}
+"""Weight of the pages whose path begins so, in place of 1; the first that fits counts."""
+RULE_BOOST: Final = 4.0
+TERM_BOOST: Final = 3.2
+COMMAND_BOOST: Final = 6.0
+
+
+def meta(path: str) -> dict[str, object]:
+    """Return the search settings of a page.
+
+    Args:
+        path: of its Markdown, below the documents.
+    """
+    if path.startswith(REPEATED):
+        return {"exclude": True}
+    return next(({"boost": boost} for start, boost in BOOSTS.items() if path.startswith(start)), {})
+
+
+def entries() -> Iterator[dict[str, Any]]:
+    """Yield an entry for each rule, each command and each term."""
+    for rule in requirements().values():
+        location = f"spec/{rule.chapter}/#{rule.id.lower()}"
+        yield {"location": location, "title": rule.id, "text": html.escape(rule.text), "boost": RULE_BOOST}
+    for name, summary in COMMANDS.items():
+        location = f"reference/command-line/#seglog-{name}"
+        yield {"location": location, "title": f"seglog {name}", "text": html.escape(summary), "boost": COMMAND_BOOST}
+    page = glossary_page.PAGE.removeprefix("docs/").removesuffix(".md")
+    for term, meaning in glossary_page.terms().items():
+        names = ", ".join([term, *glossary_page.SYNONYMS.get(term, ())])
+        anchor = glossary_page.anchor_of(glossary_page.names_of(term)[0])
+        yield {"location": f"{page}/#{anchor}", "title": names, "text": html.escape(meaning), "boost": TERM_BOOST}
+
+
+def tune(site: Path) -> None:
+    """Add the entries to the index of a site that is built."""
+    path = site / INDEX
+    index = json.loads(path.read_text(encoding="utf-8"))
+    index["docs"] += entries()
+    path.write_text(json.dumps(index, separators=(",", ":"), ensure_ascii=False), encoding="utf-8")

@@ -68,7 +68,7 @@ def command(
 def _write_list(*, as_json: bool) -> None:
     """Print the keys of each table of a recipe, and the faults."""
     from seglog_format.generation.faults import fault_kinds
-    from seglog_format.generation.recipe import key_list
+    from seglog_format.generation.recipe_keys import key_list
 
     for table, keys in key_list().items():
         if as_json:

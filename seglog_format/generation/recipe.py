@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import UsageError
@@ -343,34 +343,3 @@ def _check_step(step: StepRecipe, config: LogConfig, location: str) -> None:
         if is_broken:
             msg = f"{location}: {rule}"
             raise UsageError(msg)
-
-
-TABLES: Final = ("topics", "config", "steps", "key", "value", "headers", "timestamps", "producers")
-"""Attributes that a recipe gives as tables of their own."""
-
-
-def key_list() -> dict[str, dict[str, str]]:
-    """Return the keys of each table of a recipe, with their defaults as TOML; those without one have to be given."""
-    tables = {
-        "top level": fields(Recipe),
-        "[[topic]]": fields(TopicRecipe),
-        "[[topic.step]]": fields(StepRecipe),
-        "[topic.step.key] and [topic.step.value]": fields(ValueRecipe),
-        "[topic.step.headers]": fields(HeaderRecipe),
-        "[topic.step.timestamps]": fields(TimestampRecipe),
-        "[topic.step.producers]": fields(ProducerRecipe),
-    }
-    return {
-        name: {key.name: _toml(key.default) for key in keys if key.name not in TABLES} for name, keys in tables.items()
-    }
-
-
-def _toml(default: object) -> str:
-    """Return a default as a recipe would write it."""
-    if default is MISSING:
-        return "(to be given)"
-    if default is None:
-        return "(none)"
-    if isinstance(default, tuple):
-        return str(list(default))
-    return str(default).lower() if isinstance(default, bool) else repr(default)

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import html
 import json
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.cli.lazy import COMMANDS
 from tools.docs import glossary_page, whole_page
 from tools.rules import requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+COMMAND: Final = re.compile(r"^## seglog (\S+)$", re.MULTILINE)
 INDEX: Final = "search/search_index.json"
 LISTS: Final = ("reference/requirements", "specification/changes", "reference/kafka-4", "reference/errors")
 REPEATED: Final = (whole_page.PAGE, "source/")
@@ -56,9 +58,10 @@ def entries() -> Iterator[dict[str, Any]]:
     for rule in requirements().values():
         location = f"spec/{rule.chapter}/#{rule.id.lower()}"
         yield {"location": location, "title": rule.id, "text": html.escape(rule.text), "boost": RULE_BOOST}
-    for name, summary in COMMANDS.items():
+    commands = (REPOSITORY / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    for name in COMMAND.findall(commands):
         location = f"reference/command-line/#seglog-{name}"
-        yield {"location": location, "title": f"seglog {name}", "text": html.escape(summary), "boost": COMMAND_BOOST}
+        yield {"location": location, "title": f"seglog {name}", "text": "", "boost": COMMAND_BOOST}
     page = glossary_page.PAGE.removeprefix("docs/").removesuffix(".md")
     for term, meaning in glossary_page.terms().items():
         names = ", ".join([term, *glossary_page.SYNONYMS.get(term, ())])

@@ -94,7 +94,7 @@ FIRST = {
 }
 """The page that the search leads to first, and the words that it does so for."""
 PLACEHOLDER = re.compile(r"(?:git clone|repo:|uses:|pip install) [^\n]*(?:example\.|owner/)")
-MAXIMUM_LINKS = 23
+MAXIMUM_LINKS = 25
 """Links that the column of a page shows at once."""
 ALONE = {"404.html"}
 """Pages that no other leads to."""

@@ -38,7 +38,7 @@ BOOSTS: Final = {
 }
 """Weight of the pages whose path begins so, in place of 1; the first that fits counts."""
 RULE_BOOST: Final = 4.0
-TERM_BOOST: Final = 3.2
+TERM_BOOST: Final = 2.6
 COMMAND_BOOST: Final = 6.0
 
 

@@ -355,6 +355,20 @@ def test_passwords_in_settings_are_printed_only_when_asked_for() -> None:
     assert sorted(line["value"] for line in image_lines(image, with_secrets=True)) == ["shown", "x1", "x2", "x3"]
 
 
+def test_downgrade_is_refused_with_a_list_of_what_would_be_lost_and_names_the_groups(tmp_path: Path) -> None:
+    cases = ("root", "cluster-metadata", "consumer-offsets", "share-group-state")
+    old = old_directory(tmp_path / "old", "4.4.0", cases)
+    with pytest.raises(UsageError, match=r"share\.version 2 \(share groups and their positions\)"):
+        resurrect(old, kafka="3.9")
+    types = {name: group.type for name, group in open_cluster(old).coordinators.groups.items()}
+    plan = resurrect(old, kafka="3.9", downgrade=True)
+    lost = {name for name, kind in types.items() if kind in {"consumer", "share", "streams"}}
+    assert {note.about.removeprefix("group ") for note in plan.made.notes if note.about.startswith("group ")} == lost
+    assert {types[name] for name in lost} >= {"consumer", "share"}
+    newest = resurrect(old)
+    assert not [note for note in newest.made.notes if note.about.startswith("group ")]
+
+
 # -- where it is written -----------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from seglog_format.cluster.cluster import image_of
 from seglog_format.cluster.comparison import chosen_of, divergence, is_in_sync, safe_leaders
 from seglog_format.cluster.coordinators import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from seglog_format.cluster.image import METADATA_VERSION, ConfigResource, MetadataImage, TopicImage
-from seglog_format.cluster.releases import LOWEST_METADATA_VERSION, too_high
+from seglog_format.cluster.releases import LOWEST_METADATA_VERSION, NEEDED_FOR, losses_without, too_high
 from seglog_format.cluster.replay import TOPIC_RESOURCE
 from seglog_format.errors import UsageError
 
@@ -152,10 +152,9 @@ def _has_records(topic: TopicImage, replicas: Replicas) -> bool:
 def _take_features(made: NewImage, old: MetadataImage, node: NewNode) -> None:
     high = too_high(old.features, node.release)
     if high and not node.allows_downgrade:
-        levels = ", ".join(f"{name} {level}" for name, level in sorted(high.items()))
         msg = (
-            f"the cluster used features that Kafka {node.release.version} does not accept: {levels}; choose a newer"
-            " release, or allow a downgrade"
+            f"the cluster used features that Kafka {node.release.version} does not accept, and would lose what is in"
+            f" parentheses: {losses_without(high)}; choose a newer release, or allow a downgrade"
         )
         raise UsageError(msg)
     for name, level in old.features.items():
@@ -163,7 +162,7 @@ def _take_features(made: NewImage, old: MetadataImage, node: NewNode) -> None:
         if accepted:
             made.image.features[name] = accepted
         if accepted != level:
-            made.note(name, f"lowered from {level} to {accepted}; records that need it are not understood")
+            made.note(name, f"lowered from {level} to {accepted}; lost: {NEEDED_FOR.get(name, 'what needs it')}")
     level = made.image.features.get(METADATA_VERSION, 0)
     if level < LOWEST_METADATA_VERSION:
         made.image.features[METADATA_VERSION] = LOWEST_METADATA_VERSION

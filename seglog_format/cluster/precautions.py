@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.cluster.coordinators import OPEN_STATES, TRANSACTION_STATE, transaction_state
+from seglog_format.cluster.releases import GROUP_FEATURES
 from seglog_format.errors import SeglogError
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from seglog_format.cluster.cluster import Cluster
     from seglog_format.cluster.new_image import NewImage
+    from seglog_format.cluster.releases import Release
 
 PRODUCER_ID_DISTANCE: Final = 1_000_000
 """New producer ids start so far above the highest one known, since snapshots lack the latest producers."""
@@ -27,6 +29,15 @@ def note_renamed(made: NewImage, cluster: Cluster) -> None:
         name = entry.name
         if name.state != "future" or name.topic_partition not in made.logs:
             made.note(f"{name.topic}-{name.partition}", f"{entry.path} is left out: --renamed {name.state} takes it")
+
+
+def note_groups(made: NewImage, cluster: Cluster, release: Release) -> None:
+    """Name the groups of a type that the release does not know."""
+    for name, group in sorted(cluster.coordinators.groups.items()):
+        feature = GROUP_FEATURES.get(group.type)
+        if feature is not None and feature not in release.features:
+            kept = "" if group.type == "share" else "; its committed positions stay"
+            made.note(f"group {name}", f"is a {group.type} group, which Kafka {release.version} does not know{kept}")
 
 
 def note_transactions(made: NewImage, cluster: Cluster) -> None:

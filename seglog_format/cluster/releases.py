@@ -65,6 +65,30 @@ RELEASES: Final = {
 NEWEST: Final = next(reversed(RELEASES))
 
 
+GROUP_FEATURES: Final = {"consumer": "group.version", "share": "share.version", "streams": "streams.version"}
+"""The feature that each type of group needs."""
+
+NEEDED_FOR: Final = {
+    METADATA_VERSION: "settings and records of later releases",
+    "transaction.version": "the later protocol of transactions; transactions and their states stay",
+    "group.version": "members of groups of the new protocol; their positions stay",
+    "eligible.leader.replicas.version": "eligible leader replicas, of which a single node has none",
+    "share.version": "share groups and their positions",
+    "streams.version": "streams groups; their positions stay",
+}
+"""What is lost with a feature that is lowered."""
+
+
+def losses_without(features: Mapping[str, int]) -> str:
+    """Return features with their levels, and what is lost with each that is lowered."""
+    named = (f"{name} {level}" + _needed(name) for name, level in sorted(features.items()))
+    return "; ".join(named)
+
+
+def _needed(name: str) -> str:
+    return f" ({NEEDED_FOR[name]})" if name in NEEDED_FOR else ""
+
+
 def too_high(features: Mapping[str, int], release: Release) -> dict[str, int]:
     """Return the features, with their levels, that a release does not accept."""
     return {name: level for name, level in features.items() if level > release.features.get(name, 0)}

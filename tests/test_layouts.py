@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from construct import Int16ub, Int32ul, Struct
 from helpers import layout_bytes
 from helpers.support import REPOSITORY
 from hypothesis import given
@@ -77,3 +78,8 @@ def test_values_come_and_go_in_the_order_of_the_names(names: list[str], low: int
 def test_names_that_are_not_the_fields_are_refused() -> None:
     with pytest.raises(ValueError, match="the fields are a, b, not a, c"):
         FixedLayout(a="q", b="l").packer("a", "c")
+
+
+def test_only_big_endian_numbers_have_codes() -> None:
+    with pytest.raises(TypeError, match="size is not a big-endian number"):
+        make_layouts.field_codes(Struct("count" / Int16ub, "size" / Int32ul))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from construct import Int16ub, Int32ul, Struct
 from helpers.batches import batch, patched, record
 from helpers.decoders import decode_batch
 from helpers.support import vector
@@ -12,7 +11,7 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import walk
 from seglog_format.errors import CorruptRecordError, FormatError, TruncatedError, UnsupportedVersionError
 from seglog_format.model import RecordBatchHeader, TimestampType
-from seglog_format.schema.fields import field_codes, layout
+from seglog_format.schema.fields import layout
 from seglog_format.schema.fixed_fields import (
     RECORD_BATCH_HEADER,
 )
@@ -31,11 +30,6 @@ def refusal(data: bytes) -> FormatError:
     with pytest.raises(FormatError) as caught:
         decode_batch(data)
     return caught.value
-
-
-def test_only_big_endian_numbers_have_codes() -> None:
-    with pytest.raises(TypeError, match="size is not a big-endian number"):
-        field_codes(Struct("count" / Int16ub, "size" / Int32ul))
 
 
 @pytest.mark.req("SEG-BAT-001", "SEG-BAT-003")

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from seglog_format.schema.control_record import ControlRecordKey, EndTransactionMarker
-from seglog_format.schema.fields import field_codes
-from seglog_format.schema.message_set import BytesLength, MessageV0Header, MessageV1Header
-from seglog_format.schema.offset_index import OffsetIndexEntry
-from seglog_format.schema.producer_snapshot import ProducerSnapshotHeader, ProducerStateEntry
-from seglog_format.schema.record_batch import EntryPrefix, RecordBatchHeader
-from seglog_format.schema.time_index import TimeIndexEntry
-from seglog_format.schema.transaction_index import TransactionIndexEntry
+from construct import FormatField, Renamed
+
+from seglog_format.cli.structures import structures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,20 +21,21 @@ if TYPE_CHECKING:
 
 TARGET = Path(__file__).resolve().parent.parent / "seglog_format" / "layouts.py"
 
-DECLARATIONS: dict[str, Struct] = {
-    "ENTRY_PREFIX": EntryPrefix,
-    "RECORD_BATCH_HEADER": RecordBatchHeader,
-    "MESSAGE_V0_HEADER": MessageV0Header,
-    "MESSAGE_V1_HEADER": MessageV1Header,
-    "BYTES_LENGTH": BytesLength,
-    "CONTROL_RECORD_KEY": ControlRecordKey,
-    "END_TRANSACTION_MARKER": EndTransactionMarker,
-    "OFFSET_INDEX_ENTRY": OffsetIndexEntry,
-    "TIME_INDEX_ENTRY": TimeIndexEntry,
-    "TRANSACTION_INDEX_ENTRY": TransactionIndexEntry,
-    "PRODUCER_SNAPSHOT_HEADER": ProducerSnapshotHeader,
-    "PRODUCER_STATE_ENTRY": ProducerStateEntry,
+STRUCTURES: Final = {
+    "ENTRY_PREFIX": "EntryPrefix",
+    "RECORD_BATCH_HEADER": "RecordBatchHeader",
+    "MESSAGE_V0_HEADER": "MessageV0Header",
+    "MESSAGE_V1_HEADER": "MessageV1Header",
+    "BYTES_LENGTH": "BytesLength",
+    "CONTROL_RECORD_KEY": "ControlRecordKey",
+    "END_TRANSACTION_MARKER": "EndTransactionMarker",
+    "OFFSET_INDEX_ENTRY": "OffsetIndexEntry",
+    "TIME_INDEX_ENTRY": "TimeIndexEntry",
+    "TRANSACTION_INDEX_ENTRY": "TransactionIndexEntry",
+    "PRODUCER_SNAPSHOT_HEADER": "ProducerSnapshotHeader",
+    "PRODUCER_STATE_ENTRY": "ProducerStateEntry",
 }
+"""The declared structure of each layout."""
 
 HEAD = '''"""The fixed layouts, in stored order. Made by ``python -m tools.make_layouts`` from the declarations."""
 
@@ -68,9 +64,33 @@ def _rows(fields: Mapping[str, str]) -> str:
     return "".join(f'    {name}="{code}",\n' for name, code in fields.items())
 
 
+def declarations() -> dict[str, Struct]:
+    """Return the declaration of each layout."""
+    declared = {structure.name: structure.declaration for structure in structures()}
+    return {layout: declared[name] for layout, name in STRUCTURES.items()}
+
+
 def declared_codes() -> dict[str, dict[str, str]]:
     """Return the codes of all layouts, as declared."""
-    return {name: field_codes(declaration) for name, declaration in DECLARATIONS.items()}
+    return {name: field_codes(declaration) for name, declaration in declarations().items()}
+
+
+def field_codes(declaration: Struct) -> dict[str, str]:
+    """Return the `struct` code for each field of a declaration of big-endian numbers, in stored order.
+
+    Raises:
+        TypeError: a field is not a big-endian number of fixed size.
+    """
+    codes = {}
+    for field in declaration.subcons:
+        inner = field
+        while isinstance(inner, Renamed):
+            inner = inner.subcon
+        if not isinstance(inner, FormatField) or inner.fmtstr[0] != ">":
+            msg = f"{field.name} is not a big-endian number of fixed size"
+            raise TypeError(msg)
+        codes[field.name] = inner.fmtstr[1:]
+    return codes
 
 
 def main() -> int:

@@ -34,7 +34,7 @@ DOCUMENTS: Final = ("docs/**/*.md", "*.md", "benchmarks/*.md", "conformance/**/*
 INSIDERS: Final = ("proofs/**/*.py", "tools/**/*.py")
 """Proofs and generators, which may import what `LIST` names besides."""
 LIST: Final = "tools/private_imports.toml"
-MOST_LISTED: Final = 90
+MOST_LISTED: Final = 83
 """Modules, which may become fewer. The aim is 12."""
 DOCSTRINGS: Final = ("seglog_format/**/*.py", "pyspark_seglog.py")
 

@@ -7,8 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from proofs.unpacking import unpack_archive
-from seglog_format import open_log_directory, open_partition, recover
-from seglog_format.recovery.apply import RecoveryOptions
+from seglog_format import RecoveryOptions, open_log_directory, open_partition, recover
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -15,8 +15,8 @@ from proofs.kafka.oracle import Oracle, bytes_of
 from proofs.kafka.result import Result
 from seglog_format import Origin
 from seglog_format.codec.end_marker import EndMarker, end_marker_of
-from seglog_format.codec.plain.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location
+from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
 from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
@@ -152,7 +152,7 @@ def sorted_entries(data: bytes) -> list[Producer]:
     Raises:
         FormatError: it is damaged.
     """
-    return sorted(astuple(entry) for entry in decode_producer_snapshot(data, Location()).producers)
+    return sorted(astuple(entry) for entry in ProducerSnapshot.from_bytes(data).producers)
 
 
 def producers_in(data: memoryview, base_offset: int) -> list[Producer]:

@@ -1,8 +1,8 @@
 """Metadata of construct declarations: documentation, requirement ids, layout.
 
 ``"magic" / Int8sb * Doc("Version of this entry.", "SEG-BAT-004")`` puts a `Doc` in construct's own docs slot. The
-functions of this module read it: `layout` for tables and diagrams, `field_codes` for the layout of a fixed-size
-declaration. A declaration is written once and everything else is derived from it.
+functions of this module read it: `layout` for tables and diagrams. A declaration is written once and everything else is
+derived from it.
 """
 
 from __future__ import annotations
@@ -126,21 +126,3 @@ def type_name(field: Construct) -> str:
     if isinstance(inner, FormatField):
         return FORMAT_TYPES[inner.fmtstr[-1].lower()] if inner.fmtstr[-1].islower() else FORMAT_TYPES[inner.fmtstr[-1]]
     return str(getattr(inner, "type_name", type(inner).__name__.lower()))
-
-
-def field_codes(declaration: Struct) -> dict[str, str]:
-    """Return the `struct` code for each field of a declaration of big-endian numbers, in stored order.
-
-    Raises:
-        TypeError: a field is not a big-endian number of fixed size.
-    """
-    codes = {}
-    for field in declaration.subcons:
-        inner = field
-        while isinstance(inner, Renamed):
-            inner = inner.subcon
-        if not isinstance(inner, FormatField) or inner.fmtstr[0] != ">":
-            msg = f"{field.name} is not a big-endian number of fixed size"
-            raise TypeError(msg)
-        codes[field.name] = inner.fmtstr[1:]
-    return codes

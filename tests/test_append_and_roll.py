@@ -313,7 +313,9 @@ def test_damaged_bytes_are_refused_as_such(tmp_path: Path) -> None:
         with pytest.raises(CorruptRecordError, match="SEG-BAT-003"):
             writer.append_as_follower(produced()[:-1] + b"\1")
         inner = message(crc=zlib.crc32(b""), magic=1)
-        refused(writer, wrapper(inner, offset=0, magic=1), "SEG-MSG-010")
+        with pytest.raises(CorruptRecordError, match="SEG-MSG-016"):
+            writer.append(wrapper(inner, offset=0, magic=1))
+        assert writer.log_end_offset == 0
 
 
 # What a follower does

@@ -47,7 +47,7 @@ def test_editions_follow_each_other_and_all_but_the_last_are_published() -> None
     versions = [edition.version for edition in editions()]
     assert versions == sorted(set(versions))
     assert all(re.fullmatch(r"20\d\d\.(0[1-9]|1[0-2])", version) for version in versions)
-    assert versions[-1] == "2026.12"
+    assert "2026.12" in versions
     for edition in editions():
         assert bool(edition.published) == bool(edition.digest)
     assert [*editions()[:-1]] == PUBLISHED[: len(versions) - 1]

@@ -265,6 +265,10 @@ def test_checksums_inside_a_wrapper() -> None:
     data = wrapper(message(0), message(1, crc=1), message(2), offset=2)
     assert [one.is_valid for one in messages(data)] == [True, False, True]
     assert messages(data)[1].crc == 1
+    with pytest.raises(CorruptRecordError) as caught:
+        decode_batch(data)
+    assert caught.value.requirements == ("SEG-MSG-016",)
+    assert caught.value.location.field == "messages[1].crc"
     findings = list(verify_log(data))
     assert [finding.requirement for finding in findings] == ["SEG-MSG-016"]
     assert findings[0].location.field == "messages[1].crc"

@@ -225,7 +225,6 @@ def _bad_snappy(family: Family, basis: Basis) -> None:
         ),
         "literal-past-the-end": lambda data: block(bytes([len(data)]) + bytes([60 << 2, 200]) + data),
         "block-of-no-bytes": lambda data: XERIAL + bytes(4) + xerial(data, header=b""),
-        "header-only": lambda _: XERIAL,
     }
     for name, compress in rows.items():
         refused(
@@ -236,6 +235,22 @@ def _bad_snappy(family: Family, basis: Basis) -> None:
             "snappy",
             compress,
         )
+    refused(
+        family,
+        "snappy-header-only",
+        "A xerial header and no block is no bytes, and no record can be read from them.",
+        replace(basis, req=("SEG-BAT-008", "SEG-COD-003")),
+        "snappy",
+        lambda _: XERIAL,
+    )
+    refused(
+        family,
+        "snappy-header-cut",
+        "The first bytes of a xerial header, and the end.",
+        basis,
+        "snappy",
+        lambda _: XERIAL[:12],
+    )
     refused(
         family,
         "snappy-bare-size-of-4-gib",

@@ -8,6 +8,7 @@ from typing import Final
 
 from authoring.batches import (
     BASE_OFFSET,
+    CONTROL,
     COUNT,
     CRC,
     FIELDS,
@@ -21,6 +22,7 @@ from authoring.batches import (
 )
 from authoring.casefile import LAST, Family, Json, lay, may, must, should
 from authoring.codecs import gzip, lz4_frame, xerial, zstd
+from authoring.control import LEADER_CHANGE, data, kraft, marker
 from authoring.messages import Msg, Wrapper
 from authoring.plain import THREE
 from authoring.primitives import crc32, crc32c, flipped, replaced
@@ -49,8 +51,8 @@ def checksums() -> Family:
                 "links": [],
             },
             "INNER_CRC": {
-                "effect": "Brokers look at the checksums inside a wrapper only when it is produced. Some readers refuse such a message, some deliver it "
-                "and say that it is damaged; delivering it without a word is wrong.",
+                "effect": "Brokers look at the checksums inside a wrapper only when it is produced, so the consumer is the last who can notice. Kafka's "
+                "consumer refuses such a message; delivered, it is changed data.",
                 "links": [],
             },
         },
@@ -141,10 +143,38 @@ def checksums() -> Family:
             GOOD,
             flipped(packed, len(packed) - 3),
         )
+        family.invalid(
+            f"compressed-{codec}-whole-stream",
+            "The checksum is wrong and the compressed stream is whole: nothing but the checksum can tell.",
+            must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)),
+            "crc",
+            GOOD,
+            with_field(packed, CRC, crc32c(packed[21:]) ^ 1 << 9, seal=False),
+        )
+    _control(family)
     _outside(family)
     _legacy(family)
     _inside(family)
     return family
+
+
+def _control(family: Family) -> None:
+    """Control batches: a reader that hides their records has to look at their checksums all the same."""
+    for name, batch in (
+        ("commit", marker("COMMIT", 10)),
+        ("abort", marker("ABORT", 10)),
+        ("leader-change", kraft("LEADER_CHANGE", LEADER_CHANGE, 10)),
+        ("transactional-data", data(10, b"a", b"b")),
+    ):
+        whole = batch.encoded()
+        family.invalid(
+            f"control-{name}" if batch.attributes & CONTROL else name,
+            "One bit of the last byte: who takes the batch for what it says ends another transaction, or none.",
+            must("SEG-BAT-003", needs=CRC_NEEDS, flags=("CRC",)),
+            "crc",
+            GOOD,
+            flipped(whole, len(whole) - 2),
+        )
 
 
 def _outside(family: Family) -> None:
@@ -212,28 +242,39 @@ def _legacy(family: Family) -> None:
 
 
 def _inside(family: Family) -> None:
-    """Checksums of messages in a wrapper."""
+    """Checksums of messages in a wrapper: of the first, of the last, and of the only one."""
     for magic, rule_since in ((0, "0.8"), (1, "0.10")):
-        inner = tuple(Msg(magic=magic, offset=4 + at if magic == 0 else at) for at in range(2))
-
-        def damaged(content: bytes) -> bytes:
-            return gzip(flipped(content, 12, 3))
-
-        wrapper = Wrapper(magic=magic, offset=5, inner=inner, offsets=(4, 5), compress=damaged)
-        last = Msg(magic=magic, offset=9)
-        data, answers = lay([wrapper, last])
-        record = answers[0]["records"][0]
-        record |= {"crc": record["crc"] ^ 8 << 24, "isValid": False}
-        family.either(
-            f"magic-{magic}-inside-a-wrapper",
-            "The wrapper is whole, a message inside is not.",
-            should("SEG-MSG-016", needs=(f"magic:{magic}", "codec:gzip"), flags=("INNER_CRC",), since=rule_since),
-            data,
-            [
-                {"branch": "marked", "batches": answers, "consumed": len(data), "tail": None},
-                {"branch": "refused", "reject": {"class": "crc"}, "batches": []},
-            ],
+        inner = tuple(Msg(magic=magic, offset=4 + at if magic == 0 else at) for at in range(3))
+        basis = must(
+            "SEG-MSG-016", needs=("crc", f"magic:{magic}", "codec:gzip"), flags=("INNER_CRC",), since=rule_since
         )
+
+        def wrapper(damaged: int, *, count: int = 3, magic: int = magic, inner: tuple[Msg, ...] = inner) -> bytes:
+            """Return a wrapper of which one message has one wrong bit in its value."""
+            last_byte = (damaged + 1) * len(inner[0].encoded()) - 1
+            return Wrapper(
+                magic=magic,
+                offset=3 + count,
+                inner=inner[:count],
+                offsets=tuple(range(4, 4 + count)),
+                compress=lambda content: gzip(flipped(content, last_byte, 3)),
+            ).encoded()
+
+        why = "The wrapper is whole, {} is not: it reads as another value, and only its own checksum tells."
+        for name, subject, entry in (
+            ("inside-a-wrapper-first", "the first message inside", wrapper(0)),
+            ("inside-a-wrapper-last", "the last message inside", wrapper(2)),
+            ("inside-a-wrapper-only", "the only message inside", wrapper(0, count=1)),
+        ):
+            family.invalid(
+                f"magic-{magic}-{name}",
+                why.format(subject),
+                basis,
+                "crc",
+                Msg(magic=magic, offset=3),
+                entry,
+                more=Msg(magic=magic, offset=9),
+            )
 
 
 def lengths() -> Family:

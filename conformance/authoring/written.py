@@ -384,7 +384,7 @@ def _stamped_messages(to: Written) -> None:
     to.refuses(
         "magic-1-wrong-inner-checksum",
         "A message in a wrapper has a wrong checksum.",
-        must("SEG-MSG-010", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",)),
+        must("SEG-MSG-016", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",)),
         [bad],
     )
     several = [replace(message, offset=at) for at in range(2)]

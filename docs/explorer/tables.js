@@ -53,7 +53,7 @@ export const REQUIREMENTS = {
   "SEG-CKP-013": {"level": "MUST", "chapter": "51-checkpoints", "text": "Checkpoint files are UTF-8."},
   "SEG-COD-001": {"level": "MUST", "chapter": "34-compression", "text": "The codec is none, gzip, snappy, lz4 or zstd; ids 5 to 7 are refused when the data is decoded, and not before."},
   "SEG-COD-002": {"level": "MUST", "chapter": "34-compression", "text": "gzip data is one or more complete members of RFC 1952."},
-  "SEG-COD-003": {"level": "MUST", "chapter": "34-compression", "text": "Behind a xerial header, snappy data is blocks, each a 32-bit big-endian length and one complete raw snappy block."},
+  "SEG-COD-003": {"level": "MUST", "chapter": "34-compression", "text": "Behind a xerial header, snappy data is any number of blocks, each a 32-bit big-endian length and one complete raw snappy block."},
   "SEG-COD-004": {"level": "MUST", "chapter": "34-compression", "text": "Snappy data without a xerial header is one raw snappy block."},
   "SEG-COD-006": {"level": "MUST", "chapter": "34-compression", "text": "An lz4 frame starts with its magic number, has version 1, independent blocks, no reserved bit set and a block size code of 4 to 7."},
   "SEG-COD-009": {"level": "MUST", "chapter": "34-compression", "text": "A block of an lz4 frame is complete and no larger, stored or decoded, than the frame's block size."},

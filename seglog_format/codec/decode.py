@@ -84,6 +84,21 @@ def decode_frame(
     Raises:
         FormatError: the entry is damaged or refused.
     """
+    batch = decode_under_outer_checksum(frame, at=at, limit=limit, max_parts=max_parts)
+    if not isinstance(frame.header, RecordBatchHeader):
+        from seglog_format.codec.message_set import verify_inner_checksums  # noqa: PLC0415 - as above
+
+        verify_inner_checksums(batch, at)
+    return batch
+
+
+def decode_under_outer_checksum(
+    frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, max_parts: int | None = None
+) -> RecordBatch:
+    """Decode an entry whose own checksum is right, whatever those of messages inside are, as brokers do in recovery.
+
+    Arguments and errors as `decode_frame`.
+    """
     verify_checksum(frame, at)
     return decode_unverified(frame, at=at, limit=limit, max_parts=max_parts)
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seglog_format.codec.container_headers import ContainerHeaders
     from seglog_format.codec.message_rules import MessageReader, StoredMessage
     from seglog_format.model import Frame, MessageHeader
+    from seglog_format.record_model import RecordBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,23 @@ def _decompressed(wrapper: StoredMessage, at: Location, limit: int, headers: Con
     if wrapper.value is None:
         raise CorruptRecordError(location, "SEG-MSG-009", expected="compressed messages", found="null")
     return decompress(codec_id, wrapper.value, magic=magic, at=location, limit=limit, headers=headers)
+
+
+def verify_inner_checksums(entry: RecordBatch, at: Location) -> None:
+    """Refuse an entry at the first message whose checksum is wrong.
+
+    Args:
+        entry: a message of magic 0 or 1, or a wrapper.
+        at: where it starts.
+
+    Raises:
+        CorruptRecordError: SEG-MSG-016.
+    """
+    for index, message in enumerate(entry.records):
+        if isinstance(message, Message) and not message.is_valid:
+            location = at.at(f"messages[{index}].crc")
+            expected, found = "the checksum of the message", f"{message.crc:#010x}"
+            raise CorruptRecordError(location, "SEG-MSG-016", expected=expected, found=found)
 
 
 def wrapped_bytes(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:

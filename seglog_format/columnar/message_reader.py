@@ -105,7 +105,7 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
                 if ended:
                     return ended
                 continue
-            count, last_inside = survey(arena_, start, stop)
+            count, last_inside = survey(plan[CHECKSUM_PATH], arena_, start, stop)
             if not message_is_valid(plan[CHECKSUM_PATH], data, position, size):
                 return declined(state_, CAUSE_CHECKSUM)
             if count <= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, inlined
-from seglog_format.columnar.entries import entry_size
+from seglog_format.columnar.entries import entry_size, message_is_valid
 from seglog_format.columnar.layout import (
     CODEC_MASK,
     GREATEST_OFFSET,
@@ -124,15 +124,18 @@ def inner_size(data: Region, position: int, end: int) -> int:
 
 
 @inlined
-def survey(data: Region, start: int, end: int) -> tuple[int, int]:
-    """Return the number of messages in a wrapper, or `DAMAGED`, and the offset stored in the last."""
+def survey(path: int, data: Region, start: int, end: int) -> tuple[int, int]:
+    """Return the number of messages in a wrapper, or `DAMAGED`, and the offset stored in the last.
+
+    A message whose checksum is wrong counts as damage (SEG-MSG-016); ``path`` is the one of computing checksums.
+    """
     position, count, last = start, 0, 0
     while True:
         size = inner_size(data, position, end)
-        if size < 0:
-            return DAMAGED, 0
         if size == 0:
             return count, last
+        if size < 0 or not message_is_valid(path, data, position, size):
+            return DAMAGED, 0
         last = load_be64(data, position + OFFSET)
         position, count = position + size, count + 1
 

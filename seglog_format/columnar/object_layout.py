@@ -17,7 +17,7 @@ from seglog_format.record_model import Message, Record, RecordHeader
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Numbers
 
-NO_HEADERS, TRUE, FALSE, NO_TYPE, CREATED, APPENDED = range(KNOWN_SLOTS, KNOWN_SLOTS + 6)
+NO_HEADERS, TRUE, NO_TYPE, CREATED, APPENDED = range(KNOWN_SLOTS, KNOWN_SLOTS + 5)
 """Of what is known of the interpreter, behind what `slots` has to know: objects that there is one of each.
 The last three are the timestamp types."""
 RECORD, MESSAGE, HEADER = range(APPENDED + 1, APPENDED + 4)
@@ -64,7 +64,7 @@ def known_objects() -> Numbers:
     """
     if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise UnknownLayoutError
-    found = [*map(id, (None, (), True, False, *TimestampType, Record, Message, RecordHeader))]
+    found = [*map(id, (None, (), True, *TimestampType, Record, Message, RecordHeader))]
     for kind in (Record, Message, RecordHeader):
         found += _members(kind)
     return np.array(found, np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.columnar.checksum import crc32
 from seglog_format.columnar.compiled import helper, inlined, kernel_under_lock
 from seglog_format.columnar.entries import entry_size
 from seglog_format.columnar.interpreter import (
@@ -35,7 +34,6 @@ from seglog_format.columnar.notes import NOTE_SIZE
 from seglog_format.columnar.object_layout import (
     APPENDED,
     CREATED,
-    FALSE,
     HEADER,
     HEADER_SLOTS,
     MESSAGE,
@@ -55,9 +53,9 @@ if TYPE_CHECKING:
 
 ROW, END_ROW, NOTE, TARGET = range(4)
 """Of a job: the first row and the one after the last, the note of the first row's entry, and the list to fill."""
-POSITIONS_AT, OFFSETS_AT, TIMESTAMPS_AT, NOTES_AT, NOTED, SUMS = range(4, 10)
-"""Positions in the block, number of noted entries, and the path of checksums."""
-JOB_SIZE: Final = 10
+POSITIONS_AT, OFFSETS_AT, TIMESTAMPS_AT, NOTES_AT, NOTED = range(4, 9)
+"""Positions in the block, and the number of noted entries."""
+JOB_SIZE: Final = 9
 
 
 @kernel_under_lock
@@ -102,11 +100,9 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
                     made,
                     source,
                     packed >> 1,
-                    packed & 1,
                     offset,
                     timestamp_ms,
                     timestamp_type,
-                    job[SUMS],
                     known_,
                 )
             put_in_list(job[TARGET], row - first, made)
@@ -222,14 +218,12 @@ def _fill_message(
     made: int,
     data: Region,
     first: int,
-    is_inside: int,
     offset: int,
     timestamp_ms: int,
     timestamp_type: int,
-    path: int,
     known: Region,
 ) -> bool:
-    """Fill a message; whether that was possible. One in a wrapper is compared with its checksum, as others were."""
+    """Fill a message, whose checksum the kernel that made its row has verified; whether that was possible."""
     size = entry_size(data, first, data[1])
     if size < 0 or load_u8(data, first + MAGIC) == BATCH_MAGIC:
         return False
@@ -237,7 +231,6 @@ def _fill_message(
     if key < 0:
         return False
     stored = load_be32(data, first + MESSAGE_CRC) & 0xFFFFFFFF
-    is_valid = not is_inside or crc32(path, data, first + MAGIC, size - MAGIC) == stored
     magic = load_u8(data, first + MAGIC)
     fine = put_int(made, known, MESSAGE_SLOTS, offset)
     fine &= put_int(made, known, MESSAGE_SLOTS + 1, timestamp_ms)
@@ -245,7 +238,7 @@ def _fill_message(
     fine &= put_bytes(made, known, MESSAGE_SLOTS + 3, data, value, value_size)
     fine &= put_int(made, known, MESSAGE_SLOTS + 4, magic)
     fine &= put_int(made, known, MESSAGE_SLOTS + 5, stored)
-    fine &= put_shared(made, known, MESSAGE_SLOTS + 6, load_64(known, 8 * (TRUE if is_valid else FALSE)))
+    fine &= put_shared(made, known, MESSAGE_SLOTS + 6, load_64(known, 8 * TRUE))
     fine &= put_int(made, known, MESSAGE_SLOTS + 7, load_i8(data, first + MESSAGE_ATTRIBUTES))
     fine &= put_int(made, known, MESSAGE_SLOTS + 8, load_be64(data, first + OFFSET))
     fine &= put_int(made, known, MESSAGE_SLOTS + 9, message_timestamp(data, first))

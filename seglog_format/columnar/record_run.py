@@ -9,7 +9,6 @@ import numpy as np
 from seglog_format.columnar import objects
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.block import NOTES, PLACES
-from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.object_layout import known_objects
 from seglog_format.columnar.run import Run
 from seglog_format.errors import UsageError
@@ -41,7 +40,6 @@ class RecordRun(Run):
         job[objects.POSITIONS_AT :] = (
             *(block.layout.places[name] for name in (names.PLACES, names.OFFSETS, names.TIMESTAMPS, names.ENTRIES)),
             self._state[names.NOTED],
-            checksum_path(),
         )
         while (start := int(job[objects.ROW])) < rows:
             count = min(AT_A_TIME // self._tracked, rows - start)

@@ -36,7 +36,7 @@ def decompress_snappy(data: Region, start: int, end: int, arena: Region, at: int
     """
     if not _has_header_at(data, start, end):
         return decompress_raw(data, start, end, arena, at, room_end)
-    if end - start < HEADER_SIZE + BLOCK_HEADER_SIZE:
+    if end - start < HEADER_SIZE:
         return DAMAGED
     position = start + HEADER_SIZE
     while end - position >= BLOCK_HEADER_SIZE:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.decode import decode_frame
+from seglog_format.codec.decode import decode_under_outer_checksum
 from seglog_format.codec.end_marker import lacks_end_marker
 from seglog_format.errors import FormatError, Location, UnreadableError
 from seglog_format.log.transactions import Transactions
@@ -296,7 +296,7 @@ class _SegmentEnd:
         header = frame.header
         if header.base_offset is not None:
             return header.base_offset
-        return decode_frame(frame, at=Location(self._source.path, frame.position)).base_offset
+        return decode_under_outer_checksum(frame, at=Location(self._source.path, frame.position)).base_offset
 
 
 def _damage(error: FormatError) -> _EndOfScanError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from seglog_format.codec.decode import checksum_is_valid, decode_frame
+from seglog_format.codec.decode import checksum_is_valid, decode_under_outer_checksum
 from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.codec.framing import frame_at, whole_frame
 from seglog_format.errors import FormatError, Location, UnreadableError, UnsupportedVersionError
@@ -186,6 +186,6 @@ def _first_offset(frame: Frame, path: str) -> int | None:
     if frame.header.base_offset is not None:
         return frame.header.base_offset
     try:
-        return decode_frame(frame, at=Location(path, frame.position)).base_offset
+        return decode_under_outer_checksum(frame, at=Location(path, frame.position)).base_offset
     except FormatError:
         return None

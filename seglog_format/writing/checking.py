@@ -14,7 +14,7 @@ from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location, UsageError
 from seglog_format.model import NO_PRODUCER_ID, NO_TIMESTAMP, Frame, RecordBatchHeader, TimestampType
-from seglog_format.record_model import Message, Record, RecordBatch
+from seglog_format.record_model import Record, RecordBatch
 from seglog_format.state.producer_state import Origin
 
 if TYPE_CHECKING:
@@ -157,9 +157,6 @@ def _check_batch(batch: RecordBatch, header: RecordBatchHeader, origin: Origin) 
 
 
 def _check_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
-    if any(isinstance(record, Message) and not record.is_valid for record in batch.records):
-        msg = "a message in a wrapper has a wrong checksum (SEG-MSG-010)"
-        raise UsageError(msg)
     if config.is_compacted and any(record.key is None for record in batch.records):
         msg = "a record of a compacted topic has a key (SEG-APP-012)"
         raise UsageError(msg)

@@ -54,19 +54,16 @@ def decompress(data: memoryview, output: Output, at: Location, headers: Containe
 
 
 def _decompress_blocks(data: memoryview, output: Output, at: Location, headers: ContainerHeaders) -> int:
-    if len(data) < XERIAL_HEADER_SIZE + XERIAL_BLOCK_SIZE:
-        where = inside(at, "snappy.block", len(data))
-        raise CorruptRecordError(where, "SEG-COD-003", expected="a block after the header", found="the end")
-    position = XERIAL_HEADER_SIZE
+    position = _header_end(data, 0, at)
     while len(data) - position >= XERIAL_BLOCK_SIZE:
         if headers.is_xerial(data[position:]):
-            position = _repeated_header_end(data, position, at)
+            position = _header_end(data, position, at)
         else:
             position = _block_end(data, position, output, at, headers)
     return position
 
 
-def _repeated_header_end(data: memoryview, position: int, at: Location) -> int:
+def _header_end(data: memoryview, position: int, at: Location) -> int:
     if len(data) - position < XERIAL_HEADER_SIZE:
         where = inside(at, "snappy.header", position, len(data) - position)
         raise CorruptRecordError(where, "SEG-COD-003", expected="a header of 16 bytes", found="the end")

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from seglog_conformance.cases import Case, CaseError, case_problems, load_cases, selected
-from seglog_conformance.compare import compare, same
+from seglog_conformance.compare import RECORDS_FIRST, compare
 from seglog_conformance.features import EVERYTHING, has_feature, missing_feature
+from seglog_conformance.reference import leading_batches
+from seglog_conformance.values import same
 from seglog_conformance.verdicts import Verdict
+
+from seglog_format.codec.checksum import crc32c
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,6 +122,61 @@ def test_bytes_that_have_to_be_refused() -> None:
     assert verdict(invalid, answer(BATCH, MARKER)) is Verdict.ACCEPTS_INVALID
     assert verdict(invalid, answer(BATCH)) is Verdict.SILENT
     assert verdict(invalid, answer()) is Verdict.SILENT
+
+
+def of_suite(identifier: str) -> Case:
+    return next(case for case in load_cases() if case.id == identifier)
+
+
+@pytest.mark.parametrize(
+    ("identifier", "count"),
+    [
+        ("records-count/count-one-more", 3),
+        ("records-count/gzip-count-one-more", 3),
+        ("record-length/length-16-compressed", 1),
+        ("bad-compression/gzip-wrong-crc", 3),
+        ("bad-compression/zstd-cut-at-27", 2),
+        ("crc/magic-1-inside-a-wrapper-last", 2),
+        ("crc/magic-1-inside-a-wrapper-first", 0),
+        ("crc/flip-last-byte", 0),
+        ("crc/control-commit", 0),
+    ],
+)
+def test_correct_records_and_then_the_error_is_a_branch_of_its_own(identifier: str, count: int) -> None:
+    of = of_suite(identifier)
+    before = [record for batch in of.expect["batches"] for record in batch["records"]]
+    leading = [record for batch in leading_batches(of.request) for record in batch["records"]]
+    assert len(leading) == len(before) + count
+    bare = {**EVERYTHING, "batchMeta": False}
+    for taken in range(len(before) + 1, len(leading) + 1):
+        given = {**REFUSAL, "batches": [{"records": leading[:taken]}]}
+        found = compare(of, given, bare)
+        assert (found.verdict, found.branch) == (Verdict.PASS, RECORDS_FIRST)
+        assert compare(of, {**given, "ok": True}, bare).verdict is not Verdict.PASS
+        wrong = {**REFUSAL, "batches": [{"records": [*leading[: taken - 1], {**leading[taken - 1], "value": "00ff"}]}]}
+        assert compare(of, wrong, bare).verdict is Verdict.ACCEPTS_INVALID
+    more = {**REFUSAL, "batches": [{"records": [*leading, RECORDS[0]]}]}
+    assert compare(of, more, bare).verdict is Verdict.ACCEPTS_INVALID
+
+
+def test_a_refusal_without_more_records_has_no_branch() -> None:
+    of = of_suite("records-count/count-one-more")
+    assert compare(of, {**REFUSAL, "batches": of.expect["batches"]}, EVERYTHING).branch == ""
+
+
+def test_an_encoder_is_free_where_there_is_no_producer() -> None:
+    of = of_suite("encoding/three-records")
+    data = bytearray.fromhex(of.expect["data"])
+    for position, value, is_right in ((53, 0, True), (51, 0, True), (43, 0, False), (23, 9, False)):
+        changed = bytearray(data)
+        changed[position : position + 2] = bytes([value, value])
+        changed[17:21] = crc32c(bytes(changed[21:])).to_bytes(4, "big")
+        assert (verdict(of, {"ok": True, "data": changed.hex()}) is Verdict.PASS) == is_right, position
+        changed[17] ^= 1
+        assert verdict(of, {"ok": True, "data": changed.hex()}) is not Verdict.PASS
+    epoch = of_suite("encoding/epoch-without-producer")
+    assert epoch.level == "should"
+    assert epoch.expect["batches"][0]["producerEpoch"] == -1
 
 
 def test_who_names_the_rule_of_a_refusal_is_held_to_it() -> None:

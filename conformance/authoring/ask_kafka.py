@@ -2,11 +2,12 @@
 
 ``python -m authoring.ask_kafka`` writes ``conformance/authoring/asked.json``; `make_cases` puts it into the ``source`` of each case
 that has not changed since. The classes are asked as any testee is, through their adapters, and judged alike: memory, time
-and crashes included. Needs Java 17 and Maven.
+and crashes included. Needs Java 17 and Maven. With ``--changed`` only cases are asked that are new or have changed since.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from seglog_conformance.runner import COMPLETE, Options  # noqa: E402
 from seglog_conformance.session import Reports, run_session  # noqa: E402
 from seglog_conformance.verdicts import Result, Verdict  # noqa: E402
 
-from authoring.asked import ASKED, Asked, digest, document  # noqa: E402
+from authoring.asked import ASKED, Asked, digest, document, kept_answers  # noqa: E402
 
 if TYPE_CHECKING:
     from seglog_conformance.runner import Outcome
@@ -68,18 +69,32 @@ def answers(outcome: Outcome, cases: dict[str, Case], stored: dict[str, dict[str
     return found_answers
 
 
+def is_kept(case: Case, stored: dict[str, Any], kept: dict[str, Asked]) -> bool:
+    """Tell whether the testee that is asked such a case has answered it as it stands."""
+    asked = RECORDS if case.op == "decode" else STORAGE
+    said_before = kept.get(asked.replace("@", " "), {})
+    return said_before.get(case.id, [""])[0] == digest(stored)
+
+
 def main() -> int:
     """Ask everything, and write down the answers."""
     directory = REPOSITORY / "conformance" / "cases"
     texts = [path.read_text(encoding="utf-8") for path in sorted(directory.glob("*.json"))]
     stored = {case["id"]: case for text in texts for case in json.loads(text)["cases"]}
     cases = {case.id: case for case in load_cases(directory)}
-    everything = {}
-    for outcome in outcomes(list(cases.values())):
+    parser = argparse.ArgumentParser(description="Ask Kafka's own classes the cases of the suite.")
+    parser.add_argument(
+        "--changed", action="store_true", help="ask only what is new or has changed since the last time"
+    )
+    everything = kept_answers() if parser.parse_args().changed else {}
+    wanted = [case for case in cases.values() if not is_kept(case, stored[case.id], everything)]
+    for outcome in outcomes(wanted):
         if outcome.state != COMPLETE:
             print(f"{outcome.listed.label}: {outcome.reason}")
             return 1
-        found_answers = everything[outcome.listed.label] = answers(outcome, cases, stored)
+        found_answers = answers(outcome, cases, stored)
+        before = everything.get(outcome.listed.label, {})
+        everything[outcome.listed.label] = {name: one for name, one in before.items() if name in cases} | found_answers
         departures = sum(text.startswith("departs") for _, text in found_answers.values())
         print(f"{outcome.listed.label}: {len(found_answers)} cases asked, {departures} departures")
     ASKED.write_text(document(everything), encoding="utf-8")

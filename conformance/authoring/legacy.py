@@ -77,7 +77,7 @@ def plain_messages() -> Family:
         family.valid(
             f"{name}-bytes-behind-the-value",
             "The value ends before the message does; brokers go by the length of the value.",
-            should("SEG-MSG-006", **both),
+            may("SEG-MSG-006", **both),
             Msg(magic=magic, offset=3, behind=b"junk"),
         )
         for bits in (0x10, 0x40, -0x80):
@@ -129,7 +129,7 @@ def _negative_lengths(family: Family, magic: int, both: dict[str, object]) -> No
             family,
             f"magic-{magic}-key-length-of-{number}",
             "Any negative length is null.",
-            should("SEG-MSG-007", **both),
+            may("SEG-MSG-007", **both),
             magic,
             data,
             answer,
@@ -439,7 +439,7 @@ def _wrapper_ends(family: Family, magic: int, both: dict[str, object]) -> None:
         family.valid(
             f"last-one-cut-{count}",
             "The last message inside is cut: it is dropped, the others are whole.",
-            should("SEG-MSG-019", **both),
+            may("SEG-MSG-019", **both),
             Wrapper(magic=magic, offset=12, inner=inner, offsets=(10, 11, 12), compress=gzip, behind=whole[:count]),
         )
 

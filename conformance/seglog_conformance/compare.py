@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.features import EVERYTHING, Mask
+from seglog_conformance.free_fields import with_usual_values
 from seglog_conformance.positions import compare_positions, with_positions
+from seglog_conformance.values import differences, same
 from seglog_conformance.verdicts import MISSING, Difference, Judgement, Verdict
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
 
 MOST_DIFFERENCES: Final = 20
-OUTCOMES: Final = "outcomes"
-"""What a power cut may leave: none but the expected ones, and it need not be all of them."""
+RECORDS_FIRST: Final = "correct records, then the error"
+"""The branch of a refusal by a reader that hands out records one at a time: those in front of the damage came first."""
 UNSTABLE: Final = frozenset({"position", "sizeInBytes", "crc"})
 """What a compressor decides; left out of the comparison of what was encoded."""
 
@@ -68,7 +69,7 @@ def _on_its_ground(case: Case, expect: Json, judgement: Judgement, answer: Json)
     found = answer["reject"].get("requirement")
     compared = (*judgement.compared, "reject.requirement")
     if found is None or found == wanted:
-        return Judgement(Verdict.PASS, judgement.detail, (), compared)
+        return Judgement(Verdict.PASS, judgement.detail, (), compared, judgement.branch)
     difference = Difference("reject.requirement", wanted, found)
     return Judgement(Verdict.DIFFER, str(difference), (difference,), compared)
 
@@ -105,61 +106,10 @@ def _plain(op: str, expect: Json, answer: Json) -> Judgement:
     if not answer["ok"]:
         return _rejected(answer)
     names = tuple(name for name in expect if name != "branch")
-    differences = tuple(difference for name in names for difference in _differences(name, expect[name], answer, name))
-    if differences:
-        return Judgement(Verdict.DIFFER, str(differences[0]), differences[:MOST_DIFFERENCES], names)
+    found = tuple(difference for name in names for difference in differences(name, expect[name], answer, name))
+    if found:
+        return Judgement(Verdict.DIFFER, str(found[0]), found[:MOST_DIFFERENCES], names)
     return Judgement(Verdict.PASS, compared=tuple(f"{op}.{name}" for name in names))
-
-
-def _differences(path: str, expected: Any, holder: Json, name: str) -> Iterator[Difference]:  # noqa: ANN401 - JSON
-    if name not in holder:
-        if expected is not None:
-            yield Difference(path, expected, MISSING)
-        return
-    found = holder[name]
-    if name == OUTCOMES and isinstance(found, list):
-        yield from (Difference(path, expected, one) for one in found if one not in expected)
-    elif isinstance(expected, dict) and isinstance(found, dict) and not _is_digest(expected):
-        for key in expected:
-            yield from _differences(f"{path}.{key}", expected[key], found, key)
-    elif isinstance(expected, list) and isinstance(found, list):
-        yield from _list_differences(path, expected, found)
-    elif not same(expected, found):
-        yield Difference(path, expected, found)
-
-
-def _list_differences(path: str, expected: list[Any], found: list[Any]) -> Iterator[Difference]:
-    if len(expected) != len(found):
-        yield Difference(f"{path}.length", len(expected), len(found))
-    for number, (one, other) in enumerate(zip(expected, found, strict=False)):
-        yield from _differences(f"{path}[{number}]", one, {"item": other}, "item")
-
-
-def _is_digest(value: object) -> bool:
-    return isinstance(value, dict) and set(value) == {"bytes", "sha256"}
-
-
-def same(expected: object, found: object) -> bool:
-    """Tell whether two values of JSON mean the same: numbers as text or not, bytes as hex or as a digest."""
-    if isinstance(expected, list) and isinstance(found, list):
-        return len(expected) == len(found) and all(map(same, expected, found))
-    if isinstance(expected, bool) or isinstance(found, bool) or expected is None or found is None:
-        return expected is found
-    if _is_digest(expected) or _is_digest(found):
-        return _digest(expected) == _digest(found)
-    if isinstance(expected, str | int) and isinstance(found, str | int):
-        return str(expected) == str(found)
-    return expected == found
-
-
-def _digest(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    try:
-        data = bytes.fromhex(value)
-    except ValueError:
-        return None
-    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def _decoded(answer: Json) -> Json:
@@ -173,7 +123,13 @@ def _decoded(answer: Json) -> Json:
         found = decode({"data": data})
     except ValueError as error:
         found = {"ok": False, "reject": {"class": "other", "message": f"data is no hex: {error}"}}
-    return {**found, "ok": True, "data": data, "unreadable": not found["ok"], "reason": found.get("reject")}
+    return {
+        **found,
+        "ok": True,
+        "data": with_usual_values(data),
+        "unreadable": not found["ok"],
+        "reason": found.get("reject"),
+    }
 
 
 class _Comparison:
@@ -205,7 +161,7 @@ class _Comparison:
             self._compare(self.expected_batches, self.given_batches)
         for name in self._other_fields():
             self.compared[name] = None
-            self.found += _differences(name, self.expect[name], self.answer, name)
+            self.found += differences(name, self.expect[name], self.answer, name)
         self._look_for_fixed_bytes()
         if not self.found:
             return self._judgement(Verdict.PASS)
@@ -253,10 +209,7 @@ class _Comparison:
         """Return the answer to bytes that have to be refused; what stands before the damage may have been delivered."""
         allowed, given = self._records(self.expected_batches), self._records(self.given_batches)
         if len(given) > len(allowed):
-            extra = len(given) - len(allowed)
-            if self.answer["ok"] and self._are_part_of(given, self._records(_sound_batches(case))):
-                return self._judgement(Verdict.SILENT, "the damage was passed over without an error")
-            return self._judgement(Verdict.ACCEPTS_INVALID, f"{extra} records were delivered from the damage on")
+            return self._from_the_damage_on(case, given, len(given) - len(allowed))
         for number, (one, other) in enumerate(zip(allowed, given, strict=False)):
             self._compare_record(f"records[{number}]", one, other)
         if self.found:
@@ -313,6 +266,24 @@ class _Comparison:
         headers = list(record.get("headers") or [])
         return sorted(headers, key=_header_order) if self.mask.header_order == "unordered" else headers
 
+    def _from_the_damage_on(self, case: Case, given: Sequence[Json], extra: int) -> Judgement:
+        """Return what more records than those of the batches before the damage are worth."""
+        if not self.answer["ok"]:
+            if self._begins(given, self._records(_leading_batches(case))):
+                return Judgement(Verdict.PASS, compared=tuple(self.compared), branch=RECORDS_FIRST)
+        elif self._are_part_of(given, self._records(_sound_batches(case))):
+            return self._judgement(Verdict.SILENT, "the damage was passed over without an error")
+        return self._judgement(Verdict.ACCEPTS_INVALID, f"{extra} records were delivered from the damage on")
+
+    def _begins(self, given: Sequence[Json], whole: Sequence[Json]) -> bool:
+        """Tell whether records are the first of others."""
+        if len(given) > len(whole):
+            return False
+        for number, (one, other) in enumerate(zip(whole, given, strict=False)):
+            self._compare_record(f"records[{number}]", one, other)
+        begins, self.found = not self.found, []
+        return begins
+
     def _is_same_record(self, expected: Json, given: Json) -> bool:
         other = _Comparison(self.op, {}, {}, self.mask)
         other._compare_record("", expected, given)
@@ -328,6 +299,13 @@ def _sound_batches(case: Case) -> list[Json]:
     from seglog_conformance.reference import sound_batches  # noqa: PLC0415 - as above
 
     return sound_batches(case.request) if case.op == "decode" else []
+
+
+def _leading_batches(case: Case) -> list[Json]:
+    """Return what stands in front of the damage, record by record."""
+    from seglog_conformance.reference import leading_batches  # noqa: PLC0415 - as above
+
+    return leading_batches(case.request) if case.op == "decode" else []
 
 
 def _records(batch: Json) -> list[Json]:

@@ -32,7 +32,7 @@ final class Batches {
                 if (checksums) {
                     batch.ensureValid();
                 }
-                delivered.add(batch(batch, bytes, position, checksums));
+                fill(delivered.addObject(), batch, bytes, position, checksums);
                 position += batch.sizeInBytes();
             }
             answer.put("consumed", position);
@@ -46,8 +46,8 @@ final class Batches {
         }
     }
 
-    private static ObjectNode batch(RecordBatch batch, ByteBuffer bytes, int position, boolean checksums) {
-        ObjectNode line = Serving.JSON.createObjectNode();
+    /** Records are handed out one at a time, as the classes do: those in front of an error stay in the answer. */
+    private static void fill(ObjectNode line, RecordBatch batch, ByteBuffer bytes, int position, boolean checksums) {
         ArrayNode records = line.putArray("records");
         try (CloseableIterator<Record> iterator = batch.streamingIterator(BufferSupplier.create())) {
             while (iterator.hasNext()) {
@@ -68,7 +68,7 @@ final class Batches {
             .put("isTransactional", batch.isTransactional()).put("isControl", batch.isControlBatch())
             .put("partitionLeaderEpoch", batch.partitionLeaderEpoch()).put("isValid", batch.isValid())
             .put("deleteHorizonMs", deleteHorizon(batch));
-        return line.put("baseTimestamp",
+        line.put("baseTimestamp",
             batch.magic() < RecordBatch.MAGIC_VALUE_V2 ? null : text(bytes.getLong(position + BASE_TIMESTAMP_POSITION)));
     }
 

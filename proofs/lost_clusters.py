@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import tempfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -12,7 +14,7 @@ from proofs.kafka.broker import Broker
 from proofs.kafka.oracle import CLUSTERS, Oracle
 from proofs.kafka.served import ISOLATIONS, Answer
 from proofs.resurrect import AS_A_USER, FILLED, SETTINGS, Choices, What, find_failures
-from seglog_format import open_log_directory
+from seglog_format import open_cluster, open_log_directory
 
 if TYPE_CHECKING:
     import argparse
@@ -99,6 +101,9 @@ def find_lost_failures(
     lost = WAYS[way](root / "old")
     truth = {what: answer for what, answer in served.items() if what[:2] not in lost.gone}
     found, partitions = find_failures(lost.sources, root / "node", release, served=truth, choices=lost.choices)
+    positions = open_cluster(lost.sources).coordinators.groups[FILLED["group"]].offsets
+    if [positions[FILLED["topic"], number].offset for number in range(FILLED["partitions"])] != FILLED["offsets"]:
+        found.append(f"positions: expected {FILLED['offsets']}, found {positions}")
     logs = open_log_directory(root / "node").partitions.keys()
     return [*found, *(f"no log of {key}" for key in sorted({what[:2] for what in truth} - logs))], partitions
 
@@ -172,6 +177,36 @@ def _missing_partitions(old: Path) -> Lost:
     return Lost([old], gone=frozenset({("a.b_c-1", 0)}))
 
 
+def _first_positions(old: Path) -> Lost:
+    """Lose the metadata, and have the group's positions as the brokers of 0.8.2 wrote them: in messages of magic 0."""
+    shutil.rmtree(old / METADATA)
+    (old / "bootstrap.checkpoint").unlink(missing_ok=True)
+    group, topic = (_text(FILLED[name]) for name in ("group", "topic"))
+    data = b"".join(
+        _message(
+            offset=number,
+            key=struct.pack(">h", 0) + group + topic + struct.pack(">i", number),
+            value=struct.pack(">hq", 0, position) + _text("") + struct.pack(">q", 1_400_000_000_000),
+        )
+        for number, position in enumerate(FILLED["offsets"])
+    )
+    for path in old.glob("__consumer_offsets-*"):
+        if any(log.stat().st_size for log in path.glob("*.log")):
+            shutil.rmtree(path)
+            path.mkdir()
+            (path / f"{0:020}.log").write_bytes(data)
+    return Lost([old])
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode("ascii")
+
+
+def _message(*, offset: int, key: bytes, value: bytes) -> bytes:
+    body = struct.pack(">bb", 0, 0) + struct.pack(">i", len(key)) + key + struct.pack(">i", len(value)) + value
+    return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
+
+
 WAYS: Final[dict[str, Callable[[Path], Lost]]] = {
     "several-disks": _several_disks,
     "no-metadata": _no_metadata,
@@ -179,4 +214,5 @@ WAYS: Final[dict[str, Callable[[Path], Lost]]] = {
     "new-metadata": _new_metadata,
     "leftovers": _leftovers,
     "missing-partitions": _missing_partitions,
+    "first-positions": _first_positions,
 }

@@ -19,6 +19,7 @@ from seglog_format.cluster.lines import image_lines
 from seglog_format.cluster.new_image import MOST_PARTITIONS, NewNode, new_image
 from seglog_format.cluster.partition_counts import add_missing_partitions, count_of, hashes_in, java_hash
 from seglog_format.cluster.releases import RELEASES
+from seglog_format.codec.coordinator_records import decode_coordinator_record
 from seglog_format.errors import UsageError
 from seglog_format.small_model import EpochStart
 from tests.helpers.kafka import kafka_at_hand
@@ -367,6 +368,19 @@ def test_downgrade_is_refused_with_a_list_of_what_would_be_lost_and_names_the_gr
     assert {types[name] for name in lost} >= {"consumer", "share"}
     newest = resurrect(old)
     assert not [note for note in newest.made.notes if note.about.startswith("group ")]
+
+
+def test_positions_with_an_expiry_time_of_their_own_are_not_looked_at(tmp_path: Path) -> None:
+    old = old_directory(tmp_path / "old", "1.1.1", ("root", "consumer-offsets"))
+    with open_partition(old / "__consumer_offsets-0") as log:
+        decoded = [decode_coordinator_record("__consumer_offsets", each.key, each.value) for each in log.records()]
+    values = [each["value"] for each in decoded if each["type"] == "offsetCommit"]
+    assert all(value["expireTimestamp"] > value["commitTimestamp"] for value in values)
+    resurrect(old, tmp_path / "node").apply()
+    lines = (tmp_path / "node" / "server.properties").read_text(encoding="utf-8").splitlines()
+    settings = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+    assert int(settings["offsets.retention.check.interval.ms"]) > 9 * 365 * 86_400_000
+    assert settings["offsets.retention.minutes"] == "2147483647"
 
 
 # -- where it is written -----------------------------------------------------------------------------------------------

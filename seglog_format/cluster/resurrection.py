@@ -52,6 +52,9 @@ log.dirs={path}
 # Positions of groups and states of transactions that nobody uses are kept; set back when all clients have come back.
 offsets.retention.minutes=2147483647
 transactional.id.expiration.ms=2147483647
+# Positions that brokers before 2.1 wrote have an expiry time of their own, which has passed: no check for ten years.
+offsets.retention.check.interval.ms=315360000000
+transaction.remove.expired.transaction.cleanup.interval.ms=2147483647
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1

@@ -24,15 +24,15 @@ MAX_OFFSET: Final = 2**63 - 1
 MAX_PARTITION: Final = 2**31 - 1
 MAX_NAME_SIZE: Final = 255
 MAX_TOPIC_SIZE: Final = 249
-
 METADATA_TOPIC: Final = "__cluster_metadata"
+EARLY_METADATA_TOPIC: Final = "@metadata"  # of Kafka 2.8, with KRaft in early access
+METADATA_TOPICS: Final = frozenset({METADATA_TOPIC, EARLY_METADATA_TOPIC})
 REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
 
 STATES: Final = ("delete", "future", "stray")
 """Possible endings after the unique part of a directory name."""
 
 TEMPORARY_SUFFIXES: Final = (".deleted", ".cleaned", ".swap", ".part", ".tmp")
-
 _UNPARSED_SUFFIXES = frozenset({".deleted", ".part", ".tmp"})
 _TOPIC = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_TOPIC_SIZE}}}")
 _UNIQUE = re.compile(r"[0-9a-f]{32}")

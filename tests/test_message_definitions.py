@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from helpers import batches
 from helpers.support import AUTHENTIC, FIXTURES, authentic, need
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.stored_messages import reading, writing
 from proofs.stored_messages.content import Content
-from seglog_format import PartitionWriter, new_record
+from seglog_format import PartitionWriter, new_record, verify
 from seglog_format.cli.dump import OWN_TOPICS
 from seglog_format.cli.main import seglog
 from seglog_format.codec.application_records import decode_application_record
+from seglog_format.codec.control_record import decode_early_control_record
 from seglog_format.codec.protocol import decode_message, encode_message
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.schema import derived
@@ -43,6 +45,10 @@ FORMATTED = AUTHENTIC.parent / f"kafka-{message_fixtures.RELEASE}"
 KINDS = list(message_fixtures.read(MESSAGES / "kinds.jsonl.gz"))
 RECORDS = list(message_fixtures.read(MESSAGES / "records.jsonl.gz"))
 OFFSETS = "__consumer_offsets"
+LEADER_CHANGE_OF_2_8 = bytes.fromhex(
+    "00000000000000000000004d0000000102c83b5553002000000000000001a20eb58bb9000001a20eb58bb9ffffffffffffff"
+    "ffffffffffffff0000000136000000080000000322000000010200000001000200000001000000"
+)
 PARTITION_OF_2_8 = (
     "000300000000010000000000000001000000000000000200000002000000010000000200000001000000010000000000000000"
     "000000010000000300000004"
@@ -336,6 +342,36 @@ def test_frames_of_the_early_access(data: str, name: str, fields: Line) -> None:
     assert found is not None
     assert found["type"] == name
     assert fields.items() <= found["data"].items()  # type: ignore[attr-defined]
+
+
+@pytest.mark.req("SEG-CTL-010")
+def test_the_metadata_log_of_the_early_access(tmp_path: Path) -> None:
+    """A node of Kafka 2.8.2 wrote it, in a directory by another name; its own DumpLogSegments printed the values."""
+    expected = list(message_fixtures.read(MESSAGES / "early-access.jsonl.gz"))
+    directory = tmp_path / "@metadata-0"
+    directory.mkdir()
+    log = directory / "00000000000000000000.log"
+    log.write_bytes(LEADER_CHANGE_OF_2_8)
+    for line in expected:
+        one = batches.record(key=stored(line["keyBytes"]), value=stored(line["valueBytes"]))
+        log.write_bytes(log.read_bytes() + batches.batch(one, base_offset=line["offset"]))
+    result = CliRunner().invoke(seglog, ["dump", "--decode", "--json", str(tmp_path)])
+    control, *found = (line for line in map(json.loads, result.output.splitlines()) if line["type"] == "record")
+    assert control["decoded"] == {
+        "type": "LEADER_CHANGE",
+        "version": 0,
+        "leaderId": 1,
+        "voters": [{"voterId": 1}],
+        "grantingVoters": [{"voterId": 1}],
+    }
+    for line, each in zip(expected, found, strict=True):
+        check_record(line, each["decoded"])
+    assert "SEG-PDR-002" not in {one.requirement for one in verify(tmp_path)}
+
+
+def test_other_control_records_of_the_early_access_are_unknown() -> None:
+    found = decode_early_control_record(b"\0\0\0\2", b"", Location())
+    assert (found.label, found.fields) == ("UNKNOWN", {})
 
 
 def test_frames_of_the_early_access_with_a_later_type() -> None:

@@ -3,6 +3,7 @@
 ``kinds.jsonl.gz`` has messages of every kind and version, with random content; ``records.jsonl.gz`` has records that
 brokers wrote, key and value as bytes and as Kafka's converters print them. ``releases.jsonl.gz`` has records of every
 kind and version that the classes of each release wrote; ``python -m proofs messages --keep`` makes it.
+``early-access.jsonl.gz`` has the metadata log of a node of Kafka 2.8.2, with what its own tool printed.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seglog_format.checks.finding import Problem, checks
 from seglog_format.errors import Location
 from seglog_format.names import (
+    EARLY_METADATA_TOPIC,
     MAX_TOPIC_SIZE,
     FileName,
     PartitionDirectoryName,
@@ -97,7 +98,7 @@ class PartitionState:
 @checks("SEG-PDR-002")
 def legal_topic(directory: DirectoryName) -> Iterator[Problem]:
     """Report an illegal topic name, which brokers check only when a topic is created."""
-    if not is_legal_topic(directory.name.topic):
+    if not is_legal_topic(directory.name.topic) and directory.name.topic != EARLY_METADATA_TOPIC:
         expected = f"a topic of 1 to {MAX_TOPIC_SIZE} of the characters a-z A-Z 0-9 . _ -"
         yield Problem(Location(directory.path, field="topic"), expected, printable(directory.name.topic))
 

@@ -133,11 +133,11 @@ def _partitions(path: Path) -> tuple[LogDirectory, list[Path]]:
     from seglog_format.cli.paths import log_directory_at
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import list_log_directory
-    from seglog_format.names import METADATA_TOPIC
+    from seglog_format.names import METADATA_TOPICS
 
     directory = log_directory_at(path)
     if directory is not None:
-        entries = [entry for key, entry in directory.partitions.items() if key[0] != METADATA_TOPIC]
+        entries = [entry for key, entry in directory.partitions.items() if key[0] not in METADATA_TOPICS]
         return directory, [entry.path for entry in entries]
     if not path.is_dir():
         msg = f"{path}: give a partition directory or a log directory"

@@ -13,12 +13,12 @@ from seglog_format.cluster.coordinators import (
     CoordinatorState,
 )
 from seglog_format.cluster.image import MetadataImage, TopicImage
-from seglog_format.cluster.metadata_log import METADATA_TOPIC, MetadataLog, snapshot_state
+from seglog_format.cluster.metadata_log import MetadataLog, snapshot_state
 from seglog_format.errors import SeglogError, UsageError
 from seglog_format.log.directory import open_log_directory
 from seglog_format.log.partition import open_partition
 from seglog_format.log.side_files import leader_epochs_of, meta_properties_of, topic_id_of
-from seglog_format.names import FileKind
+from seglog_format.names import METADATA_TOPICS, FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -108,7 +108,8 @@ class Cluster:
     @cached_property
     def metadata_logs(self) -> tuple[MetadataLog, ...]:
         """The copies of the metadata log."""
-        entries = (each.partitions.get((METADATA_TOPIC, 0)) for each in self._directories_of_cluster())
+        keys = [(topic, 0) for topic in sorted(METADATA_TOPICS)]
+        entries = (each.partitions.get(key) for each in self._directories_of_cluster() for key in keys)
         return tuple(MetadataLog(entry.path) for entry in entries if entry is not None)
 
     def _directories_of_cluster(self) -> Iterator[LogDirectory]:
@@ -150,7 +151,7 @@ class Cluster:
         renamed = (entry for state in sorted(self.renamed) for entry in directory.renamed(state))
         known = (entry for entry in renamed if not entry.name.is_topic_cut)
         entries = chain(directory.partitions.values(), known)
-        return (entry for entry in entries if entry.name.topic != METADATA_TOPIC)
+        return (entry for entry in entries if entry.name.topic not in METADATA_TOPICS)
 
     @cached_property
     def left_out(self) -> tuple[PartitionEntry, ...]:

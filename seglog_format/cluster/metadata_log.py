@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seglog_format.cluster.metadata_state import MetadataRecord, MetadataState
 from seglog_format.codec.control_record import decode_control_record
@@ -12,6 +12,7 @@ from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import INT64_MAX, TailKind
+from seglog_format.names import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,14 +21,12 @@ if TYPE_CHECKING:
     from seglog_format.model import BatchHeader
     from seglog_format.record_model import Message, Record, RecordBatch
 
-METADATA_TOPIC: Final = "__cluster_metadata"
-
 
 class MetadataLog:
     """The metadata log of one node: its snapshots and segments.
 
     Attributes:
-        path: the directory ``__cluster_metadata-0``.
+        path: the directory ``__cluster_metadata-0``; ``@metadata-0`` of Kafka 2.8.
         snapshots: the finished snapshots, oldest first.
     """
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.cluster.metadata_log import METADATA_TOPIC
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.control_batch import build_control_batch, control_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.metadata_records import encode_metadata_record
 from seglog_format.model import ControlRecordType
+from seglog_format.names import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from seglog_format.small_model import ControlRecord
 
 VERSION_SIZE = 2
+EARLY_LEADER_CHANGE_TYPE = 3
+"""Type of LEADER_CHANGE in Kafka 2.8, which wrote no other control records into its metadata log."""
 
 
 def controls_of(frame: Frame) -> ControlReader:
@@ -54,6 +56,28 @@ def decode_control_record(
     kind = ControlRecordType(type_id) if type_id in set(ControlRecordType) else None
     fields = {} if kind is None else _fields(kind, value, _part(at, "value"), reader)
     return ControlRecord(version, type_id, kind, fields)
+
+
+def decode_early_control_record(key: bytes | None, value: bytes | None, at: Location) -> ControlRecord:
+    """Decode a control record of the metadata log of Kafka 2.8, where type 3 is LEADER_CHANGE (SEG-CTL-008).
+
+    Args:
+        key: of the record: version and type.
+        value: of the record, in the layout of that release.
+        at: location of the record, as of `decode_control_record`.
+
+    Raises:
+        CorruptRecordError: the key (SEG-CTL-001) or the value (SEG-CTL-006) does not fit its layout.
+    """
+    from seglog_format.codec.protocol import decode_message  # noqa: PLC0415 - loads the declarations
+    from seglog_format.schema.control_record import EARLY_LEADER_CHANGE  # noqa: PLC0415 - as above
+    from seglog_format.small_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
+
+    version, type_id = _plain_reader().key(key or b"", _part(at, "key"))
+    if type_id != EARLY_LEADER_CHANGE_TYPE:
+        return ControlRecord(version, type_id, None, {})
+    fields = decode_message(EARLY_LEADER_CHANGE, 0, value or b"", _part(at, "value"))
+    return ControlRecord(version, type_id, ControlRecordType.LEADER_CHANGE, fields)
 
 
 def _part(at: Location, name: str) -> Location:

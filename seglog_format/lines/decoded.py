@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.application_records import decode_application_record
 from seglog_format.errors import FormatError
-from seglog_format.names import METADATA_TOPIC, FileKind, parse_partition_directory
+from seglog_format.names import METADATA_TOPIC, METADATA_TOPICS, FileKind, parse_partition_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,12 @@ def topic_of(source: Source) -> str:
     """Return the topic of a file, by the name of its directory; metadata snapshots are known by their own name."""
     if FileKind.METADATA_SNAPSHOT.value in source.path.name:
         return METADATA_TOPIC
+    topic = directory_topic(source)
+    return METADATA_TOPIC if topic in METADATA_TOPICS else topic
+
+
+def directory_topic(source: Source) -> str:
+    """Return the topic in the name of a file's directory; empty if it is not the name of a partition directory."""
     try:
         return parse_partition_directory(source.directory).topic
     except FormatError:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.control_record import decode_control_record
+from seglog_format.codec.control_record import decode_control_record, decode_early_control_record
 from seglog_format.errors import FormatError, Location
-from seglog_format.lines.decoded import application_decoder, topic_of
+from seglog_format.lines.decoded import application_decoder, directory_topic, topic_of
 from seglog_format.lines.long import list_of
 from seglog_format.lines.values import byte_writer
 from seglog_format.model import NO_PRODUCER_ID
+from seglog_format.names import EARLY_METADATA_TOPIC
 from seglog_format.record_model import Message
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class RecordLines:
         self.name = source.name
         self.options = options
         self.write = byte_writer(options)
+        is_early = directory_topic(source) == EARLY_METADATA_TOPIC
+        self.decode_control = decode_early_control_record if is_early else decode_control_record
         self.decode = application_decoder(options.decode_as or topic_of(source)) if options.decode else None
 
     def of(self, batch: RecordBatch | StreamedBatch) -> Iterator[Line]:
@@ -69,7 +72,7 @@ class RecordLines:
 
     def _control(self, record: Record | Message, position: int) -> Line:
         try:
-            control = decode_control_record(record.key, record.value, Location(self.name, position))
+            control = self.decode_control(record.key, record.value, Location(self.name, position))
         except FormatError as problem:
             return {"control": None, "invalid": str(problem)}
         line: Line = {"control": control.label}

@@ -22,7 +22,7 @@ from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.path_kind import require_log_directory, require_partition
 from seglog_format.log.segment import LogSegment
-from seglog_format.names import METADATA_TOPIC
+from seglog_format.names import METADATA_TOPICS
 from seglog_format.recovery.segment_scan import Cut, Remark, SegmentScan, scan_segment
 from seglog_format.storage.file_reader import raised_refusals
 
@@ -195,7 +195,7 @@ def circumstances_of(listing: PartitionListing, directory: LogDirectory) -> Circ
     The metadata log is always recovered as a whole: its loader uses no recovery point and no clean shutdown.
     """
     key = listing.name.topic_partition if listing.name is not None else ("", -1)
-    if key[0] == METADATA_TOPIC:
+    if key[0] in METADATA_TOPICS:
         return Circumstances()
     start = directory.log_start_offsets.get(key, 0)
     return Circumstances(directory.has_clean_shutdown, directory.recovery_point(key), start)

@@ -85,6 +85,9 @@ LEADER_CHANGE = _kraft_value(
     },
 )
 
+(EARLY_LEADER_CHANGE,) = LEADER_CHANGE.earlier
+"""What Kafka 2.8 wrote, under another number: no version comes first (SEG-CTL-008)."""
+
 SNAPSHOT_HEADER = _kraft_value(
     "SnapshotHeaderRecord",
     "3.0.0",

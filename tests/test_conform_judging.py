@@ -274,6 +274,7 @@ def test_features() -> None:
     assert has_feature("policy:append", features)
     assert has_feature("headers:ordered", features)
     assert missing_feature(("magic:2", "codec:zstd"), features) == "codec:zstd"
+    assert missing_feature(("crc", "magic:2"), features) is None, "a check that is not made is no reason to skip"
 
 
 def test_cases_are_chosen_by_id_family_or_pattern() -> None:

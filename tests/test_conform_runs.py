@@ -20,21 +20,26 @@ from seglog_conformance.cross import cross
 from seglog_conformance.differential import Panel
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.export import export
+from seglog_conformance.fingerprint import fingerprint
 from seglog_conformance.generated import Search, case_file, wrong_verdict
 from seglog_conformance.judging import Examiner
-from seglog_conformance.known import Known, KnownFailures, KnownFailuresError, known_text, read_known
+from seglog_conformance.known import UNREPORTED, Known, KnownFailures, KnownFailuresError, known_text, read_known
 from seglog_conformance.reference import Reference
 from seglog_conformance.registry import AdapterError, Builder, Listed, UnavailableError, listed, read_adapter
 from seglog_conformance.report_badge import badge
 from seglog_conformance.report_html import page
 from seglog_conformance.report_jsonl import read_results
-from seglog_conformance.runner import BROKEN, COMPLETE, UNAVAILABLE, Options, Runner, ordered
+from seglog_conformance.report_table import not_asked, result_lines
+from seglog_conformance.runner import BROKEN, COMPLETE, UNAVAILABLE, Options, Outcome, Runner, ordered
 from seglog_conformance.session import Reports, rewrite_known, run_session
-from seglog_conformance.verdicts import Result, Verdict
+from seglog_conformance.verdicts import FAILURES, Result, Verdict
 
 from seglog_format.cli.conform import command
+from seglog_format.cli.examples import EXAMPLES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seglog_conformance.protocol import Json
     from seglog_conformance.testee import Testee
 
@@ -116,7 +121,7 @@ def test_reasons_survive_a_rewrite(tmp_path: Path) -> None:
     (second,) = run("wrong", known=tmp_path, smoke=False)
     rewrite_known([second], FEW, tmp_path)
     kept = read_known("wrong", first.version, tmp_path).entries[case]
-    assert kept == replace(known, verdict=first.failures[0].raw)
+    assert kept == replace(known, verdict=first.failures[0].raw, difference=first.failures[0].fingerprint)
 
 
 def test_a_list_is_about_one_version(tmp_path: Path) -> None:
@@ -291,6 +296,117 @@ def test_a_search_finds_nothing_wrong_with_the_reference(*, is_mutated: bool) ->
     assert search.run() == []
 
 
+def other_field(answer: Json) -> None:
+    answer["batches"][0]["records"][0]["value"] = "00ff"
+
+
+def other_order(answer: Json) -> None:
+    answer["batches"][0]["records"].reverse()
+
+
+def one_record_less(answer: Json) -> None:
+    answer["batches"][-1]["records"].pop()
+
+
+def one_record_more(answer: Json) -> None:
+    answer["batches"][0]["records"].append(answer["batches"][0]["records"][0])
+
+
+def other_position(answer: Json) -> None:
+    answer["batches"][0]["position"] += 1
+
+
+CHANGES = (other_field, other_order, one_record_less, one_record_more, other_position)
+
+
+class Departing(Reference):
+    """The reference, but for a timestamp that it gets wrong in every first record; and a change beside that."""
+
+    def __init__(self, change: Callable[[Json], None] | None = None, case: str = "") -> None:
+        super().__init__()
+        self._change, self._case = change, case
+
+    def answer(self, request: Json) -> Json:
+        answer = super().answer(request)
+        for batch in answer.get("batches", ())[:1]:
+            batch["records"][0] |= {"timestamp": "1"}
+        if self._change is not None and request.get("case") == self._case:
+            self._change(answer)
+        return answer
+
+
+DEPARTS_IN = next(
+    case.id for case in FEW if sum(len(one["records"]) for one in case.expect["batches"]) > 2 and not case.smoke
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_new_under_a_listed_failure_fails_the_run(change: Callable[[Json], None], tmp_path: Path) -> None:
+    class Departings(Builder):
+        def __init__(self, answering: Reference) -> None:
+            super().__init__()
+            self.answering = answering
+
+        def testee(self, wanted: Listed) -> Testee:
+            return DirectTestee(wanted.name, self.answering)
+
+    def outcome_of(answering: Reference, known: Path) -> Outcome:
+        options = Options(known=known, smoke=False)
+        return Runner(Departings(answering), FEW, all_cases=FEW, options=options).run_one(Listed("departing"))
+
+    rewrite_known([outcome_of(Departing(), Path("/nowhere"))], FEW, tmp_path)
+    assert f'issue = "{UNREPORTED}"' in (tmp_path / "departing.toml").read_text()
+    assert outcome_of(Departing(), tmp_path).is_fine
+    changed = outcome_of(Departing(change, DEPARTS_IN), tmp_path)
+    assert [result.case for result in changed.failures] == [DEPARTS_IN]
+
+
+def test_texts_of_errors_and_orders_that_nobody_keeps_are_no_difference() -> None:
+    refused = [{"ok": False, "reject": {"class": "crc", "message": text}, "batches": []} for text in ("a", "b")]
+    assert len({fingerprint(one, Verdict.DIFFER, "decode", {}) for one in refused}) == 1
+    headers = [[["61", "01"], ["62", "02"]], [["62", "02"], ["61", "01"]]]
+    answers = [{"ok": True, "batches": [{"records": [{"headers": one}]}]} for one in headers]
+    assert len({fingerprint(one, Verdict.DIFFER, "decode", {"headers": "unordered"}) for one in answers}) == 1
+    assert len({fingerprint(one, Verdict.DIFFER, "decode", {}) for one in answers}) == 2
+    assert fingerprint(None, Verdict.CRASH, "decode", {}) == ""
+
+
+class Unchecked(Reference):
+    """Delivers whatever the checksum says, and declares that it has none."""
+
+    def hello(self) -> Json:
+        hello = super().hello()
+        return {**hello, "features": {**hello["features"], "crc": False, "codec": ["none"]}}
+
+    def answer(self, request: Json) -> Json:
+        return super().answer({**request, "options": {"crc": False}})
+
+
+def test_who_never_checks_a_checksum_fails_the_cases_about_them() -> None:
+    examiner = examiner_of(Unchecked())
+    asked = [case for case in EVERY if case.family_name == "crc" and "codec:zstd" not in case.needs]
+    found = [examiner.examine(case) for case in asked if case.result == "invalid" and case.op == "decode"]
+    verdicts = {result.raw for result in found if result.raw is not Verdict.SKIP}
+    assert len(found) > 40
+    assert Verdict.ACCEPTS_INVALID in verdicts
+    assert sum(result.raw in FAILURES for result in found) > 40
+
+
+def test_a_run_says_which_must_cases_were_not_asked_and_why() -> None:
+    known = {case.id: case for case in EVERY}
+    outcome = Outcome(listed("reference"))
+    examiner = examiner_of(Unchecked())
+    outcome.results = [examiner.examine(case) for case in EVERY if case.family_name in {"gzip", "zstd", "crc"}]
+    (line,) = not_asked(outcome, known)
+    count = sum(result.raw is Verdict.SKIP and known[result.case].level == "must" for result in outcome.results)
+    assert line.strip().startswith(f"{count} must cases were not asked: ")
+    assert "for want of codec:gzip" in line
+    failing = next(result for result in outcome.results if result.raw is Verdict.ACCEPTS_INVALID)
+    shown = "\n".join(result_lines(failing, known[failing.case]))
+    assert known[failing.case].why in shown
+    assert f"must, {known[failing.case].requirements[0]}" in shown
+
+
 def test_a_search_shrinks_to_the_smallest_bytes_and_keeps_them_as_a_case(tmp_path: Path) -> None:
     search = Search(wrong_verdict(examiner_of(Wrong()).examine), examples=60, most=2)
     found = search.run()
@@ -318,6 +434,13 @@ def test_producers_and_consumers() -> None:
     pairs = list(cross([examiner_of(Reference()), examiner_of(Wrong())], EVERY))
     assert [len(pair.failures) > 0 for pair in pairs] == [False, True, False, True]
     assert all(pair.asked > 10 for pair in pairs)
+
+
+@pytest.mark.parametrize("name", ["conform list", "conform repro"])
+def test_the_examples_of_help_find_their_cases(name: str) -> None:
+    status, text = invoke(*EXAMPLES[name].split()[2:])
+    assert status == 0
+    assert text
 
 
 def test_badges() -> None:
@@ -356,6 +479,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert text.startswith(FEW[0].id)
     status, text = invoke("list", "--case", FEW[0].id, "--json")
     assert json.loads(text)["id"] == FEW[0].id
+    assert invoke("repro", f"  {FEW[0].id}: DIFFER: a line of run") == invoke("repro", FEW[0].id)
     status, text = invoke("repro", FEW[0].id)
     assert [json.loads(line)["op"] for line in text.splitlines()] == ["hello", FEW[0].op]
     status, text = invoke("generate", "--testee", "reference", "--examples", "10")

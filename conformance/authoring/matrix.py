@@ -75,6 +75,11 @@ def _testee(line: Json, results: list[Json], cases: dict[str, Case]) -> Json:
     levels: dict[str, Counter[str]] = {level: Counter() for level in LEVELS}
     families: dict[str, Counter[str]] = {}
     requirements: dict[str, Counter[str]] = {}
+    not_asked = Counter(
+        result.get("detail", "")
+        for result in results
+        if result["raw"] == "SKIP" and cases[result["case"]].level == "must"
+    )
     for result in results:
         case = cases[result["case"]]
         levels[case.level][result["raw"]] += 1
@@ -85,6 +90,7 @@ def _testee(line: Json, results: list[Json], cases: dict[str, Case]) -> Json:
     return {
         **{name: line.get(name) for name in names},
         "levels": {level: dict(sorted(count.items())) for level, count in levels.items()},
+        "mustNotAsked": dict(not_asked.most_common()),
         "families": {family: dict(sorted(count.items())) for family, count in families.items()},
         "requirements": {one: f"{count['PASS']}/{count.total()}" for one, count in sorted(requirements.items())},
     }

@@ -13,13 +13,17 @@ USUAL_RECORD_FIELDS: Final = ("offset", "timestamp", "key", "value", "headers")
 """What every library tells; more is compared where ``recordFields`` says so."""
 
 
+DUTIES: Final = frozenset({"crc"})
+"""What a reader has to do whether or not it says so: to leave it out is no reason for leaving cases out."""
+
+
 def missing_feature(needs: Iterable[str], features: Json) -> str | None:
     """Return the first feature that a case needs and an implementation does not have.
 
-    ``codec:gzip`` is there when ``codec`` is ``gzip``, a list that holds it, or true; ``crc`` when ``crc`` is anything
-    but false, null or empty.
+    ``codec:gzip`` is there when ``codec`` is ``gzip``, a list that holds it, or true. A feature may leave out what an
+    implementation does not tell, never a check that it does not make: cases about checksums are asked of everyone.
     """
-    return next((need for need in needs if not has_feature(need, features)), None)
+    return next((need for need in needs if need not in DUTIES and not has_feature(need, features)), None)
 
 
 def has_feature(need: str, features: Json) -> bool:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 from seglog_conformance.cases import MissingFixtureError
 from seglog_conformance.compare import compare, reject_text
 from seglog_conformance.features import missing_feature
+from seglog_conformance.fingerprint import fingerprint
 from seglog_conformance.testee import MEBIBYTE, Allowance, Kind, Reply, StartError
-from seglog_conformance.verdicts import Judgement, Result, Verdict
+from seglog_conformance.verdicts import FAILURES, Judgement, Result, Verdict
 
 if TYPE_CHECKING:
     from seglog_conformance.cases import Case
@@ -62,7 +63,7 @@ class Examiner:
         self._is_up = True
         return self.hello
 
-    def examine(self, case: Case, expected: Verdict | None = None) -> Result:
+    def examine(self, case: Case, expected: Verdict | None = None, difference: str = "") -> Result:
         """Ask one case and judge the answer; where none comes, or not the one expected, ask again in a fresh process.
 
         So a verdict does not hang on what an implementation keeps of the cases before, and `repro` shows it again.
@@ -70,6 +71,7 @@ class Examiner:
         Args:
             case: to ask.
             expected: what the list of known failures makes of it; None where there is no list.
+            difference: the fingerprint that the list has of it; empty for any.
         """
         hello = self.hello or self.start()
         reason = None if case.op in hello.ops else f"op:{case.op}"
@@ -81,7 +83,10 @@ class Examiner:
         except MissingFixtureError as error:
             return self._result(case, Reply(Kind.ANSWER), Judgement(Verdict.SKIP, f"fixture: {error}"))
         judgement = self._judgement(case, reply)
-        if judgement.verdict is expected or (reply.kind is Kind.ANSWER and self._is_believed(judgement, expected)):
+        is_as_listed = judgement.verdict is expected and (
+            not difference or self._fingerprint(case, reply, judgement.verdict) == difference
+        )
+        if is_as_listed or (reply.kind is Kind.ANSWER and self._is_believed(judgement, expected)):
             return self._result(case, reply, judgement)
         self._is_up = False
         again = self.ask(case)
@@ -146,7 +151,12 @@ class Examiner:
             seconds=round(reply.seconds, 6),
             growth=reply.growth,
             notes=notes,
+            fingerprint=self._fingerprint(case, reply, judgement.verdict),
         )
+
+    def _fingerprint(self, case: Case, reply: Reply, verdict: Verdict) -> str:
+        assert self.hello is not None
+        return fingerprint(reply.answer, verdict, case.op, self.hello.features) if verdict in FAILURES else ""
 
     def close(self) -> None:
         """Leave nothing behind."""

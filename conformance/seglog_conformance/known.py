@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 KNOWN: Final = part("known_failures")
 WITHHELD: Final = "withheld"
+UNREPORTED: Final = "unreported"
+"""In the place of a link: nobody has told the maintainers yet."""
 
 
 class KnownFailuresError(Exception):
@@ -32,8 +34,9 @@ class Known:
         case: id.
         verdict: that it fails with.
         reason: in a sentence.
-        issue: where it was reported.
+        issue: where it was reported, or ``unreported``.
         disclosure: ``withheld`` keeps the bytes out of published reports.
+        difference: fingerprint of the wrong answer; empty where none comes, or where none was recorded.
     """
 
     case: str
@@ -41,6 +44,7 @@ class Known:
     reason: str = ""
     issue: str = ""
     disclosure: str = ""
+    difference: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,20 @@ class KnownFailures:
         entry = self.entries.get(case)
         return entry.verdict if entry is not None else Verdict.PASS if self.entries else None
 
+    def difference(self, case: str) -> str:
+        """Return the fingerprint that the list has of a case; empty for any."""
+        entry = self.entries.get(case)
+        return entry.difference if entry is not None else ""
+
     def applied(self, result: Result) -> Result:
         """Return a result as the list makes it: XFAIL if it fails as listed, XPASS if it passes against the list."""
         known = self.entries.get(result.case)
         if known is None:
             return result
         result = replace(result, disclosure=known.disclosure)
+        if result.raw is known.verdict and known.difference not in {"", result.fingerprint}:
+            note = f"listed as {known.verdict} with the answer {known.difference}; this is {result.fingerprint}"
+            return replace(result, notes=(*result.notes, note, known.reason))
         if result.raw is known.verdict:
             return replace(result, verdict=Verdict.XFAIL, notes=(*result.notes, known.reason or known.issue))
         if result.raw is Verdict.PASS:
@@ -133,8 +145,8 @@ def rewritten(old: KnownFailures, version: str, results: Iterable[Result], asked
     entries = {case: known for case, known in old.entries.items() if case not in about}
     for result in results:
         if result.raw in FAILURES:
-            before = old.entries.get(result.case) or Known(result.case, result.raw)
-            entries[result.case] = replace(before, verdict=result.raw)
+            before = old.entries.get(result.case) or Known(result.case, result.raw, issue=UNREPORTED)
+            entries[result.case] = replace(before, verdict=result.raw, difference=result.fingerprint)
     return KnownFailures(old.implementation, version, dict(sorted(entries.items())))
 
 
@@ -149,7 +161,7 @@ def known_text(known: KnownFailures) -> str:
         lines += ["", "[[failure]]", f'case = "{entry.case}"', f'verdict = "{entry.verdict}"']
         lines += [
             f"{name} = {_quoted(value)}"
-            for name in ("reason", "issue", "disclosure")
+            for name in ("difference", "reason", "issue", "disclosure")
             if (value := getattr(entry, name))
         ]
     return "\n".join(lines) + "\n"

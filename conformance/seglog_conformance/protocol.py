@@ -188,7 +188,18 @@ def schema_errors(value: object, name: str, definition: str = "") -> list[str]:
 
 def _reported(error: Any) -> str:  # noqa: ANN401 - a ValidationError
     field_path = "/".join(str(part) for part in error.absolute_path)
-    return f"{field_path or '(top)'}: {shortened(error.message)}"
+    return f"{field_path or 'the answer'}: {_rule_broken(error)}"
+
+
+def _rule_broken(error: Any) -> str:  # noqa: ANN401 - a ValidationError
+    """Return what a schema asks for and does not find, without the whole answer where names can tell."""
+    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+        unknown = sorted(set(error.instance) - set(error.schema.get("properties", ())))
+        return f"it has no fields {', '.join(unknown)}" if unknown else shortened(error.message)
+    if error.validator == "required":
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return f"{', '.join(missing)} is missing"
+    return shortened(error.message)
 
 
 def check_strictly(value: Json, definition: str) -> None:

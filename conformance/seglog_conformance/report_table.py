@@ -28,6 +28,9 @@ STYLES: Final = {
     Verdict.XPASS: "magenta",
 }
 MOST_LINES: Final = 40
+MOST_REASONS: Final = 8
+LAST_LINES: Final = 12
+"""Of what an adapter that died wrote to standard error."""
 FIRST: Final = 34
 EACH: Final = 21
 """Characters of columns."""
@@ -77,24 +80,40 @@ def summary(outcome: Outcome) -> str:
     return f"{name}: {reported or 'no case'}{stale}"
 
 
-def failures(outcome: Outcome) -> Iterator[str]:
+def not_asked(outcome: Outcome, cases: Mapping[str, Case]) -> Iterator[str]:
+    """Yield a line that says how many ``must`` cases were left out, by what was missing; nothing if none was."""
+    reasons = Counter(
+        result.detail for result in outcome.results if result.raw is Verdict.SKIP and cases[result.case].level == "must"
+    )
+    if reasons:
+        named = [f"{count} for want of {reason}" for reason, count in reasons.most_common(MOST_REASONS)]
+        rest = reasons.total() - sum(count for _, count in reasons.most_common(MOST_REASONS))
+        more = [f"{rest} for other reasons"] if rest else []
+        yield f"  {reasons.total()} must cases were not asked: {', '.join([*named, *more])}"
+
+
+def failures(outcome: Outcome, cases: Mapping[str, Case] | None = None) -> Iterator[str]:
     """Lines about what fails the run, the first few."""
     for result in outcome.failures[:MOST_LINES]:
-        yield from result_lines(result)
+        yield from result_lines(result, (cases or {}).get(result.case))
     if len(outcome.failures) > MOST_LINES:
         yield f"  ... and {len(outcome.failures) - MOST_LINES} more"
     for case in outcome.unused:
         yield f"  {case}: its line in the list of known failures is of no use"
 
 
-def result_lines(result: Result) -> Iterator[str]:
-    """Yield a result in a few lines."""
+def result_lines(result: Result, case: Case | None = None) -> Iterator[str]:
+    """Yield a result in a few lines; of one that fails also level, rules and reason of the case, where it is given."""
     yield f"  {result.case}: {result.label}{f': {result.detail}' if result.detail else ''}"
+    if case is not None and result.verdict not in FINE:
+        yield f"      {case.level}, {', '.join(case.requirements)}: {case.why}"
     for difference in result.differences[1:4]:
         yield f"      {difference}"
     for note in result.notes:
         if note:
             yield f"      {note}"
+    if result.verdict in {Verdict.CRASH, Verdict.ADAPTER_ERROR}:
+        yield from (f"      | {line}" for line in result.stderr.splitlines()[-LAST_LINES:])
 
 
 def cross_table(pairs: Sequence[Pair]) -> Table:

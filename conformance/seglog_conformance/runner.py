@@ -183,7 +183,7 @@ class Runner:
                 return
             key = (outcome.name, outcome.version, case.id, case.digest)
             asked = self.options.earlier.get(key) or smoked.get(case.id)
-            result = asked or examiner.examine(case, outcome.known.expected(case.id))
+            result = asked or examiner.examine(case, outcome.known.expected(case.id), outcome.known.difference(case.id))
             result = outcome.known.applied(result)
             outcome.results.append(result)
             self._tell(outcome, result)

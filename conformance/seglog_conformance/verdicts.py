@@ -125,6 +125,7 @@ class Result:
         growth: bytes that memory grew by at its peak; None where that is not known.
         notes: such as that it went wrong at first, and not again.
         disclosure: ``withheld`` where the bytes are not published.
+        fingerprint: of a wrong answer; empty where none came.
     """
 
     testee: str
@@ -143,6 +144,7 @@ class Result:
     growth: int | None = None
     notes: tuple[str, ...] = field(default=())
     disclosure: str = ""
+    fingerprint: str = ""
 
     @property
     def label(self) -> str:

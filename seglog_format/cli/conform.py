@@ -35,7 +35,7 @@ Examples:
   seglog conform smoke --adapter my-adapter
   seglog conform run --testee reference --testee kafka-python --family 26
   seglog conform run --testee reference --json | jq -r .verdict | sort | uniq
-  seglog conform repro headers/null-value"""
+  seglog conform repro null-header-value/alone"""
 
 
 class CaseGroup(click.Group):
@@ -140,12 +140,13 @@ def _counted(advance: Callable[[int], None]) -> Callable[[object, object], None]
 
 
 def _print(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:
-    from seglog_conformance.report_table import console, failures, summary, table
+    from seglog_conformance.report_table import console, failures, not_asked, summary, table
 
     console(len(outcomes)).print(table(outcomes, cases))
+    known = {case.id: case for case in cases}
     for outcome in outcomes:
         write_text(printable(summary(outcome)))
-        for line in failures(outcome):
+        for line in (*not_asked(outcome, known), *failures(outcome, known)):
             write_text(printable(line))
 
 
@@ -170,7 +171,9 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
             hello = examiner.start()
             found = smoke_test(examiner, every, read_known(listed.name, listed.version))
         except StartError as error:
-            write_text(printable(f"{listed.label}: the adapter does not start: {error}"))
+            first, *rest = str(error).splitlines() or [""]
+            for line in (f"{listed.label}: the adapter does not start: {first}", *(f"    {line}" for line in rest)):
+                write_text(printable(line))
             status = FINDINGS
             continue
         finally:
@@ -214,6 +217,11 @@ def list_cases(*, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - clic
             write_text(printable(f"{case.id}  {case.level} {case.result}  {case.why}"))
 
 
+def case_named(text: str) -> str:
+    """Return the id in a line that ``run`` prints: ``crc/flip-value: SILENT: ...`` is about ``crc/flip-value``."""
+    return text.strip().partition(":")[0]
+
+
 @command.command(epilog=epilog_of("conform repro"))
 @click.argument("case_id", metavar="CASE")
 @testee_options
@@ -223,7 +231,7 @@ def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's value
     from seglog_conformance.protocol import PROTOCOL_VERSION, request_line
     from seglog_conformance.registry import Builder
 
-    cases, _ = chosen((case_id,), (), options["case_paths"])
+    cases, _ = chosen((case_named(case_id),), (), options["case_paths"])
     for request in (
         {"seq": 0, "op": "hello", "protocol": PROTOCOL_VERSION},
         *(case.request_with(number) for number, case in enumerate(cases, 1)),

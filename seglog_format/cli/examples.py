@@ -18,7 +18,7 @@ EXAMPLES: Final = {
     "conform smoke": "seglog conform smoke --adapter my-adapter",
     "conform new": "seglog conform new python my-adapter",
     "conform list": "seglog conform list --family crc",
-    "conform repro": "seglog conform repro headers/null-value",
+    "conform repro": "seglog conform repro null-header-value/alone",
     "conform generate": "seglog conform generate --testee reference --seed 3",
     "conform differential": "seglog conform differential --testee reference --testee plain",
     "conform cross": "seglog conform cross --testee reference --testee kafka-python",

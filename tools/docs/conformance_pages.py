@@ -90,8 +90,8 @@ def _second_run(differences: list[str] | None) -> str:
 
 def _tables(report: Json) -> Iterator[str]:
     complete = [one for one in report["testees"] if one["state"] == "complete"]
-    yield from ("## Who was asked", "", "| implementation | version | language | must | should | may |")
-    yield "|---|---|---|---:|---:|---:|"
+    head = "| implementation | version | language | must | should | may | must, not asked |"
+    yield from ("## Who was asked", "", head, "|---|---|---|---:|---:|---:|---:|")
     yield from map(_row, complete)
     yield from ("", "## Families", "")
     yield "| family | " + " | ".join(_linked(one) for one in complete) + " |"
@@ -106,7 +106,8 @@ def _tables(report: Json) -> Iterator[str]:
 def _row(testee: Json) -> str:
     language = testee["implementation"]["language"]
     levels = (_cell(testee["levels"][level]) for level in ("must", "should", "may"))
-    return f"| {_linked(testee)} | {testee['version']} | {language} | " + " | ".join(levels) + " |"
+    left_out = testee["levels"]["must"].get("SKIP", 0)
+    return f"| {_linked(testee)} | {testee['version']} | {language} | " + " | ".join(levels) + f" | {left_out} |"
 
 
 def _linked(testee: Json) -> str:
@@ -142,7 +143,16 @@ def _page(testee: Json) -> Iterator[str]:
         "```",
         "",
     )
+    yield from _not_asked(testee.get("mustNotAsked", {}))
     yield from _failures(name, version)
+
+
+def _not_asked(reasons: dict[str, int]) -> Iterator[str]:
+    """Say how many ``must`` cases were left out, and what was missing for them."""
+    if reasons:
+        yield from ("## What was not asked", "", f"{sum(reasons.values()):,} `must` cases, by what was missing:", "")
+        yield from (f"- {count:,}: {_plain(reason)}" for reason, count in reasons.items())
+        yield ""
 
 
 def _named(name: str, version: str) -> str:
@@ -178,7 +188,7 @@ def _failures(name: str, version: str) -> Iterator[str]:
 def _cases(name: str, version: str, group: list[Known]) -> Iterator[str]:
     reported = [entry for entry in group if entry.disclosure != WITHHELD]
     for entry in reported[:SHOWN]:
-        issue = f" ([reported]({entry.issue}))" if entry.issue else ""
+        issue = f" ([reported]({entry.issue}))" if entry.issue.startswith("http") else ""
         yield f"- `{entry.case}`: {entry.verdict}{issue}"
     if len(reported) > SHOWN:
         yield f"- and {len(reported) - SHOWN} more"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 
+from proofs import export_children
 from proofs.harness import Outcome
 from seglog_format import LogConfig, PartitionWriter, encode_columns, open_partition
 
@@ -37,9 +38,11 @@ AT_ONCE: Final = 0.8
 COLUMNS: Final = ("offset", "timestamp", "timestamp_type", "key", "value", "leader_epoch", "position")
 MOST_EXPORTS: Final = 1000
 LONGEST_SECONDS: Final = 3.0
-"""Maximum time that an export gets before it is killed."""
-LONGEST_ICEBERG_SECONDS: Final = 6.0
+"""Maximum time that an export gets after its start before it is killed."""
+LONGEST_ICEBERG_SECONDS: Final = 4.0
 """The same where each part is committed to a catalog."""
+CHILDREN: Final = multiprocessing.get_context("forkserver")
+CHILDREN.set_forkserver_preload(["proofs.export_children"])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,11 +68,12 @@ def _run(root: Path, kind: Table, dice: random.Random, kills: int, records: int)
     log, table = root / "logs" / "orders-0", root / "table"
     killed, complete, failures = 0, 0, []
     reached: list[int] = []
-    with _growing(log, records, kills):
+    start = _seconds_to_start(root, kind)
+    with _growing(log, records, kills * (start + kind.longest_seconds / 2)):
         for _ in range(MOST_EXPORTS):
             if killed >= kills:
                 break
-            is_killed = _export(log, table, kind.name, dice.uniform(0.3, kind.longest_seconds))
+            is_killed = _export(log, table, kind.name, dice.uniform(start / 2, start + kind.longest_seconds))
             killed += is_killed
             count, problem = kind.visible(table)
             failures += [f"after {killed} kills: {problem}"] if problem else []
@@ -84,30 +88,43 @@ def _run(root: Path, kind: Table, dice: random.Random, kills: int, records: int)
 
 
 def _export(log: Path, table: Path, name: str, seconds: float | None) -> bool:
-    """Export, and kill the process after some time; return whether it was killed."""
-    command = [sys.executable, "-m", "seglog_format.cli", "export", str(log), "--to", str(table), "--format", name]
-    with subprocess.Popen([*command, "--file-size", FILE_SIZE], stdout=subprocess.DEVNULL) as process:
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    if process.returncode not in {0, -signal.SIGKILL}:
-        msg = f"an export ended with {process.returncode}"
+    """Export in a process of its own, and kill it after some time; return whether it was killed."""
+    arguments = ["export", str(log), "--to", str(table), "--format", name, "--file-size", FILE_SIZE]
+    process = CHILDREN.Process(target=export_children.run_quietly, args=(arguments,))
+    process.start()
+    process.join(seconds)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    status = process.exitcode
+    process.close()
+    if status not in {0, -signal.SIGKILL}:
+        msg = f"an export ended with {status}"
         raise RuntimeError(msg)
-    return process.returncode != 0
+    return status != 0
+
+
+def _seconds_to_start(root: Path, kind: Table) -> float:
+    """Return how long an export of next to nothing takes now, so that kills come while there is work to do."""
+    log = root / "small" / "orders-0"
+    with PartitionWriter(log, LogConfig()) as writer:
+        writer.become_leader(1)
+        _append(writer, 0, 1)
+    start = time.monotonic()
+    _export(log, root / "small-table", kind.name, None)
+    return time.monotonic() - start
 
 
 @contextmanager
-def _growing(log: Path, records: int, kills: int) -> Iterator[None]:
-    """Write most of a log, and the rest while the block runs, at its end at the latest."""
+def _growing(log: Path, records: int, seconds: float) -> Iterator[None]:
+    """Write most of a log, and the rest in about so many seconds while the block runs, at its end at the latest."""
     stopped = Event()
     first = int(records * AT_ONCE)
     with PartitionWriter(log, LogConfig(segment_bytes=SEGMENT_BYTES)) as writer:
         writer.become_leader(1)
         for offset in range(0, first, BATCH_RECORDS):
             _append(writer, offset, min(first, offset + BATCH_RECORDS))
-        pause = kills * LONGEST_SECONDS / 2 / max(1, (records - first) // BATCH_RECORDS)
+        pause = seconds / max(1, (records - first) // BATCH_RECORDS)
 
         def grow() -> None:
             for offset in range(first, records, BATCH_RECORDS):

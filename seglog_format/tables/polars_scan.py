@@ -167,7 +167,7 @@ def _frames(
 
 
 def offsets_of(predicate: pl.Expr) -> Offsets:
-    """Return a range of offsets outside of which a condition is never true; everything if it cannot be told."""
+    """Return a range of offsets outside of which a condition is never true; everything if it is unknown."""
     import polars as pl  # noqa: PLC0415 - as above
 
     try:

@@ -101,7 +101,7 @@ kafka-next: $(VENV)/.dev ## what a release of Kafka changed since the last known
 	@PYTHONPATH=conformance $(BIN)/python -m tools.kafka_next $(VERSION) $(if $(BASE),--base $(BASE)) \
 	  $(if $(VERSION),--report reports/kafka-$(VERSION).json) $(ARGS)
 
-bench: $(VENV)/.fast $(if $(filter spark writers,$(NAME)),$(VENV)/.dev) $(if $(filter spark,$(NAME)),$(VENV)/.spark-peers) ## how quick everything is, beside every peer (long; ARGS='--scale 0.1'; NAME=append, serve, spark or writers)
+bench: $(VENV)/.fast $(if $(filter spark writers,$(NAME)),$(VENV)/.dev) $(if $(filter spark,$(NAME)),$(VENV)/.spark-peers) ## how quick everything is, beside every peer (long; ARGS='--scale 0.1'; NAME=append, export, serve, spark or writers)
 	@$(BIN)/python benchmarks/$(or $(NAME),bench).py $(ARGS) \
 	  --report reports/$(if $(filter spark,$(NAME)),spark-bench,$(or $(NAME),bench)).json
 

@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from pyarrow.fs import FileSystem, S3FileSystem
 from proofs import export_kills
 from proofs.power.fault import Fault
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
-from seglog_format import export, open_partition
+from seglog_format import encode_columns, export, open_partition
 from seglog_format.cli.main import run
 from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.storage.output_directory import OutputDirectory
@@ -538,3 +538,93 @@ def test_tiered_segments_are_exported_and_added_to(name: str, tmp_path: Path) ->
     command = ["export", str(case.local / "orders-0"), "--to", str(tmp_path / "command"), "--remote", str(case.store)]
     assert run([*command, *(f"--key={id_}={path}" for id_, path in case.keys.items())]) == 0
     assert offsets_of(tmp_path / "command") == expected
+
+
+# -- a disk that takes no more, and what readers pass over
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of processes are those of Unix")
+@pytest.mark.parametrize("file_format", ["parquet", "iceberg"])
+def test_command_ends_in_one_line_where_files_cannot_grow(file_format: str, tmp_path: Path) -> None:
+    import resource
+
+    dice = random.Random(1)  # noqa: S311 - chance that repeats
+    log = make_log(tmp_path / "small-0", range(10))
+    arguments = ["--format", file_format, "--to", str(tmp_path / "out")]
+    assert run(["export", str(log), *arguments]) == 0
+    large = make_log(tmp_path / "large-0", range(2000), text=dice.randbytes(400).hex())
+    values = pa.table({"value": pa.array([dice.randbytes(1000) for _ in range(1000)])})
+    (large / f"{2000:020}.log").write_bytes(b"".join(encode_columns(values, base_offset=2000)))
+    command = [sys.executable, "-m", "seglog_format.cli", "export", str(log), str(large), *arguments]
+    limit = 300_000
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert done.returncode == 4, done.stderr
+    assert "stopped: " in done.stderr
+    assert "File too large" in done.stderr
+    assert done.stderr.count("\n") == 1
+    left = [path for path in (tmp_path / "out").rglob("*") if path.suffix == ".tmp"]
+    assert left == []
+    assert run(["export", str(log), str(large), *arguments]) == 0
+    query = f"select count(*), count(distinct (topic, \"offset\")) from '{tmp_path}/out/**/*.parquet'"  # noqa: S608
+    assert duckdb.sql(query).fetchall() == [(3010, 3010)]
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_readers_pass_over_row_groups_and_files_by_offset(tmp_path: Path) -> None:
+    import pyarrow.dataset as ds
+
+    make_log(tmp_path / "t-0", range(2000), text="v" * 100)
+    export(tmp_path / "t-0", tmp_path / "out", file_size=4000)
+    data = ds.dataset(tmp_path / "out", partitioning="hive", exclude_invalid_files=True)
+    condition = (ds.field("offset") >= 950) & (ds.field("offset") < 1150)
+    whole = [len(each.row_groups) for each in data.get_fragments()]
+    kept = [len(each.subset(condition).row_groups) for each in data.get_fragments()]
+    assert sum(whole) == 20
+    assert len(whole) > 3
+    assert sum(kept) == 3
+    assert sorted(data.to_table(filter=condition)["offset"].to_pylist()) == list(range(950, 1150))
+    for path in (tmp_path / "out").rglob("*.parquet"):
+        destroy_groups_outside(path, 950, 1150)
+    query = f"select \"offset\", value from '{tmp_path}/out/**/*.parquet'"  # noqa: S608 - our own
+    found = duckdb.sql(f'{query} where "offset" between 950 and 1149 order by 1').fetchall()
+    assert [offset for offset, _ in found] == list(range(950, 1150))
+    with pytest.raises(duckdb.Error):
+        duckdb.sql(query).fetchall()
+
+
+def destroy_groups_outside(path: Path, first: int, end: int) -> None:
+    """Overwrite the columns of row groups without certain offsets: who reads them notices."""
+    metadata = pq.ParquetFile(path).metadata
+    data = bytearray(path.read_bytes())
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        columns = {each.path_in_schema: each for each in map(group.column, range(group.num_columns))}
+        statistics = columns["offset"].statistics
+        if statistics.max < first or statistics.min >= end:
+            for column in columns.values():
+                start = column.dictionary_page_offset or column.data_page_offset
+                data[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(data)
+
+
+def test_progress_is_shown_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_log(tmp_path / "t-0", range(1000))
+    seen: list[int] = []
+    shown: list[tuple[str, int]] = []
+
+    @contextmanager
+    def progress(text: str, total: int, **_: bool) -> Iterator[Any]:
+        shown.append((text, total))
+        yield seen.append
+
+    monkeypatch.setattr("seglog_format.cli.export.progress", progress)
+    assert run(["export", str(tmp_path / "t-0"), "--to", str(tmp_path / "out")]) == 0
+    ((text, total),) = shown
+    assert text == "Exporting"
+    assert seen == sorted(seen)
+    assert seen[-1] == total == sum(path.stat().st_size for path in (tmp_path / "t-0").glob("*.log"))

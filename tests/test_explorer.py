@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import http.client
 import json
 import os
 import random
 import re
 import shutil
 import struct
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ from helpers.node_support import need_browser, need_node, serving
 from helpers.support import REPOSITORY, bundled, bundled_cases
 
 from seglog_format.checks import verify
+from seglog_format.cli.explorer_server import ExplorerServer
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_offset_checkpoint
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
@@ -365,6 +368,77 @@ def test_a_file_of_something_else_is_called_so(ask: Ask) -> None:
     answer = ask("foreign", str(REPOSITORY / "README.md"))
     assert answer["state"].endswith("this is not one of Kafka's files: no entry of a log begins here")
     assert answer["findings"] == 0
+
+
+def test_a_directory_offers_its_partitions(ask: Ask, tmp_path: Path) -> None:
+    for case in ("4.3.0/one", "4.3.0/segs"):
+        (log, *_) = sorted(bundled(case).rglob("*.log"))
+        shutil.copytree(log.parent, tmp_path / "data" / log.parent.name)
+    (tmp_path / "data" / "notes.txt").write_text("nothing", encoding="utf-8")
+    answer = ask("directory", str(tmp_path / "data"))
+    assert answer["offered"] == ["one-0", "segs-0"]
+    assert "00000000000000000000.log" in answer["first"]
+    logs = {path.name for path in (tmp_path / "data" / "segs-0").glob("*.log")}
+    assert logs <= set(answer["last"])
+    assert answer["axe"] == []
+
+
+def test_links_lead_to_file_position_and_field(ask: Ask) -> None:
+    (small,) = bundled("4.3.0/one").rglob("00000000000000000000.log")
+    (large,) = bundled("4.3.0/segs").rglob("00000000000000000102.log")
+    answer = ask("links", {"segment": [], "small": [str(small)], "large": [str(large)]})
+    assert answer.pop("opened") == 0
+    assert {name: (one["name"], one["same"], one["holds"]) for name, one in answer.items()} == {
+        "segment": ("crc", True, False),
+        "small": ("crc", True, True),
+        "large": ("crc", True, False),
+    }
+    assert answer["large"]["file"] == large.name
+
+
+@pytest.mark.parametrize("case", ["4.3.0/one", "4.3.0/codec-zstd", "4.3.0/codec-lz4", "0.8.2.2/codec-snappy"])
+def test_the_command_hands_files_to_the_page_and_ends_by_itself(case: str, browser: str) -> None:
+    (log, *_) = sorted(bundled(case).rglob("*.log"))
+    server = ExplorerServer({f"p/{log.name}": log}, 0, rest_seconds=1.5)
+    thread = threading.Thread(target=server.serve_until_closed)
+    with server:
+        thread.start()
+        origin = f"http://{server.host}"
+        text = node_tools.node(SCRIPT, browser, origin, "given", text=json.dumps(server.address))
+        server._ends_at = 0.0
+        thread.join(30)
+    answer = json.loads(text)
+    assert (answer["errors"], answer["elsewhere"]) == ([], [])
+    shown = answer["answer"]["files"][log.name]
+    assert shown["size"] == log.stat().st_size
+    assert answer["answer"]["sampleHidden"]
+    assert compare(log, memoryview(log.read_bytes()), shown) > 10
+    assert not thread.is_alive()
+
+
+def test_the_server_answers_its_own_page_only(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    with ExplorerServer({"p/a.log": tmp_path / "secret"}, 0, 60) as server:
+        root = server.address.removesuffix("explorer/index.html").removeprefix(f"http://{server.host}")
+        found = server.answer(f"{root}explorer/files/p/a.log")
+        assert found is not None
+        assert found.file == tmp_path / "secret"
+        for path in ("main.js", "index.html", "../../pyproject.toml", "files/p/b.log", "%2e%2e/README.md", "x.py"):
+            known = server.answer(f"{root}explorer/{path}")
+            assert (known is not None) == (path in {"main.js", "index.html"}), path
+        assert server.answer("/explorer/index.html") is None
+        assert server.answer(f"{root}spec/30-record-batch/index.html") is not None
+        assert server.answer(f"{root}spec/..%2f..%2fREADME/index.html") is None
+        thread = threading.Thread(target=server.serve_until_closed, daemon=True)
+        thread.start()
+        for host, status in ((server.host, 200), ("evil.test", 404)):
+            connection = http.client.HTTPConnection(server.host, timeout=10)
+            connection.request("GET", f"{root}explorer/files/p/a.log", headers={"Host": host})
+            answer = connection.getresponse()
+            assert (answer.status, b"secret" in answer.read()) == (status, status == 200)
+            connection.close()
+        server._ends_at = 0.0
+        thread.join(10)
 
 
 def test_pointing_following_findings_colours_and_widths(ask: Ask) -> None:

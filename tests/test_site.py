@@ -281,7 +281,7 @@ def test_the_whole_specification_is_on_one_page(site: Path, pages: dict[Path, Pa
 def test_search_navigation_colours_and_widths(site: Path) -> None:
     browser = need_browser("the test of the site")
     with serving(site) as origin:
-        seen = json.loads(node_tools.node(SCRIPT, browser, origin, seconds=240))
+        seen = json.loads(node_tools.node(SCRIPT, browser, origin, seconds=540))
     assert (seen["errors"], seen["elsewhere"]) == ([], [])
     assert "/spec/50-producer-snapshot/" in seen["found"]
     assert seen["navigated"].startswith("Offset index")
@@ -299,7 +299,7 @@ def test_search_leads_to_the_right_page_first(site: Path) -> None:
     browser = need_browser("the test of the search")
     wanted = {word: f"/{page}/" for page, words in FIRST.items() for word in words}
     with serving(site) as origin:
-        seen = json.loads(node_tools.node(SEARCH, browser, origin, text=json.dumps(list(wanted)), seconds=240))
+        seen = json.loads(node_tools.node(SEARCH, browser, origin, text=json.dumps(list(wanted)), seconds=540))
     assert {word: results[0][0] for word, results in seen["found"].items()} == wanted
     assert seen["found"]["SEG-IDX-008"][0][1] == "#seg-idx-008"
     assert seen["found"]["LSO"][0][1] == "#last-stable-offset"

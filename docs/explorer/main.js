@@ -4,10 +4,12 @@
 
 import { drawArrows, targetOf } from "./arrows.js";
 import { shown } from "./decode.js";
+import { byDirectory, dropped, withPaths } from "./directories.js";
 import { button, byId, counted, grouped, make } from "./dom.js";
 import { FieldView } from "./fieldview.js";
 import { indexOf, logOf, openFile } from "./files.js";
 import { requirementLink } from "./findings.js";
+import { address, fits, readAddress } from "./links.js";
 import { lookUpOffset, lookUpTimestamp } from "./lookup.js";
 import { REQUIREMENTS, SAMPLES } from "./tables.js";
 import { VirtualList } from "./virtual.js";
@@ -23,6 +25,8 @@ class Explorer {
     this.row = -1;
     this.page = 0;
     this.blocks = [];
+    this.directories = new Map();
+    this.wanted = null;
     this.view = new FieldView(byId("fields"), byId("bytes"), (block, field) => this.describe(block, field));
     this.list = new VirtualList(byId("rows"), ROW_HEIGHT, (index) => this.listRow(index));
     this.listen();
@@ -38,6 +42,11 @@ class Explorer {
     new ResizeObserver(() => this.file && this.drawArrows()).observe(byId("arrows"));
     byId("pick").addEventListener("click", () => byId("files").click());
     byId("files").addEventListener("change", (event) => this.add([...event.target.files]));
+    byId("pick-directory").addEventListener("click", () => byId("directory").click());
+    byId("directory").addEventListener("change", (event) => this.addDirectories(withPaths([...event.target.files])));
+    byId("partition").addEventListener("change", (event) => this.openDirectory(event.target.value));
+    byId("link").addEventListener("click", () => this.copyLink());
+    addEventListener("hashchange", () => this.openAddress());
     document.addEventListener("dragover", (event) => {
       event.preventDefault();
       document.body.classList.add("dragging");
@@ -46,7 +55,8 @@ class Explorer {
     document.addEventListener("drop", (event) => {
       event.preventDefault();
       document.body.classList.remove("dragging");
-      this.add([...event.dataTransfer.files]);
+      const files = [...event.dataTransfer.files];
+      dropped(event.dataTransfer).then((found) => (found.length ? this.addDirectories(found) : this.add(files)));
     });
     byId("sample").addEventListener("change", (event) => this.openSample(event.target.value));
     byId("lookup").addEventListener("submit", (event) => {
@@ -87,6 +97,70 @@ class Explorer {
     byId("files").value = "";
     for (const file of this.files) file.relate(this.files);
     if (first) this.show(first);
+    if (this.wanted) await this.goToWanted();
+  }
+
+  /** Open a directory; where it holds several of Kafka's, one of them, and offer the others. */
+  async addDirectories(chosen) {
+    this.directories = byDirectory(chosen);
+    const names = [...this.directories.keys()];
+    byId("partition").replaceChildren(...names.map((name) => new Option(name.split("/").pop() || name, name)));
+    byId("choose").hidden = names.length < 2;
+    if (names.length) {
+      await this.openDirectory(names[0]);
+    } else {
+      document.body.classList.add("open");
+      byId("state").textContent = "none of these files is one of Kafka's: a partition has files such as 00000000000000000000.log";
+    }
+  }
+
+  async openDirectory(name) {
+    this.clear();
+    byId("partition").value = name;
+    await this.add(this.directories.get(name));
+  }
+
+  /** Where the reader is: file, position of the chosen field or row, name of the field. */
+  place() {
+    const kept = this.view.kept >= 0 ? this.view.block.fields[this.view.kept] : null;
+    const at = this.row >= 0 ? this.view.block.position + (kept && !this.view.block.derived ? kept.start : 0) : -1;
+    return { sample: byId("sample").value, name: this.file.name, at, field: kept ? kept.name : "" };
+  }
+
+  async copyLink() {
+    const bytes = fits(this.file.size) ? await this.file.source.read(0, this.file.size) : null;
+    history.replaceState(null, "", await address(this.place(), bytes));
+    const says = bytes || byId("sample").value ? "the address leads here" : "the address leads here once the file is opened: it is too large to be in it";
+    try {
+      await navigator.clipboard.writeText(location.href);
+      byId("state").textContent = `Copied: ${says}`;
+    } catch {
+      byId("state").textContent = `See the address bar: ${says}`;
+    }
+  }
+
+  /** Go where the address leads: to a sample, to bytes that it holds, or to a file that is open or will be. */
+  async openAddress() {
+    const wanted = await readAddress(location.hash);
+    if (!wanted.name) return;
+    if (wanted.sample && SAMPLES.some((one) => one.id === wanted.sample)) await this.openSample(wanted.sample);
+    else if (wanted.data) await this.add([new File([wanted.data], wanted.name)]);
+    this.wanted = wanted;
+    await this.goToWanted();
+  }
+
+  async goToWanted() {
+    const { wanted } = this;
+    const file = wanted && this.files.find((one) => one.name === wanted.name);
+    if (!file) return;
+    this.wanted = null;
+    const row = wanted.at < 0 ? -1 : file.rowAt(wanted.at);
+    if (row < 0 || row >= file.length) return;
+    await this.show(file, row);
+    const at = wanted.at - this.view.block.position;
+    const index = this.view.block.fields.findIndex((one) => one.name === wanted.field && one.start === at);
+    const leaf = index >= 0 ? index : this.view.leafAt(at);
+    if (leaf >= 0) this.view.keep(leaf);
   }
 
   /** One of the bundled samples, in place of what is open. */
@@ -117,7 +191,8 @@ class Explorer {
     document.body.classList.remove("open");
   }
 
-  show(file) {
+  /** Show a file with one of its rows chosen. */
+  show(file, row = 0) {
     document.body.classList.add("open");
     this.file = file;
     this.row = -1;
@@ -131,8 +206,7 @@ class Explorer {
     byId("steps").replaceChildren();
     byId("lookup").hidden = !this.segment();
     this.turn(0);
-    if (file.length) this.select(0);
-    else this.openEmpty();
+    return file.length ? this.select(row) : this.openEmpty();
   }
 
   /** A file without rows still has bytes. */
@@ -384,4 +458,20 @@ function listenToTheme() {
 }
 
 listenToTheme();
+/** Files that the command `seglog explorer` hands over; it ends when the page is no longer there. */
+async function openGiven(explorer) {
+  const given = document.querySelector("meta[name=seglog-files]");
+  if (!given) return;
+  setInterval(() => fetch("alive").catch(() => {}), 5000);
+  const chosen = [];
+  for (const path of JSON.parse(given.content)) {
+    const answer = await fetch(`files/${path.split("/").map(encodeURIComponent).join("/")}`);
+    if (answer.ok) chosen.push({ path, file: new File([await answer.blob()], path.split("/").pop()) });
+  }
+  if (chosen.length === 1) await explorer.add([chosen[0].file]);
+  else if (chosen.length) await explorer.addDirectories(chosen);
+}
+
 globalThis.explorer = new Explorer();
+byId("offer").hidden = !SAMPLES.length;
+openGiven(globalThis.explorer).then(() => globalThis.explorer.openAddress());

@@ -117,6 +117,62 @@ const SCENARIOS = {
     return page.evaluate(() => ({ state: document.getElementById("state").textContent, findings: globalThis.explorer.file.findings.length }));
   },
 
+  /** A directory of several partitions: what is offered, and what one of them has. */
+  async directory({ open }) {
+    const page = await visit(open);
+    await page.setInputFiles("#directory", question);
+    await page.waitForFunction(() => globalThis.explorer.directories.size);
+    await settled(page);
+    const offered = await page.$$eval("#partition option", (options) => options.map((one) => one.textContent));
+    const names = () => page.evaluate(() => globalThis.explorer.files.map((one) => one.name));
+    const first = await names();
+    await page.selectOption("#partition", { label: offered.at(-1) });
+    await page.waitForTimeout(300);
+    await settled(page);
+    return { offered, first, last: await names(), axe: await serious(page) };
+  },
+
+  /** Links to places: made in one page, followed in another. */
+  async links({ open }) {
+    const seen = () => globalThis.explorer.view.block.fields[globalThis.explorer.view.kept];
+    const page = await visit(open);
+    const answer = {};
+    for (const [name, files] of Object.entries(question)) {
+      if (files.length) await openFiles(page, files);
+      else await openSample(page, name);
+      await page.evaluate(async () => {
+        const { explorer } = globalThis;
+        await explorer.select(Math.min(1, explorer.file.length - 1));
+        explorer.keepField("crc");
+        await explorer.copyLink();
+      });
+      const link = page.url();
+      const before = await page.evaluate(`(${seen})().start + globalThis.explorer.view.block.position`);
+      const other = await open();
+      await other.goto(link);
+      if (!link.includes("data=") && !link.includes("sample=")) await openFiles(other, files);
+      await other.waitForFunction(() => globalThis.explorer && globalThis.explorer.view.kept >= 0);
+      const after = await other.evaluate(`({ name: (${seen})().name, at: (${seen})().start + globalThis.explorer.view.block.position, file: globalThis.explorer.file.name })`);
+      answer[name] = { ...after, same: after.at === before, holds: link.includes("data=") };
+    }
+    const bad = await open();
+    for (const hash of ["#name=x&data=@@", "#name=x&data=AAAA", "#name=x.log&at=99999999999999999999", "#sample=none&name=y"]) {
+      await bad.goto(`${origin}/explorer/index.html${hash}`);
+      await bad.waitForTimeout(200);
+    }
+    answer.opened = await bad.evaluate(() => globalThis.explorer.files.length);
+    return answer;
+  },
+
+  /** The page of `seglog explorer`, at the address in the question. */
+  async given({ open }) {
+    const page = await open();
+    await page.goto(question);
+    await settled(page);
+    await page.locator("#findings a, #detail a").first().waitFor({ timeout: 2000 }).catch(() => {});
+    return { files: await everyField(page), sampleHidden: await page.isHidden("#offer") };
+  },
+
   /** Pointing, following, findings; and the same on a narrow and on a dark page. */
   async look({ open }) {
     const page = await visit(open);

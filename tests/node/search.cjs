@@ -10,7 +10,7 @@ async function results(page, words) {
   await page.$$eval(".md-search-result__item", (items) => items.forEach((item) => item.remove()));
   await page.fill(".md-search__input", words);
   await page.press(".md-search__input", "End"); // the theme listens to keys
-  await page.waitForSelector(".md-search-result__item a", { timeout: 10_000 });
+  await page.waitForSelector(".md-search-result__item a", { timeout: 60_000 }); // the first waits for the index
   return page.$$eval(".md-search-result__item", (items) =>
     items.slice(0, 3).map((item) => {
       const links = [...item.querySelectorAll("a")].map((one) => new URL(one.href));

@@ -29,7 +29,7 @@ async function search(page, words) {
   await page.goto(`${origin}/index.html`);
   await page.click(".md-search__input");
   await page.keyboard.type(words);
-  await page.waitForSelector(".md-search-result__item a", { timeout: 60_000 });
+  await page.waitForSelector(".md-search-result__item a", { timeout: 120_000 });
   return page.$$eval(".md-search-result__item a", (links) => links.map((one) => new URL(one.href).pathname));
 }
 

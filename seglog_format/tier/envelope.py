@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.compression import decompress
+from seglog_format.codec.compression.zstd import decompress_whole
 from seglog_format.errors import CorruptRecordError, FormatError, RefusedError, UsageError
 from seglog_format.model import CompressionCodec
 
@@ -69,6 +70,9 @@ def decompressed_chunk(data: bytes | memoryview, size: int, at: Location) -> byt
     Raises:
         CorruptRecordError: it is no frame, or decompresses to another size (SEG-TIR-007).
     """
+    whole = decompress_whole(data, size)
+    if whole is not None:
+        return whole
     try:
         found = decompress(CompressionCodec.ZSTD, data, magic=2, at=at, limit=size)
     except RefusedError:

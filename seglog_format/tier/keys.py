@@ -74,8 +74,6 @@ class KeyRing:
         return self._keys[key_id]
 
     def _read(self, key_id: str) -> RsaKey:
-        from Crypto.PublicKey import RSA  # noqa: PLC0415 - as above
-
         shown, variable = printable(key_id), variable_of(key_id)
         if key_id in self._files:
             with open_bytes(self._files[key_id], copy=True, max_size=MAX_KEY_FILE_SIZE) as file:
@@ -85,17 +83,36 @@ class KeyRing:
         else:
             msg = f"no private key {shown}: name its file as {shown}=FILE, or put it into {variable}"
             raise UsageError(msg)
-        try:
-            key = RSA.import_key(pem)
-        except (ValueError, IndexError, TypeError):
-            key = None
-        if key is None or not key.has_private() or key.size_in_bits() < MIN_MODULUS_BITS:
+        key = _private_key(pem)
+        if key is None or key.size_in_bits() < MIN_MODULUS_BITS:
             msg = f"{origin}: not a private key of RSA in PEM, without a passphrase"
             raise UsageError(msg)
         return key
 
     def __repr__(self) -> str:
         return f"KeyRing({sorted(self._files)})"
+
+
+def _private_key(pem: bytes) -> RsaKey | None:
+    """Return the private key in a PEM text; None if there is none.
+
+    OpenSSL checks that its numbers belong together; the other package would test them for a long time once more.
+    """
+    from Crypto.PublicKey import RSA  # noqa: PLC0415 - as above
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415 - as above
+
+    try:
+        key = load_pem_private_key(pem, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    if not isinstance(key, RSAPrivateKey):
+        return None
+    numbers = key.private_numbers()
+    public = numbers.public_numbers
+    parts = (public.n, public.e, numbers.d, numbers.p, numbers.q)
+    return RSA.construct(parts, consistency_check=False)
 
 
 def variable_of(key_id: str) -> str:

@@ -42,9 +42,11 @@ the log start offset alone hides the records before it. Objects that lie wholly 
 ## The topic that says what counts
 
 The store has no list. It also holds attempts that failed, copies that are void, and objects that the
-broker failed to delete. The internal topic `__remote_log_metadata` has a record for the beginning of each copy and one
-for each change of its state: copying started, finished, deletion started, finished.
-[Chapter 46](../spec/46-remote-log-metadata.md) has its records and rules.
+broker failed to delete.
+
+The internal topic `__remote_log_metadata` has a record for the beginning of each copy and one for each change of its
+state: copying started, finished, deletion started, finished. [Chapter 46](../spec/46-remote-log-metadata.md) has its
+records and rules.
 
 ## Leader epochs decide
 

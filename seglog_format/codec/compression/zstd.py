@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from seglog_format.codec.compression.output import Output
     from seglog_format.codec.container_headers import ContainerHeaders, ZstdHeader
     from seglog_format.errors import Location
+    from seglog_format.storage.byte_source import Buffer
 
 CHECKSUM_SIZE: Final = 4
 
 MAX_WINDOW_SIZE: Final = 2**27
+MAX_WHOLE_FRAME_SIZE: Final = 64 * 2**20
+"""Maximum bytes that `decompress_whole` allocates for a size that a frame claims."""
 MIN_WINDOW_LOG: Final = 10
 WINDOW_POSITION: Final = 5
 
@@ -202,3 +205,22 @@ def _pieces(stored: memoryview, piece_size: int) -> Iterator[bytes]:
     reader = ZstdDecompressor(max_window_size=MAX_WINDOW_SIZE).stream_reader(stored)
     while piece := reader.read(piece_size):
         yield piece
+
+
+def decompress_whole(data: Buffer, size: int) -> bytes | None:
+    """Decompress one frame that states its size, at once; None where it is anything else.
+
+    Args:
+        data: the frame, and nothing behind it.
+        size: bytes that it has to state; so many are allocated.
+    """
+    import zstandard  # noqa: PLC0415 - as above
+
+    try:
+        if zstandard.frame_content_size(data) != size or size > MAX_WHOLE_FRAME_SIZE:
+            return None
+        decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_SIZE)
+        found: bytes = decompressor.decompress(data, allow_extra_data=False)
+    except (*LIBRARY_ERRORS, zstandard.ZstdError):
+        return None
+    return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.closing import Closing
@@ -17,13 +19,25 @@ if TYPE_CHECKING:
     from seglog_format.tier.chunk_index import Chunk, ChunkIndex
 
 MAX_THREADS: Final = 4
-"""Maximum requests to a store at a time, for one log."""
-MAX_AHEAD_SIZE: Final = 16 * 2**20
-"""Maximum bytes of a log that are fetched before they are asked for, unless a single chunk is larger."""
+"""Maximum requests to stores at a time that fetch ahead; as many as there are processors, and at least 2."""
+MAX_AHEAD_SIZE: Final = 8 * 2**20
+"""Maximum bytes of a log that are fetched before they are asked for, unless a single chunk is larger: more are spread
+over more memory, which costs more than the fetches that wait.
+"""
 MOST_LOOKED_AT: Final = 2
 """Chunks in a row that a lookup may touch: an entry can begin in one and end in the next."""
 MOST_DOUBLED: Final = 10
 NOTHING: Final = memoryview(b"")
+
+
+@cache
+def _workers() -> ThreadPoolExecutor:
+    """Return the threads that fetch ahead: those of one log after the other, since new ones begin with fresh memory."""
+    return ThreadPoolExecutor(min(MAX_THREADS, max(2, os.cpu_count() or 1)), "seglog-tier")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_workers.cache_clear)  # threads do not follow into a child
 
 
 class ChunkedBytes(Closing):
@@ -54,7 +68,6 @@ class ChunkedBytes(Closing):
         self._window = Window(0, NOTHING)
         self._last = -1
         self._in_a_row = 0
-        self._pool: ThreadPoolExecutor | None = None
         self._coming: OrderedDict[int, Future[bytes]] = OrderedDict()
 
     def expect(self, start: int, end: int | None) -> None:
@@ -130,9 +143,7 @@ class ChunkedBytes(Closing):
     def _fetch_ahead(self, number: int) -> None:
         if number in self._coming or self._cache.find(self.path, number) is not None:
             return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(MAX_THREADS, "seglog-tier")
-        self._coming[number] = self._pool.submit(self._fetch, self._chunks.chunk(number))
+        self._coming[number] = _workers().submit(self._fetch, self._chunks.chunk(number))
 
     def _drop_coming(self) -> None:
         while self._coming:
@@ -147,7 +158,4 @@ class ChunkedBytes(Closing):
     def close(self) -> None:
         """Stop fetching; views of the log stay valid."""
         self._drop_coming()
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
         self._window = Window(0, NOTHING)

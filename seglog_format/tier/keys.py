@@ -96,7 +96,7 @@ class KeyRing:
 def _private_key(pem: bytes) -> RsaKey | None:
     """Return the private key in a PEM text; None if there is none.
 
-    OpenSSL checks that its numbers belong together; the other package would test them for a long time once more.
+    Its numbers are not tested for being primes, which takes longer than all else: a wrong key unwraps nothing.
     """
     from Crypto.PublicKey import RSA  # noqa: PLC0415 - as above
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - as above
@@ -104,7 +104,7 @@ def _private_key(pem: bytes) -> RsaKey | None:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415 - as above
 
     try:
-        key = load_pem_private_key(pem, None)
+        key = load_pem_private_key(pem, None, unsafe_skip_rsa_key_validation=True)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
     if not isinstance(key, RSAPrivateKey):

@@ -351,7 +351,8 @@ def test_what_a_remote_directory_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["s3://AKEY:SEC%2FRET@bucket/x?bogus=1", "s3://AKEY:SEC RET@@", "nope://AKEY:SEC@b"]
+    "address",
+    ["s3://AKEY:SEC/RET@bucket/x", "s3://AKEY:SEC%2FRET@bucket/x?bogus=1", "s3://AKEY:SEC RET@@", "nope://AKEY:SEC@b"],
 )
 @pytest.mark.parametrize("settings", [{}, {"access_key": "AKEY", "secret_key": "SEC/RET", "bogus": "1"}])
 def test_messages_hold_no_keys(address: str, settings: dict[str, str]) -> None:
@@ -367,6 +368,9 @@ def test_messages_hold_no_keys(address: str, settings: dict[str, str]) -> None:
     [
         ("s3://AKEY:SECRET@bucket/tier", "s3://bucket/tier"),
         ("s3://bucket/tier@home", "s3://bucket/tier@home"),
+        ("s3://AKEY:SE/CRET@bucket/tier", "s3://bucket/tier"),
+        ("s3a://AKEY:12/34@bucket", "s3a://bucket"),
+        ("hdfs://host:8020/logs@home", "hdfs://host:8020/logs@home"),
         ("folder/a@b", "folder/a@b"),
         ("folder/a@b:c", "folder/a@b:c"),
     ],

@@ -38,4 +38,4 @@ def text_of(error: BaseException) -> str:
         return "not enough memory"
     if isinstance(error, RecursionError):
         return "the input is nested too deeply"
-    return reason_of(error) if isinstance(error, OSError) else str(error)
+    return reason_of(error) if isinstance(error, OSError) else str(error).removeprefix("seglog: ")

@@ -49,14 +49,13 @@ def command(
     from seglog_format.tier.object_facts import segment_of
 
     tier = remote.open().tier
-    wanted = [
-        next(iter(each.objects)).id
+    asked = [
+        each
         for each in inventory(tier, None, topic)
-        if each.problem is None
-        and tier.is_finished(each.id)
-        and partition in {None, each.id.partition.partition}
-        and (not segments or each.id.segment_id in segments)
+        if partition in {None, each.id.partition.partition} and (not segments or each.id.segment_id in segments)
     ]
+    unreadable = [str(each.problem) for each in asked if each.problem is not None]
+    wanted = [next(iter(each.objects)).id for each in asked if each.problem is None and tier.is_finished(each.id)]
     choice = segments_to_fetch(tier, wanted)
     if segments:
         named = (segment_of(id_, tier.open(id_)) for id_ in wanted)
@@ -67,13 +66,15 @@ def command(
     fetch_segments(tier, choice.wanted, target)
     for segment in choice.wanted if as_json else ():
         write_json(_as_object(segment))
+    for problem in unreadable:
+        diagnose(f"a segment is left out: {problem}")
     for segment in choice.superseded:
         where = f"{segment.start_offset} to {segment.end_offset}"
         diagnose(f"segment {segment.id.segment_id}, {where}, is left out: newer leader epochs have these offsets")
     if not as_json:
         traffic, count = tier.traffic, len(choice.wanted)
         write_text(f"{count} segments written; {traffic.size:,} bytes fetched in {traffic.requests} requests")
-    return FINDINGS if choice.superseded else DONE
+    return FINDINGS if choice.superseded or unreadable else DONE
 
 
 def _as_object(segment: RemoteSegment) -> dict[str, Any]:

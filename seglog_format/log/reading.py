@@ -236,6 +236,8 @@ class LogReader:
             if segment is not in_segment or (frame.end - start > max_bytes and not is_given):
                 return
             yield segment, frame
+            if frame.end - start >= max_bytes:
+                return  # the next entry may have to be fetched, and does not fit
             origin = in_segment, start
 
     def records(

@@ -33,8 +33,16 @@ def is_address(path: str) -> bool:
 def shown_address(address: str) -> str:
     """Return an address as messages show it: without the keys that may precede its bucket."""
     scheme, separator, rest = address.partition("://")
-    before, slash, path = rest.partition("/")
-    return f"{scheme}{separator}{before.rpartition('@')[2]}{slash}{path}" if separator else address
+    return f"{scheme}{separator}{rest[len(_keys_before(scheme, rest)) :]}" if separator else address
+
+
+def _keys_before(scheme: str, rest: str) -> str:
+    """Return what stands before the bucket, its ``@`` included; a secret may hold a slash that should be quoted."""
+    before = rest.partition("/")[0]
+    _, colon, port = before.partition(":")
+    has_open_secret = "@" not in before and colon and (SAME.get(scheme, scheme) == "s3" or not port.isdecimal())
+    keys, at, _ = (rest if has_open_secret else before).rpartition("@")
+    return keys + at
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +176,8 @@ def file_system_at(address: str, settings: Mapping[str, str]) -> tuple[FileSyste
 
 def _without_keys(error: Exception, address: str, settings: Mapping[str, str]) -> str:
     """Return the text of an error, in which Arrow may have quoted the whole address."""
-    before = address.partition("://")[2].partition("/")[0].rpartition("@")[0]
+    scheme, _, rest = address.partition("://")
+    before = _keys_before(scheme, rest).removesuffix("@")
     keys = [before, *before.split(":"), *(settings.get(name, "") for name in KEYS)]
     text = str(error)
     for key in sorted({*keys, *(quote(key, safe="") for key in keys)} - {""}, key=len, reverse=True):

@@ -51,6 +51,9 @@ def inventory(
         tier: the store.
         known: what the metadata topic says; None without.
         topic: leave out all others.
+
+    Raises:
+        UsageError: the store does not answer.
     """
     for _, of_partition in sorted(tier.segments.items()):
         found = [_summary(tier, id_, known or {}) for id_ in of_partition]
@@ -68,6 +71,8 @@ def _summary(tier: Tier, id_: RemoteSegmentId, known: Mapping[RemotePartitionId,
             facts.id, facts.start_offset, facts.end_offset, facts.epochs, None, facts.size, size, objects, problem
         )
     except (FormatError, UsageError) as error:
+        if isinstance(error.__cause__, OSError):
+            raise
         found = StoredSummary(id_, objects[0].start_offset, None, (), None, None, size, objects, str(error))
     return _with_record(found, known)
 

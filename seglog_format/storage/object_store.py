@@ -37,7 +37,7 @@ def shown_address(address: str) -> str:
 
 
 def _keys_before(scheme: str, rest: str) -> str:
-    """Return what stands before the bucket, its ``@`` included; a secret may hold a slash that should be quoted."""
+    """Return the keys in front of the bucket, with their ``@``; a secret may hold a slash that should be quoted."""
     before = rest.partition("/")[0]
     _, colon, port = before.partition(":")
     has_open_secret = "@" not in before and colon and (SAME.get(scheme, scheme) == "s3" or not port.isdecimal())

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Final
 
-DEFAULT_CACHE_SIZE: Final = 32 * 2**20
-"""Default maximum of bytes: some chunks of 4 MiB, which is what the plug-in makes by default."""
+DEFAULT_CACHE_SIZE: Final = 8 * 2**20
+"""Default maximum of bytes: two chunks of the size that the plug-in makes by default; an entry may lie in two."""
 
 
 class ChunkCache:

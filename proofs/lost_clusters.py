@@ -79,7 +79,8 @@ def filled(release: str, root: Path) -> tuple[Path, dict[What, Answer]]:
         kafka.must("fill", bootstrap=broker.address, **FILLED)
         kafka.must("create", bootstrap=broker.address, topics=TOPICS)
         for topic, made in TOPICS.items():
-            kafka.must("write", bootstrap=broker.address, topic=topic, partitions=made["partitions"], records=RECORDS)
+            text = {"topic": topic, "partitions": made["partitions"], "records": RECORDS, "acks": "all"}
+            kafka.must("write", bootstrap=broker.address, **text)
         for topic, made in {**TOPICS, FILLED["topic"]: FILLED}.items():
             for number in range(made["partitions"]):
                 for isolation in ISOLATIONS:

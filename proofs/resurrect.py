@@ -38,8 +38,12 @@ FILLED: Final[dict[str, Any]] = {
     "records": 20,
     "group": "readers",
     "offsets": [20, 7, 0],
+    "acks": "all",
 }
-"""What a broker is filled with, ACLs, quotas and SCRAM users aside."""
+"""What a broker is filled with, ACLs, quotas and SCRAM users aside.
+
+Idempotent producers of 4.1 get stuck where a new partition refuses their first batch and accepts a later one.
+"""
 ACL_FIELDS: Final = (
     "resourceType",
     "resourceName",

@@ -145,8 +145,9 @@ def rewritten(old: KnownFailures, version: str, results: Iterable[Result], asked
     entries = {case: known for case, known in old.entries.items() if case not in about}
     for result in results:
         if result.raw in FAILURES:
-            before = old.entries.get(result.case) or Known(result.case, result.raw, issue=UNREPORTED)
-            entries[result.case] = replace(before, verdict=result.raw, difference=result.fingerprint)
+            before = old.entries.get(result.case) or Known(result.case, result.raw)
+            issue = before.issue or UNREPORTED
+            entries[result.case] = replace(before, verdict=result.raw, difference=result.fingerprint, issue=issue)
     return KnownFailures(old.implementation, version, dict(sorted(entries.items())))
 
 

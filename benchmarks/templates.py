@@ -159,7 +159,7 @@ class Template:
         return Entries(data.tobytes(), sizes, crcs, last, latest, columns, data.size)
 
     def _columns(self, data: NDArray[np.uint8], bases: NDArray[np.int64], times: NDArray[np.int64]) -> Columns:
-        ends = [data[:, places].astype(np.int64) << 8 * index for index, places in enumerate(self._edges)]
+        ends = [data[:, edge].astype(np.int64) << 8 * index for index, edge in enumerate(self._edges)]
         total = len(bases) * self.count
         return Columns(
             (bases[:, None] + np.arange(self.count)).ravel(),

@@ -25,7 +25,7 @@ LAST_DELTA_MS: Final = BATCH_MS - 1
 
 VARINTS: Final = [varint(number) for number in range(4096)]
 EVENTS: Final = ("page_view", "click", "add_to_cart", "search", "login", "purchase", "scroll")
-PLACES: Final = ("products", "cart", "search", "account/orders", "help/articles", "")
+PATHS: Final = ("products", "cart", "search", "account/orders", "help/articles", "")
 AGENTS: Final = ("Mozilla/5.0 (X11; Linux x86_64)", "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5)", "okhttp/4.12.0")
 TEXT: Final = (
     b'{"id":"%016x","event":"%b","user":"user-%05d","path":"/%b/%d","status":%d,"ms":%d,"agent":"%b","price":%d.%02d}'
@@ -42,7 +42,7 @@ def text_rows(dice: np.random.Generator, size: int) -> list[Row]:
     rows: list[Row] = []
     for rest in zip(*choices, strict=True):
         identity, event, user, country, item, status, took, agent, whole, part = rest
-        words = EVENTS[event].encode(), user, PLACES[country].encode(), item, 200 if status else 404, took
+        words = EVENTS[event].encode(), user, PATHS[country].encode(), item, 200 if status else 404, took
         value = TEXT % (identity, *words, AGENTS[agent].encode(), whole, part)
         rows.append((b"user-%05d" % user, value))
         size -= len(value) + 20

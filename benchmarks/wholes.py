@@ -115,13 +115,13 @@ def _repeated(data: DataSet, size: int, directory: Path) -> Path:
     path = directory / f"{SEGMENT}.log"
     log = np.frombuffer(data.path.read_bytes(), np.uint8).copy()
     ends, offsets = _batch_ends(log.tobytes())
-    places = np.concatenate([[0], ends[:-1]])[:, None] + np.arange(8)
+    positions = np.concatenate([[0], ends[:-1]])[:, None] + np.arange(8)
     with path.open("wb") as file:
         while file.tell() < size:
             last = min(int(np.searchsorted(ends, size - file.tell())), len(ends) - 1)
             file.write(memoryview(log)[: ends[last]])
             offsets += data.records
-            log[places] = offsets.astype(">i8").view(np.uint8).reshape(-1, 8)
+            log[positions] = offsets.astype(">i8").view(np.uint8).reshape(-1, 8)
     return path
 
 

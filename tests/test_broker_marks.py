@@ -157,7 +157,7 @@ def indexes_are_cut(version: str) -> Iterator[bool]:
         yield from (line["trailingZeroEntries"] == 0 for line in lines(name, "offsetIndex"))
 
 
-JUDGES: Final = {
+BEHAVIOURS: Final = {
     "SEG-ROL-011": index_names_the_end_of_its_batch,
     "SEG-APP-015": time_index_names_the_end_of_a_batch,
     "SEG-CMP-011": tombstones_have_a_horizon,
@@ -169,25 +169,25 @@ JUDGES: Final = {
 
 
 @pytest.mark.parametrize("version", versions())
-@pytest.mark.parametrize("rule", JUDGES)
+@pytest.mark.parametrize("rule", BEHAVIOURS)
 def test_no_behaviour_is_claimed_for_a_version_whose_bytes_show_another(rule: str, version: str) -> None:
     if is_claimed(requirements()[rule], version):
-        seen = list(JUDGES[rule](version))
+        seen = list(BEHAVIOURS[rule](version))
         assert seen
         assert all(seen)
 
 
-@pytest.mark.parametrize("rule", [rule for rule in JUDGES if requirements()[rule].brokers.departs])
+@pytest.mark.parametrize("rule", [rule for rule in BEHAVIOURS if requirements()[rule].brokers.departs])
 def test_a_departure_by_bytes_is_in_the_bytes(rule: str) -> None:
-    assert not all(JUDGES[rule](requirements()[rule].brokers.version))
+    assert not all(BEHAVIOURS[rule](requirements()[rule].brokers.version))
 
 
-@pytest.mark.parametrize("rule", [rule for rule in JUDGES if not requirements()[rule].brokers.departs])
+@pytest.mark.parametrize("rule", [rule for rule in BEHAVIOURS if not requirements()[rule].brokers.departs])
 def test_an_older_version_shows_that_since_is_not_too_late(rule: str) -> None:
     """The newest bundled version before `since` breaks the rule; a claim for it would fail above."""
     since = numbers(requirements()[rule].since)
     before = [version for version in versions() if numbers(version) < since]
-    assert not all(JUDGES[rule](before[-1]))
+    assert not all(BEHAVIOURS[rule](before[-1]))
 
 
 def kafkas_verdicts(rule: Requirement) -> list[Verdict]:

@@ -478,7 +478,7 @@ def test_warnings_and_notes_are_no_reason_to_fail(cli: Seglog, log: Path) -> Non
 
 def test_lookup_answers_as_a_scan_does(cli: Seglog, segments: Path) -> None:
     with open_partition(segments) as partition:
-        places = {
+        positions = {
             record.offset: (batch.position, segment.paths.log.name)
             for segment in partition.segments
             for batch in segment.batches()
@@ -488,7 +488,7 @@ def test_lookup_answers_as_a_scan_does(cli: Seglog, segments: Path) -> None:
         (answer,) = cli.lines("lookup", segments, offset)
         assert answer["found"]
         assert answer["record"]["offset"] == offset
-        assert (answer["position"], answer["file"].rpartition("/")[2]) == places[offset]
+        assert (answer["position"], answer["file"].rpartition("/")[2]) == positions[offset]
 
 
 def test_lookup_explains_every_step(cli: Seglog, segments: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_GO = ROOT / "conformance" / "adapters" / "_shared" / "go"
-PLACES = (ROOT / "conformance" / "adapters", ROOT / "tests" / "serve_clients")
+ROOTS = (ROOT / "conformance" / "adapters", ROOT / "tests" / "serve_clients")
 SINGLE = re.compile(r"^(?:func|type|var|const)\s+(\w+)", re.MULTILINE)
 GROUP = re.compile(r"^(?:type|var|const) \(\n(.*?)^\)", re.MULTILINE | re.DOTALL)
 GROUPED = re.compile(r"^\t(\w+)", re.MULTILINE)
@@ -33,7 +33,7 @@ def declared(directory: Path) -> Counter[str]:
     return names
 
 
-ADAPTERS = [path.parent for root in PLACES for path in sorted(root.glob("*/adapter.toml"))]
+ADAPTERS = [path.parent for root in ROOTS for path in sorted(root.glob("*/adapter.toml"))]
 IN_GO = [path for path in ADAPTERS if copies_shared_go(path)]
 
 

@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from helpers.support import REPOSITORY
-from seglog_conformance.places import part
+from seglog_conformance.parts import part
 from seglog_conformance.registry import read_adapter
 
 from seglog_format.cli.conform_new import LANGUAGES

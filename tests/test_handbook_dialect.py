@@ -230,8 +230,8 @@ def test_a_search_relative_to_the_file_before_misses() -> None:
 
 def test_an_index_number_is_no_ordinal() -> None:
     log = logs_of("0.8.2.2/segs-fine")[0]
-    places = {entry.position: number_of_entry for number_of_entry, entry in enumerate(entries_of(log), start=1)}
-    assert all(places[position] == ordinal(relative) + 1 for relative, position in stored_index(log))
+    numbers = {entry.position: number_of_entry for number_of_entry, entry in enumerate(entries_of(log), start=1)}
+    assert all(numbers[position] == ordinal(relative) + 1 for relative, position in stored_index(log))
 
 
 def test_the_index_is_searched_for_a_floor_not_by_slot() -> None:

@@ -59,7 +59,7 @@ def test_inputs_are_many_small_and_of_every_kind() -> None:
     small = [one for one in INPUTS.values() if 300 <= len(one.data) <= 1000]
     assert len(small) >= 20
     assert all(len(one.data) <= 1000 for one in INPUTS.values())
-    assert {one.kind for one in INPUTS.values()} == {*hostile_readers.PLACES, *hostile_readers.NAMES}
+    assert {one.kind for one in INPUTS.values()} == {*hostile_readers.FILE_NAMES, *hostile_readers.NAMES}
     names = " ".join(INPUTS)
     assert all(f"magic{magic}-{codec}" in names for magic in (0, 1) for codec in ("none", "gzip", "snappy", "lz4"))
     assert all(f"magic2-{codec}" in names for codec in ("none", "gzip", "snappy", "lz4", "zstd"))

@@ -477,7 +477,7 @@ def test_the_report_names_what_classes_answer_otherwise() -> None:
 
 def test_places_in_answers() -> None:
     before, after = {"a": [1, {"b": 2}], "c": 3, "d": [1]}, {"a": [1, {"b": 4}], "e": 5, "d": [1, 2]}
-    assert sorted(answers.places(before, after)) == ["a[1].b", "c", "d", "e"]
+    assert sorted(answers.differing_paths(before, after)) == ["a[1].b", "c", "d", "e"]
 
 
 def test_the_page_has_all_of_the_report_but_long_lists() -> None:

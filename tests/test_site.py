@@ -223,10 +223,10 @@ def test_each_place_fixture_and_case_that_the_table_names_is_shown(site: Path, p
     table = site / "reference" / "requirements" / "index.html"
     text = (REPOSITORY / "docs" / source_pages.TABLE).read_text(encoding="utf-8")
     shown = [link for link in pages[table].links if link.startswith("../../source/")]
-    places, fixtures = source_pages.SOURCE.findall(text), source_pages.FIXTURE.findall(text)
+    sources, fixtures = source_pages.SOURCE.findall(text), source_pages.FIXTURE.findall(text)
     cases = [case for case in source_pages.CASE.findall(text) if case[0] in FAMILIES]
-    assert len(shown) == len(places) + len(fixtures) + len(cases)
-    assert sum("#" in link for link in shown) > len(fixtures) + len(cases) + len(places) // 2
+    assert len(shown) == len(sources) + len(fixtures) + len(cases)
+    assert sum("#" in link for link in shown) > len(fixtures) + len(cases) + len(sources) // 2
 
 
 def test_every_rule_tells_what_holds_it() -> None:

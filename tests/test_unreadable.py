@@ -98,9 +98,9 @@ def test_an_index_that_the_disk_refuses_is_a_finding(partition: Path) -> None:
     refused = ((index, 8, 16),)
     answer = seglog("verify", "--json", partition, refused=refused)
     assert answer.status == 3
-    places = {(line["file"], line["position"], line["requirement"]) for line in answer.lines if "requirement" in line}
-    assert (index, 8, "SEG-PDR-022") in places
-    assert "SEG-BAT-003" in {requirement for _, _, requirement in places}
+    reported = {(line["file"], line["position"], line["requirement"]) for line in answer.lines if "requirement" in line}
+    assert (index, 8, "SEG-PDR-022") in reported
+    assert "SEG-BAT-003" in {requirement for _, _, requirement in reported}
 
 
 @pytest.mark.req("SEG-PDR-022")

@@ -37,14 +37,14 @@ def test_a_phrase_that_the_glossary_replaces_is_noticed(tmp_path: Path) -> None:
 def test_a_name_with_a_word_that_the_glossary_replaces_is_noticed(directory: str, tmp_path: Path) -> None:
     write(tmp_path, "docs/glossary.md", GLOSSARY)
     source = (
-        "class FirstPlace:\n    def misplaced(self, place_of: int) -> None:\n        self.PLACE = replace = place_of\n"
+        "class FirstPlace:\n    def misplaced(self, place_of: int) -> None:\n        self.PLACES = replace = place_of\n"
     )
-    write(tmp_path, f"{directory}/places.py", source)
-    where = f"{directory}/places.py"
+    write(tmp_path, f"{directory}/replaced.py", source)
+    where = f"{directory}/replaced.py"
     assert sorted(tidy.identifiers_follow_glossary(tmp_path)) == [
         f"{where}:1: FirstPlace: the glossary has another word for 'place'",
         f"{where}:2: place_of: the glossary has another word for 'place'",
-        f"{where}:3: PLACE: the glossary has another word for 'place'",
+        f"{where}:3: PLACES: the glossary has another word for 'place'",
     ]
 
 

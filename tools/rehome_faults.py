@@ -12,7 +12,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 from proofs.mutants.enforcement import FAULTS, relative, source_files
-from proofs.mutants.fault_places import homes, occurrence_in
+from proofs.mutants.fault_locations import homes, occurrence_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -86,10 +86,11 @@ def identifiers(source: str) -> Iterator[tuple[int, str]]:
 
 
 def old_words_in(name: str, words: frozenset[str]) -> list[str]:
-    """Return the replaced words that are parts of an identifier."""
-    if name.strip("_") in USUAL_NAMES or name.startswith(TEST):
+    """Return the replaced words that are parts of an identifier, as singular or plural."""
+    if name.strip("_").lower().removesuffix("s") in USUAL_NAMES or name.startswith(TEST):
         return []
     parts = {found.lower() for found in PART.findall(name)}
+    parts |= {part.removesuffix("s") for part in parts}
     return sorted((parts | {name.strip("_")}) & words)
 
 

@@ -100,10 +100,10 @@ def _random_steps(maker: SmallMaker, *, is_leader: bool) -> Iterator[Json]:
 
 
 def expected_write(request: Json, answer: Json) -> Json:
-    """Return what is asked of others: places, and every file."""
+    """Return what is asked of others: offsets, and every file."""
     steps = [_reported(step) for step in answer["steps"]]
-    places = {name: answer[name] for name in ("nextOffset", "logStartOffset")}
-    return {"steps": steps, **places, "files": changed_files(request, answer["files"])}
+    offsets = {name: answer[name] for name in ("nextOffset", "logStartOffset")}
+    return {"steps": steps, **offsets, "files": changed_files(request, answer["files"])}
 
 
 def _reported(step: Json) -> Json:
@@ -200,8 +200,8 @@ def _random_pass(
 
 def expected_compaction(request: Json, answer: Json) -> Json:
     """Return what is asked of others: how far it went, and every file."""
-    places = {name: answer[name] for name in ("firstDirtyOffset", "endOffset") if name in answer}
-    expect = {**places, "files": changed_files(request, answer["files"]), "deleted": answer["deleted"]}
+    offsets = {name: answer[name] for name in ("firstDirtyOffset", "endOffset") if name in answer}
+    expect = {**offsets, "files": changed_files(request, answer["files"]), "deleted": answer["deleted"]}
     closed = sorted(answer["modified"])[:-1]
     if "batches" in answer:  # compressed bytes are another compressor's
         logs = {name: [_batch(one) for one in batches] for name, batches in answer["batches"].items()}

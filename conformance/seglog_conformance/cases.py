@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_conformance.places import part
+from seglog_conformance.parts import part
 from seglog_conformance.protocol import OPS, Json, schema_errors
 
 if TYPE_CHECKING:

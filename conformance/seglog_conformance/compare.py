@@ -189,8 +189,8 @@ class _Comparison:
             return
         self.compared["tail"] = None
         expected, found = self.expect["tail"], self.answer.get("tail", MISSING)
-        places = [value.get("at") if isinstance(value, dict) else value for value in (expected, found)]
-        if not same(*places):
+        positions = [value.get("at") if isinstance(value, dict) else value for value in (expected, found)]
+        if not same(*positions):
             self.found.append(Difference("tail", expected, found))
 
     def _lost_count(self) -> int:

@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_conformance.places import part
+from seglog_conformance.parts import part
 from seglog_conformance.protocol import schema_errors
 from seglog_conformance.verdicts import FAILURES, Verdict
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.direct import DirectTestee
-from seglog_conformance.places import part
+from seglog_conformance.parts import part
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.protocol import schema_errors
 from seglog_conformance.testee import MEBIBYTE

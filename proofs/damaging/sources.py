@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from proofs.damaging.contents import Held
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
-PLACES: Final = (REPOSITORY / "fixtures", REPOSITORY.parent / "shared" / "authentic")
+ROOTS: Final = (REPOSITORY / "fixtures", REPOSITORY.parent / "shared" / "authentic")
 LARGEST: Final = 300_000
 """Bytes of an archive, unpacked: ten thousand cases have to be made from them."""
 
@@ -52,7 +52,7 @@ class Source:
 @cache
 def sources() -> tuple[Source, ...]:
     """Return the partitions of all undamaged fixtures, and of directories of brokers where these are at hand."""
-    archives = [*PLACES[0].glob("kafka-*/*/files.tar.gz"), *PLACES[1].glob("*/*.tar.gz")]
+    archives = [*ROOTS[0].glob("kafka-*/*/files.tar.gz"), *ROOTS[1].glob("*/*.tar.gz")]
     return tuple(source for path in sorted(archives) for source in _sources_in(path))
 
 

@@ -130,8 +130,8 @@ def _message(branch: Element) -> Entry:
     fields |= {"timestamp_ms": _milliseconds(named[TIMESTAMP].get("show", ""))} if TIMESTAMP in named else {}
     fields |= {name: _sized_bytes(named[their]) for name, their in (("key", KEY), ("value", VALUE)) if their in named}
     messages = [entry for field in branch if _title(field).startswith("Message Set") for entry in _entries(field)]
-    places = [int(named[MESSAGE[name]].get("pos", "0")) for name in ("codec", "timestamp_type")]
-    return Entry(fields, messages, {"is_undecoded": UNDECODED in _title(branch), "is_late": places[0] != places[1]})
+    codec, timestamp_type = (int(named[MESSAGE[name]].get("pos", "0")) for name in ("codec", "timestamp_type"))
+    return Entry(fields, messages, {"is_undecoded": UNDECODED in _title(branch), "is_late": codec != timestamp_type})
 
 
 def _named(branch: Element) -> dict[str, Element]:

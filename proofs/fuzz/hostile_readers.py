@@ -303,7 +303,7 @@ DECODERS: Final[dict[str, Callable[[bytes, Input], object]]] = {
     "clean-shutdown": lambda data, _: decode_clean_shutdown(data),
 }
 
-PLACES: Final = {
+FILE_NAMES: Final = {
     "log": "topic-0/{base:020}.log",
     "messages-inside": "topic-0/{base:020}.log",
     "metadata-snapshot": "__cluster_metadata-0/{base:020}-0000000001.checkpoint",
@@ -344,7 +344,7 @@ class Target:
         self.root = root
         if given.kind in NAMES:
             return
-        self.file = root / PLACES[given.kind].format(base=given.base_offset)
+        self.file = root / FILE_NAMES[given.kind].format(base=given.base_offset)
         self.partition = self.file.parent if self.file.parent != root else root / "topic-0"
         self.partition.mkdir(parents=True)
         if given.log:

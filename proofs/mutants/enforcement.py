@@ -12,7 +12,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofs.mutants.fault_places import occurrence_in
+from proofs.mutants.fault_locations import occurrence_in
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "seglog_format"

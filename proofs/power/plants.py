@@ -77,11 +77,11 @@ def planted(plant: Plant) -> Iterator[None]:
 
 def _located(plant: Plant) -> tuple[FunctionType, FunctionType]:
     """Return the function of a plant, and the same function with the fault in it."""
-    places = [(path, node) for path in sorted(PACKAGE.rglob("*.py")) for node in _definitions(path, plant.symbol)]
-    if len(places) != 1:
-        msg = f"{plant.name}: {plant.symbol} is defined {len(places)} times"
+    definitions = [(path, node) for path in sorted(PACKAGE.rglob("*.py")) for node in _definitions(path, plant.symbol)]
+    if len(definitions) != 1:
+        msg = f"{plant.name}: {plant.symbol} is defined {len(definitions)} times"
         raise PlantError(msg)
-    path, node = places[0]
+    path, node = definitions[0]
     source = "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[node.lineno - 1 : node.end_lineno])
     if source.count(plant.find) != 1:
         msg = f"{plant.name}: {plant.symbol} has this text {source.count(plant.find)} times: {plant.find}"

@@ -27,7 +27,7 @@ def new(language: str, directory: Path) -> None:
     It implements the protocol but answers no case yet: its comments say what to change, and `seglog conform smoke
     --adapter DIRECTORY` whether it works.
     """
-    from seglog_conformance.places import part
+    from seglog_conformance.parts import part
 
     from seglog_format.storage.new_directory import all_or_nothing
 

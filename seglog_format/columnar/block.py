@@ -28,7 +28,7 @@ ALIGNMENT: Final = 64
 NOT_WANTED: Final = -1
 NOTES: Final = "notes"
 """No column: the data from which columns about entries are made."""
-PLACES: Final = "places"
+POSITIONS: Final = "positions"
 """No column: the positions of the records themselves."""
 
 ROW_COLUMNS: Final = {
@@ -38,7 +38,7 @@ ROW_COLUMNS: Final = {
     "value": ((names.VALUES, 16),),
     "headers": ((names.HEADER_ENDS, 4),),
     NOTES: ((names.ENTRIES, NOTE_SIZE),),
-    PLACES: ((names.PLACES, 8),),
+    POSITIONS: ((names.POSITIONS, 8),),
 }
 """Bytes for a row that each column takes in the block, by its index in the plan."""
 VIEWS: Final = (names.KEYS, names.VALUES, names.HEADER_KEYS, names.HEADER_VALUES)
@@ -53,7 +53,7 @@ class BlockLayout:
     Attributes:
         rows: maximum number of rows.
         headers: maximum number of headers.
-        places: position of each column, by its index in the plan.
+        starts: position of each column, by its index in the plan.
         size: bytes of the rows.
         validity: start and end of the validity bits of each column that has them.
         header_size: bytes of the headers, without their validity bits, which follow.
@@ -61,7 +61,7 @@ class BlockLayout:
 
     rows: int
     headers: int
-    places: dict[int, int]
+    starts: dict[int, int]
     size: int
     validity: tuple[slice, ...]
     header_size: int
@@ -69,25 +69,25 @@ class BlockLayout:
     @property
     def numbers(self) -> list[int]:
         """The positions, as the plan has them."""
-        return [self.places[number] for number in range(names.ENTRIES, names.PLACES + 1)]
+        return [self.starts[number] for number in range(names.ENTRIES, names.POSITIONS + 1)]
 
 
 @lru_cache(maxsize=16)
 def block_layout(columns: frozenset[str], rows: int, headers: int) -> BlockLayout:
     """Lay out a block for some columns of rows, and for headers."""
-    places, size, validity = {}, 0, []
+    starts, size, validity = {}, 0, []
     for name, parts in ROW_COLUMNS.items():
         for number, width in parts:
-            places[number] = size if name in columns else NOT_WANTED
+            starts[number] = size if name in columns else NOT_WANTED
             size += _aligned(width * (rows + 1)) if name in columns else 0
     for name, number in VALIDITY.items():
-        places[number] = size
+        starts[number] = size
         if name in columns:
             validity.append(slice(size, size + _aligned(rows // 8 + 1)))
             size = validity[-1].stop
     column = _aligned(VIEW_SIZE * headers)
-    places |= {names.HEADER_KEYS: 0, names.HEADER_VALUES: column, names.HEADER_VALUES_VALID: 2 * column}
-    return BlockLayout(rows, headers, places, max(size, ALIGNMENT), tuple(validity), 2 * column)
+    starts |= {names.HEADER_KEYS: 0, names.HEADER_VALUES: column, names.HEADER_VALUES_VALID: 2 * column}
+    return BlockLayout(rows, headers, starts, max(size, ALIGNMENT), tuple(validity), 2 * column)
 
 
 @dataclass(slots=True)
@@ -115,7 +115,7 @@ class Block:
         if layout.headers:
             header_data = pool.take(layout.header_size + _aligned(layout.headers // 8 + 1))
             header_data[layout.header_size :] = 0xFF
-        if (ends := layout.places[names.HEADER_ENDS]) != NOT_WANTED:
+        if (ends := layout.starts[names.HEADER_ENDS]) != NOT_WANTED:
             data[ends : ends + 4] = 0
         return cls(layout, data, header_data)
 
@@ -214,7 +214,7 @@ class Assembly:
         return pa.Array.from_buffers(kind, self.rows, [None, self._part(names.HEADER_ENDS)], children=[pairs])
 
     def _position_of(self, number: int) -> int:
-        return self.block.layout.places[number]
+        return self.block.layout.starts[number]
 
     def _once(self, name: str, data: Any) -> pa.Buffer:
         """Return one Arrow buffer for an array, which goes back to the pool with the buffer's last slice."""

@@ -29,8 +29,8 @@ from seglog_format.columnar.plan import (
     DECOMPRESS,
     FULL,
     LIMIT,
+    MAX_CHUNKS,
     MAX_ROWS,
-    MAX_SECTIONS,
     MORE_ARENA,
     NEXT_CHUNK,
     POSITION,
@@ -78,7 +78,7 @@ def decompress_entries(data: Region, arena: Bytes, plan: Numbers, state: Numbers
     arena_, position, used = region(arena), state[POSITION], state[ARENA_USED]
     stop, rows = used + AHEAD_SIZE, plan[MAX_ROWS] - state[ROWS]
     count, misses_room = 0, False
-    while count < MAX_SECTIONS and used < stop and rows > 0:
+    while count < MAX_CHUNKS and used < stop and rows > 0:
         size = entry_size(data, position, data[1])
         if size < 0:
             break
@@ -141,4 +141,4 @@ def stored_bytes(data: Region, position: int, size: int) -> tuple[int, int, int,
 
 def no_chunks() -> Numbers:
     """Return an empty table of chunks."""
-    return np.zeros(CHUNK_FIELDS * MAX_SECTIONS, np.int64)
+    return np.zeros(CHUNK_FIELDS * MAX_CHUNKS, np.int64)

@@ -38,7 +38,7 @@ class CopiedRun(Run):
     def _fresh_block(self) -> Block:
         block, layout = super()._fresh_block(), self._request.shape.layout
         for number, capacity in self._capacities.items():
-            if block.layout.places[number] >= 0:
+            if block.layout.starts[number] >= 0:
                 block.copied[number] = CopiedColumn(self._pool, layout, block.layout.rows, capacity)
         return block
 
@@ -58,5 +58,5 @@ class CopiedRun(Run):
         block, rows, origin = self._block, int(self._state[names.ROWS]), int(self._state[names.ORIGIN])
         for number, copied_column in block.copied.items():
             most = int(self._state[COPIED[number]] + self._state[COPIED[number] + 1])
-            copied_column.extend(block.data, block.layout.places[number], rows, most, self._log, origin, self._arena)
+            copied_column.extend(block.data, block.layout.starts[number], rows, most, self._log, origin, self._arena)
             self._capacities[number] = copied_column.capacity

@@ -68,7 +68,7 @@ class _Columns:
 
     def __init__(self, table: pa.Table, base_offset: int) -> None:
         self.rows = table.num_rows
-        self.places = np.zeros(names.PLACES, np.int64)
+        self.addresses = np.zeros(names.ADDRESSES, np.int64)
         self._kept: list[Any] = []
         self._offsets = _offsets(table, base_offset)
         self._add(names.OFFSETS, self._offsets)
@@ -87,7 +87,7 @@ class _Columns:
     def _add(self, number: int, array: Any) -> None:
         kept = np.ascontiguousarray(array)
         self._kept.append(kept)
-        self.places[number : number + 2] = kept.ctypes.data, kept.nbytes
+        self.addresses[number : number + 2] = kept.ctypes.data, kept.nbytes
 
     def _add_bytes(self, number: int, column: pa.Array) -> None:
         _, ends, data = column.buffers()
@@ -187,7 +187,7 @@ def encode(
     state[names.MAX_SIZE :] = (*given, fields.base_sequence, checksum_path())
     out = np.empty(max(OUT_SIZE, 2 * min(batch_size, MAX_SIZE)), np.uint8)
     while state[names.ROW] < columns.rows:
-        misses_room = names.encode_rows(columns.places, cuts, state, out)
+        misses_room = names.encode_rows(columns.addresses, cuts, state, out)
         if used := int(state[names.USED]):
             yield from [out[:used]] if compress is None else _compressed(out[:used], compress)
         elif misses_room and len(out) > MAX_SIZE:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 OFFSETS, TIMESTAMPS, KEYS, VALUES, HEADER_ENDS, HEADER_KEYS, HEADER_VALUES = 0, 2, 4, 10, 16, 18, 24
 """Each column of bytes takes three: where each value ends, behind a 0; the bytes; and one byte each, 0 for null, or
 nothing where there is no null. Where no row has headers, nothing says where they end."""
-PLACES: Final = 30
+ADDRESSES: Final = 30
 
 # -- the state ------------------------------------------------------------------------------------------------------
 ROW: Final = 0
@@ -114,12 +114,12 @@ def put_field(out: Region, at: int, value: int, size: int) -> None:
 
 
 @inlined
-def column_at(places: Numbers, column: int) -> tuple[Region, Region, Region]:
+def column_at(addresses: Numbers, column: int) -> tuple[Region, Region, Region]:
     """Return the three parts of a column of bytes, extracted once: every store would reload them."""
     return (
-        (places[column], places[column + 1]),
-        (places[column + 2], places[column + 3]),
-        (places[column + 4], places[column + 5]),
+        (addresses[column], addresses[column + 1]),
+        (addresses[column + 2], addresses[column + 3]),
+        (addresses[column + 4], addresses[column + 5]),
     )
 
 
@@ -148,9 +148,9 @@ def sized(size: int) -> int:
 
 
 @helper
-def headers_size(places: Numbers, first: int, last: int) -> int:
+def headers_size(addresses: Numbers, first: int, last: int) -> int:
     """Return the size of some headers."""
-    size, keys, values = 0, column_at(places, HEADER_KEYS), column_at(places, HEADER_VALUES)
+    size, keys, values = 0, column_at(addresses, HEADER_KEYS), column_at(addresses, HEADER_VALUES)
     for header in range(first, last):
         _, key_size = value_at(keys, header)
         _, value_size = value_at(values, header)
@@ -159,9 +159,9 @@ def headers_size(places: Numbers, first: int, last: int) -> int:
 
 
 @helper
-def put_headers(out: Region, at: int, places: Numbers, first: int, last: int) -> int:
+def put_headers(out: Region, at: int, addresses: Numbers, first: int, last: int) -> int:
     """Write headers; return where they end."""
-    keys, values = column_at(places, HEADER_KEYS), column_at(places, HEADER_VALUES)
+    keys, values = column_at(addresses, HEADER_KEYS), column_at(addresses, HEADER_VALUES)
     for header in range(first, last):
         start, size = value_at(keys, header)
         at = put_value(out, at, keys, start, size)
@@ -171,13 +171,13 @@ def put_headers(out: Region, at: int, places: Numbers, first: int, last: int) ->
 
 
 @kernel
-def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) -> bool:
+def encode_rows(addresses: Numbers, counts: Numbers, state: Numbers, out: Bytes) -> bool:
     """Write rows as batches until all are written or there is no more room.
 
     Records of a compressed batch are written uncompressed: the caller compresses them, and sets size and checksum.
 
     Args:
-        places: addresses and sizes of the columns, which the caller keeps.
+        addresses: addresses and sizes of the columns, which the caller keeps.
         counts: number of records in each batch; empty if batches are cut by size.
         state: what to write next, and how.
         out: receives whole batches, one after the other.
@@ -186,9 +186,9 @@ def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) ->
         Whether it stopped for lack of room.
     """
     target, room_end = region(out), len(out) - SLACK
-    offsets, times = (places[OFFSETS], places[OFFSETS + 1]), (places[TIMESTAMPS], places[TIMESTAMPS + 1])
-    header_ends = (places[HEADER_ENDS], places[HEADER_ENDS + 1])
-    keys, values = column_at(places, KEYS), column_at(places, VALUES)
+    offsets, times = (addresses[OFFSETS], addresses[OFFSETS + 1]), (addresses[TIMESTAMPS], addresses[TIMESTAMPS + 1])
+    header_ends = (addresses[HEADER_ENDS], addresses[HEADER_ENDS + 1])
+    keys, values = column_at(addresses, KEYS), column_at(addresses, VALUES)
     max_size, is_cut_by_size = state[MAX_SIZE], len(counts) == 0
     row, at = state[ROW], 0
     state[USED] = 0
@@ -208,7 +208,7 @@ def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) ->
             size = 1 + number_size(timestamp - first_time) + number_size(offset_delta)
             size += sized(key_size) + sized(value_size) + number_size(last_header - header)
             if last_header > header:
-                size += headers_size(places, header, last_header)
+                size += headers_size(addresses, header, last_header)
             is_first, whole = row == first, at - start + number_size(size) + size
             if not is_first and is_cut_by_size and (whole > max_size or offset_delta > MAX_DELTA):
                 break
@@ -222,7 +222,7 @@ def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) ->
             at = put_value(target, at, values, value, value_size)
             at = put_number(target, at, last_header - header)
             if last_header > header:
-                at = put_headers(target, at, places, header, last_header)
+                at = put_headers(target, at, addresses, header, last_header)
             newest, row = max(newest, timestamp), row + 1
         put_field(target, start + OFFSET, first_offset, 8)
         put_field(target, start + LAST_OFFSET_DELTA, load_64(offsets, 8 * row - 8) - first_offset, 4)

@@ -28,7 +28,7 @@ from seglog_format.columnar.plan import (
     HEADERS,
     KEY_BYTES,
     ORIGIN,
-    PLACES,
+    POSITIONS,
     ROWS,
     TO_TIMESTAMP,
     VALUE_BYTES,
@@ -92,7 +92,7 @@ def decode_message(
         return 0
     row, origin = load_64(state, 8 * ROWS), load_64(state, 8 * ORIGIN) if buffer == 0 else 0
     put_row(block, row_columns(plan), state, row, numbers, data, parts, buffer, origin)
-    put_position(block, load_64(plan, 8 * PLACES), row, position, buffer)
+    put_position(block, load_64(plan, 8 * POSITIONS), row, position, buffer)
     _, key_size, _, value_size = parts
     add(state, KEY_BYTES + buffer, key_size if key_size > MAX_INLINE else 0)
     add(state, VALUE_BYTES + buffer, value_size if value_size > MAX_INLINE else 0)

@@ -22,7 +22,7 @@ ENTRIES: Final = 10
 OFFSETS, TIMESTAMPS, TIMESTAMPS_VALID, KEYS, KEYS_VALID, VALUES, VALUES_VALID, HEADER_ENDS = range(11, 19)
 """Position of each column in the block; negative if it is not wanted."""
 HEADER_KEYS, HEADER_VALUES, HEADER_VALUES_VALID = range(19, 22)
-PLACES: Final = 22
+POSITIONS: Final = 22
 """Position in the block of the positions of records (`views.put_place`); negative if they are not wanted."""
 DECODERS: Final = 23
 """Functions of libraries for decompression (`decoders.Decoders.slots`)."""
@@ -81,4 +81,4 @@ CAUSES: Final = (
 
 CHUNK_FIELDS: Final = 3
 """Of each entry that was decompressed ahead: position in the log, start and end in the arena."""
-MAX_SECTIONS: Final = 64
+MAX_CHUNKS: Final = 64

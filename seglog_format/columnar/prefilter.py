@@ -131,7 +131,7 @@ class ColumnarPrefilter:
         self._windows = Windows(source)
         self._decompress = decompress
         self._plan = np.zeros(names.PLAN_SIZE, np.int64)
-        self._plan[names.LIMIT], self._plan[names.MAX_ROWS] = min(limit, MAX_ARENA), names.MAX_SECTIONS * 2**31
+        self._plan[names.LIMIT], self._plan[names.MAX_ROWS] = min(limit, MAX_ARENA), names.MAX_CHUNKS * 2**31
         self._plan[names.FIRST_ALLOWED], self._plan[names.CHECKSUM_PATH] = base_offset, checksum_path()
         self._state = np.zeros(names.STATE_SIZE, np.int64)
         self._chunks = no_chunks()

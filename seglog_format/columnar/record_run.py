@@ -8,7 +8,7 @@ import numpy as np
 
 from seglog_format.columnar import objects
 from seglog_format.columnar import plan as names
-from seglog_format.columnar.block import NOTES, PLACES
+from seglog_format.columnar.block import NOTES, POSITIONS
 from seglog_format.columnar.object_layout import known_objects
 from seglog_format.columnar.run import Run
 from seglog_format.errors import UsageError
@@ -32,13 +32,13 @@ class RecordRun(Run):
     """Estimated objects that the garbage collector tracks for a record and its headers."""
 
     def _kept_columns(self) -> frozenset[str]:
-        return frozenset({"offset", "timestamp", NOTES, PLACES})
+        return frozenset({"offset", "timestamp", NOTES, POSITIONS})
 
     def _of_block(self) -> Iterator[list[Record | Message]]:
         block, rows = self._block, int(self._state[names.ROWS])
         job = np.zeros(objects.JOB_SIZE, np.int64)
         job[objects.POSITIONS_AT :] = (
-            *(block.layout.places[name] for name in (names.PLACES, names.OFFSETS, names.TIMESTAMPS, names.ENTRIES)),
+            *(block.layout.starts[name] for name in (names.POSITIONS, names.OFFSETS, names.TIMESTAMPS, names.ENTRIES)),
             self._state[names.NOTED],
         )
         while (start := int(job[objects.ROW])) < rows:

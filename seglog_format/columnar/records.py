@@ -22,7 +22,7 @@ from seglog_format.columnar.plan import (
     MAX_HEADERS,
     OFFSETS,
     ORIGIN,
-    PLACES,
+    POSITIONS,
     ROWS,
     TIMESTAMPS,
     TIMESTAMPS_VALID,
@@ -114,11 +114,11 @@ def decode_records(  # noqa: C901, PLR0911 - checks that leave at once: joined, 
     earliest, latest = load_64(plan, 8 * FROM_TIMESTAMP), load_64(plan, 8 * TO_TIMESTAMP)
     columns = row_columns(plan)
     header_ends, origin = load_64(plan, 8 * HEADER_ENDS), load_64(state, 8 * ORIGIN) if buffer == 0 else 0
-    places = load_64(plan, 8 * PLACES)
+    positions = load_64(plan, 8 * POSITIONS)
     row, headers = load_64(state, 8 * ROWS), load_64(state, 8 * HEADERS)
     key_bytes, value_bytes, ended = 0, 0, row
     for _ in range(count):
-        put_position(block, places, row, position, buffer)
+        put_position(block, positions, row, position, buffer)
         length, position = varint(data, position, end, INT32_BYTES)
         if position < 0 or length < 0 or length > end - position:
             return DAMAGED

@@ -112,7 +112,7 @@ class Run:
 
     def _fresh_block(self) -> Block:
         layout = block_layout(self._columns, self._rows, self._headers)
-        self._plan[names.ENTRIES : names.PLACES + 1] = layout.numbers
+        self._plan[names.ENTRIES : names.POSITIONS + 1] = layout.numbers
         self._plan[names.MAX_ROWS], self._plan[names.MAX_HEADERS] = layout.rows, layout.headers
         self._emptied()
         return Block.take(self._pool, layout)

@@ -119,10 +119,10 @@ def put_row(
 
 
 @inlined
-def put_position(block: Region, places: int, row: int, position: int, buffer: int) -> None:
+def put_position(block: Region, positions: int, row: int, position: int, buffer: int) -> None:
     """Store the position of a row's record, if it is wanted, with one bit for the buffer below it."""
-    if places >= 0:
-        store_64(block, places + 8 * row, position << 1 | buffer)
+    if positions >= 0:
+        store_64(block, positions + 8 * row, position << 1 | buffer)
 
 
 @inlined

@@ -177,8 +177,8 @@ def test_a_sound_index_leads_to_each_record(tmp_path: Path) -> None:
     records = [new_record(key=b"k", value=b"v%d" % number * 30, timestamp_ms=number) for number in range(300)]
     batches = [encode_batch(build_batch(records[at : at + 30], base_offset=at)) for at in range(0, 300, 30)]
     directory = segment_directory(tmp_path / "sound-0", b"".join(batches))
-    places = [(30 * number + 29, sum(map(len, batches[:number]))) for number in range(1, 10, 2)]
-    index = b"".join(last.to_bytes(4) + at.to_bytes(4) for last, at in places)
+    positions = [(30 * number + 29, sum(map(len, batches[:number]))) for number in range(1, 10, 2)]
+    index = b"".join(last.to_bytes(4) + at.to_bytes(4) for last, at in positions)
     (directory / f"{0:020d}.index").write_bytes(index)
     files = list_partition(directory).segments[0]
     with open_partition(directory) as partition:

@@ -272,8 +272,8 @@ def test_a_log_directory_is_scanned_partition_by_partition(tmp_path: Path) -> No
         segment_directory(tmp_path / name, data)
     (directory,) = open_log_directory(tmp_path).directories
     table = directory.scan(["topic", "partition", "offset"]).read_all()
-    places = [("orders", 0), ("orders", 1), ("users", 0)]
-    wanted = [(topic, partition, offset) for topic, partition in places for offset in range(250)]
+    partitions = [("orders", 0), ("orders", 1), ("users", 0)]
+    wanted = [(topic, partition, offset) for topic, partition in partitions for offset in range(250)]
     assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == wanted
     users = directory.scan(["value", "topic"], topics={"users"}, batch_rows=60).read_all()
     with open_partition(tmp_path / "users-0") as partition:

@@ -29,8 +29,8 @@ def test_partitions_of_several_directories_come_in_the_order_of_their_names(tmp_
         segment_directory(tmp_path / name, BATCH)
     directories = open_log_directory([tmp_path / "one", tmp_path / "two"])
     table = directories.scan(["topic", "partition", "offset"]).read_all()
-    places = [("orders", 0), ("orders", 1), ("users", 0)]
-    wanted = [(topic, partition, offset) for topic, partition in places for offset in range(COUNT)]
+    partitions = [("orders", 0), ("orders", 1), ("users", 0)]
+    wanted = [(topic, partition, offset) for topic, partition in partitions for offset in range(COUNT)]
     assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == wanted
 
 

@@ -104,18 +104,18 @@ class AivenSegment:
         }
 
     def manifest(self, sizes: list[int], index_sizes: dict[str, int]) -> dict[str, Any]:
-        places: dict[str, dict[str, int] | None] = {}
+        ranges: dict[str, dict[str, int] | None] = {}
         position = 0
         for name in INDEX_ORDER:
             size = index_sizes.get(name, 0)
-            places[name] = {"position": position, "size": size}
+            ranges[name] = {"position": position, "size": size}
             position += size
         if "transaction" not in index_sizes:
-            places["transaction"] = None
+            ranges["transaction"] = None
         found: dict[str, Any] = {
             "version": "1",
             "chunkIndex": self.chunk_index(sizes),
-            "segmentIndexes": places,
+            "segmentIndexes": ranges,
             "compression": self.compressed,
             "remoteLogSegmentMetadata": self.noted(),
         }

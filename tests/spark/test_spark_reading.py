@@ -202,14 +202,14 @@ def test_one_damaged_byte(seed: int, orders: Path, tmp_path: Path) -> None:
     dice = random.Random(seed)  # noqa: S311
     directory = tmp_path / "orders-0"
     shutil.copytree(orders, directory)
-    places = entries(directory)
-    log, start, end, base = dice.choice(places)
+    found = entries(directory)
+    log, start, end, base = dice.choice(found)
     at = dice.randrange(start + 8, end)
     data = bytearray(log.read_bytes())
     data[at] ^= dice.randrange(1, 256)
     log.write_bytes(data)
     is_harmless = start + 12 <= at < start + 16
-    is_torn = at < start + 12 and (log, start) == places[-1][:2]
+    is_torn = at < start + 12 and (log, start) == found[-1][:2]
     lost = [] if is_harmless else list(range(base, base + IN_BATCH))
     intact = [offset for offset in range(COUNT) if offset not in lost]
     split = {"splitBytes": dice.choice(["1500", "1g"])}

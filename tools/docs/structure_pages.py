@@ -82,12 +82,12 @@ def _page(module: str, group: list[Structure]) -> Iterator[str]:
     chapter = _chapter(module)
     yield f"# {_stem(module).replace('-', ' ').capitalize()}"
     yield ""
-    places = f"declared in `seglog_format/schema/{module}.py`"
+    source = f"declared in `seglog_format/schema/{module}.py`"
     if chapter is None:
-        yield f"Records of Kafka's own topics, {places}: messages of Kafka's protocol, which come and go with versions."
+        yield f"Records of Kafka's own topics, {source}: messages of Kafka's protocol, which come and go with versions."
         yield "How they stand in a record is told in [control records](../spec/32-control-records.md), SEG-CTL-010."
     else:
-        yield f"Specified in [{chapter.replace('-', ' ')}](../spec/{chapter}.md), {places}."
+        yield f"Specified in [{chapter.replace('-', ' ')}](../spec/{chapter}.md), {source}."
     for structure in group:
         yield from _structure(structure)
     yield from message_tables.tables(module)

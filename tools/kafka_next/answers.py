@@ -88,16 +88,16 @@ def differences(before: Mapping[str, tuple[str, Json]], after: Mapping[str, tupl
 
 
 def _difference(before: tuple[str, Json], after: tuple[str, Json]) -> Json:
-    return {"verdicts": [before[0], after[0]], "at": sorted(set(places(before[1], after[1])))[:MOST]}
+    return {"verdicts": [before[0], after[0]], "at": sorted(set(differing_paths(before[1], after[1])))[:MOST]}
 
 
-def places(before: object, after: object, path: str = "") -> Iterator[str]:
+def differing_paths(before: object, after: object, path: str = "") -> Iterator[str]:
     """Yield where two answers differ, as paths in them."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in before.keys() | after.keys():
-            yield from places(before.get(name), after.get(name), f"{path}.{name}" if path else name)
+            yield from differing_paths(before.get(name), after.get(name), f"{path}.{name}" if path else name)
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for number, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from places(one, other, f"{path}[{number}]")
+            yield from differing_paths(one, other, f"{path}[{number}]")
     elif before != after:
         yield path

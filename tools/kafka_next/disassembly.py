@@ -126,21 +126,21 @@ def digest(body: Sequence[str]) -> str:
 
 
 def normal(body: Sequence[str]) -> Iterator[str]:
-    """Code with places counted in instructions, and operands as what they refer to."""
-    places = {match[1]: str(index) for index, match in enumerate(filter(None, map(INSTRUCTION.match, body)))}
+    """Code with positions counted in instructions, and operands as what they refer to."""
+    numbers = {match[1]: str(index) for index, match in enumerate(filter(None, map(INSTRUCTION.match, body)))}
     for line in body:
         if match := INSTRUCTION.match(line):
-            yield _instruction(match[2], match[3] or "", match[4], places)
+            yield _instruction(match[2], match[3] or "", match[4], numbers)
         elif match := CASE.match(line):
-            yield f"{match[1]}: {places.get(match[2], match[2])}"
+            yield f"{match[1]}: {numbers.get(match[2], match[2])}"
         elif match := HANDLER.match(line):
-            yield " ".join([*(places.get(each, "end") for each in match.groups()[:3]), match[4]])
+            yield " ".join([*(numbers.get(each, "end") for each in match.groups()[:3]), match[4]])
 
 
-def _instruction(name: str, operand: str, refers_to: str | None, places: dict[str, str]) -> str:
+def _instruction(name: str, operand: str, refers_to: str | None, numbers: dict[str, str]) -> str:
     name = WIDE.get(name, name)
     if refers_to is not None:
         extra = operand.partition(",")[2].strip()
         target = LAMBDA.sub(r"\1\2", BOOTSTRAP.sub("", refers_to))
         return f"{name} {target} {extra}"
-    return f"{name} {places.get(operand, operand) if JUMP.match(name) else operand}"
+    return f"{name} {numbers.get(operand, operand) if JUMP.match(name) else operand}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofs.mutants import fault_places
+from proofs.mutants import fault_locations
 from tools import rehome_faults
 
 SOURCE = """
@@ -35,20 +35,22 @@ replace = "        return 0"
 
 
 def test_every_place_names_the_innermost_symbol() -> None:
-    assert [occurrence.symbol for occurrence in fault_places.occurrences(SOURCE, "return found")] == [
+    assert [occurrence.symbol for occurrence in fault_locations.occurrences(SOURCE, "return found")] == [
         "Index.count",
         "count",
     ]
-    assert [occurrence.symbol for occurrence in fault_places.occurrences(SOURCE, "size = 8")] == ["Index.size"]
-    assert [occurrence.symbol for occurrence in fault_places.occurrences(SOURCE, "= 5")] == ["LIMIT"]
-    assert [occurrence.symbol for occurrence in fault_places.occurrences(SOURCE, "@property")] == ["Index.count"]
-    assert [occurrence.symbol for occurrence in fault_places.occurrences(SOURCE, "class Index:\n    size")] == ["Index"]
+    assert [occurrence.symbol for occurrence in fault_locations.occurrences(SOURCE, "size = 8")] == ["Index.size"]
+    assert [occurrence.symbol for occurrence in fault_locations.occurrences(SOURCE, "= 5")] == ["LIMIT"]
+    assert [occurrence.symbol for occurrence in fault_locations.occurrences(SOURCE, "@property")] == ["Index.count"]
+    assert [occurrence.symbol for occurrence in fault_locations.occurrences(SOURCE, "class Index:\n    size")] == [
+        "Index"
+    ]
 
 
 @pytest.mark.parametrize(("symbol", "count"), [("Index.size", 0), ("", 0), ("Index.count", 2)])
 def test_a_text_that_is_not_once_in_its_symbol_is_refused(symbol: str, count: int) -> None:
     with pytest.raises(ValueError, match=f"occurs {count} times in"):
-        fault_places.occurrence_in(SOURCE, symbol, "found")
+        fault_locations.occurrence_in(SOURCE, symbol, "found")
 
 
 def test_a_moved_fault_is_found_in_its_new_module() -> None:

@@ -9,8 +9,10 @@ const [executable, origin] = process.argv.slice(2);
 async function results(page, words) {
   await page.$$eval(".md-search-result__item", (items) => items.forEach((item) => item.remove()));
   await page.fill(".md-search__input", words);
-  await page.press(".md-search__input", "End"); // the theme listens to keys
-  await page.waitForSelector(".md-search-result__item a", { timeout: 60_000 }); // the first waits for the index
+  for (let tries = 0; tries < 120 && !(await page.$(".md-search-result__item a")); tries++) {
+    await page.press(".md-search__input", "End"); // the theme listens to keys, and drops those before its index is ready
+    await page.waitForTimeout(250);
+  }
   return page.$$eval(".md-search-result__item", (items) =>
     items.slice(0, 3).map((item) => {
       const links = [...item.querySelectorAll("a")].map((one) => new URL(one.href));

@@ -37,6 +37,8 @@ BOOSTS: Final = {
     "tutorial/": 1.0,
 }
 """Weight of the pages whose path begins so, in place of 1; the first that fits counts."""
+OPTIONS: Final = "Options and examples of the command."
+"""What the search shows of a command; where a text is empty the theme finds nothing at all."""
 RULE_BOOST: Final = 4.0
 TERM_BOOST: Final = 2.6
 COMMAND_BOOST: Final = 6.0
@@ -61,7 +63,7 @@ def entries() -> Iterator[dict[str, Any]]:
     commands = (REPOSITORY / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
     for name in COMMAND.findall(commands):
         location = f"reference/command-line/#seglog-{name}"
-        yield {"location": location, "title": f"seglog {name}", "text": "", "boost": COMMAND_BOOST}
+        yield {"location": location, "title": f"seglog {name}", "text": OPTIONS, "boost": COMMAND_BOOST}
     page = glossary_page.PAGE.removeprefix("docs/").removesuffix(".md")
     for term, meaning in glossary_page.terms().items():
         names = ", ".join([term, *glossary_page.SYNONYMS.get(term, ())])

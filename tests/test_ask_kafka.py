@@ -21,7 +21,7 @@ def result(case: str, raw: Verdict = Verdict.PASS, **rest: Any) -> Result:  # no
 @pytest.mark.parametrize(
     ("one", "text"),
     [
-        (result("crc/magic-1-inside-a-wrapper", branch="refused"), "agrees (refused)"),
+        (result("crc/magic-1-inside-a-wrapper-only", branch="refused"), "agrees (refused)"),
         (result("plain-batches/three-records"), "agrees"),
         (result("plain-batches/three-records", Verdict.MEMORY), "departs: MEMORY"),
         (result("bombs/records-of-nothing", answer={"ok": False}), "survives (refused)"),
@@ -40,5 +40,11 @@ def test_the_newest_release_was_asked() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_kafka_refuses_a_wrong_checksum_inside_a_wrapper(magic: int) -> None:
-    assert "agrees (refused)" in kept_answers()["kafka-clients 4.4.0"][f"crc/magic-{magic}-inside-a-wrapper"]
+@pytest.mark.parametrize(
+    ("place", "answer"),
+    [("only", "agrees"), ("first", "agrees"), ("last", "agrees (correct records, then the error)")],
+)
+def test_kafka_refuses_a_wrong_checksum_inside_a_wrapper(magic: int, place: str, answer: str) -> None:
+    case = f"crc/magic-{magic}-inside-a-wrapper-{place}"
+    assert CASES[case].result == "invalid"
+    assert answer in kept_answers()["kafka-clients 4.4.0"][case]

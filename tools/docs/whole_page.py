@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -59,14 +60,17 @@ def page(outside_fences: Callable[[str, Callable[[str], str]], str]) -> str:
 
 def _within(text: str, stem: str) -> str:
     """Part of a chapter: headings one level down, each with an anchor of its own, and links that stay on the page."""
-    return LINK.sub(_link, HEADING.sub(lambda match: _heading(match, stem), text))
+    seen: Counter[str] = Counter()
+    return LINK.sub(_link, HEADING.sub(lambda match: _heading(match, stem, seen), text))
 
 
-def _heading(match: re.Match[str], stem: str) -> str:
+def _heading(match: re.Match[str], stem: str, seen: Counter[str]) -> str:
     level, title = match.groups()
     slug = re.sub(r"[^\w-]+", "-", title.lower()).strip("-")
     anchor = stem if level == "#" else slug if STAYS.fullmatch(slug) else f"{stem}--{slug}"
-    return f"#{level} {title} {{ #{anchor} }}"
+    seen[anchor] += 1
+    number = f"-{seen[anchor]}" if seen[anchor] > 1 else ""  # a title may come again in a list of changes
+    return f"#{level} {title} {{ #{anchor}{number} }}"
 
 
 def _link(match: re.Match[str]) -> str:

@@ -58,6 +58,8 @@ def session(
 
 def _warn_of(program: str) -> None:
     """Warn if the workers' Python is not the one that runs here, where this package is known to be installed."""
+    if "seglog-python-" in program:  # an earlier session, or the parent process, has set what `worker_python` makes
+        return
     found = shutil.which(program)
     if found is not None and Path(found).parent.resolve() == Path(sys.executable).parent.resolve():
         return

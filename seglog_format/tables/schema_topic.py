@@ -30,6 +30,11 @@ def read_schemas(path: str | os.PathLike[str]) -> Schemas:
     Raises:
         UsageError: there is no partition.
         FormatError: the log is damaged.
+
+    Example:
+        >>> read_schemas("absent/_schemas-0")
+        Traceback (most recent call last):
+        seglog_format.errors.UsageError: absent/_schemas-0 does not exist
     """
     with open_partition(Path(path)) as partition:
         return schemas_of((record.key, record.value) for record in partition.records())

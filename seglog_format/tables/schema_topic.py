@@ -34,7 +34,7 @@ def read_schemas(path: str | os.PathLike[str]) -> Schemas:
     Example:
         >>> read_schemas("absent/_schemas-0")
         Traceback (most recent call last):
-        seglog_format.errors.UsageError: absent/_schemas-0 does not exist
+        seglog_format.errors.UsageError: absent/_schemas-0: no such file or directory
     """
     with open_partition(Path(path)) as partition:
         return schemas_of((record.key, record.value) for record in partition.records())

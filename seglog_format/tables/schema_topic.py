@@ -32,6 +32,7 @@ def read_schemas(path: str | os.PathLike[str]) -> Schemas:
         FormatError: the log is damaged.
 
     Example:
+        >>> from seglog_format import read_schemas
         >>> read_schemas("absent/_schemas-0")
         Traceback (most recent call last):
         seglog_format.errors.UsageError: absent/_schemas-0: no such file or directory

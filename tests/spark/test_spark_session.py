@@ -20,7 +20,7 @@ from pyspark.errors import AnalysisException, PythonException, StreamingQueryExc
 from proofs.spark.readers import REFERENCE, reference_rows, rows_by_directory
 from seglog_format.cli.main import run
 from seglog_format.errors import FormatError
-from seglog_format.spark import prepared, projection
+from seglog_format.spark import prepared, projection, session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -202,6 +202,13 @@ def test_the_tutorial_is_what_happens(spark: SparkSession, started_in: Path, mon
     monkeypatch.chdir(started_in)
     assert spark_pages.refreshed(page, in_time) == page, "python -m tools.docs.spark_pages writes it anew"
     assert (started_in / spark_pages.DRAWN).read_bytes() == spark_pages.CHART.read_bytes()
+
+
+def test_another_python_of_the_workers_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert session("again") is spark  # what the first session set is no other Python
+    monkeypatch.setenv("PYSPARK_PYTHON", "/nowhere/python3")
+    with pytest.warns(RuntimeWarning, match="PYSPARK_PYTHON=/nowhere/python3, which is not there"):
+        session("again")
 
 
 def test_a_stream_delivers_every_record_once_across_restarts(spark: SparkSession, tmp_path: Path) -> None:

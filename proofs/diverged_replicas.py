@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from proofs.harness import Outcome
-from proofs.kafka.oracle import CLUSTERS, Oracle, OracleError
+from proofs.kafka.oracle import CLUSTERS, Oracle
 from proofs.kafka.served import ISOLATIONS, Answer
 from proofs.kafka.three_brokers import BROKERS, ThreeBrokers
+from proofs.kafka.waiting import wait_for
 from proofs.resurrect import What, find_failures
 from seglog_format import Severity, open_cluster, resurrect, verify
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from seglog_format.types import PreparedResurrection
 
@@ -41,7 +41,6 @@ LAST: Final = BROKERS[-1]
 OTHERS: Final = BROKERS[:-1]
 DAMAGED: Final = OTHERS[0]
 """The broker that is stopped last, whose disk is damaged: in each of its logs, after the first quarter."""
-LIMIT_S: Final = 60
 
 
 class Truth(NamedTuple):
@@ -102,17 +101,23 @@ def let_diverge(cluster: ThreeBrokers, kafka: Oracle, truth: Truth) -> None:
         with cluster.running(LAST) as alone:
             with cluster.running(*OTHERS) as others:
                 together = f"{alone},{others}"
-                until(lambda: _creates(kafka, together))
+                wait_for("topics are created", lambda: _creates(kafka, together))
                 for topic, made in TOPICS.items():
                     write(kafka, together, topic, FIRST, partitions=made["partitions"])
-                until(lambda: all(row["isr"] == [*BROKERS] for row in _partitions(kafka, together)))
+                wait_for(
+                    "all replicas are in sync",
+                    lambda: all(row["isr"] == [*BROKERS] for row in _partitions(kafka, together)),
+                )
                 truth.ask(kafka, together, STEADY, 3)
-            until(lambda: all(row == {"leader": LAST, "isr": [LAST]} for row in _partitions(kafka, alone)))
+            wait_for(
+                "the last broker leads",
+                lambda: all(row == {"leader": LAST, "isr": [LAST]} for row in _partitions(kafka, alone)),
+            )
             for topic in (LOST, KEPT):
                 write(kafka, alone, topic, ALONE, acks="1", text="alone")
             truth.ask(kafka, alone, KEPT)
         with cluster.running(*OTHERS) as others:
-            until(lambda: _partitions(kafka, others, LOST)[0]["isr"] == [*OTHERS])
+            wait_for("the others are in sync", lambda: _partitions(kafka, others, LOST)[0]["isr"] == [*OTHERS])
             write(kafka, others, LOST, AFTER, text="after")
             truth.ask(kafka, others, LOST)
 
@@ -130,20 +135,6 @@ def write(kafka: Oracle, address: str, topic: str, records: int, **fields: objec
 def _partitions(kafka: Oracle, address: str, *topics: str) -> list[dict[str, Any]]:
     answer = kafka.must("describe", bootstrap=address, topics=topics or [*TOPICS])
     return [row for rows in answer.values() for row in rows]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what brokers do in their own time.
-
-    Raises:
-        OracleError: they do not do it.
-    """
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            msg = f"the brokers do not come to it in {LIMIT_S} s"
-            raise OracleError(msg)
-        time.sleep(0.5)
 
 
 def is_of_topics(log: Path) -> bool:

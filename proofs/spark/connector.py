@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,7 +32,6 @@ ARTIFACTS: Final = (
 RELEASE: Final = "4.1"
 """Of the broker."""
 FETCH_SECONDS: Final = 300
-CREATE_SECONDS: Final = 60
 
 
 def jars() -> list[Path]:
@@ -178,17 +176,3 @@ def sink(frame: DataFrame, address: str, **options: str) -> None:
     """Have the connector produce rows."""
     given = {name.replace("_", "."): value for name, value in options.items()}
     frame.write.format("kafka").option("kafka.bootstrap.servers", address).options(**given).save()
-
-
-def wait_for(what: str, is_so: Any, seconds: float = CREATE_SECONDS) -> None:
-    """Wait until something is so.
-
-    Raises:
-        OracleError: it does not come about.
-    """
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > deadline:
-            msg = f"in vain: {what}"
-            raise OracleError(msg)
-        time.sleep(0.2)

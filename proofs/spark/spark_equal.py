@@ -17,7 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from proofs.spark.connector import RELEASE, Clients, connector, connector_session, new_broker, sink, wait_for
+from proofs.kafka.waiting import wait_for
+from proofs.spark.connector import RELEASE, Clients, connector, connector_session, new_broker, sink
 from proofs.spark.session import tell
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))

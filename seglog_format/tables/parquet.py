@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seglog_format.tables.sink import Sink
+from seglog_format.tables.sink import ArrowWritten
 
 if TYPE_CHECKING:
     from seglog_format.storage.output_directory import OutputFile
@@ -23,14 +22,14 @@ COUNTED: Final = (
 """Columns with statistics; for keys and values they would cost much and say little."""
 
 
-class ParquetFile:
+class ParquetFile(ArrowWritten):
     """A Parquet file that is being written; each group of rows becomes a row group."""
 
     def __init__(self, file: OutputFile, schema: pa.Schema) -> None:
         names = set(schema.names)
         decoded = [path for name in ("key", "value") for path in _leaves(schema.field(name))]
-        self._sink = Sink(file)
-        self._writer: Any = pq.ParquetWriter(
+        super().__init__(file)
+        self._writer = pq.ParquetWriter(
             pa.PythonFile(self._sink, mode="w"),
             schema,
             compression=CODEC,
@@ -44,22 +43,6 @@ class ParquetFile:
     def write(self, rows: pa.Table) -> None:
         """Write rows."""
         self._writer.write_table(rows, row_group_size=rows.num_rows)
-
-    @property
-    def size(self) -> int:
-        """Bytes so far."""
-        return self._sink.tell()
-
-    def close(self) -> None:
-        """Write the footer."""
-        self._writer.close()
-        self._sink.flush_all()
-
-    def abandon(self) -> None:
-        """Write nothing more. Arrow writes a footer in any case, which then goes nowhere."""
-        self._sink.is_abandoned = True
-        with suppress(OSError, ValueError):
-            self._writer.close()
 
 
 def _leaves(field: pa.Field, above: str = "") -> list[str]:

@@ -1,8 +1,9 @@
-"""An output file as Arrow's writers take it."""
+"""An output file as Arrow's writers take it, and what all files that these write have in common."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from seglog_format.storage.output_directory import OutputFile
@@ -48,3 +49,28 @@ class Sink:
 
     def close(self) -> None:
         """Do nothing: the output file is closed by its opener."""
+
+
+class ArrowWritten:
+    """A file that one of Arrow's writers fills; each format makes its writer, and writes rows with it."""
+
+    _writer: Any
+
+    def __init__(self, file: OutputFile) -> None:
+        self._sink = Sink(file)
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._sink.tell()
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._writer.close()
+        self._sink.flush_all()
+
+    def abandon(self) -> None:
+        """Write nothing more. Arrow writes a footer in any case, which is then dropped."""
+        self._sink.is_abandoned = True
+        with suppress(OSError, ValueError):
+            self._writer.close()

@@ -41,10 +41,10 @@ def test_the_newest_release_was_asked() -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize(
-    ("place", "answer"),
+    ("which", "answer"),
     [("only", "agrees"), ("first", "agrees"), ("last", "agrees (correct records, then the error)")],
 )
-def test_kafka_refuses_a_wrong_checksum_inside_a_wrapper(magic: int, place: str, answer: str) -> None:
-    case = f"crc/magic-{magic}-inside-a-wrapper-{place}"
+def test_kafka_refuses_a_wrong_checksum_inside_a_wrapper(magic: int, which: str, answer: str) -> None:
+    case = f"crc/magic-{magic}-inside-a-wrapper-{which}"
     assert CASES[case].result == "invalid"
     assert answer in kept_answers()["kafka-clients 4.4.0"][case]

@@ -24,7 +24,7 @@ from seglog_format.cli.structures import structures
 from seglog_format.cli.traces import trace_of
 from seglog_format.field_names import kafka_name
 from seglog_format.requirements import requirements
-from tools.docs import mkdocs_hooks, permalinks, source_pages, whole_page
+from tools.docs import permalinks, site_home, source_pages, whole_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -312,11 +312,11 @@ def test_search_leads_to_the_right_page_first(site: Path) -> None:
 
 def test_a_home_is_shown_once_it_is_set_and_no_page_has_a_placeholder(monkeypatch: pytest.MonkeyPatch) -> None:
     config = SimpleNamespace(copyright="ours", repo_url=None, edit_uri=None, site_url=None)
-    mkdocs_hooks._home(config)
+    site_home.show(config)
     assert vars(config) == {"copyright": "ours", "repo_url": None, "edit_uri": None, "site_url": None}
     home = {"address": "https://a.test/", "repository": "https://b.test/r", "edit": "edit/main/docs/", "feedback": ""}
-    monkeypatch.setattr(mkdocs_hooks, "SETTINGS", {**home, "versions": {"0.1": "https://a.test/0.1/"}})
-    mkdocs_hooks._home(config)
+    monkeypatch.setattr(site_home, "SETTINGS", {**home, "versions": {"0.1": "https://a.test/0.1/"}})
+    site_home.show(config)
     assert (config.site_url, config.repo_url, config.edit_uri) == tuple(list(home.values())[:3])
     assert config.copyright == 'ours · <a href="https://a.test/0.1/">0.1</a>'
     texts = [path.read_text(encoding="utf-8") for path in (REPOSITORY / "docs").rglob("*.md")]

@@ -129,7 +129,7 @@ def scan_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0)
 
 
 def read_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
-    """Return the transactions of segments by their logs alone, which are read whole, remote ones too."""
+    """Return the transactions of segments by their logs alone, also of remote ones: each is read whole."""
     found = Transactions(end_offset=log_start_offset)
     _read_on(found, segments, log_start_offset)
     return found

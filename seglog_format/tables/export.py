@@ -118,7 +118,7 @@ def _end_of(partition: Partition) -> int:
     return end if partition.high_watermark is None else min(end, partition.high_watermark)
 
 
-def location_of(to: str | os.PathLike[str], format: str, catalog: str | None = None) -> Output | IcebergLocation:  # noqa: A002 - as everybody calls it
+def location_of(to: str | os.PathLike[str], format: str, catalog: str | None = None) -> Output | IcebergLocation:  # noqa: A002 - the usual name
     """Return the place of a table: a directory, an address of an object store, or a name in a catalog.
 
     Args:
@@ -226,7 +226,7 @@ def export(  # noqa: PLR0913 - what an export may be asked for
     to: str | os.PathLike[str],
     *,
     topics: Collection[str] | None = None,
-    format: str = "parquet",  # noqa: A002 - as everybody calls it
+    format: str = "parquet",  # noqa: A002 - the usual name
     partition_by: Sequence[str] = DEFAULT_PARTITIONING,
     file_size: int = DEFAULT_FILE_SIZE,
     isolation: str = READ_UNCOMMITTED,

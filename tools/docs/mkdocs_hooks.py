@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from mkdocs.structure.files import File
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from seglog_format.cli.editions import editions
-from tools.docs import explorer_page, permalinks, siblings, site_search, source_pages, whole_page
+from tools.docs import explorer_page, permalinks, siblings, site_home, site_search, source_pages, whole_page
 from tools.rules import broker_marks, requirements
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ TOPICS = ("coordinator-records", "metadata-records")
 TOOLS = ("command-line", "errors", "python", "python-types", "python-spark")
 LANGUAGE = re.compile(r"^\[http[^\n]*\), ([A-Z][\w /]*), ?$", re.MULTILINE)
 """The line of an implementation's page that has its language."""
-SETTINGS = tomllib.loads((Path(__file__).parent / "site.toml").read_text(encoding="utf-8"))
 SEARCH = 'data-md-component="search" role="dialog"'
 """What the theme calls a dialog without saying which."""
 
@@ -58,7 +56,7 @@ LINKABLE = re.compile(r"(?<![\w\[#/>-])(`?)(SEG-[A-Z]{3}-\d{3})\1(?![\w\]-])")
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the chapters and the generated pages into the navigation, in chapter order."""
-    _home(config)
+    site_home.show(config)
     pages = _conformance_pages()
     config.nav = [section for section in config.nav or [] if pages or "Conformance" not in section]
     chapters = [f"spec/{path.name}" for path in sorted((REPOSITORY / "spec").glob("*.md"))]
@@ -70,18 +68,6 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         if "Conformance" in section:
             section["Conformance"] = pages
     return config
-
-
-def _home(config: MkDocsConfig) -> None:
-    """Set what the site says of the project's home, where there is one."""
-    if SETTINGS["address"]:
-        config.site_url = SETTINGS["address"]
-    if SETTINGS["repository"]:
-        config.repo_url = SETTINGS["repository"]
-        config.edit_uri = SETTINGS["edit"] or None
-    links = [("report an error", SETTINGS["feedback"]), *SETTINGS["versions"].items()]
-    shown = [f'<a href="{address}">{name}</a>' for name, address in links if address]
-    config.copyright = " · ".join([config.copyright or "", *shown])
 
 
 def _specification_nav(chapters: list[str]) -> list[object]:

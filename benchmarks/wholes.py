@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 VERIFY_SECONDS: Final = 120
 """A process that is not done by then is not waited for."""
 SMALLEST: Final = 64 << 20
-LARGEST: Final = 2 << 30
+LARGEST: Final = (1 << 31) - 1
+"""The largest log that there can be."""
 
 
 def verify_commands(data: DataSet, *, java: bool) -> dict[str, list[str]]:
@@ -110,16 +111,15 @@ def memory_growth(ours: Process, data: DataSet, scale: float) -> list[dict[str, 
 
 
 def _repeated(data: DataSet, size: int, directory: Path) -> Path:
-    """Return the batches of a log again and again, at other offsets: those are not part of the CRC."""
+    """Repeat the batches of a log, at other offsets, up to a size: offsets are not part of the CRC."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{SEGMENT}.log"
     log = np.frombuffer(data.path.read_bytes(), np.uint8).copy()
     ends, offsets = _batch_ends(log.tobytes())
     positions = np.concatenate([[0], ends[:-1]])[:, None] + np.arange(8)
     with path.open("wb") as file:
-        while file.tell() < size:
-            last = min(int(np.searchsorted(ends, size - file.tell())), len(ends) - 1)
-            file.write(memoryview(log)[: ends[last]])
+        while count := int(np.searchsorted(ends, size - file.tell(), side="right")):
+            file.write(memoryview(log)[: ends[count - 1]])
             offsets += data.records
             log[positions] = offsets.astype(">i8").view(np.uint8).reshape(-1, 8)
     return path

@@ -123,3 +123,16 @@ def test_a_peer_that_ends_is_told_of_and_known_to_have_ended() -> None:
         with pytest.raises(PeerError, match="short does not answer"):
             process.run("scan")
         assert process.has_ended
+
+
+@pytest.mark.usefixtures("scripts")
+@pytest.mark.parametrize("size", [99, 100, 149, 150, 1_000])
+def test_a_log_that_is_repeated_stays_within_the_size(tmp_path: Path, size: int) -> None:
+    from datasets import DataSet
+    from wholes import _repeated
+
+    batches = [bytes(8) + length.to_bytes(4, "big") + bytes(length) for length in (38, 88)]
+    log = tmp_path / "two-batches.log"
+    log.write_bytes(b"".join(batches))
+    found = _repeated(DataSet("two batches", log, records=2), size, tmp_path / "repeated-0").stat().st_size
+    assert found == size // 150 * 150 + (50 if size % 150 >= 50 else 0)

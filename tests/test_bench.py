@@ -135,4 +135,4 @@ def test_a_log_that_is_repeated_stays_within_the_size(tmp_path: Path, size: int)
     log = tmp_path / "two-batches.log"
     log.write_bytes(b"".join(batches))
     found = _repeated(DataSet("two batches", log, records=2), size, tmp_path / "repeated-0").stat().st_size
-    assert found == size // 150 * 150 + (50 if size % 150 >= 50 else 0)
+    assert size - 50 < found <= size

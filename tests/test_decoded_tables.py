@@ -107,7 +107,7 @@ def schemas_log(directory: Path) -> Path:
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
-    """A partition with a value that decodes, some that do not, and one more."""
+    """Write a partition with a value that decodes, some that do not, and one more."""
     schemas_log(tmp_path / "logs" / "_schemas-0")
     return log_of(
         tmp_path / "logs" / "t-0",

@@ -193,7 +193,7 @@ ENDS = {"SEG-LOG-002", "SEG-LOG-004", "SEG-LOG-005"}
 
 
 def deciding(requirement: str) -> str:
-    """The rule of recovery by which bytes that break another rule go."""
+    """Return the rule of recovery by which bytes that break another rule go."""
     if requirement in ORDER:
         return "SEG-RCV-032"
     return "SEG-RCV-033" if requirement in ENDS else "SEG-RCV-003"

@@ -158,7 +158,7 @@ def test_a_log_need_not_start_at_0() -> None:
 
 
 def listed_sizes() -> list[tuple[int, int, int]]:
-    """Base offset, bytes of the log and bytes of the index of each pair in article A's listing."""
+    """Return base offset, bytes of the log and bytes of the index of each pair in article A's listing."""
     found = json.loads((FIXTURES / "handbook" / "listing" / "sizes.json").read_text(encoding="utf-8"))
     return [(int(base), sizes["log"], sizes["index"]) for base, sizes in found.items()]
 

@@ -32,7 +32,7 @@ def found(path: Path) -> set[str]:
 
 
 def copied(source: Path, directory: Path, parts: list[bytes]) -> Path:
-    """The snapshot with other entries; their offsets may have gaps then, which is no matter."""
+    """Write the snapshot with other entries; their offsets may have gaps then, which is no matter."""
     path = directory / source.name
     path.write_bytes(b"".join(parts))
     return path

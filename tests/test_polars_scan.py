@@ -52,7 +52,7 @@ def test_condition_gives_a_range_that_holds_all_that_it_takes(condition: pl.Expr
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """What scans are asked for from now on: columns, first offset, end."""
+    """Collect what scans are asked for from now on: columns, first offset, end."""
     found: list[tuple[Any, ...]] = []
     real: Callable[..., Any] = Partition.scan
 

@@ -37,7 +37,7 @@ NODE = NewNode(1, "AAAAAAAAAAAAAAAAAAAAAA", RELEASES["4.4"])
 
 
 def old_directory(target: Path, version: str = "4.3.0", cases: tuple[str, ...] = CASES) -> Path:
-    """A log directory as a broker left it."""
+    """Copy a log directory as a broker left it."""
     for case in cases:
         shutil.copytree(authentic(f"{version}/{case}"), target, dirs_exist_ok=True)
     return target

@@ -41,7 +41,7 @@ PARTITIONS = [
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[dict[str, Served]]:
-    """A server for each case."""
+    """Start a server for each case."""
     with ExitStack() as stack:
         yield {name: stack.enter_context(serving(case.local, options=options(case))) for name, case in cases()}
 
@@ -109,7 +109,7 @@ def test_offsets_that_clients_ask_for(served: dict[str, Served], name: str, part
 
 @pytest.fixture(scope="module", params=STOCK)
 def stock(request: pytest.FixtureRequest, served: dict[str, Served]) -> dict[tuple[str, str, str], Any]:
-    """What a stock client reads of each topic's first partition, by case, topic and isolation level."""
+    """Return what a stock client reads of each topic's first partition, by case, topic and isolation level."""
     found = {}
     for name, case in cases():
         firsts = [each for each in case.partitions() if each["partition"] == 0]
@@ -140,7 +140,7 @@ def test_a_stock_consumer_reads_the_tier(
 
 
 def as_record(row: list[Any]) -> Record:
-    """A record of what a client tells as JSON."""
+    """Make a record of what a client tells as JSON."""
     offset, timestamp_ms, key, value, headers = row
     texts = [(name.encode(), None if each is None else bytes.fromhex(each)) for name, each in headers]
     parts = [None if part is None else bytes.fromhex(part) for part in (key, value)]

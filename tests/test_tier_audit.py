@@ -43,7 +43,7 @@ class Broken:
     store: Path
 
     def segment(self, topic: str, start: int) -> RemoteSegment:
-        """The finished segment of the lineage that begins at an offset."""
+        """Return the finished segment of the lineage that begins at an offset."""
         partitions = read_metadata_topic(open_log_directory(self.local)).partitions
         found = [
             each
@@ -88,7 +88,7 @@ def broken(tmp_path: Path) -> Callable[[str], Broken]:
 
 
 def named(segment: RemoteSegment, **fields: Any) -> RemoteSegment:  # noqa: ANN401 - any field of a segment
-    """A segment under a new id."""
+    """Return a segment under a new id."""
     return replace(segment, id=RemoteSegmentId(segment.id.partition, NEW_ID), **fields)
 
 

@@ -157,7 +157,7 @@ def test_ls_and_dump_read_the_remote_segments_too(case: TierCase, capsys: pytest
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What commands open stores with; no store answers."""
+    """Collect what commands open stores with; no store answers."""
     found: list[dict[str, Any]] = []
 
     def opened(address: str, **options: object) -> None:

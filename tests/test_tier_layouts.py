@@ -436,7 +436,7 @@ def test_a_file_that_is_no_key_is_refused_without_its_content(tmp_path: Path, co
 
 
 def outcome(root: Path, key_file: Path) -> str:
-    """What reading a damaged segment comes to."""
+    """Say what reading a damaged segment comes to."""
     try:
         found = log_of(root, key_file)
     except FormatError as error:

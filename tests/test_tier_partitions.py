@@ -183,7 +183,7 @@ def test_dump_tells_it_on_standard_error(case: TierCase, capsys: pytest.CaptureF
 
 @pytest.fixture
 def alone(case: TierCase, tmp_path: Path) -> Path:
-    """A partition directory with its checkpoint, and no metadata topic beside it."""
+    """Copy a partition directory with its checkpoint, and no metadata topic beside it."""
     (tmp_path / "alone").mkdir()
     shutil.copy(case.local / FileKind.LOG_START_OFFSET_CHECKPOINT.value, tmp_path / "alone")
     return shutil.copytree(case.local / ORDERS, tmp_path / "alone" / ORDERS)

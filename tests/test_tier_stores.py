@@ -69,14 +69,14 @@ def server() -> Iterator[tuple[FailingStore, int]]:
 
 @pytest.fixture
 def store(server: tuple[FailingStore, int]) -> Iterator[FailingStore]:
-    """The server, which fails at nothing unless a test says so."""
+    """Return the server, which fails at nothing unless a test says so."""
     yield server[0]
     server[0].every = server[0].failures = 0
 
 
 @pytest.fixture(scope="module")
 def settings(server: tuple[FailingStore, int]) -> dict[str, str]:
-    """Settings of a client of the server, whose bucket holds a tier."""
+    """Return settings of a client of the server, whose bucket holds a tier."""
     found = settings_for(server[1])
     files = fs.S3FileSystem(**found, allow_bucket_creation=True)
     files.create_dir(BUCKET)
@@ -159,7 +159,7 @@ def test_requests_are_made_again_a_few_times_and_no_more(
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line on standard error; it says nothing of keys."""
+    """Return the one line on standard error, which says nothing of keys."""
     found = capsys.readouterr().err
     assert found.count("\n") == 1, found
     assert SECRET not in found

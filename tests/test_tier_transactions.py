@@ -80,7 +80,7 @@ def test_logs_in_the_store_are_read_once(made: MadeTier) -> None:
 
 
 def overlapping(root: Path) -> MadeTier:
-    """The first segment in the store goes on to the end of the second, which is there, too."""
+    """Make a first segment in the store that goes on to the end of the second, which is there, too."""
     made = made_tier(root, SEED)
     shutil.rmtree(made.store)
     shutil.rmtree(made.local / "__remote_log_metadata-0")

@@ -301,7 +301,7 @@ requirements = ["SEG-LKP-001", "SEG-LKP-004", "SEG-LKP-005", "SEG-PDR-005", "SEG
 
 
 def write_sizes(path: Path) -> None:
-    """The sizes of article A's listing, by base offset."""
+    """Write the sizes of article A's listing, by base offset."""
     rows = [f' "{base}": {{"log": {log}, "index": {index}}}' for base, (log, index) in LISTED_SIZES.items()]
     path.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
 

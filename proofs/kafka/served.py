@@ -79,7 +79,7 @@ def digest_of(records: Iterable[Record | Message]) -> tuple[int, str]:
 
 
 def _ignore(_gap: object) -> None:
-    """What is missing is missing for the broker, too."""
+    """Pass over a gap: what is missing is missing for the broker, too."""
 
 
 def _add(digest: hashlib._Hash, data: bytes | None) -> None:

@@ -186,7 +186,7 @@ class _Making:
                 self.values += [started(segment), updated(segment.id, FINISHED, custom)]
 
     def _neighbour(self) -> None:
-        """A topic whose name ends like this one, and an earlier topic of the same name."""
+        """Write a topic whose name ends like this one, and an earlier topic of the same name."""
         for topic, topic_id in ((f"my-{TOPIC}", self.topic_id[::-1]), (TOPIC, self.topic_id[::-1])):
             segment = self._described(0, 0)
             id_ = RemoteSegmentId(RemotePartitionId(topic, topic_id[:21] + "A", 0), self._new_id().segment_id)

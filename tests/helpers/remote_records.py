@@ -28,7 +28,7 @@ def append(local: Path, *values: bytes) -> None:
 
 
 def started(segment: RemoteSegment) -> bytes:
-    """The record with which copying begins."""
+    """Return the record with which copying begins."""
     epochs = b"".join(struct.pack(">iqB", *entry, 0) for entry in segment.epochs)
     times = struct.pack(">qqiqq", segment.start_offset, segment.end_offset, 1, segment.max_timestamp_ms, 1)
     tags = b"\x01\x00\x01\x01" if segment.is_transaction_index_empty else b"\0"
@@ -37,13 +37,13 @@ def started(segment: RemoteSegment) -> bytes:
 
 
 def updated(segment: RemoteSegmentId, state: SegmentState, custom: bytes | None = None) -> bytes:
-    """The record of another state."""
+    """Return the record of another state."""
     noted = b"\0" if custom is None else varint(len(custom) + 1) + custom
     return b"\x01\x01\x00" + _named(segment) + struct.pack(">iq", 1, 1) + noted + struct.pack(">BB", state, 0)
 
 
 def varint(value: int) -> bytes:
-    """An unsigned varint."""
+    """Encode an unsigned varint."""
     found = bytearray()
     while value > 127:
         found.append(value & 127 | 128)

@@ -46,15 +46,15 @@ class TierCase:
         return self.root / "tier"
 
     def opened(self) -> RemoteTier:
-        """The store, opened anew."""
+        """Open the store."""
         return open_tier(self.store, keys=self.keys)
 
     def partitions(self) -> list[dict[str, Any]]:
-        """The partitions whose directory is there."""
+        """Return the partitions whose directory is there."""
         return [each for each in self.expected["partitions"] if self.path(each).is_dir()]
 
     def path(self, partition: dict[str, Any]) -> Path:
-        """The directory of a partition."""
+        """Return the directory of a partition."""
         return self.local / f"{partition['topic']}-{partition['partition']}"
 
 

@@ -28,7 +28,7 @@ SEGMENT_ID = "_seg-000000000000000-_"
 
 @cache
 def private_key(key_id: str = "key1") -> bytes:
-    """A private key in PEM, made for this run."""
+    """Return a private key in PEM, made for this run."""
     del key_id
     key = rsa.generate_private_key(65537, 2048)
     pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
@@ -45,7 +45,7 @@ def zstd(data: bytes) -> bytes:
 
 
 def packed_sizes(sizes: list[int]) -> bytes:
-    """The list of chunk sizes of a variable chunk index, before it is compressed."""
+    """Encode the list of chunk sizes of a variable chunk index, before it is compressed."""
     if len(sizes) < 2:
         return b"".join(each.to_bytes(4) for each in (len(sizes), *sizes))
     base = min(sizes[:-1])
@@ -93,7 +93,7 @@ class AivenSegment:
         return [self.encrypted(zstd(part) if self.compressed else part) for part in parts]
 
     def objects(self) -> dict[str, bytes]:
-        """The three objects, by suffix."""
+        """Return the three objects, by suffix."""
         chunks = self.chunks()
         pieces = {name: self.encrypted(self.indexes[name]) for name in INDEX_ORDER if name in self.indexes}
         manifest = self.manifest([len(chunk) for chunk in chunks], {name: len(piece) for name, piece in pieces.items()})

@@ -56,7 +56,7 @@ def departures() -> list[Departure]:
 
 @cache
 def failed_cases() -> dict[str, dict[str, list[str]]]:
-    """The cases that Kafka's own classes fail, by rule and testee."""
+    """Return the cases that Kafka's own classes fail, by rule and testee."""
     found: dict[str, dict[str, list[str]]] = {}
     rules = {case.id: case.requirements for case in load_cases()}
     for testee in KAFKA:
@@ -67,7 +67,7 @@ def failed_cases() -> dict[str, dict[str, list[str]]]:
 
 
 def pages(notice: str) -> dict[str, str]:
-    """The page, by its path.
+    """Return the page, by its path.
 
     Args:
         notice: line that says that it is made.

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 POSITION: Final = 0
 """Index of the position of the next entry in the state of every kernel that walks over entries."""
 WINDOW_SIZE: Final = 4 * 2**20
-"""Bytes in memory at once, unless one entry alone has more."""
+"""Bytes in memory at once, unless one entry alone has more. A window ends at a multiple of it, unless an entry goes on
+there: such a range of a remote log is mostly at hand in one piece.
+"""
 FIRST_SIZE: Final = 2**18
 """Size of the first window, which is small for readers of a record or two."""
 MAX_ENTRY_SIZE: Final = 2**28
@@ -71,7 +73,8 @@ class Windows:
     def _move_to(self, position: int, at_least: int) -> bool:
         """Move the window to a position; return whether it can be read: if not, the fallback decoder reports that."""
         size, self._next_size = self._next_size, min(2 * self._next_size, WINDOW_SIZE)
-        stop = min(position + max(size, at_least), self._end)
+        border = position + WINDOW_SIZE - position % WINDOW_SIZE
+        stop = min(max(min(position + size, border), position + at_least), self._end)
         try:
             data = self._some(position, at_least, stop)
         except UnreadableError:

@@ -190,13 +190,7 @@ def open_index(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes
 def open_checked(path: str | os.PathLike[str], check: Callable[[int, str], None] | None, *, copy: bool) -> FileBytes:
     """Open a regular file for reading, if a check of its size and name accepts it; as `open_bytes`."""
     name = os.fspath(path)
-    try:
-        descriptor, size = open_regular(name)
-    except OSError as error:
-        raise refusal_of(name, error) from error
-    except ValueError as error:  # a NUL character in the name
-        msg = f"{name!r}: {error}"
-        raise UsageError(msg) from error
+    descriptor, size = _opened(name)
     with ExitStack() as closing:
         closing.callback(os.close, descriptor)
         if check is not None:
@@ -224,6 +218,17 @@ def read_whole(path: str | os.PathLike[str]) -> bytes:
         return bytes(source.view(0, source.size))
 
 
+def read_range(path: str | os.PathLike[str], start: int, size: int) -> bytes:
+    """Return a range of a file, or as much of it as there is; errors as those of `open_bytes`."""
+    name = os.fspath(path)
+    descriptor, found = _opened(name)
+    reader = FileReader(name, descriptor, found)
+    try:
+        return reader.read(start, min(start + size, found))
+    finally:
+        reader.close()
+
+
 def refuse_beyond(max_size: int, size: int, name: str) -> None:
     """Refuse a file that is too large for its kind, or to be read whole.
 
@@ -244,6 +249,17 @@ def refuse_large_log(size: int, name: str) -> None:
         raise RefusedError(
             Location(name, size=size), "SEG-LOG-010", expected=f"at most {MAX_LOG_SIZE:,} bytes", found=f"{size:,}"
         )
+
+
+def _opened(name: str) -> tuple[int, int]:
+    """Return a descriptor of a regular file, and its size."""
+    try:
+        return open_regular(name)
+    except OSError as error:
+        raise refusal_of(name, error) from error
+    except ValueError as error:  # a NUL character in the name
+        msg = f"{name!r}: {error}"
+        raise UsageError(msg) from error
 
 
 def _mapped(descriptor: int, size: int) -> mmap.mmap | None:

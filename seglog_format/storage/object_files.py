@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from seglog_format.errors import UsageError
 from seglog_format.names import printable
-from seglog_format.storage.file_bytes import open_bytes
+from seglog_format.storage.file_bytes import read_range
 from seglog_format.storage.log_storage import LOCAL
 from seglog_format.storage.object_store import Store, StoredFile, is_address, shown_address
 
@@ -79,8 +79,7 @@ class LocalObjects:
 
     def read(self, path: str, start: int, size: int) -> bytes:
         """Read a range of a file."""
-        with open_bytes(self._root / path, copy=True) as file:
-            found = bytes(file.view(start, start + size))
+        found = read_range(self._root / path, start, size)
         if len(found) != size:
             msg = f"{self.address}/{path}: ends before {start + size}"
             raise UsageError(msg)

@@ -16,12 +16,14 @@ from proofs.fuzz.delivered_rows import COLUMNS, row_of, rows_of
 from proofs.fuzz.random_logs import random_log
 from proofs.fuzz.whole_table import batch_table
 from seglog_format.columnar import windows
+from seglog_format.columnar.layout import MIN_SHOWN_SIZE
 from seglog_format.columnar.ranges import position_of
 from seglog_format.columnar.record_run import RecordRun
 from seglog_format.engine import choice
 from seglog_format.log.partition import open_partition
 from seglog_format.model import INT64_MAX
 from seglog_format.storage import file_bytes
+from seglog_format.storage.byte_source import MemoryBytes, Window
 from seglog_format.storage.file_bytes import open_bytes
 
 if TYPE_CHECKING:
@@ -137,3 +139,30 @@ def test_tables_and_places_are_the_same(seed: int, tmp_path: Path, small_windows
         for last in wanted.column("last_offset").tolist()[::5]:
             allowed = (log.base_offset, INT64_MAX)
             assert position_of(source, allowed, last) == position_of(log.data, allowed, last)
+
+
+class NotedViews(MemoryBytes):
+    """Bytes that are only read by parts, each of which is noted."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.views: list[tuple[int, int]] = []
+
+    def view(self, start: int, end: int) -> memoryview:
+        self.views.append((start, end))
+        return super().view(start, end)
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        return Window(position, super().view(position, position + at_least))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_window_ends_at_a_multiple_of_its_size_unless_an_entry_goes_on(seed: int, small_windows: int) -> None:
+    log = random_log(seed)
+    source = NotedViews(log.data)
+    table = batch_table(log.data)
+    assert (batch_table(source).rows == table.rows).all()
+    ends = {int(position) + int(size) for position, size in zip(*map(table.column, ("position", "size")), strict=True)}
+    for start, end in source.views:
+        crosses = end > start - start % small_windows + small_windows
+        assert not crosses or end in ends or end - start <= MIN_SHOWN_SIZE

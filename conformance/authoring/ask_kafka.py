@@ -79,9 +79,9 @@ def is_kept(case: Case, stored: dict[str, Any], kept: dict[str, Asked]) -> bool:
 def main() -> int:
     """Ask everything, and write down the answers."""
     directory = REPOSITORY / "conformance" / "cases"
-    texts = [path.read_text(encoding="utf-8") for path in sorted(directory.glob("*.json"))]
+    texts = [path.read_text(encoding="utf-8") for path in sorted(directory.rglob("*.json"))]
     stored = {case["id"]: case for text in texts for case in json.loads(text)["cases"]}
-    cases = {case.id: case for case in load_cases(directory)}
+    cases = {case.id: case for case in [*load_cases(directory), *load_cases(directory / "scale")]}
     parser = argparse.ArgumentParser(description="Ask Kafka's own classes the cases of the suite.")
     parser.add_argument(
         "--changed", action="store_true", help="ask only what is new or has changed since the last time"

@@ -14,6 +14,7 @@ from authoring.asked import kept_answers, with_answers
 from authoring.casefile import written
 from authoring.codecs import KEPT, kept_document
 from authoring.every import all_families
+from authoring.scale import scale
 
 CASES = Path(__file__).resolve().parents[2] / "conformance" / "cases"
 
@@ -22,10 +23,11 @@ def files() -> dict[Path, str]:
     """Every file that is made, with its content."""
     answers = kept_answers()
     made = {}
-    for family in all_families():
-        document = family.document()
-        document["cases"] = [with_answers(case, answers) for case in document["cases"]]
-        made[CASES / family.file_name] = written(document) + "\n"
+    for directory, families in ((CASES, all_families()), (CASES / "scale", [scale()])):
+        for family in families:
+            document = family.document()
+            document["cases"] = [with_answers(case, answers) for case in document["cases"]]
+            made[directory / family.file_name] = written(document) + "\n"
     return {**made, KEPT: kept_document()}
 
 
@@ -36,13 +38,13 @@ def main() -> int:
     check = parser.parse_args().check
     made = files()
     stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    left = sorted(set(CASES.glob("*.json")) - set(made))
+    left = sorted(set(CASES.rglob("*.json")) - set(made))
     for path in [*stale, *left]:
         print(f"{'out of date' if check else 'wrote' if path in stale else 'removed'}: {path.name}")
     if check:
         return 1 if stale or left else 0
-    CASES.mkdir(parents=True, exist_ok=True)
     for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(made[path], encoding="utf-8")
     for path in left:
         path.unlink()

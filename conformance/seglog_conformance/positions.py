@@ -57,10 +57,10 @@ def with_positions(judgement: Judgement, expect: Json, answer: Json) -> Judgemen
 
 def _moved(expect: Json, asked: Sequence[int], judgement: Judgement) -> tuple[Verdict, str] | None:
     """Return where bytes have to be read: whether the client came to their end, and by which steps."""
-    batches = expect.get("batches") or []
-    end = int(batches[-1]["nextOffset"]) if batches and "nextOffset" in batches[-1] else None
-    if end is None:
+    last = (expect.get("batches") or [expect])[-1]
+    if "nextOffset" not in last:
         return None
+    end = int(last["nextOffset"])
     if asked[-1] < end and _is_stuck(asked):
         return Verdict.STALL, f"it asks for offset {asked[-1]} again and again; the log ends at {end}"
     if judgement.verdict is Verdict.SILENT:

@@ -70,12 +70,15 @@ def _asked(adapter: Adapter, suffix: str) -> list[str]:
 def chosen(
     patterns: Sequence[str], families: Sequence[str], case_paths: Sequence[Path]
 ) -> tuple[list[Case], list[Case]]:
-    """Return the selected cases, and all cases."""
-    from seglog_conformance.cases import case_files, load_cases, selected
+    """Return the selected cases, and all cases that are like them: those of scale are asked by name only."""
+    from seglog_conformance.cases import case_files, load_cases, scale_directory, selected
 
     files = [file for path in case_paths for file in (case_files(path) if path.is_dir() else [path])]
     every = load_cases(files or None)
     cases = selected(every, [*patterns, *families])
+    if not cases and not files:
+        every = load_cases(scale_directory())
+        cases = selected(every, [*patterns, *families])
     if not cases:
         msg = "no case fits"
         raise UsageError(msg)

@@ -7,6 +7,7 @@ import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.OptionalLong;
+import java.util.function.Consumer;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.EndTransactionMarker;
@@ -25,14 +26,25 @@ final class Batches {
     /** Go over batches as a consumer does, checksums included where they are asked for, up to the first refusal. */
     static <T extends RecordBatch> void decode(
             Iterable<T> batches, ByteBuffer bytes, boolean checksums, ObjectNode answer) {
-        ArrayNode delivered = answer.putArray("batches");
+        decode(batches, bytes, checksums, null, answer);
+    }
+
+    /** The same; where there is a summary, records go into that alone. */
+    static <T extends RecordBatch> void decode(
+            Iterable<T> batches, ByteBuffer bytes, boolean checksums, Summary summary, ObjectNode answer) {
+        ArrayNode delivered = summary == null ? answer.putArray("batches") : null;
         int position = 0;
         try {
             for (RecordBatch batch : batches) {
                 if (checksums) {
                     batch.ensureValid();
                 }
-                fill(delivered.addObject(), batch, bytes, position, checksums);
+                if (summary == null) {
+                    fill(delivered.addObject(), batch, bytes, position, checksums);
+                } else {
+                    summary.startBatch();
+                    read(batch, checksums, record -> summary.add(record(record, batch)));
+                }
                 position += batch.sizeInBytes();
             }
             answer.put("consumed", position);
@@ -44,20 +56,15 @@ final class Batches {
         } catch (RuntimeException | Error thrown) {
             Serving.reject(answer, thrown);
         }
+        if (summary != null) {
+            answer.set("summary", summary.told());
+        }
     }
 
     /** Records are handed out one at a time, as the classes do: those in front of an error stay in the answer. */
     private static void fill(ObjectNode line, RecordBatch batch, ByteBuffer bytes, int position, boolean checksums) {
         ArrayNode records = line.putArray("records");
-        try (CloseableIterator<Record> iterator = batch.streamingIterator(BufferSupplier.create())) {
-            while (iterator.hasNext()) {
-                Record record = iterator.next();
-                if (checksums) {
-                    record.ensureValid();
-                }
-                records.add(record(record, batch));
-            }
-        }
+        read(batch, checksums, record -> records.add(record(record, batch)));
         line.put("position", position).put("sizeInBytes", batch.sizeInBytes()).put("magic", batch.magic())
             .put("baseOffset", text(batch.baseOffset())).put("lastOffset", text(batch.lastOffset()))
             .put("nextOffset", text(batch.nextOffset())).put("crc", batch.checksum())
@@ -70,6 +77,18 @@ final class Batches {
             .put("deleteHorizonMs", deleteHorizon(batch));
         line.put("baseTimestamp",
             batch.magic() < RecordBatch.MAGIC_VALUE_V2 ? null : text(bytes.getLong(position + BASE_TIMESTAMP_POSITION)));
+    }
+
+    private static void read(RecordBatch batch, boolean checksums, Consumer<Record> take) {
+        try (CloseableIterator<Record> iterator = batch.streamingIterator(BufferSupplier.create())) {
+            while (iterator.hasNext()) {
+                Record record = iterator.next();
+                if (checksums) {
+                    record.ensureValid();
+                }
+                take.accept(record);
+            }
+        }
     }
 
     private static String text(long number) {

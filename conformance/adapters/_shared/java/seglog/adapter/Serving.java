@@ -1,5 +1,7 @@
 package seglog.adapter;
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -16,7 +18,9 @@ import org.apache.kafka.common.utils.internals.AppInfoParser;
 
 /** The line protocol: one JSON object for each request, whatever Kafka's classes throw. */
 final class Serving {
-    static final ObjectMapper JSON = new ObjectMapper();
+    /** The bytes of a case are one string, however long. */
+    static final ObjectMapper JSON = new ObjectMapper(JsonFactory.builder()
+        .streamReadConstraints(StreamReadConstraints.builder().maxStringLength(Integer.MAX_VALUE).build()).build());
     static final HexFormat HEX = HexFormat.of();
 
     private Serving() {

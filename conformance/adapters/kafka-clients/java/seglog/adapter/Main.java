@@ -26,7 +26,8 @@ public final class Main {
     private static void decode(JsonNode request, ObjectNode answer) {
         ByteBuffer bytes = ByteBuffer.wrap(Serving.unhexed(request.get("data")));
         boolean checksums = request.path("options").path("crc").asBoolean(true);
-        Batches.decode(MemoryRecords.readableRecords(bytes.duplicate()).batches(), bytes, checksums, answer);
+        Summary summary = request.path("options").path("summary").asBoolean(false) ? new Summary() : null;
+        Batches.decode(MemoryRecords.readableRecords(bytes.duplicate()).batches(), bytes, checksums, summary, answer);
     }
 
     private static void validate(JsonNode request, ObjectNode answer) {

@@ -1,0 +1,78 @@
+"""Bytes that are made when a case is asked, since they would be too many to keep: a log by its recipe.
+
+A recipe is a list of parts, laid one behind the other:
+
+- ``{"repeat": [{"data": hex, "at": d}, ...], "times": n, "step": k}``: some entries, again and again. A round stands
+  for ``k`` offsets; the number at the head of an entry, which no checksum covers, is ``d`` above the first of them;
+- ``{"batch": {"records": n, "value": hex, "valueTimes": t, "codec": c}, "times": n}``: a batch whose records have null
+  keys, timestamps one millisecond apart and a value that is a pattern written ``t`` times; ``c`` is none or gzip.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.checksum import crc32c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_conformance.protocol import Json
+
+HEAD: Final = struct.Struct(">qiib")
+COVERED: Final = struct.Struct(">hiqqqhii")
+CODECS: Final = ("none", "gzip")
+BASE_TIMESTAMP: Final = 1_700_000_000_000
+
+
+def log_of(recipe: list[Json], base_offset: int) -> bytes:
+    """Return the bytes of a recipe.
+
+    Args:
+        recipe: its parts.
+        base_offset: of the first entry.
+    """
+    pieces, offset = [], base_offset
+    for part in recipe:
+        entries, step = _round(part)
+        for _ in range(part["times"]):
+            pieces += [(offset + above).to_bytes(8, "big", signed=True) + entry[8:] for entry, above in entries]
+            offset += step
+    return b"".join(pieces)
+
+
+def _round(part: Json) -> tuple[list[tuple[bytes, int]], int]:
+    """Return the entries of a round, each with how far its number is above the first, and how many offsets it takes."""
+    if "batch" in part:
+        return [(_batch(part["batch"]), 0)], part["batch"]["records"]
+    return [(bytes.fromhex(entry["data"]), entry["at"]) for entry in part["repeat"]], part["step"]
+
+
+def _batch(batch: Json) -> bytes:
+    count, value = batch["records"], bytes.fromhex(batch["value"]) * batch["valueTimes"]
+    records = b"".join(_records(count, b"\1" + _varint(len(value)) + value + b"\0"))
+    if batch["codec"] == "gzip":
+        coder = zlib.compressobj(wbits=31)
+        records = coder.compress(records) + coder.flush()
+    newest = BASE_TIMESTAMP + count - 1
+    attributes = CODECS.index(batch["codec"])
+    covered = COVERED.pack(attributes, count - 1, BASE_TIMESTAMP, newest, -1, -1, -1, count) + records
+    head = HEAD.pack(0, HEAD.size - 12 + 4 + len(covered), 0, 2)
+    return head + crc32c(covered).to_bytes(4, "big") + covered
+
+
+def _records(count: int, fields: bytes) -> Iterator[bytes]:
+    """Yield records that differ in offset and timestamp alone, ``fields`` being the null key and what follows it."""
+    for delta in range(count):
+        number = _varint(delta)
+        yield b"".join((_varint(1 + 2 * len(number) + len(fields)), b"\0", number, number, fields))
+
+
+def _varint(number: int) -> bytes:
+    rest, out = number << 1, bytearray()
+    while rest > 0x7F:  # noqa: PLR2004 - seven bits
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*out, rest])

@@ -89,8 +89,9 @@ def test_the_list_of_changes_names_each_change() -> None:
         "SEG-XXX-004": RULE,
         "SEG-XXX-005": RULE | {"text": "Five."},
     }
-    assert [line for line in edition_pages.change_list(old, new) if "SEG-XXX-" in line or "rules" in line] == [
-        "1 rules are new, 2 changed, 1 withdrawn; 1 are the same.",
+    edition = module.Edition("2027.02", "4.4")
+    assert [line for line in edition_pages.change_list(old, new, edition) if "SEG-XXX-" in line or "rules" in line] == [
+        "1 rules are new, 2 changed, 1 withdrawn, 0 only reworded; 1 are the same.",
         "- SEG-XXX-005 (MUST): Five.",
         "- `SEG-XXX-003`: One.",
         "| SEG-XXX-001 | One. | Two \\| three. |",
@@ -98,6 +99,32 @@ def test_the_list_of_changes_names_each_change() -> None:
         "| SEG-XXX-002 | since | 0.8.0 | none |",
         "| SEG-XXX-002 | 10-a | 20-b |",
     ]
+
+
+def test_a_text_of_the_same_meaning_is_listed_as_reworded() -> None:
+    old = {"SEG-XXX-001": RULE, "SEG-XXX-002": RULE}
+    new = {"SEG-XXX-001": RULE | {"text": "Two."}, "SEG-XXX-002": RULE | {"text": "A MUST."}}
+    lines = list(edition_pages.change_list(old, new, module.Edition("2027.02", "4.4", meaning=("SEG-XXX-001",))))
+    assert lines[0] == "0 rules are new, 1 changed, 0 withdrawn, 1 only reworded; 0 are the same."
+    titles = [line for line in lines if line.startswith(("###", "| SEG"))]
+    assert titles == [
+        "### Changed in meaning",
+        "| SEG-XXX-001 | One. | Two. |",
+        "### Worded otherwise",
+        "| SEG-XXX-002 | One. | A MUST. |",
+    ]
+
+
+def test_a_change_of_meaning_is_an_erratum_and_the_other_way_round() -> None:
+    for before, after in pairwise(editions()):
+        if after.meaning is not None:
+            wrong = {
+                rule
+                for fields in errata().values()
+                if (fields["Edition"], fields["Mark"]) == (before.version, "text")
+                for rule in fields["Rules"].split(", ")
+            }
+            assert wrong == set(after.meaning)
 
 
 def test_every_difference_of_two_editions_is_on_the_page() -> None:
@@ -112,6 +139,14 @@ def test_every_difference_of_two_editions_is_on_the_page() -> None:
                 assert f"| {identifier} |" in page
 
 
+def test_a_rule_is_only_reworded_unless_its_edition_says_more() -> None:
+    last = editions()[-1]
+    assert "wording" in standing("SEG-IDX-004")["changed"]
+    assert not module.is_only_reworded(last, "SEG-MSG-016")
+    assert "text" in standing("SEG-MSG-016")["changed"]
+    assert not module.is_only_reworded(replace(last, meaning=None), "SEG-IDX-004")
+
+
 def test_a_rule_tells_how_it_stands_to_the_edition_before(monkeypatch: pytest.MonkeyPatch) -> None:
     *_, before, last = editions()
     state = dict(rules_of(before))
@@ -123,7 +158,7 @@ def test_a_rule_tells_how_it_stands_to_the_edition_before(monkeypatch: pytest.Mo
     assert standing(gone) == {"edition": last.version}
     found = standing(changed)
     assert (found["edition"], found["before"]) == (last.version, before.version)
-    assert {"level", "text"} <= set(found["changed"])
+    assert {"level", "wording"} <= set(found["changed"])
 
 
 def test_errata_have_one_form() -> None:

@@ -28,7 +28,7 @@ Entry = Struct("magic" / Checked(Int8sb, positive, "1 or more", "SEG-XXX-004") *
 """
 
 
-def entry(*, level: str = "MUST", check: str = "auto", text: str = "A rule.") -> object:
+def entry(*, level: str = "MUST", check: str = "auto", text: str = "A rule MUST be kept.") -> object:
     mark = BrokerMark("yes", "4.3.0", "bytes")
     requirement = Requirement(
         "SEG-XXX-001", level, ("reader",), "0.8.0", "source", mark, check, text, text, "40-offset-index"
@@ -66,7 +66,13 @@ def test_behaviour_needs_a_fault() -> None:
 
 def test_what_is_not_checked_says_why() -> None:
     assert list(trace.gaps(entry(check="none"))) == ["SEG-XXX-001: check=none, and its text does not say why"]
-    assert list(trace.gaps(entry(check="none", text="It cannot be checked, because nobody keeps it."))) == []
+    text = "It MUST be kept, and cannot be checked, because no broker keeps it."
+    assert list(trace.gaps(entry(check="none", text=text))) == []
+
+
+@pytest.mark.parametrize("text", ["A rule.", "A rule SHOULD be kept.", "A rule MUST be kept, and MAY be broken."])
+def test_the_sentence_of_a_rule_says_its_level_and_no_other(text: str) -> None:
+    assert "SEG-XXX-001: its sentence has to say MUST, and no other level" in list(trace.gaps(entry(text=text)))
 
 
 def test_sites_of_every_form_are_found(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ SETTINGS: Final = """StylesPath = styles
 MinAlertLevel = warning
 [*.md]
 BasedOnStyles = Pages
-BlockIgnores = (?m)^::: .*$
+BlockIgnores = (?m)^::: .*$, (?m)^\\[SEG-[A-Z]{3}-\\d{3}\\]: .*$
 [*.py]
 BasedOnStyles = Docstrings
 """

@@ -38,6 +38,7 @@ PLACEHOLDER = "SEG-XXX-"
 LIST = "docs/reference/requirements.md"
 """The generated page that mentions every requirement."""
 
+LEVEL = re.compile(r"\b(?:MUST|SHOULD|MAY)\b")
 REASON = re.compile(r"\b(?:because|cannot|nothing)\b", re.IGNORECASE)
 """What an explanation contains that says why a rule is not checked."""
 
@@ -166,6 +167,8 @@ def gaps(trace: Trace) -> Iterator[str]:
     entry = trace.requirement
     if not (entry.text and all(entry.binds) and entry.check in ("auto", "behaviour", "none")):
         yield f"{entry.id}: text, binds or check is missing or not known"
+    if set(LEVEL.findall(entry.text)) != {entry.level}:
+        yield f"{entry.id}: its sentence has to say {entry.level}, and no other level"
     yield from _marks(entry)
     if entry.check == "none":
         if not REASON.search(explanation(entry)):

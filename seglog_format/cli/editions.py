@@ -35,6 +35,7 @@ class Edition:
         published: ISO date; empty for a draft.
         commit: of this repository, whose `spec/` it was; empty where it is not known.
         digest: SHA-256 of the file that holds its rules; empty for a draft.
+        meaning: the rules whose text changed its meaning since the edition before; None where no list was kept.
     """
 
     version: str
@@ -42,6 +43,7 @@ class Edition:
     published: str = ""
     commit: str = ""
     digest: str = ""
+    meaning: tuple[str, ...] | None = None
 
     @property
     def path(self) -> Path:
@@ -53,7 +55,12 @@ class Edition:
 def editions() -> tuple[Edition, ...]:
     """Return all editions, oldest first; the last one is the text in `spec/`."""
     table = tomllib.loads((spec_directory() / "editions.toml").read_text(encoding="utf-8"))
-    return tuple(Edition(**entry) for entry in table["edition"])
+    return tuple(_edition(entry) for entry in table["edition"])
+
+
+def _edition(entry: dict[str, Any]) -> Edition:
+    meaning = tuple(entry["meaning"]) if "meaning" in entry else None
+    return Edition(**(entry | {"meaning": meaning}))
 
 
 def state_of(rules: Iterable[Requirement]) -> State:
@@ -125,6 +132,16 @@ def changed_marks(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     return [mark for mark in MARKS if old[mark] != new[mark] and (old[mark] or mark != "brokers")]
 
 
+def is_only_reworded(edition: Edition, identifier: str) -> bool:
+    """Return whether a new text of a rule has the meaning that it had in the edition before.
+
+    Args:
+        edition: the one with the new text.
+        identifier: of the rule.
+    """
+    return edition.meaning is not None and identifier not in edition.meaning
+
+
 def standing(identifier: str) -> dict[str, Any]:
     """Return the present edition, and how a rule of it stands to the edition before.
 
@@ -132,10 +149,14 @@ def standing(identifier: str) -> dict[str, Any]:
         identifier: of the requirement.
 
     Returns:
-        The version under ``edition``, the one before under ``before``, and under ``changed`` the marks that differ;
-        ``before`` is missing for a rule that is new.
+        The version under ``edition``, the one before under ``before``, and under ``changed`` the marks that differ,
+        with ``wording`` for a text of the same meaning; ``before`` is missing for a rule that is new.
     """
     *_, before, present = editions()
     old, new = rules_of(before).get(identifier), rules_of(present)[identifier]
     found: dict[str, Any] = {"edition": present.version}
-    return found if old is None else found | {"before": before.version, "changed": changed_marks(old, new)}
+    if old is None:
+        return found
+    reworded = {"text": "wording"} if is_only_reworded(present, identifier) else {}
+    changed = [reworded.get(mark, mark) for mark in changed_marks(old, new)]
+    return found | {"before": before.version, "changed": changed}

@@ -77,17 +77,18 @@ def pages(notice: str) -> dict[str, str]:
 
 def _head(notice: str) -> Iterator[str]:
     yield f"# Appendix C: where Kafka departs from this text\n\n{notice.strip()}\n"
-    yield "Each rule that brokers keep in part or not at all, as its definition line says (`brokers=`). *Seen in* is"
-    yield "the version that was looked at, and how: in its `source`, in the `bytes` that it wrote, or by a `run` of its"
-    yield "classes (chapter 00). *Cases* counts those of the conformance suite that Kafka's own classes fail. None of"
-    yield "it is a reason to write such bytes. A number such as DEP-07 stays with what it was given to.\n"
+    yield "This appendix lists each rule that brokers keep in part or not at all, by the mark `brokers=` of its"
+    yield "definition line. *Seen in* is the version in which the authors saw it, and how: in its `source`, in the"
+    yield "`bytes` that it wrote, or by a `run` of its classes (chapter 00). *Cases* counts the cases of the suite that"
+    yield "Kafka's own classes fail. None of this is a reason to write such bytes. A number such as DEP-07 never"
+    yield "changes.\n"
 
 
 def _tables() -> Iterator[str]:
     for kept, title in PARTS:
         found = [one for one in departures() if one.rule.brokers.kept == kept]
         yield f"## {title}: {len(found)} rules\n"
-        yield "| rule | level | seen in | number | what it asks | cases |"
+        yield "| rule | level | seen in | number | rule text | cases |"
         yield "|---|---|---|---|---|---|"
         yield from (_row(one) for one in found)
         yield ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.cli.editions import Edition, State, changed_marks, editions, rules_of
+from seglog_format.cli.editions import Edition, State, changed_marks, editions, is_only_reworded, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ INTRODUCTION: Final = """\
 
 The specification is published in editions, named by year and month. A rule keeps its id for ever. This page is computed
 from the rules of each edition. Where an edition was wrong, the [errata](../spec/D-errata.md) say so, and whom it
-concerns. `seglog explain` tells of a rule whether it changed in the present edition.
+concerns. `seglog explain` shows whether a rule changed in the present edition.
 
 Links that stay, whatever becomes of chapters and pages:
 
@@ -44,7 +44,7 @@ def pages(notice: str) -> dict[str, str]:
     lines = [notice + INTRODUCTION.rstrip("\n")]
     lines += [_row(edition, state) for edition, state in reversed(known)]
     for (old, before), (new, after) in reversed(list(pairwise(known))):
-        lines += ["", f"## {new.version}, compared with {old.version}", "", *change_list(before, after)]
+        lines += ["", f"## {new.version}, compared with {old.version}", "", *change_list(before, after, new)]
     return {PAGE: "\n".join(lines) + "\n"}
 
 
@@ -52,31 +52,37 @@ def _row(edition: Edition, state: State) -> str:
     return f"| {edition.version} | {edition.published or 'draft'} | {edition.kafka} | {len(state)} |"
 
 
-def change_list(old: State, new: State) -> Iterator[str]:
+def change_list(old: State, new: State, edition: Edition) -> Iterator[str]:
     """Lines that say what changed.
 
     Args:
         old: the rules of one edition.
         new: those of the next.
+        edition: the next one.
     """
     changed = {key: marks for key in new if key in old and (marks := changed_marks(old[key], new[key]))}
     added, gone = [key for key in new if key not in old], [key for key in old if key not in new]
+    reworded = [key for key, marks in changed.items() if marks == ["text"] and is_only_reworded(edition, key)]
     same = len(new) - len(added) - len(changed)
-    yield f"{len(added)} rules are new, {len(changed)} changed, {len(gone)} withdrawn; {same} are the same."
+    counts = f"{len(added)} rules are new, {len(changed) - len(reworded)} changed, {len(gone)} withdrawn"
+    yield f"{counts}, {len(reworded)} only reworded; {same} are the same."
     if added:
         yield from ("", "### New", "")
         yield from (f"- {key} ({new[key]['level']}): {new[key]['text']}" for key in added)
     if gone:
         yield from ("", "### Withdrawn", "")
         yield from (f"- `{key}`: {old[key]['text']}" for key in gone)
-    yield from _texts(old, new, [key for key, marks in changed.items() if "text" in marks])
+    texts = [key for key, marks in changed.items() if "text" in marks]
+    if edition.meaning is not None:
+        yield from _texts(old, new, [key for key in texts if key in edition.meaning], "Changed in meaning")
+    yield from _texts(old, new, [key for key in texts if key not in (edition.meaning or ())], "Worded otherwise")
     yield from _marks(old, new, changed)
     yield from _moved(old, new, [key for key, marks in changed.items() if "chapter" in marks])
 
 
-def _texts(old: State, new: State, keys: list[str]) -> Iterator[str]:
+def _texts(old: State, new: State, keys: list[str], title: str) -> Iterator[str]:
     if keys:
-        yield from ("", "### Worded otherwise", "", "| rule | was | is |", "|---|---|---|")
+        yield from ("", f"### {title}", "", "| rule | was | is |", "|---|---|---|")
         yield from (f"| {key} | {_cell(old[key]['text'])} | {_cell(new[key]['text'])} |" for key in keys)
 
 

@@ -44,6 +44,15 @@ def anonymous_bytes(pid: int) -> int:
     return next((1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon:")), 0)
 
 
+def processor_seconds(pid: int) -> float:
+    """Processor time of a process so far, in ticks of the system; 0 where it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def watched(
     arguments: Sequence[str],
     *,

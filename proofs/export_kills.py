@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import random
 import shutil
 import signal
 import tempfile
 import time
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -19,6 +21,7 @@ import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 
 from proofs import export_children
+from proofs.children import processor_seconds
 from proofs.harness import Outcome
 from seglog_format import LogConfig, PartitionWriter, encode_columns, open_partition
 
@@ -36,11 +39,16 @@ FILE_SIZE: Final = "64k"
 AT_ONCE: Final = 0.8
 """Share of the records that are there before the first export."""
 COLUMNS: Final = ("offset", "timestamp", "timestamp_type", "key", "value", "leader_epoch", "position")
-MOST_EXPORTS: Final = 1000
+MOST_EXPORTS_PER_KILL: Final = 20
 LONGEST_SECONDS: Final = 3.0
-"""Maximum time that an export gets after its start before it is killed."""
-LONGEST_ICEBERG_SECONDS: Final = 4.0
-"""The same where each part is committed to a catalog."""
+"""Maximum processor time of an export before it is killed, beyond what its start takes."""
+PATIENCE: Final = 2
+"""An export that follows its log is killed after so many times its processor time at the latest: it may be waiting."""
+LOOK_SECONDS: Final = 0.003
+LONGEST_DELAY: Final = 0.03
+"""Maximum seconds between the look that ends an export and its kill: it may be waiting for the disk by then."""
+LONGEST_PAUSE: Final = 0.2
+"""Maximum seconds between two batches that are added to the log."""
 CHILDREN: Final = multiprocessing.get_context("forkserver")
 CHILDREN.set_forkserver_preload(["proofs.export_children"])
 
@@ -58,84 +66,129 @@ def prove(options: argparse.Namespace) -> Outcome:
     failures: list[str] = []
     for name in options.formats:
         with tempfile.TemporaryDirectory(prefix="export-kills-") as directory:
-            found = _run(Path(directory), TABLES[name], random.Random(options.seed), options.kills, options.records)
+            run = _Run(Path(directory), TABLES[name], random.Random(options.seed), options.kills, options.records)
+            found = run.outcome()
         facts[name] = found.facts
         failures += [f"{name}: {failure}" for failure in found.failures]
     return Outcome(facts, tuple(failures))
 
 
-def _run(root: Path, kind: Table, dice: random.Random, kills: int, records: int) -> Outcome:
-    log, table = root / "logs" / "orders-0", root / "table"
-    killed, complete, failures = 0, 0, []
-    reached: list[int] = []
-    _seconds_to_start(root / "first", kind)  # which takes longer, since the server that exports start from loads then
-    start = _seconds_to_start(root / "second", kind)
-    with _growing(log, records, kills * (start + kind.longest_seconds / 2)):
-        for _ in range(MOST_EXPORTS):
-            if killed >= kills:
-                break
-            is_killed = _export(log, table, kind.name, dice.uniform(start / 2, start + kind.longest_seconds))
-            killed += is_killed
-            count, problem = kind.visible(table)
-            failures += [f"after {killed} kills: {problem}"] if problem else []
-            reached.append(count)
-            if count >= records * AT_ONCE and not is_killed:
-                complete += 1
-                shutil.rmtree(table)
-    _export(log, table, kind.name, None)
-    failures += _differences(log, table, kind, records)
-    facts: dict[str, Any] = {"kills": killed, "records": records, "tables completed on the way": complete}
-    return Outcome({**facts, "kills after which rows were there": sum(count > 0 for count in reached)}, tuple(failures))
+class _Run:
+    """Exports to a table of one kind, killed until there were enough kills."""
+
+    def __init__(self, root: Path, kind: Table, dice: random.Random, kills: int, records: int) -> None:
+        self._root, self._log, self._table = root, root / "logs" / "orders-0", root / "table"
+        self._kind, self._dice, self._kills, self._records = kind, dice, kills, records
+        self._ends: Counter[str] = Counter()
+        self._rows: list[int] = []
+        self._failures: list[str] = []
+
+    def outcome(self) -> Outcome:
+        """Run exports, and compare the last table with its log."""
+        _seconds_to_start(self._root / "first", self._kind)  # the server that exports start from loads meanwhile
+        start = _seconds_to_start(self._root / "second", self._kind)
+        latest = start + LONGEST_SECONDS
+        with _growing(self._log, self._records, self._dice) as grow_to:
+            for _ in range(MOST_EXPORTS_PER_KILL * self._kills):
+                grow_to((self._ends["killed"] + 1) / self._kills)
+                latest = min(latest, self._export_once(self._dice.uniform(start / 2, latest)))
+                if self._ends["killed"] == self._kills:
+                    break
+        _export(self._log, self._table, self._kind.name, None)
+        self._failures += _differences(self._log, self._table, self._kind, self._records)
+        return Outcome(self._facts(), tuple(self._failures))
+
+    def _export_once(self, seconds: float) -> float:
+        """Export, and kill the export after so much processor time; return after how much all kills hit work."""
+        is_new, is_followed = not self._table.exists(), self._dice.random() < 0.5  # noqa: PLR2004 - every second one
+        ended = _export(self._log, self._table, self._kind.name, seconds, is_followed=is_followed)
+        self._ends["killed" if ended.is_killed else "ended"] += 1
+        self._ends["killed while following"] += ended.is_killed and is_followed
+        count, problem = self._kind.visible(self._table)
+        self._failures += [f"after {self._ends['killed']} kills: {problem}"] if problem else []
+        self._rows += [count] if ended.is_killed else []
+        if count >= self._records * AT_ONCE:
+            self._ends["completed"] += 1
+            shutil.rmtree(self._table)
+        return ended.seconds if is_new and not ended.is_killed else math.inf
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "records": self._records,
+            "kills": self._ends["killed"],
+            "kills of exports that follow the log": self._ends["killed while following"],
+            "kills after which rows were there": sum(count > 0 for count in self._rows),
+            "exports that ended by themselves": self._ends["ended"],
+            "tables that were begun anew": self._ends["completed"],
+        }
 
 
-def _export(log: Path, table: Path, name: str, seconds: float | None) -> bool:
-    """Export in a process of its own, and kill it after some time; return whether it was killed."""
+class _Ended(NamedTuple):
+    """How an export ended: by being killed or not, and after how many seconds of a processor."""
+
+    is_killed: bool
+    seconds: float
+
+
+def _export(log: Path, table: Path, name: str, seconds: float | None, *, is_followed: bool = False) -> _Ended:
+    """Export in a process of its own, and kill it after some processor time, which other work does not change."""
     arguments = ["export", str(log), "--to", str(table), "--format", name, "--file-size", FILE_SIZE]
+    arguments += ["--follow", "1"] if is_followed else []
     process = CHILDREN.Process(target=export_children.run_quietly, args=(arguments,))
     process.start()
-    process.join(seconds)
-    if process.is_alive():
-        process.kill()
-        process.join()
+    assert process.pid is not None
+    used = 0.0
+    end = time.monotonic() + PATIENCE * seconds if is_followed and seconds is not None else math.inf
+    while process.is_alive():
+        used = max(used, processor_seconds(process.pid))
+        if seconds is not None and (used >= seconds or time.monotonic() >= end):
+            process.join(random.uniform(0, LONGEST_DELAY))
+            process.kill()
+        process.join(LOOK_SECONDS)
     status = process.exitcode
     process.close()
     if status not in {0, -signal.SIGKILL}:
         msg = f"an export ended with {status}"
         raise RuntimeError(msg)
-    return status != 0
+    return _Ended(status != 0, used)
 
 
 def _seconds_to_start(root: Path, kind: Table) -> float:
-    """Return how long an export of next to nothing takes now, so that kills come while there is work to do."""
+    """Return how much processor time an export of next to nothing takes, so kills come while there is work to do."""
     log = root / "small" / "orders-0"
     with PartitionWriter(log, LogConfig()) as writer:
         writer.become_leader(1)
         _append(writer, 0, 1)
-    start = time.monotonic()
-    _export(log, root / "small-table", kind.name, None)
-    return time.monotonic() - start
+    return _export(log, root / "small-table", kind.name, None).seconds
 
 
 @contextmanager
-def _growing(log: Path, records: int, seconds: float) -> Iterator[None]:
-    """Write most of a log, and the rest in about so many seconds while the block runs, at its end at the latest."""
-    stopped = Event()
-    first = int(records * AT_ONCE)
+def _growing(log: Path, records: int, dice: random.Random) -> Iterator[Callable[[float], None]]:
+    """Write most of a log, and the rest while the block runs.
+
+    Yields:
+        A function that lets the log grow by a share of the rest from now on; at the end of the block, it has all.
+    """
+    stopped, first, allowed = Event(), int(records * AT_ONCE), [0.0]
     with PartitionWriter(log, LogConfig(segment_bytes=SEGMENT_BYTES)) as writer:
         writer.become_leader(1)
         for offset in range(0, first, BATCH_RECORDS):
             _append(writer, offset, min(first, offset + BATCH_RECORDS))
-        pause = seconds / max(1, (records - first) // BATCH_RECORDS)
 
         def grow() -> None:
             for offset in range(first, records, BATCH_RECORDS):
-                stopped.wait(pause)
+                stopped.wait(dice.uniform(0, LONGEST_PAUSE))
+                while offset - first >= allowed[0] * (records - first) and not stopped.is_set():
+                    stopped.wait(LONGEST_PAUSE)
                 _append(writer, offset, min(records, offset + BATCH_RECORDS))
+
+        def grow_to(share: float) -> None:
+            allowed[0] = share
 
         thread = Thread(target=grow)
         thread.start()
         try:
-            yield
+            yield grow_to
         finally:
             stopped.set()
             thread.join()
@@ -149,7 +202,7 @@ def _append(writer: PartitionWriter, first: int, end: int) -> None:
                 [1_700_000_000_000 + offset for offset in range(first, end)], pa.timestamp("ms", "UTC")
             ),
             "key": pa.array([b"key %d" % (offset % 1000) for offset in range(first, end)]),
-            "value": pa.array([b"value of offset %d" % offset * 4 for offset in range(first, end)]),
+            "value": pa.array([b"value of offset %d " % offset * 24 for offset in range(first, end)]),
         }
     )
     writer.append(b"".join(encode_columns(rows, counts=[end - first])))
@@ -171,14 +224,12 @@ class Table(NamedTuple):
 
     Attributes:
         name: of the format.
-        longest_seconds: maximum time that an export gets before it is killed.
         visible: returns how many rows readers see, and what is wrong with them.
         rows: returns all rows by their offsets.
         left: returns files that nobody counts.
     """
 
     name: str
-    longest_seconds: float
     visible: Callable[[Path], tuple[int, str]]
     rows: Callable[[Path], pa.Table]
     left: Callable[[Path], list[str]]
@@ -271,6 +322,6 @@ def _left_of_files(table: Path) -> list[str]:
 
 
 TABLES: Final = {
-    "parquet": Table("parquet", LONGEST_SECONDS, _visible_files, _rows_of_files, _left_of_files),
-    "iceberg": Table("iceberg", LONGEST_ICEBERG_SECONDS, _visible_iceberg, _rows_of_iceberg, _left_of_iceberg),
+    "parquet": Table("parquet", _visible_files, _rows_of_files, _left_of_files),
+    "iceberg": Table("iceberg", _visible_iceberg, _rows_of_iceberg, _left_of_iceberg),
 }

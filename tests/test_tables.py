@@ -479,7 +479,7 @@ def test_followed_log_is_exported_while_it_grows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["parquet", "iceberg"])
 def test_exports_that_are_killed_while_the_log_grows_leave_each_record_once(name: str) -> None:
-    outcome = export_kills.prove(SimpleNamespace(kills=3, records=20_000, seed=5, formats=[name]))
+    outcome = export_kills.prove(SimpleNamespace(kills=3, records=100_000, seed=5, formats=[name]))
     assert outcome.facts[name]["kills"] == 3
     assert outcome.failures == ()
 

@@ -248,9 +248,8 @@ def test_a_directory_where_a_file_belongs_is_left_alone(tmp_path: Path, capsys: 
     index.mkdir()
     before = names_below(tmp_path)
     assert run(["recover", "--write", str(data)]) == UNREADABLE
-    refusal, summary = capsys.readouterr().err.splitlines()
+    (refusal,) = capsys.readouterr().err.splitlines()
     assert refusal.endswith("expected a regular file, or a link to one, found a directory [SEG-PDR-026]")
-    assert summary == "seglog: 1 of 1 partitions could not be read; the others were"
     assert names_below(tmp_path) == before
     index.rmdir()
     assert run(["recover", "--write", str(data)]) in {0, 1}

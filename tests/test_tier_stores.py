@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import socket
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,12 +16,14 @@ from seglog_format.errors import UsageError
 from seglog_format.storage import object_files
 from seglog_format.storage.object_files import ATTEMPTS
 
-moto = pytest.importorskip("moto.moto_server.werkzeug_app")
+failing_store = pytest.importorskip("helpers.failing_store")
 fs = pytest.importorskip("pyarrow.fs")
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from helpers.failing_store import FailingStore
 
     from proofs.kafka.served import Isolation
 
@@ -32,46 +32,17 @@ SECRET = "not-a-secret/of-anyone"  # noqa: S105 - of the server here
 ORDERS = "orders-0"
 
 
-class FailingStore:
-    """Answers like S3, and fails each request of a number with 503.
-
-    Attributes:
-        every: which requests fail; 0 for none.
-        requests: so far.
-        failures: of them.
-    """
-
-    def __init__(self) -> None:
-        self._app = moto.DomainDispatcherApplication(moto.create_backend_app)
-        self.every = self.requests = self.failures = 0
-
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        self.requests += 1
-        if self.every and self.requests % self.every == 0:
-            self.failures += 1
-            start_response("503 Slow Down", [("Content-Length", "0")])
-            return [b""]
-        found: Iterable[bytes] = self._app(environ, start_response)
-        return found
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[FailingStore, int]]:
-    from werkzeug.serving import make_server
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    store = FailingStore()
-    found = make_server("127.0.0.1", 0, store, threaded=True)
-    Thread(target=found.serve_forever, daemon=True).start()
-    yield store, found.port
-    found.shutdown()
+    with failing_store.serving() as found:
+        yield found
 
 
 @pytest.fixture
 def store(server: tuple[FailingStore, int]) -> Iterator[FailingStore]:
     """Return the server, which fails at nothing unless a test says so."""
     yield server[0]
-    server[0].every = server[0].failures = 0
+    server[0].reset()
 
 
 @pytest.fixture(scope="module")

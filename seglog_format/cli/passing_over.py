@@ -43,8 +43,9 @@ class PassingOver:
             diagnose(text if str(name) in text else f"{name}: {text}")
 
     def status(self) -> int:
-        """Return the exit status for reading, at the end; print a summary if anything was skipped."""
+        """Return the exit status for reading, at the end; print a summary if one of several things was skipped."""
         if not self.unread:
             return DONE
-        diagnose(f"{self.unread} of {self.count} {self.things} could not be read; the others were")
+        if self.count > 1:
+            diagnose(f"{self.unread} of {self.count} {self.things} could not be read; the others were")
         return UNREADABLE

@@ -5,28 +5,40 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow.parquet as pq
 import pytest
 from helpers.batches import batch, record
-from helpers.serialized import KINDS, expected_rows, make_topics
+from helpers.serialized import make_topics
 from pyiceberg.catalog.sql import SqlCatalog
 
-from seglog_format import export, open_partition
+from proofs.serialized import KINDS, expected_rows, registry_says, unpack_topics
+from seglog_format import export, open_partition, read_schemas
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError
 from seglog_format.tables.partition_export import PartitionExport
+from seglog_format.values.schemas import schemas_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seglog_format.values.schemas import SchemaText
 
-@pytest.fixture(scope="module", params=[True, False], ids=["text", "descriptors"])
+
+WAYS = {
+    "text": make_topics,
+    "descriptors": partial(make_topics, has_text=False),
+    "registry": unpack_topics,
+}
+
+
+@pytest.fixture(scope="module", params=WAYS)
 def topics(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("serialized") / "logs"
-    make_topics(directory, has_text=request.param)
+    WAYS[request.param](directory)
     return directory
 
 
@@ -74,6 +86,138 @@ def read_by_pyiceberg(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "items": row["items"] or []} if "items" in row else row
 
 
+# -- the registry's topic
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("registry") / "logs"
+    unpack_topics(directory)
+    return directory
+
+
+def test_schemas_are_those_that_the_registry_says(registry: Path) -> None:
+    schemas, says = read_schemas(registry / "_schemas-0"), registry_says()
+    assert schemas.subjects() == sorted(says["latest"])
+    found = {subject: schemas.latest(subject) for subject in says["latest"]}
+    found |= {id_: schemas.by_id(int(id_)) for id_ in says["ids"]}
+    for name, expected in (says["latest"] | says["ids"]).items():
+        schema = found[name]
+        assert schema is not None
+        assert (schema.text, schema.type) == (expected["schema"], expected.get("schemaType", "AVRO"))
+        assert [name for name, _ in schema.references] == [each["name"] for each in expected.get("references", ())]
+    assert schemas.by_id(len(says["ids"]) + 1) is None
+    assert [schemas.latest(subject) for subject in ("all-gone", "no-more")] == [None, None]
+
+
+def test_schema_that_refers_to_another_decodes(registry: Path, tmp_path: Path) -> None:
+    (exported,) = export(registry, tmp_path / "out", topics=["priced"], value="protobuf")
+    assert (exported.row_count, exported.undecoded_count) == (7, 0)
+    found = duckdb.sql(f"select distinct value.price.cents from '{tmp_path}/out/**/*.parquet'").fetchall()  # noqa: S608
+    assert found == [(250,)]
+
+
+def stored(subject: str, schema: str, *, id_: int = 1, version: int = 1, **more: object) -> tuple[bytes, bytes]:
+    key = {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
+    value = {"subject": subject, "version": version, "id": id_, "schema": schema, "deleted": False, **more}
+    return json.dumps(key).encode(), json.dumps(value).encode()
+
+
+def text_of(schema: SchemaText | None) -> str | None:
+    return None if schema is None else schema.text
+
+
+MONEY = {"type": "record", "name": "Money", "namespace": "shop", "fields": [{"name": "cents", "type": "long"}]}
+PRICED = {"type": "record", "name": "Priced", "fields": [{"name": "price", "type": "shop.Money"}]}
+JSON_MONEY = {"type": "object", "properties": {"cents": {"type": "integer"}}}
+JSON_PRICED = {"type": "object", "properties": {"price": {"$ref": "money.json"}}}
+REFERRING: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], bytes]] = {
+    "avro": ("AVRO", "shop.Money", MONEY, PRICED, b"\xf4\x03"),
+    "json-schema": ("JSON", "money.json", JSON_MONEY, JSON_PRICED, b'{"price":{"cents":250}}'),
+}
+
+
+@pytest.mark.parametrize("kind", REFERRING)
+def test_references_of_other_types_are_followed(kind: str, tmp_path: Path) -> None:
+    schema_type, name, money, priced, value = REFERRING[kind]
+    reference = {"name": name, "subject": "money", "version": 1}
+    schemas = schemas_of(
+        [
+            stored("money", json.dumps(money), schemaType=schema_type),
+            stored("t-value", json.dumps(priced), id_=2, schemaType=schema_type, references=[reference]),
+        ]
+    )
+    log = log_of(tmp_path / "t-0", HEADER + b"\x02" + value)
+    (exported,) = export(log, tmp_path / "out", value=kind, schemas=schemas)
+    assert (exported.row_count, exported.undecoded_count) == (1, 0)
+    found = duckdb.sql(f"select value.price.cents from '{tmp_path}/out/**/*.parquet'").fetchall()  # noqa: S608
+    assert found == [(250,)]
+
+
+def test_ids_of_other_contexts_are_others() -> None:
+    records = [
+        stored("t-value", '"int"'),
+        stored(":.west:t-value", '"long"'),
+        stored(":.west:priced", '"bytes"', id_=2, references=[{"name": "N", "subject": "t-value", "version": 1}]),
+        stored(":.west:more", '"bytes"', id_=3, references=[{"name": "N", "subject": ":.:t-value", "version": 1}]),
+        stored(":.:u-value", '"float"', id_=4),
+        (b'{"keytype":"CONTEXT","tenant":"default","context":".west","magic":0}', b'{"tenant":"default"}'),
+    ]
+    schemas = schemas_of(records)
+    assert text_of(schemas.by_id(1)) == '"int"'
+    assert [schemas.by_id(id_) for id_ in (2, 3)] == [None, None]
+    assert text_of(schemas.latest("t-value")) == '"int"'
+    assert text_of(schemas.latest(":.west:t-value")) == '"long"'
+    assert text_of(schemas.latest("u-value")) == text_of(schemas.by_id(4)) == '"float"'
+    references = [schemas.latest(f":.west:{name}") for name in ("priced", "more")]
+    assert [each and each.references for each in references] == [(("N", '"long"'),), (("N", '"int"'),)]
+
+
+@pytest.mark.parametrize("value", [b"", None])
+def test_schemas_are_deleted_and_come_back(value: bytes | None) -> None:
+    first, second, third = (
+        stored("s", f'"{kind}"', id_=id_, version=id_) for kind, id_ in (("int", 1), ("long", 2), ("bytes", 3))
+    )
+    everything = b'{"keytype":"DELETE_SUBJECT","subject":"s","magic":0}', b'{"subject":"s","version":2}'
+    assert text_of(schemas_of([first, second, (second[0], value)]).latest("s")) == '"int"'
+    assert schemas_of([first, second, everything]).latest("s") is None
+    assert text_of(schemas_of([first, second, everything, third]).latest("s")) == '"bytes"'
+    assert text_of(schemas_of([first, second, everything, first]).latest("s")) == '"int"'
+    gone = schemas_of([first, second, everything, (first[0], value), (second[0], value)])
+    assert [text_of(gone.by_id(id_)) for id_ in (1, 2)] == ['"int"', '"long"']
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        b'{"keytype":"NOOP","magic":0}',
+        b'{"keytype":"CONFIG","subject":"s","magic":0}',
+        b'{"keytype":"MODE","subject":"s","magic":0}',
+        b'{"keytype":"DELETE_SUBJECT","subject":"other","magic":0}',
+        b'{"keytype":"DELETE_SUBJECT","subject":3,"magic":0}',
+        b'{"keytype":"SCHEMA","subject":"s","version":true,"magic":1}',
+        b'{"keytype":"SCHEMA","subject":"s"}',
+        b"[]",
+        b"",
+        None,
+    ],
+)
+@pytest.mark.parametrize("value", [None, b"", b"{}", b'{"mode":"READONLY"}', b'{"subject":"s","version":"x"}'])
+def test_other_records_of_the_topic_change_nothing(key: bytes | None, value: bytes | None) -> None:
+    schemas = schemas_of([stored("s", '"int"'), (key, value)])
+    assert text_of(schemas.latest("s")) == text_of(schemas.by_id(1)) == '"int"'
+
+
+def test_subject_of_another_context_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schemas_log(tmp_path / "logs" / "_schemas-0", *stored(":.west:t-value", SCHEMA))
+    log = log_of(tmp_path / "logs" / "t-0", HEADER + b"\x01\x02")
+    assert run(["export", str(log), "--to", str(tmp_path / "out"), "--value", "avro"]) == 2
+    error = capsys.readouterr().err
+    assert "no schema for the subject t-value: only the context .west of the topic _schemas has it" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
 # -- what cannot be decoded
 
 
@@ -98,8 +242,8 @@ WITH_KEY = b'{"keytype":"SCHEMA","subject":"t-value","version":1,"magic":1}'
 STORED = json.dumps({"subject": "t-value", "version": 1, "id": 1, "schema": SCHEMA, "deleted": False}).encode()
 
 
-def schemas_log(directory: Path) -> Path:
-    section = record(0, 0, WITH_KEY, STORED)
+def schemas_log(directory: Path, key: bytes = WITH_KEY, value: bytes = STORED) -> Path:
+    section = record(0, 0, key, value)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{0:020}.log").write_bytes(batch(section, 1))
     return directory

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from helpers.exported import make_log
-from helpers.serialized import KINDS, expected_rows, make_topics
+from helpers.serialized import make_topics
 from helpers.support import authentic
 
+from proofs.serialized import KINDS, expected_rows
 from seglog_format import open_partition, read_schemas, scan_polars, value_decoder
 from seglog_format.errors import UndecodedRecordError, UsageError
 from seglog_format.log.partition import Partition

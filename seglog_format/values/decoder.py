@@ -238,13 +238,22 @@ def form_of(
         return Form(kind, SchemaText(TYPES[kind], schema), message, is_plain, is_chosen=True)
     found = None if schemas is None else schemas.latest(subject)
     if found is None:
-        where = "there is no topic _schemas" if schemas is None else "the topic _schemas has none"
-        msg = f"no schema for the subject {subject}: {where}; give a schema as a file"
+        msg = f"no schema for the subject {subject}: {_where(schemas, subject)}; give a schema as a file"
         raise UsageError(msg)
     if found.type != TYPES[kind]:
         msg = f"the newest schema of {subject} is of type {found.type}: {kind} does not decode it"
         raise UsageError(msg)
     return Form(kind, found, message, is_plain)
+
+
+def _where(schemas: Schemas | None, subject: str) -> str:
+    """Return why a subject has no schema."""
+    if schemas is None:
+        return "there is no topic _schemas"
+    contexts = schemas.contexts_of(subject)
+    if contexts:
+        return f"only the context {', '.join(contexts)} of the topic _schemas has it, whose ids are not looked up"
+    return "the topic _schemas has none"
 
 
 def value_decoder(

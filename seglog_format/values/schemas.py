@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -36,7 +37,13 @@ def schema_of_json(value: dict[str, Any]) -> SchemaText:
     return SchemaText(value["type"], value["text"], tuple((name, text) for name, text in value["references"]))
 
 
+DEFAULT_CONTEXT: Final = "."
+QUALIFIED: Final = re.compile(r":(?P<context>\.[^:]*):(?P<name>.*)", re.DOTALL)
+"""Subjects of other contexts, each of which counts its ids for itself."""
+
+
 class _Stored(NamedTuple):
+    context: str
     id: int
     type: str
     text: str
@@ -52,23 +59,34 @@ class Schemas:
     _by_id: dict[int, _Stored] = field(default_factory=dict)
 
     def add(self, key: bytes | None, value: bytes | None) -> None:
-        """Take a record. What is not a schema, such as the registry's own settings, changes nothing."""
+        """Take a record. Whatever says nothing of a schema, such as the registry's own settings, changes nothing."""
         name = _object(key)
-        if name.get("keytype") != "SCHEMA" or not isinstance(name.get("subject"), str):
+        subject, version = name.get("subject"), name.get("version")
+        if not isinstance(subject, str):
             return
-        version = name.get("version")
-        if type(version) is not int:
+        if name.get("keytype") == "DELETE_SUBJECT":
+            self._delete(_plain_subject(subject), _object(value).get("version"))
+        elif name.get("keytype") == "SCHEMA" and type(version) is int:
+            self._store((_plain_subject(subject), version), value)
+
+    def _store(self, key: tuple[str, int], value: bytes | None) -> None:
+        if not value:  # null, or empty: some registries delete so
+            self._versions.pop(key, None)  # values by its id may still be there
             return
-        if value is None:
-            self._versions.pop((name["subject"], version), None)  # values by its id may still be there
-            return
-        stored = _stored(_object(value))
+        stored = _stored(_context_of(key[0]), _object(value))
         if stored is not None:
-            self._versions[name["subject"], version] = stored
+            self._versions[key] = stored
+        if stored is not None and stored.context == DEFAULT_CONTEXT:
             self._by_id[stored.id] = stored
 
+    def _delete(self, subject: str, last: object) -> None:
+        """Mark the versions of a subject that there were when it was deleted."""
+        for name, version in self._versions:
+            if name == subject and type(last) is int and version <= last:
+                self._versions[name, version] = self._versions[name, version]._replace(is_deleted=True)
+
     def by_id(self, id_: int) -> SchemaText | None:
-        """Return the schema with an id; None if there is none. Schemas that were deleted are among them."""
+        """Return the schema with an id of the default context; None if there is none. It may have been deleted."""
         stored = self._by_id.get(id_)
         return None if stored is None else self._whole(stored)
 
@@ -80,8 +98,13 @@ class Schemas:
         return self._whole(self._versions[subject, max(versions)]) if versions else None
 
     def subjects(self) -> list[str]:
-        """Return the names of all subjects, sorted."""
-        return sorted({subject for subject, _ in self._versions})
+        """Return the names of all subjects with a schema that was not deleted, sorted."""
+        return sorted({subject for (subject, _), stored in self._versions.items() if not stored.is_deleted})
+
+    def contexts_of(self, subject: str) -> list[str]:
+        """Return the contexts, other than the default one, that have a subject of this name, sorted."""
+        found = filter(None, map(QUALIFIED.fullmatch, self.subjects()))
+        return sorted(each["context"] for each in found if each["name"] == subject)
 
     def _whole(self, stored: _Stored) -> SchemaText:
         found: dict[str, str] = {}
@@ -114,16 +137,30 @@ def _object(data: bytes | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _stored(value: dict[str, Any]) -> _Stored | None:
+def _context_of(subject: str) -> str:
+    found = QUALIFIED.fullmatch(subject)
+    return DEFAULT_CONTEXT if found is None else found["context"]
+
+
+def _plain_subject(subject: str) -> str:
+    """Return a subject without the name of its context, if that is the default one."""
+    found = QUALIFIED.fullmatch(subject)
+    return found["name"] if found is not None and found["context"] == DEFAULT_CONTEXT else subject
+
+
+def _stored(context: str, value: dict[str, Any]) -> _Stored | None:
     id_, text, kind = value.get("id"), value.get("schema"), value.get("schemaType") or DEFAULT_TYPE
     if type(id_) is not int or not isinstance(text, str) or not isinstance(kind, str):
         return None
-    return _Stored(id_, kind, text, tuple(_references(value.get("references"))), bool(value.get("deleted")))
+    references = tuple(_references(context, value.get("references")))
+    return _Stored(context, id_, kind, text, references, bool(value.get("deleted")))
 
 
-def _references(values: object) -> Iterator[tuple[str, str, int]]:
+def _references(context: str, values: object) -> Iterator[tuple[str, str, int]]:
+    """Yield names, subjects and versions; a subject without a context is one of the schema's own."""
     for each in values if isinstance(values, list) else ():
         if isinstance(each, dict):
             name, subject, version = each.get("name"), each.get("subject"), each.get("version")
             if isinstance(name, str) and isinstance(subject, str) and type(version) is int:
-                yield name, subject, version
+                is_inside = context != DEFAULT_CONTEXT and QUALIFIED.fullmatch(subject) is None
+                yield name, f":{context}:{subject}" if is_inside else _plain_subject(subject), version

@@ -115,9 +115,9 @@ def test_full_disk_is_one_line_and_leaves_whole_partitions(
 def test_directory_that_may_not_be_written_is_one_line(file_format: str, logs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    for place in (out, out / "below"):
+    for target in (out, out / "below"):
         out.chmod(0o555)
-        answer = seglog_without_rights("export", logs, "--to", place, "--format", file_format)
+        answer = seglog_without_rights("export", logs, "--to", target, "--format", file_format)
         out.chmod(0o755)
         assert answer.status == 4, answer
         assert answer.err.count("\n") == 1, answer

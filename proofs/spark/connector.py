@@ -7,21 +7,19 @@ named here, since not every release of Spark has published all of its parts.
 from __future__ import annotations
 
 import os
-import subprocess
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from proofs.kafka.broker import Broker
-from proofs.kafka.oracle import OracleError
+from proofs.spark.maven import REPOSITORY, fetched
 from proofs.spark.session import quiet_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
-REPOSITORY: Final = Path(__file__).resolve().parents[2]
 JARS: Final = REPOSITORY / "build" / "spark-connector"
 ARTIFACTS: Final = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
@@ -31,7 +29,6 @@ ARTIFACTS: Final = (
 )
 RELEASE: Final = "4.1"
 """Of the broker."""
-FETCH_SECONDS: Final = 300
 
 
 def jars() -> list[Path]:
@@ -40,18 +37,7 @@ def jars() -> list[Path]:
     Raises:
         OracleError: Maven cannot fetch them.
     """
-    found = []
-    for artifact in ARTIFACTS:
-        _, name, version = artifact.split(":")
-        path = JARS / f"{name}-{version}.jar"
-        if not path.exists():
-            command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={JARS}"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
-            if done.returncode:
-                msg = f"{artifact} cannot be fetched: {done.stdout[-500:]}"
-                raise OracleError(msg)
-        found.append(path)
-    return found
+    return fetched(ARTIFACTS, JARS)
 
 
 def connector_session(name: str, scratch: Path, settings: Mapping[str, str] | None = None) -> SparkSession:

@@ -1,0 +1,40 @@
+"""Jars from Maven Central, which are fetched once."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from proofs.kafka.oracle import OracleError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+FETCH_SECONDS: Final = 300
+
+
+def fetched(artifacts: Iterable[str], directory: Path) -> list[Path]:
+    """Return jars, as far as they are not there yet from Maven.
+
+    Args:
+        artifacts: each as ``group:name:version``.
+        directory: where they are kept.
+
+    Raises:
+        OracleError: Maven cannot fetch one.
+    """
+    return [_fetched(artifact, directory) for artifact in artifacts]
+
+
+def _fetched(artifact: str, directory: Path) -> Path:
+    _, name, version = artifact.split(":")
+    path = directory / f"{name}-{version}.jar"
+    if not path.exists():
+        command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={directory}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+        if done.returncode:
+            msg = f"{artifact} cannot be fetched: {done.stdout[-500:]}"
+            raise OracleError(msg)
+    return path

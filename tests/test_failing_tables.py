@@ -138,7 +138,7 @@ def server() -> Iterator[tuple[FailingStore, int]]:
 
 @pytest.fixture
 def store(server: tuple[FailingStore, int]) -> Iterator[FailingStore]:
-    """A server with an empty bucket, which pyiceberg's configuration knows as the warehouse of a catalog."""
+    """Provide a server with an empty bucket."""
     found, port = server
     files = S3FileSystem(**KEYS, endpoint_override=f"127.0.0.1:{port}", allow_bucket_creation=True)
     files.create_dir("tables")
@@ -246,7 +246,7 @@ SUBJECT = {"subject": "t-value", "version": 1}
 
 @pytest.fixture
 def unknown_id(tmp_path: Path) -> Path:
-    """A log with a value whose schema no registry has, between two that decode."""
+    """Provide a log with a value whose schema no registry has, between two that decode."""
     stored = SUBJECT | {"id": 1, "schema": SCHEMA, "deleted": False}
     key = {"keytype": "SCHEMA", **SUBJECT, "magic": 1}
     registry = record(0, 0, json.dumps(key).encode(), json.dumps(stored).encode())

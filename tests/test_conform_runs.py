@@ -21,7 +21,7 @@ from seglog_conformance.differential import Panel
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.export import export
 from seglog_conformance.fingerprint import fingerprint
-from seglog_conformance.generated import Search, case_file, wrong_verdict
+from seglog_conformance.generated import asked_of_log, case_file, logs
 from seglog_conformance.judging import Examiner
 from seglog_conformance.known import UNREPORTED, Known, KnownFailures, KnownFailuresError, known_text, read_known
 from seglog_conformance.reference import Reference
@@ -31,6 +31,7 @@ from seglog_conformance.report_html import page
 from seglog_conformance.report_jsonl import read_results
 from seglog_conformance.report_table import not_asked, result_lines
 from seglog_conformance.runner import BROKEN, COMPLETE, UNAVAILABLE, Options, Outcome, Runner, ordered
+from seglog_conformance.search import Search, wrong_verdict
 from seglog_conformance.session import Reports, rewrite_known, run_session
 from seglog_conformance.verdicts import FAILURES, Result, Verdict
 
@@ -292,7 +293,9 @@ def examiner_of(answering: Reference) -> Examiner:
 
 @pytest.mark.parametrize("is_mutated", [False, True])
 def test_a_search_finds_nothing_wrong_with_the_reference(*, is_mutated: bool) -> None:
-    search = Search(wrong_verdict(examiner_of(Reference()).examine), examples=60, is_mutated=is_mutated)
+    search = Search(
+        wrong_verdict(examiner_of(Reference()).examine), logs(is_mutated=is_mutated), asked_of_log, examples=60
+    )
     assert search.run() == []
 
 
@@ -408,7 +411,7 @@ def test_a_run_says_which_must_cases_were_not_asked_and_why() -> None:
 
 
 def test_a_search_shrinks_to_the_smallest_bytes_and_keeps_them_as_a_case(tmp_path: Path) -> None:
-    search = Search(wrong_verdict(examiner_of(Wrong()).examine), examples=60, most=2)
+    search = Search(wrong_verdict(examiner_of(Wrong()).examine), logs(), asked_of_log, examples=60, most=2)
     found = search.run()
     assert [one.reported for one in found] != []
     silent = next(one for one in found if one.reported == "SILENT")
@@ -426,7 +429,7 @@ def test_differences_without_an_expectation() -> None:
     panel = Panel([examiner_of(Reference()), examiner_of(Reference()), examiner_of(Wrong())])
     case = next(case for case in FEW if len(case.expect.get("batches", [{}])[0].get("records", ())) == 2)
     assert sorted(map(len, panel.groups(case).values())) == [1, 2]
-    found = Search(panel.wrong(), examples=40, most=1).run()
+    found = Search(panel.wrong(), logs(), asked_of_log, examples=40, most=1).run()
     assert len(found) == 1
 
 

@@ -7,32 +7,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, settings
-from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 from seglog_conformance.cases import Case
 from seglog_conformance.mutations import Mutation, mutated, mutations
 from seglog_conformance.reference import decode
 from seglog_conformance.reference.logs import encode
-from seglog_conformance.verdicts import FINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from hypothesis.strategies import SearchStrategy
 
     from seglog_conformance.protocol import Json
-    from seglog_conformance.verdicts import Result
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 FAMILY: Final = 99
 FAMILY_NAME: Final = "found"
 LARGEST_OFFSET: Final = 2**62
 MAX_RECORDS: Final = 4
+RECORD_BATCH: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ class RecordModel:
 
 @dataclass(frozen=True, slots=True)
 class BatchModel:
-    """A magic 2 batch.
+    """A batch; of magic 0 and 1 a wrapper, or plain messages where there is no codec.
 
     Attributes:
         records: at least one.
@@ -78,6 +75,7 @@ class LogModel:
     batches: tuple[BatchModel, ...]
     base_offset: int = 0
     mutation: Mutation | None = None
+    magic: int = 2
 
     @property
     def kind(self) -> str:
@@ -85,11 +83,14 @@ class LogModel:
         return "as it is" if self.mutation is None else self.mutation.name
 
 
-def logs(*, codecs: Sequence[str] = CODECS, is_mutated: bool = False) -> SearchStrategy[LogModel]:
+def logs(
+    *, codecs: Sequence[str] = CODECS, magics: Sequence[int] = (2,), is_mutated: bool = False
+) -> SearchStrategy[LogModel]:
     """Return logs of up to three batches.
 
     Args:
         codecs: to choose from.
+        magics: to choose from.
         is_mutated: with one named change.
     """
     data = st.one_of(st.none(), st.binary(max_size=24))
@@ -119,17 +120,60 @@ def logs(*, codecs: Sequence[str] = CODECS, is_mutated: bool = False) -> SearchS
         batches=st.lists(batch, min_size=1, max_size=3).map(tuple),
         base_offset=st.one_of(st.just(0), st.integers(0, LARGEST_OFFSET)),
         mutation=mutations() if is_mutated else st.none(),
+        magic=st.sampled_from(list(magics)),
     )
 
 
 def canonical(model: LogModel) -> list[Json]:
-    """Return the batches of a model in the vocabulary of the wire, without what only an encoder knows."""
-    batches, offset = [], model.base_offset
+    """Return the entries of a model in the vocabulary of the wire, without what only an encoder knows."""
+    batches: list[Json] = []
+    offset = model.base_offset
     for batch in model.batches:
-        made = _batch(batch, offset + batch.gap)
-        batches.append(made)
-        offset = int(made["nextOffset"])
+        made = (
+            _batch(batch, offset + batch.gap) if model.magic == RECORD_BATCH else _messages(model.magic, batch, offset)
+        )
+        batches += made if isinstance(made, list) else [made]
+        offset = int(batches[-1]["nextOffset"])
     return batches
+
+
+def encoded(batches: Sequence[Json]) -> bytes:
+    """Return what the reference makes of entries."""
+    answer = encode({"batches": batches})
+    assert answer["ok"], answer
+    return bytes.fromhex(answer["data"])
+
+
+def _messages(magic: int, model: BatchModel, offset: int) -> list[Json]:
+    """Return a batch as a wrapper, or as messages one by one; it stands for no offset without a message."""
+    batch = _batch(replace(model, last_gap=0, producer=None), offset + model.gap)
+    records = [_message(magic, record) for record in batch["records"]]
+    if model.codec == "none":
+        return [_entry(magic, batch, [record]) for record in records]
+    return [_entry(magic, batch, records)]
+
+
+def _message(magic: int, record: Json) -> Json:
+    kept = {name: value for name, value in record.items() if name != "headers"}
+    return {**kept, "timestamp": record["timestamp"] if magic else "-1", "innerMagic": magic}
+
+
+def _entry(magic: int, batch: Json, records: list[Json]) -> Json:
+    last = int(records[-1]["offset"])
+    newest = max(int(record["timestamp"]) for record in records)
+    return {
+        "magic": magic,
+        "baseOffset": records[0]["offset"],
+        "lastOffset": str(last),
+        "nextOffset": str(last + 1),
+        "codec": batch["codec"],
+        "timestampType": batch["timestampType"] if magic else "NoTimestampType",
+        "maxTimestamp": str(newest),
+        "isTransactional": False,
+        "isControl": False,
+        "isValid": True,
+        "records": records,
+    }
 
 
 def _batch(model: BatchModel, base_offset: int) -> Json:
@@ -185,9 +229,7 @@ def _hex(data: bytes | None) -> str | None:
 def case_of(model: LogModel, name: str = "generated") -> Case:
     """Return a model as a case: its records are expected; of changed bytes, what the reference reads."""
     batches = canonical(model)
-    encoded = encode({"batches": batches})
-    assert encoded["ok"], encoded
-    data = bytes.fromhex(encoded["data"])
+    data = encoded(batches)
     result, expect = "valid", {"batches": batches, "consumed": len(data), "tail": None}
     if model.mutation is not None:
         data = mutated(data, model.mutation)
@@ -211,6 +253,11 @@ def case_of(model: LogModel, name: str = "generated") -> Case:
     )
 
 
+def asked_of_log(model: LogModel, name: str) -> Iterator[tuple[str, Case]]:
+    """Yield what is asked about a log, and what was changed in it."""
+    yield model.kind, case_of(model, name)
+
+
 def case_file(cases: Sequence[Case]) -> str:
     """Cases as the text of a file."""
     stored = [
@@ -232,105 +279,3 @@ def case_file(cases: Sequence[Case]) -> str:
     ]
     content = {"family": FAMILY, "name": FAMILY_NAME, "title": "Counterexamples", "flags": {}, "cases": stored}
     return json.dumps(content, indent=1) + "\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The smallest case that shows something.
-
-    Attributes:
-        case: ready to be kept.
-        reported: what it shows: a verdict, or groups that disagree.
-        kind: what was changed in the bytes.
-        detail: more of it.
-    """
-
-    case: Case
-    reported: str
-    kind: str
-    detail: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class Search:
-    """Looks for cases that something is wrong with, and goes on behind each that it has found.
-
-    Attributes:
-        wrong: what is wrong with a case, with details; None if nothing.
-        examples: to try in each round.
-        seed: of the first round.
-        most: counterexamples to look for.
-        codecs: to choose from.
-        is_mutated: change the bytes.
-        tried: how many cases were asked, those of shrinking included.
-    """
-
-    wrong: Callable[[Case], tuple[str, tuple[str, ...]] | None]
-    examples: int = 200
-    seed: int = 0
-    most: int = 5
-    codecs: Sequence[str] = CODECS
-    is_mutated: bool = False
-    name: str = "generated"
-    tried: int = 0
-    _seen: set[tuple[str, str]] = field(default_factory=set)
-
-    def run(self) -> list[Found]:
-        """Search until nothing new comes; each kind of finding is told once."""
-        found: list[Found] = []
-        for number in range(self.most):
-            one = self._round(self.seed + number)
-            if one is None:
-                break
-            self._seen.add((one.reported, one.kind))
-            found.append(one)
-        return found
-
-    def _round(self, seed: int) -> Found | None:
-        smallest: list[Found] = []
-
-        @seeded(seed)
-        @settings(
-            max_examples=self.examples,
-            database=None,
-            deadline=None,
-            phases=(Phase.generate, Phase.shrink),
-            suppress_health_check=list(HealthCheck),
-            report_multiple_bugs=False,
-            verbosity=Verbosity.quiet,
-            print_blob=False,
-        )
-        @given(logs(codecs=self.codecs, is_mutated=self.is_mutated))
-        def look(model: LogModel) -> None:
-            self.tried += 1
-            one = self._found(model)
-            if one is not None and (one.reported, one.kind) not in self._seen:
-                smallest[:] = [one]
-                raise Counterexample(one.reported)
-
-        try:
-            look()
-        except Counterexample:
-            return smallest[0]
-        return None
-
-    def _found(self, model: LogModel) -> Found | None:
-        case = case_of(model, self.name)
-        reported = self.wrong(case)
-        return None if reported is None else Found(case, reported[0], model.kind, reported[1])
-
-
-class Counterexample(Exception):  # noqa: N818 - not an error of this program
-    """A search has found something."""
-
-
-def wrong_verdict(examine: Callable[[Case], Result]) -> Callable[[Case], tuple[str, tuple[str, ...]] | None]:
-    """Return what is wrong by the verdict on one testee."""
-
-    def wrong(case: Case) -> tuple[str, tuple[str, ...]] | None:
-        result = examine(case)
-        if result.verdict in FINE:
-            return None
-        return str(result.verdict), (result.detail, *result.differences[1:])
-
-    return wrong

@@ -11,7 +11,7 @@ import click
 
 from seglog_format.cli.conform_bugs import bugs
 from seglog_format.cli.conform_new import new
-from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
+from seglog_format.cli.conform_options import NAMED, case_options, chosen, testee_options, wanted
 from seglog_format.cli.conform_search import cross, differential, generate
 from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import FINDINGS
@@ -124,10 +124,11 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
 
 
 def _lists_of(cases: Sequence[Case]) -> Path | None:
-    """Return where the lists of known failures for some cases are; None for the suite's usual ones."""
+    """Return where the lists of a family that has to be named are; None for the suite's usual ones."""
     from seglog_conformance.known import KNOWN
 
-    return KNOWN / "scale" if all(case.is_summed_up for case in cases) else None
+    names = {case.family_name for case in cases}
+    return KNOWN / names.pop() if names <= NAMED.keys() else None
 
 
 def _printed(_outcome: Outcome, result: Result) -> None:

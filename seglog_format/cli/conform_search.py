@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seglog_conformance.generated import Found
     from seglog_conformance.judging import Examiner
+    from seglog_conformance.search import Found
 
 
 def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,26 +43,30 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @testee_options
 @search_options
 def generate(**options: Any) -> int:  # noqa: ANN401 - click's values
-    """Generate logs, ask testees for them, and shrink each wrong answer to the smallest bytes that show it.
+    """Generate partitions, ask testees for them, and shrink each wrong answer to the smallest one that shows it.
 
-    The expected answer is what was generated. With --mutate the bytes are changed in named ways, and the reference says
-    what is expected. Each kind of finding is reported once. The exit status is 1 when there are findings.
+    Partitions are of every magic, with indexes as brokers of different times wrote them. Asked are decode, encode,
+    index, lookup, read and recover, as far as a testee has them. With --mutate the bytes of logs are changed in named
+    ways, to be decoded. Each kind of finding is reported once. The exit status is 1 when there are findings.
     """
-    from seglog_conformance.generated import Search, wrong_verdict
+    from seglog_conformance.generated import asked_of_log, logs
+    from seglog_conformance.partitions import asked_of_partition, partitions
+    from seglog_conformance.search import Search, wrong_verdict
 
     found = []
     with _examiners(options) as examiners:
         for examiner in examiners:
             search = Search(
                 wrong_verdict(examiner.examine),
+                logs(is_mutated=True) if options["mutate"] else partitions(),
+                asked_of_log if options["mutate"] else asked_of_partition,
                 examples=options["examples"],
                 seed=options["seed"],
                 most=options["most"],
-                is_mutated=options["mutate"],
                 name=examiner.testee.name,
             )
             new = search.run()
-            write_text(f"{examiner.testee.name}: {search.tried} logs, {len(new)} findings")
+            write_text(f"{examiner.testee.name}: {search.tried} cases, {len(new)} findings")
             found += _tell_found(new)
     return _write_found(found, options["output"])
 
@@ -79,7 +83,8 @@ def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
     possible. Testees that lack what a case needs are left out of it. The exit status is 1 when some disagree.
     """
     from seglog_conformance.differential import Panel, disagreements
-    from seglog_conformance.generated import Search
+    from seglog_conformance.generated import asked_of_log, logs
+    from seglog_conformance.search import Search
 
     with _examiners(options) as examiners:
         if len(examiners) < 2:  # noqa: PLR2004 - it takes two to disagree
@@ -89,10 +94,11 @@ def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
         if options["generated"] or options["mutate"]:
             search = Search(
                 panel.wrong(),
+                logs(is_mutated=options["mutate"]),
+                asked_of_log,
                 examples=options["examples"],
                 seed=options["seed"],
                 most=options["most"],
-                is_mutated=options["mutate"],
                 name="differential",
             )
             return _write_found(_tell_found(search.run()), options["output"])
@@ -162,7 +168,8 @@ def _tell_found(found: list[Found]) -> list[Found]:
         write_text(printable(f"  {one.reported} ({one.kind}): {one.case.id}, {one.case.input_size} bytes"))
         for detail in one.detail[:3]:
             write_text(printable(f"      {detail}"))
-        write_text(f"      {one.case.stored_request['data']}")
+        if "data" in one.case.stored_request:
+            write_text(f"      {one.case.stored_request['data']}")
     return found
 
 

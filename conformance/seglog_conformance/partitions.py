@@ -1,0 +1,261 @@
+"""Whole partitions that are made up: every magic, indexes as brokers of different times wrote them, and what to ask.
+
+What is looked up and read follows from the records that were drawn, by going through all of them. What an index or a
+recovered log holds, the reference says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import seed as seeded
+from hypothesis import strategies as st
+
+from seglog_conformance.cases import Case
+from seglog_conformance.generated import FAMILY, FAMILY_NAME, LogModel, canonical, encoded, logs
+from seglog_conformance.reference.directories import recover
+from seglog_conformance.reference.logs import index
+from seglog_format.engine.choice import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hypothesis.strategies import SearchStrategy
+
+    from seglog_conformance.protocol import Json
+
+SEED: Final = 48
+SAMPLE: Final = 50
+SAMPLE_FAMILY: Final = 48
+SAMPLE_NAME: Final = "generated"
+GENERATIONS: Final = ("none", "0.8", "0.10.1", "2.0")
+"""Whose indexes: none at all, first offsets without times, first offsets with times, last offsets with times."""
+
+MAX_RELATIVE: Final = 2**31 - 1
+OFFSET_ENTRY: Final = struct.Struct(">ii")
+TIME_ENTRY: Final = struct.Struct(">qi")
+RULES: Final = {
+    "decode": "SEG-LOG-011",
+    "encode": "SEG-BAT-001",
+    "index": "SEG-RCV-025",
+    "lookup": "SEG-LKP-001",
+    "read": "SEG-LKP-003",
+    "recover": "SEG-RCV-003",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionModel:
+    """A partition, and what is asked about it.
+
+    Attributes:
+        log: its entries.
+        generation: whose indexes it has.
+        border: the entry that a second segment begins with, counted round; 0 for one segment.
+        interval: bytes between index entries.
+        asked: which record is looked up and read from, counted round.
+        later: added to the timestamp that is looked up.
+        lost: bytes that are missing at the end when it is recovered.
+    """
+
+    log: LogModel
+    generation: str = "2.0"
+    border: int = 0
+    interval: int = 0
+    asked: int = 0
+    later: int = 0
+    lost: int = 0
+
+
+def partitions() -> SearchStrategy[PartitionModel]:
+    """Return partitions of up to three batches, simple ones first."""
+    return st.builds(
+        PartitionModel,
+        log=st.one_of(logs(), logs(codecs=("none", "gzip", "snappy", "lz4"), magics=(1, 0))),
+        generation=st.sampled_from(GENERATIONS[::-1]),
+        border=st.integers(0, 2),
+        interval=st.sampled_from((0, 100, 4096)),
+        asked=st.integers(0, 8),
+        later=st.integers(-1, 1),
+        lost=st.integers(0, 100),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry of the log, where it stands."""
+
+    batch: Json
+    data: bytes
+    position: int
+
+    @property
+    def first_offset(self) -> int:
+        return int(self.batch["baseOffset"])
+
+    @property
+    def last_offset(self) -> int:
+        return int(self.batch["lastOffset"])
+
+
+def asked_of_partition(model: PartitionModel, name: str) -> Iterator[tuple[str, Case]]:
+    """Yield what is asked about a partition, a case for each operation and two for lookups, each with its kind.
+
+    Args:
+        model: the partition.
+        name: of the testee, for the ids.
+    """
+    batches = canonical(model.log)
+    data = encoded(batches)
+    segments = _segments(model, batches)
+    files = dict(_files(segments, model.generation))
+    digest = hashlib.sha256(data + repr(model).encode()).hexdigest()[:12]
+
+    def case(op: str, source: str, request: Json, expect: Json, label: str = "") -> tuple[str, Case]:
+        kind = label or op
+        return kind, Case(
+            id=f"{FAMILY_NAME}/{name}-{kind}-{digest}",
+            family=FAMILY,
+            family_name=FAMILY_NAME,
+            op=op,
+            requirements=(RULES[op],),
+            level="must",
+            result="valid",
+            why=f"A partition that a search has drawn: {op}.",
+            stored_request=request,
+            stored_expect=expect,
+            needs=_needs(model.log),
+            source=source,
+        )
+
+    yield case("decode", "the model", {"data": data.hex(), "options": {"crc": True}}, {"batches": batches})
+    if all(int(record["timestamp"]) >= -1 for batch in batches for record in batch["records"]):
+        yield case("encode", "the model", {"batches": batches}, {"batches": [_bound(batch) for batch in batches]})
+    records = [record for batch in batches for record in batch["records"]]
+    chosen = records[model.asked % len(records)]
+    found = _found(segments, chosen["offset"])
+    yield case("lookup", "the model", {"files": files, "offset": chosen["offset"]}, {"found": found})
+    if model.log.magic:
+        wanted = max(int(chosen["timestamp"]) + model.later, 0)
+        time = {"files": files, "timestamp": str(wanted)}
+        yield case("lookup", "the model", time, {"found": _first_not_older(records, wanted)}, "lookup-time")
+    if len(segments) > 1:
+        return  # a read ends with a segment, and the others are asked about one log
+    base = segments[0][0].first_offset
+    read = [_read(record) for record in records if int(record["offset"]) >= int(chosen["offset"])]
+    expect = {"records": read, "nextOffset": batches[-1]["nextOffset"]}
+    yield case("read", "the model", {"files": files, "offset": chosen["offset"]}, expect)
+    built = {"data": data.hex(), "baseOffset": str(base), "indexIntervalBytes": model.interval}
+    yield case("index", "the reference", built, _answer(index(built, Engine.REFERENCE)))
+    log = {_name(base): data[: max(len(data) - model.lost, 1)].hex()}
+    recovered = {"files": log, "options": {"indexIntervalBytes": model.interval}}
+    yield case("recover", "the reference", recovered, _answer(recover(recovered, Engine.REFERENCE)))
+
+
+def _bound(batch: Json) -> Json:
+    """Return what binds an encoder: where the broker set the time, the base that deltas count from is free."""
+    is_free = batch["timestampType"] == "LogAppendTime"
+    return {name: value for name, value in batch.items() if name != "baseTimestamp" or not is_free}
+
+
+def _first_not_older(records: Sequence[Json], timestamp_ms: int) -> Json | None:
+    first = next((one for one in records if int(one["timestamp"]) >= timestamp_ms), None)
+    return None if first is None else {"offset": first["offset"], "timestamp": first["timestamp"]}
+
+
+def _answer(answer: Json) -> Json:
+    assert answer["ok"], answer
+    return {name: value for name, value in answer.items() if name in {"files", "nextOffset", "truncatedBytes"}}
+
+
+def _needs(log: LogModel) -> tuple[str, ...]:
+    codecs = sorted({f"codec:{batch.codec}" for batch in log.batches} - {"codec:none"})
+    return (f"magic:{log.magic}", *codecs)
+
+
+def _read(record: Json) -> Json:
+    return {name: record[name] for name in ("offset", "timestamp", "key", "value", "headers") if name in record}
+
+
+def _segments(model: PartitionModel, batches: Sequence[Json]) -> list[list[_Entry]]:
+    """Return the entries of each segment; one that no relative offset of 32 bits reaches begins another."""
+    border = model.border % len(batches)
+    parts: list[list[_Entry]] = []
+    position = 0
+    for number, batch in enumerate(batches):
+        data = encoded([batch])
+        if not parts or (border and number == border) or not _fits([_Entry(batch, data, 0)], parts[-1][0].first_offset):
+            parts.append([])
+            position = 0
+        parts[-1].append(_Entry(batch, data, position))
+        position += len(data)
+    return parts
+
+
+def _fits(entries: Sequence[_Entry], base: int) -> bool:
+    return entries[-1].last_offset - base <= MAX_RELATIVE
+
+
+def _name(base: int, suffix: str = ".log") -> str:
+    return f"{base:020}{suffix}"
+
+
+def _files(segments: Sequence[Sequence[_Entry]], generation: str) -> Iterator[tuple[str, str]]:
+    for entries in segments:
+        base = entries[0].first_offset
+        yield _name(base), b"".join(entry.data for entry in entries).hex()
+        if generation != "none":
+            yield _name(base, ".index"), b"".join(_offset_entries(entries, base, generation)).hex()
+        if generation in {"0.10.1", "2.0"}:
+            yield _name(base, ".timeindex"), b"".join(_time_entries(entries, base)).hex()
+
+
+def _offset_entries(entries: Sequence[_Entry], base: int, generation: str) -> Iterator[bytes]:
+    """Yield an entry for each entry of the log but the first."""
+    for entry in entries[1:]:
+        offset = entry.last_offset if generation == "2.0" else entry.first_offset
+        yield OFFSET_ENTRY.pack(offset - base, entry.position)
+
+
+def _time_entries(entries: Sequence[_Entry], base: int) -> Iterator[bytes]:
+    """Yield the largest timestamps so far, each with the last offset of its entry."""
+    largest = -1
+    for entry in entries:
+        timestamp = int(entry.batch["maxTimestamp"])
+        if timestamp > largest:
+            largest = timestamp
+            yield TIME_ENTRY.pack(timestamp, entry.last_offset - base)
+
+
+def _found(segments: Sequence[Sequence[_Entry]], offset: str) -> Json:
+    entry = next(one for entries in segments for one in entries if int(offset) <= one.last_offset)
+    return {"position": entry.position, "baseOffset": str(entry.first_offset)}
+
+
+def sample() -> list[Case]:
+    """Return the cases of some partitions that a fixed seed draws: always the same for a release of Hypothesis."""
+    models: list[PartitionModel] = []
+
+    @seeded(SEED)
+    @settings(
+        max_examples=SAMPLE,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+    )
+    @given(partitions())
+    def take(model: PartitionModel) -> None:
+        models.append(model)
+
+    take()
+    return [
+        replace(case, id=f"{SAMPLE_NAME}/{number}-{kind}", family=SAMPLE_FAMILY, family_name=SAMPLE_NAME)
+        for number, model in enumerate(models)
+        for kind, case in asked_of_partition(model, "")
+    ]

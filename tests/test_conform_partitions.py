@@ -1,0 +1,117 @@
+"""Partitions that are made up: what is expected of them, and what a search makes of a wrong reader."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from seglog_conformance.cases import case_problems
+from seglog_conformance.compare import compare
+from seglog_conformance.direct import DirectTestee
+from seglog_conformance.generated import BatchModel, LogModel, RecordModel
+from seglog_conformance.judging import Examiner
+from seglog_conformance.partitions import PartitionModel, asked_of_partition, partitions, sample
+from seglog_conformance.reference.testee import FEATURES, Reference
+from seglog_conformance.search import Search, wrong_verdict
+from seglog_conformance.verdicts import Verdict
+
+from seglog_format.cli.conform import command
+
+if TYPE_CHECKING:
+    from seglog_conformance.cases import Case
+
+TWO = (RecordModel(value=b"a"), RecordModel(value=b"b", timestamp_delta=5))
+LOG = LogModel((BatchModel(TWO, base_timestamp=100), BatchModel(TWO, gap=3, base_timestamp=200)), base_offset=10)
+
+
+def asked(model: PartitionModel) -> dict[str, Case]:
+    return dict(asked_of_partition(model, "test"))
+
+
+def test_two_batches_are_asked_for_as_anybody_would_count() -> None:
+    cases = asked(PartitionModel(LOG, asked=2))
+    size = len(bytes.fromhex(cases["decode"].request["data"])) // 2
+    assert cases["lookup"].expect == {"found": {"position": size, "baseOffset": "15"}}
+    assert cases["lookup-time"].expect == {"found": {"offset": "15", "timestamp": "200"}}
+    assert [record["offset"] for record in cases["read"].expect["records"]] == ["15", "16"]
+    assert cases["read"].expect["nextOffset"] == "17"
+    assert set(cases) == {"decode", "encode", "lookup", "lookup-time", "read", "index", "recover"}
+
+
+@pytest.mark.parametrize(
+    ("generation", "offset_entries", "time_entries"),
+    [
+        ("none", None, None),
+        ("0.8", [(5, 1)], None),
+        ("0.10.1", [(5, 1)], [(105, 1), (205, 6)]),
+        ("2.0", [(6, 1)], [(105, 1), (205, 6)]),
+    ],
+)
+def test_each_generation_has_its_indexes(
+    generation: str, offset_entries: list[tuple[int, int]] | None, time_entries: list[tuple[int, int]] | None
+) -> None:
+    files = asked(PartitionModel(LOG, generation))["lookup"].request["files"]
+    size = len(files["00000000000000000010.log"]) // 4
+    found = {name.rpartition(".")[2]: bytes.fromhex(text) for name, text in files.items()}
+    expected = offset_entries and b"".join(struct.pack(">ii", offset, at * size) for offset, at in offset_entries)
+    assert found.get("index") == expected
+    assert found.get("timeindex") == (time_entries and b"".join(struct.pack(">qi", *entry) for entry in time_entries))
+
+
+def test_a_border_makes_a_second_segment() -> None:
+    cases = asked(PartitionModel(LOG, border=1, asked=3))
+    logs = [name for name in cases["lookup"].request["files"] if name.endswith(".log")]
+    assert logs == ["00000000000000000010.log", "00000000000000000015.log"]
+    assert cases["lookup"].expect == {"found": {"position": 0, "baseOffset": "15"}}
+    assert "read" not in cases
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_older_formats_are_drawn_as_messages_and_wrappers(magic: int, codec: str) -> None:
+    log = LogModel((BatchModel(TWO, codec=codec, base_timestamp=100),), magic=magic)
+    cases = asked(PartitionModel(log))
+    assert len(cases["decode"].expect["batches"]) == (2 if codec == "none" else 1)
+    assert ("lookup-time" in cases) == (magic == 1)
+    for case in cases.values():
+        judgement = compare(case, Reference().answer({"op": case.op, **case.request}), FEATURES)
+        assert (case.op, judgement.verdict, judgement.detail) == (case.op, Verdict.PASS, "")
+
+
+@settings(max_examples=25, deadline=None, database=None)
+@given(partitions())
+def test_the_reference_answers_whatever_is_drawn(model: PartitionModel) -> None:
+    for case in asked(model).values():
+        assert case_problems(case) == []
+        judgement = compare(case, Reference().answer({"op": case.op, **case.request}), FEATURES)
+        assert (case.op, judgement.verdict, judgement.detail) == (case.op, Verdict.PASS, "")
+
+
+class Late(Reference):
+    """A reader that finds the batch behind the one it should."""
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        found = super().answer(request)
+        if request["op"] != "lookup" or "offset" not in request or not found["found"]["position"]:
+            return found
+        return {**found, "found": {**found["found"], "position": found["found"]["position"] + 1}}
+
+
+def test_a_wrong_lookup_is_found_and_made_small() -> None:
+    examiner = Examiner(DirectTestee("late", Late()))
+    search = Search(wrong_verdict(examiner.examine), partitions(), asked_of_partition, examples=60, most=1)
+    (found,) = search.run()
+    assert (found.kind, found.reported) == ("lookup", "DIFFER")
+    assert found.case.input_size < 400
+
+
+def test_the_sample_is_drawn_by_a_fixed_seed_and_asked_by_name() -> None:
+    cases = sample()
+    assert [case.digest for case in cases] == [case.digest for case in sample()]
+    assert {case.op for case in cases} == {"decode", "encode", "lookup", "read", "index", "recover"}
+    assert {need for case in cases for need in case.needs} >= {"magic:0", "magic:1", "magic:2", "codec:zstd"}
+    listed = CliRunner().invoke(command, ["list", "--family", "generated"])
+    assert listed.output.count("generated/") == len(cases)

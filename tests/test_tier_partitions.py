@@ -15,7 +15,13 @@ from helpers.tier_cases import CASES, TierCase, tier_case
 from proofs.kafka.served import digest_of
 from seglog_format import open_partition, verify
 from seglog_format.cli.main import run
-from seglog_format.errors import GuessedSegmentsWarning, MissingOffsetsWarning, OffsetOutOfRangeError, UsageError
+from seglog_format.errors import (
+    FormatError,
+    GuessedSegmentsWarning,
+    MissingOffsetsWarning,
+    OffsetOutOfRangeError,
+    UsageError,
+)
 from seglog_format.names import FileKind
 from seglog_format.tier.stored_segment import whole_file
 
@@ -244,6 +250,35 @@ def test_offsets_whose_objects_are_gone_are_missing(
 def test_a_join_by_objects_alone_says_so(case: TierCase, alone: Path) -> None:
     with pytest.warns(GuessedSegmentsWarning, match="no record of __remote_log_metadata"):
         open_partition(alone, remote=case.opened()).close()
+
+
+def damaged_newest_epochs(name: str, root: Path) -> tuple[TierCase, Path]:
+    """Copy a case without leader epochs on the disk, and damage those of the newest segment of `orders`."""
+    case = tier_case(name)
+    shutil.copytree(case.store, root / "tier")
+    shutil.copytree(case.local / ORDERS, root / ORDERS)
+    (root / ORDERS / "leader-epoch-checkpoint").unlink()
+    suffix = ".leader_epoch_checkpoint" if name == "lts-4.4.0" else ".indexes"
+    path = max((path for path in root.rglob(f"*{suffix}") if "orders" in str(path.parent)), key=lambda each: each.name)
+    data = path.read_bytes()
+    path.write_bytes(b"damaged" if suffix != ".indexes" else bytes(len(data)))
+    return TierCase(name, root, case.expected, case.keys), path
+
+
+@pytest.mark.parametrize("name", ["lts-4.4.0", "aiven-both"])
+def test_damaged_leader_epochs_of_the_newest_segment_are_an_error(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case, path = damaged_newest_epochs(name, tmp_path)
+    with pytest.raises(FormatError) as caught:
+        open_partition(tmp_path / ORDERS, remote=case.opened())
+    assert caught.value.location.path == str(path)
+    keys = [argument for id_, key in case.keys.items() for argument in ("--key", f"{id_}={key}")]
+    fetch = ["tier", "fetch", *keys, "--topic", "orders", str(case.store)]
+    assert run([*fetch, str(tmp_path / "fetched")]) == 3
+    assert str(path) in capsys.readouterr().err
+    first = min(path.parent.glob("*.log")).name.removesuffix(".log").partition("-")[2]
+    assert run([*fetch, "--segment", first, str(tmp_path / "first")]) == 0
 
 
 @pytest.mark.parametrize("command", [["ls"], ["dump", "--no-records"], ["lookup", "--offset", "900"]], ids=" ".join)

@@ -56,10 +56,11 @@ def command(
     ]
     unreadable = [str(each.problem) for each in asked if each.problem is not None]
     wanted = [next(iter(each.objects)).id for each in asked if each.problem is None and tier.is_finished(each.id)]
-    choice = segments_to_fetch(tier, wanted)
     if segments:
         named = (segment_of(id_, tier.open(id_)) for id_ in wanted)
         choice = Choice(tuple(each for each in named if each is not None), ())
+    else:
+        choice = segments_to_fetch(tier, wanted)
     if not wanted:
         msg = f"{tier.address}: no finished segment is asked for"
         raise UsageError(msg)

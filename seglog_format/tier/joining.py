@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_partition_metadata
-from seglog_format.errors import FormatError, Location, SeglogError, UsageError
+from seglog_format.errors import Location, SeglogError, UsageError
 from seglog_format.log.gaps import leader_epochs
 from seglog_format.log.listing import list_partition
 from seglog_format.model import GREATEST_OFFSET, MissingOffsets
@@ -153,14 +153,18 @@ def _topic_id(listing: PartitionListing) -> str | None:
 
 
 def newest_epochs(remote: RemoteSegments, tier: Tier) -> Sequence[EpochStart]:
-    """Return the epochs of a log from its newest segment: each holds the whole history up to its own end."""
+    """Return the epochs of a log from its newest segment: each holds the whole history up to its own end.
+
+    Raises:
+        FormatError: they are damaged; those of an older segment would leave out what is newer.
+        UsageError: the store does not answer, or a key is not at hand.
+    """
     finished = sorted(remote.segments.values(), key=lambda each: (each.epochs[-1].epoch, each.end_offset))
     for segment in reversed(finished):
-        with suppress(FormatError):
-            opened = tier.open(segment.id)
-            if FileKind.LEADER_EPOCH_CHECKPOINT in opened.kinds:
-                source = opened.open(FileKind.LEADER_EPOCH_CHECKPOINT)
-                return decode_leader_epoch_checkpoint(whole_file(source), Location(source.path)).entries
+        opened = tier.open(segment.id)
+        if FileKind.LEADER_EPOCH_CHECKPOINT in opened.kinds:
+            source = opened.open(FileKind.LEADER_EPOCH_CHECKPOINT)
+            return decode_leader_epoch_checkpoint(whole_file(source), Location(source.path)).entries
     return ()
 
 

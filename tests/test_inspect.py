@@ -269,15 +269,38 @@ def test_producer_snapshot_and_a_damaged_one(tmp_path: Path) -> None:
     assert "SEG-PSN-003" in inspect_file(copy, EVERYTHING).problems[0]
 
 
-def test_lines_of_a_text_file(tmp_path: Path) -> None:
+def test_fields_of_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
-    path.write_bytes(b"0\n1\n0 0\n")
+    path.write_bytes(b"0\n2\n3 0\n5 120\n")
     (block,) = inspect_file(path, EVERYTHING).blocks
-    assert bytes(block.data) == b"0\n1\n0 0\n"
+    read = [(one.name, one.start, one.end, one.value) for one in block.fields if one.name in {"epoch", "start_offset"}]
+    assert read == [("epoch", 4, 5, 3), ("start_offset", 5, 7, 0), ("epoch", 8, 9, 5), ("start_offset", 9, 13, 120)]
+    assert field_named(block, "entry_count").requirements == ("SEG-CKP-002", "SEG-CKP-005")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field", "value"),
+    [
+        ("recovery-point-offset-checkpoint", b"0\n1\norders 0 57\n", "offset", 57),
+        ("partition.metadata", b"version: 0\ntopic_id: VnD2Iu21SAKpA1NdU4pcqA", "topic_id", "VnD2Iu21SAKpA1NdU4pcqA"),
+    ],
+)
+def test_fields_of_other_text_files(tmp_path: Path, name: str, text: bytes, field: str, value: object) -> None:
+    (tmp_path / name).write_bytes(text)
+    (block,) = inspect_file(tmp_path / name, EVERYTHING).blocks
+    assert field_named(block, field).value == value
+
+
+@pytest.mark.parametrize(("name", "last"), [("notes", b"0 0"), ("leader-epoch-checkpoint", b"x 0")])
+def test_lines_of_a_text_file_without_fields_or_with_damage(tmp_path: Path, name: str, last: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"0\n1\n" + last + b"\n")
+    (block,) = inspect_file(path, EVERYTHING).blocks
+    assert bytes(block.data) == path.read_bytes()
     assert [(field.start, field.end, field.value) for field in block.fields] == [
         (0, 2, b"0"),
         (2, 4, b"1"),
-        (4, 8, b"0 0"),
+        (4, 8, last),
     ]
 
 

@@ -76,7 +76,7 @@ def _inspect(source: Source, content: SourceFile, selection: Selection) -> Inspe
     if source.kind is SourceKind.PRODUCER_SNAPSHOT:
         return Inspection(source.name, [snapshot_block(whole(content, source.name))])
     if source.kind is SourceKind.OTHER and _is_text(content):
-        return Inspection(source.name, [text_block(whole(content, source.name))])
+        return Inspection(source.name, [text_block(whole(content, source.name), source.name)])
     start = _start(content, source.name, selection)
     blocks, end = entry_blocks(content, name=source.name, start=start, count=selection.limit(USUAL_ENTRIES))
     return Inspection(source.name, blocks, _remark(content.size - end))

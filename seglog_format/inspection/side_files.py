@@ -11,6 +11,8 @@ from seglog_format.codec.producer_snapshot import CHECKED_POSITION
 from seglog_format.inspection.fields import Block, Field, fields_of
 from seglog_format.inspection.notes import time_note
 from seglog_format.lines.sources import SourceKind
+from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind
+from seglog_format.schema.checkpoints import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
 from seglog_format.schema.fields import Doc
 from seglog_format.schema.offset_index import OffsetIndexEntry
 from seglog_format.schema.producer_snapshot import ProducerSnapshot
@@ -28,6 +30,13 @@ SLOTS: Final[dict[SourceKind, tuple[Construct, str]]] = {
     SourceKind.TIME_INDEX: (TimeIndexEntry, "SEG-TIX-001"),
     SourceKind.TRANSACTION_INDEX: (TransactionIndexEntry, "SEG-TXN-001"),
 }
+
+TEXTS: Final[dict[str, Construct]] = {
+    FileKind.LEADER_EPOCH_CHECKPOINT.value: LeaderEpochCheckpoint,
+    FileKind.PARTITION_METADATA.value: PartitionMetadata,
+    **dict.fromkeys((kind.value for kind in OFFSET_CHECKPOINT_KINDS), OffsetCheckpoint),
+}
+"""Text files with fields, by name."""
 
 
 def slots_block(
@@ -100,10 +109,27 @@ def snapshot_block(data: memoryview) -> Block:
     return block
 
 
-def text_block(data: memoryview) -> Block:
-    """Return a text file, line by line."""
+def text_block(data: memoryview, name: str) -> Block:
+    """Return a text file: its fields if its name is that of a checkpoint that can be read, else its lines.
+
+    Args:
+        data: the whole file.
+        name: of the file, which may have directories before it.
+    """
+    declaration = TEXTS.get(name.rpartition("/")[2])
+    traced = None if declaration is None else trace(declaration, data)
+    if traced is None or traced.error is not None:
+        return Block(f"{len(data)} bytes", data, fields=_lines(data))
+    return Block(f"{len(data)} bytes", data, fields=fields_of(traced.spans, shift=0, depth=0, note=_no_note))
+
+
+def _no_note(_name: str, _value: object) -> str:
+    return ""
+
+
+def _lines(data: memoryview) -> list[Field]:
     fields, start = [], 0
     for number, line in enumerate(bytes(data).splitlines(keepends=True), 1):
         fields.append(Field(f"line {number}", start, start + len(line), value=line.rstrip(b"\r\n")))
         start += len(line)
-    return Block(f"{len(data)} bytes", data, fields=fields)
+    return fields

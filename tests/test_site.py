@@ -78,6 +78,7 @@ FIRST = {
     "spec/60-lookup": ["lookup"],
     "how-to/rescue-records": ["rescue records"],
     "how-to/rebuild-an-index": ["rebuild index"],
+    "how-to/find-why-a-consumer-stops": ["consumer stops", "OffsetOutOfRangeException"],
     "how-to/inspect-a-broken-directory": ["broken directory"],
     "how-to/scan-to-arrow": ["pandas"],
     "how-to/query-with-duckdb-and-polars": ["DuckDB", "Polars"],
@@ -96,7 +97,7 @@ FIRST = {
 ALWAYS_FIRST = ("SEG-IDX-008", "SEG-RCV-003", "LSO", "HW", "LEO", "ISR", "high watermark", "tombstone")
 """Words whose page comes first; those of the others are among the first three."""
 PLACEHOLDER = re.compile(r"(?:git clone|repo:|uses:|pip install) [^\n]*(?:example\.|owner/)")
-MAXIMUM_LINKS = 25
+MAXIMUM_LINKS = 22
 """Links that the column of a page shows at once."""
 ALONE = {"404.html"}
 """Pages that no other leads to."""

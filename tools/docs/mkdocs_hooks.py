@@ -22,6 +22,8 @@ from tools.docs import explorer_page, permalinks, siblings, site_home, site_sear
 from tools.rules import broker_marks, requirements
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
@@ -40,7 +42,8 @@ PARTS = {
 """Parts of the specification, and the first characters of the names of their chapters."""
 TOPICS = ("coordinator-records", "metadata-records")
 """Pages of the reference on records in Kafka's own topics, which chapter 32 covers."""
-TOOLS = ("command-line", "errors", "python", "python-types", "python-spark")
+TOOLS = ("command-line", "errors")
+LIBRARY = ("python", "python-types", "python-spark")
 LANGUAGE = re.compile(r"^\[http[^\n]*\), ([A-Z][\w /]*), ?$", re.MULTILINE)
 """The line of an implementation's page that has its language."""
 SEARCH = 'data-md-component="search" role="dialog"'
@@ -83,12 +86,19 @@ def _reference_nav(chapters: list[str]) -> list[object]:
     stems = [Path(chapter).stem.partition("-")[2] for chapter in chapters]
     structures = [stem for stem in stems if stem in pages] + [name for name in TOPICS if name in pages]
     tools = [name for name in TOOLS if name in pages]
-    others = sorted(pages - set(structures) - set(tools))
-    groups = {"Structures": structures, "Command and library": tools}
-    listed: list[object] = [{title: [f"reference/{stem}.md" for stem in group]} for title, group in groups.items()]
-    tables = [{"Tables and files": [f"reference/{stem}.md" for stem in others]}]
+    library = [name for name in LIBRARY if name in pages]
+    others = sorted(pages - set(structures) - set(tools) - set(library))
+    listed: list[object] = [
+        {"Structures": _paths(structures)},
+        {"Command and library": [*_paths(tools), {"Python": _paths(library)}]},
+    ]
+    tables = [{"Tables and files": _paths(others)}]
     about = [{"About": ["changelog.md", {"Words of this project": "glossary.md"}]}]
     return ["reference/index.md", *listed, {"More": [*tables, *about]}]
+
+
+def _paths(stems: Iterable[str]) -> list[str]:
+    return [f"reference/{stem}.md" for stem in stems]
 
 
 def _conformance_pages() -> list[object]:
@@ -96,7 +106,7 @@ def _conformance_pages() -> list[object]:
     languages: dict[str, list[str]] = {}
     for path in sorted((REPOSITORY / "docs" / "conformance").glob("*.md")):
         if path.stem != "index" and (found := LANGUAGE.search(path.read_text(encoding="utf-8"))):
-            languages.setdefault(found[1], []).append(f"conformance/{path.name}")
+            languages.setdefault(found[1].replace("Cython", "Python"), []).append(f"conformance/{path.name}")
     if not languages:
         return []
     return [

@@ -21,14 +21,16 @@ SHOWN: Final = 6
 INTRODUCTION: Final = """\
 # Conformance
 
-How {count} implementations in {languages} languages fare in the conformance suite: {cases:,} cases in {families}
-families, each with the rules that it rests on and the reason for what is expected. A cell gives the cases that pass of
-those that were asked; a case is not asked of an implementation that has no such function. What does not pass is listed,
-with a reason, on the page of the implementation, and the run fails when anything else happens.
+This page shows the results of {libraries} libraries in {languages} languages in the conformance suite: {cases:,}
+cases in {families} families. Some libraries are tested in several ways (as a decoder of records, as a client over
+the network, with and without compiled code), which makes {count} implementations. Each case names the rules that it
+rests on and the reason for the expected answer. A cell gives the passed cases of those that were asked; an
+implementation is not asked about a function that it does not have. The page of an implementation lists each failure
+with a reason, and the run fails if any other result differs.
 
-No case is about style. `must` cases are about data lost, changed or not exchanged; `should` cases are mostly about
-bytes that no sound writer makes and that a reader meets after a crash or an attack; `may` cases about quality. A reader
-which never sees bytes that no broker checked before may live well with failing many `should` cases.
+No case is about style. `must` cases are about data that is lost, changed or not exchanged. `should` cases are
+mostly about bytes that no correct writer makes, and that a reader meets after a crash or an attack. `may` cases are
+about quality. A reader that only reads bytes that a broker has checked can fail many `should` cases without harm.
 
 These tables come from `{command}`: Python {versions[python]}, {machine[cores]} cores; {took}.
 {second}
@@ -68,11 +70,13 @@ def pages(notice: str) -> dict[str, str]:
 def _introduction(report: Json) -> str:
     complete = [one for one in report["testees"] if one["state"] == "complete"]
     others = [one for one in complete if verdicts.page(one)]
-    languages = {one["implementation"]["language"] for one in others}
+    libraries = {_adapters()[one["testee"]].homepage for one in others}
+    languages = {one["implementation"]["language"].replace("Cython", "Python") for one in others}
     families = {family for one in complete for family in one["families"]}
     return INTRODUCTION.format(
         **report | {"cases": report["cases"]},
         count=len({one["testee"] for one in others}),
+        libraries=len(libraries),
         languages=len(languages),
         families=len(families),
         took="all of them in " + ", and again in ".join(f"{minutes} minutes" for minutes in report["minutes"]),

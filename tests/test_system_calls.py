@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proofs.calls.rules import EMPTIES, broken_rules
-from proofs.calls.trace import CannotWatchError, Event, events_of, watched_by_preload, watched_by_strace
+from proofs.calls.events import EMPTIES, Event
+from proofs.calls.rules import broken_rules
+from proofs.calls.trace import CannotWatchError, events_of, watched_by_preload, watched_by_strace
 from proofs.power.plants import Plant, plants
 
 if TYPE_CHECKING:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath as Path
 from typing import TYPE_CHECKING, Final
 
+from proofs.calls.events import EMPTIES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from proofs.calls.trace import Event
+    from proofs.calls.events import Event
 
 CLEAN: Final = ".kafka_cleanshutdown"
 LOG: Final = ".log"
@@ -24,8 +26,6 @@ TEMPORARY: Final = ".tmp"
 STAGED: Final = "/_seglog_"
 """In paths of what the Spark writer has not committed yet, or keeps for itself."""
 REPORTED: Final = "reported"
-EMPTIES: Final = "empties"
-"""What a file that is created loses, if it was there already."""
 
 
 @dataclass(slots=True, eq=False)

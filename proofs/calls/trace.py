@@ -7,11 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from proofs.calls.rules import EMPTIES
+from proofs.calls.events import EMPTIES, Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,21 +59,6 @@ WRITTEN_MAP: Final = re.compile(r"PROT_WRITE.*MAP_SHARED")
 
 class CannotWatchError(Exception):
     """This machine has no such way to watch a process."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """What happened to the file system, in the order in which calls returned; a sync also when it begins.
-
-    Attributes:
-        what: create, write, truncate, sync begins, sync, rename, link, remove, make directory, send.
-        path: of the file or directory.
-        more: the new path of what was renamed or linked; the text that was written; that creating empties.
-    """
-
-    what: str
-    path: str
-    more: str = ""
 
 
 def watched_by_strace(module: str, arguments: Sequence[str], log: Path) -> list[Event]:

@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from proofs.entries import with_offset
 from proofs.power.life import TOPIC, log_bytes, path_of
 from seglog_format import (
     ControlRecordType,
@@ -23,9 +24,8 @@ from seglog_format import (
     verify,
     walk,
 )
-from seglog_format.codec.build import with_offset
-from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.errors import Location, SeglogError, UsageError
+from seglog_format.recovery.inside import end_marker_of
 from seglog_format.types import RecordBatchHeader
 
 if TYPE_CHECKING:

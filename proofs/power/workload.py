@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from proofs.entries import with_offset
 from proofs.power.promise import Appended, Compacted, Promise
 from proofs.power.world import ACTIONS, BlockedError
 from seglog_format import (
@@ -18,7 +19,6 @@ from seglog_format import (
     encode_batch,
     new_record,
 )
-from seglog_format.codec.build import with_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,8 +1,9 @@
-"""Reading as Spark does, without Spark: options, plan, tasks; and what the reference reads."""
+"""Reading as Spark does, without Spark: the data source plans tasks and reads them; and what the reference reads."""
 
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,19 +12,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from seglog_format import open_partition
-from seglog_format.spark.columns import check_schema, default_schema, projection
-from seglog_format.spark.discovery import find_replicas
-from seglog_format.spark.executing import batches_of
-from seglog_format.spark.filters import EVERYTHING, Narrowed
-from seglog_format.spark.options import parse_options
-from seglog_format.spark.planning import plan
+from seglog_format.spark import SeglogDataSource, projection
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
-    from seglog_format.spark.discovery import Replica
-    from seglog_format.spark.pieces import Piece, Task
-    from seglog_format.types import Message, Record
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+    from seglog_format.types import Message, Partition, Record
 
 ALL = (
     *("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers", "leaderEpoch"),
@@ -63,30 +59,32 @@ SPARK_TYPES: dict[str, Any] = {
 }
 
 
-def tasks(path: Path | str, narrowed: Narrowed = EVERYTHING, **options: str) -> list[Task]:
-    """Return the tasks of a query."""
-    return plan(parse_options({"path": str(path), **options}), narrowed)  # type: ignore[return-value]
+def reader_of(path: Path | str, columns: tuple[str, ...] | None = None, **options: str) -> DataSourceReader:
+    """Return what reads a query, as Spark asks the data source for it."""
+    source = SeglogDataSource({"path": str(path), **options})
+    ddl = source.schema() if columns is None else projection(*columns, table=options.get("table", "records"))
+    return source.reader(struct_type(ddl))
 
 
-def pieces(path: Path | str, narrowed: Narrowed = EVERYTHING, **options: str) -> list[Piece]:
-    """All pieces of them."""
-    return [piece for task in tasks(path, narrowed, **options) for piece in task.pieces]
+def planned(reader: DataSourceReader) -> list[InputPartition]:
+    """Return the tasks of a query, pickled and unpickled as between Spark's processes."""
+    tasks: list[InputPartition] = pickle.loads(pickle.dumps(reader.partitions()))
+    return tasks
 
 
-def read(
-    path: Path | str, columns: tuple[str, ...] | None = None, narrowed: Narrowed = EVERYTHING, **options: str
-) -> pa.Table:
-    """Return what Spark gets; what travels between its processes is pickled."""
-    parsed = parse_options({"path": str(path), **options})
-    schema = struct_type(default_schema(parsed) if columns is None else projection(*columns, table=parsed.table))
-    check_schema(schema, parsed)
-    arrow = to_arrow_schema(schema, timezone="UTC")
-    planned = pickle.loads(pickle.dumps(plan(parsed, narrowed)))
-    batches = [batch for task in planned for batch in batches_of(task, arrow, parsed, narrowed)]
+def table_of(reader: DataSourceReader) -> pa.Table:
+    """Return what Spark gets of a query."""
+    arrow = to_arrow_schema(reader.schema, timezone="UTC")  # type: ignore[attr-defined]  # of our reader
+    batches = [batch for task in planned(reader) for batch in reader.read(task)]
     for batch in batches:
         batch.validate(full=True)
         assert batch.schema.equals(arrow)
     return pa.Table.from_batches(batches, arrow)
+
+
+def read(path: Path | str, columns: tuple[str, ...] | None = None, **options: str) -> pa.Table:
+    """Plan and read a query."""
+    return table_of(reader_of(path, columns, **options))
 
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -106,24 +104,28 @@ def milliseconds(time: Any) -> int:
 def reference_rows(path: Path, **options: Any) -> list[dict[str, Any]]:
     """Return the same from the reference reader, of every partition below a path, with the directory of each."""
     found: list[dict[str, Any]] = []
-    for replica in find_replicas([str(path)]):
-        with open_partition(replica.path) as partition:
-            found.extend(_row(record, replica) for record in partition.records(**options))
+    for directory in sorted({log.parent for log in Path(path).rglob("*.log")}):
+        with open_partition(directory) as partition:
+            found.extend(_rows(partition, **options))
     return sorted(found, key=by_position)
 
 
-def _row(record: Record | Message, replica: Replica) -> dict[str, Any]:
-    """One record, as the connector would show it."""
+def _rows(partition: Partition, **options: Any) -> Iterator[dict[str, Any]]:
+    """Yield the records of a partition in use, as the connector would show them."""
+    name = partition.listing.name
+    if name is not None and not name.state:
+        named = {"topic": name.topic, "partition": name.partition, "directory": str(partition.path)}
+        yield from (_row(record) | named for record in partition.records(**options))
+
+
+def _row(record: Record | Message) -> dict[str, Any]:
     headers = [{"key": each.key.decode("utf-8", "replace"), "value": each.value} for each in record.headers]
     return {
         "key": record.key,
         "value": record.value,
-        "topic": replica.topic,
-        "partition": replica.partition,
         "offset": record.offset,
         "timestamp": None if record.timestamp_ms == -1 else record.timestamp_ms,
         "headers": headers or None,
-        "directory": str(replica.path),
     }
 
 

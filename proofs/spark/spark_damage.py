@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from proofs.entries import sealed
 from proofs.spark.readers import read  # type: ignore[import-not-found]
 from proofs.spark.session import head, quiet_session, tell
 from seglog_format import CompressionCodec, LogConfig, PartitionWriter, build_batch, new_record, walk
-from seglog_format.codec.build import sealed
-from seglog_format.spark.executing import ReadError
+from seglog_format.errors import SeglogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -225,7 +225,7 @@ class DamageChecker:
         options = {"subscribe": case.topic, "splitBytes": SPLIT}
         try:
             found: Any = read(self._root, ("offset", "value"), mode="failfast", **options).num_rows
-        except ReadError as error:
+        except SeglogError as error:
             found = refusal(case, error)
         self._expect(case, "failfast", "refused" if case.is_reported else len(case.intact), found)
         rows = read(self._root, ("offset", "value"), mode="dropcorrupt", **options).to_pylist()

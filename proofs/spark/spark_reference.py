@@ -26,9 +26,8 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 from helpers.support import AUTHENTIC, authentic, authentic_names  # type: ignore[import-not-found]  # noqa: E402
 
 from proofs.spark.readers import REFERENCE, by_position, read, reference_rows, rows_by_directory  # type: ignore[import-not-found]  # noqa: E402 - of the tests
-from seglog_format.errors import FormatError  # noqa: E402
-from seglog_format.spark.columns import projection  # noqa: E402
-from seglog_format.spark.executing import ReadError  # noqa: E402
+from seglog_format.errors import SeglogError  # noqa: E402
+from seglog_format.spark import projection  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -49,7 +48,7 @@ def outcome(found: Callable[[], list[dict[str, Any]]]) -> Outcome:
     """Return the rows; or file and requirement of the damage that ended it."""
     try:
         return found()
-    except (FormatError, ReadError) as error:
+    except SeglogError as error:
         return _named(str(error))
 
 

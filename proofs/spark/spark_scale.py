@@ -20,13 +20,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from proofs.entries import sealed
 from proofs.spark.file_pages import evict, resident
+from proofs.spark.readers import reader_of
 from proofs.spark.session import Sections, head, load, quiet_session
 from proofs.spark.watch import timed, watching
 from seglog_format import build_batch, encode_batch, new_record
-from seglog_format.codec.build import sealed
-from seglog_format.spark.options import parse_options
-from seglog_format.spark.planning import plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,7 +139,7 @@ def planning(root: Path, segments: int, partitions: int) -> dict[str, Any]:
     }
     found: dict[str, Any] = {"segments": segments, "partitions": partitions, "load_average": load()["load_average"]}
     for name, options in ways.items():
-        tasks, seconds = timed(lambda: plan(parse_options({"path": str(path), **options})))  # noqa: B023 - called at once
+        tasks, seconds = timed(reader_of(path, **options).partitions)
         found[name] = {"tasks": len(tasks), "pickled_bytes": len(pickle.dumps(tasks)), **seconds}
     return found
 

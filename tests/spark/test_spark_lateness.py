@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.spark_partitions import START_MS
+from helpers.spark_plans import pieces, read
 
-from proofs.spark.readers import pieces, read, rows
+from proofs.spark.readers import rows
 from seglog_format import LogConfig, PartitionWriter, new_record
 from seglog_format.model import INT64_MAX
 from seglog_format.spark.executing import ReadError

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.spark_partitions import START_MS, partition, topic_id
+from helpers.spark_plans import pieces, read, tasks
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from proofs.spark.readers import pieces, read, rows, struct_type, tasks
+from proofs.spark.readers import rows, struct_type
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition
 from seglog_format.spark.executing import ReadError, batches_of

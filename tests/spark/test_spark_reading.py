@@ -13,10 +13,11 @@ pytest.importorskip("numba")
 import pyarrow as pa
 from helpers.scans import segment_directory
 from helpers.spark_partitions import START_MS, partition
+from helpers.spark_plans import pieces, read
 from helpers.support import authentic
 
 from proofs.fuzz.random_logs import random_log
-from proofs.spark.readers import ALL, REFERENCE, pieces, read, reference_rows, rows, rows_by_directory, struct_type
+from proofs.spark.readers import ALL, REFERENCE, reference_rows, rows, rows_by_directory, struct_type
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import FormatError, UsageError

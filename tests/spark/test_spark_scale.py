@@ -14,6 +14,8 @@ pytest.importorskip("numba")
 from proofs.spark import spark_scale
 from proofs.spark.file_pages import evict, resident
 from seglog_format import verify
+from seglog_format.spark import planning
+from tools.docs import spark_scale_page
 from tools.docs.spark_scale_page import line, pages
 
 if TYPE_CHECKING:
@@ -66,3 +68,7 @@ def test_the_line_through_three_points() -> None:
     assert line([(1, 3), (2, 5), (4, 9)]) == pytest.approx((1, 2))
     (page,) = pages("").values()
     assert "1,048,576" in page
+
+
+def test_the_page_knows_the_most_tasks_of_a_query() -> None:
+    assert spark_scale_page.MOST_TASKS == planning.MOST_TASKS

@@ -11,11 +11,12 @@ import pytest
 pytest.importorskip("numba")
 
 from helpers.spark_partitions import START_MS, partition
+from helpers.spark_plans import pieces, read
 from helpers.support import bundled
 from moto.server import ThreadedMotoServer
 from pyarrow.fs import LocalFileSystem, S3FileSystem, copy_files
 
-from proofs.spark.readers import ALL, pieces, read, rows
+from proofs.spark.readers import ALL, rows
 from seglog_format.errors import UsageError
 from seglog_format.spark.executing import ReadError
 from seglog_format.spark.filters import Narrowed

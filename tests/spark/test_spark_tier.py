@@ -9,9 +9,10 @@ import pytest
 
 pytest.importorskip("numba")
 
+from helpers.spark_plans import pieces, read, tasks
 from helpers.tier_cases import CASES, TierCase, tier_case
 
-from proofs.spark.readers import pieces, read, rows, tasks
+from proofs.spark.readers import rows
 from seglog_format import open_partition
 from seglog_format.errors import UsageError
 from seglog_format.spark.executing import ReadError

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.spark.planning import MOST_TASKS
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -15,6 +13,8 @@ REPORT: Final = Path(__file__).resolve().parents[2] / "reports" / "spark-scale.j
 PAGE: Final = "docs/explanation/spark-at-scale.md"
 MIB, GIB, PIB = 2**20, 2**30, 2**50
 CORES: Final = 1000
+MOST_TASKS: Final = 10_000
+"""Of a query, by default; a test holds it to the data source."""
 DRIVER_OF_SPARK: Final = "`spark.driver.memory`"
 
 INTRODUCTION: Final = """\

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.hostile_names import below
+from helpers.serving import serving
 
-from proofs.serve.client import serving
 from seglog_format import LogConfig, PartitionWriter, new_record, open_partition, verify
 from seglog_format.cli.main import run
 from seglog_format.errors import FormatError, WriteError

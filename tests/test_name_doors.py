@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.batches import batch, record
 from helpers.hostile_names import TOPICS, below
+from helpers.serving import serving
 from kio.schema.errors import ErrorCode
 
-from proofs.serve.client import METADATA, PRODUCE, serving
+from proofs.serve.client import METADATA, PRODUCE
 from seglog_format import LogWriter, PartitionWriter, new_record, open_partition
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError, WriteError

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.serving import Served, serving
 from helpers.support import bundled
 from kio.schema.errors import ErrorCode
 
 from proofs.serve import serve_kills
-from proofs.serve.client import API_VERSIONS, METADATA, PRODUCE, Client, Served, serving
+from proofs.serve.client import API_VERSIONS, METADATA, PRODUCE, Client
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.checksum import crc32c
 from seglog_format.codec.encode import encode_batch

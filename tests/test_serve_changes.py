@@ -8,11 +8,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.serving import serving
 from helpers.support import bundled
 from kio.schema.errors import ErrorCode
 
 import seglog_format as seglog
-from proofs.serve.client import Client, serving
 from seglog_format.codec.build import new_record
 from seglog_format.log import segment as segment_module
 from seglog_format.serve import transactions as served_transactions
@@ -23,6 +23,8 @@ from seglog_format.writing.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from proofs.serve.client import Client
 
 SMALL = LogConfig(segment_bytes=2000, retention_ms=-1, file_delete_delay_ms=0)
 

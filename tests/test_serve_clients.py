@@ -16,11 +16,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.serving import Served, serving
 from helpers.support import REPOSITORY, bundled, bundled_cases, need
 from seglog_conformance.registry import BUILDS, STAMP, Builder, listed
 
 import seglog_format as seglog
-from proofs.serve.client import Served, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,10 +11,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.serving import serving
 from helpers.support import bundled
 from kio.schema.errors import ErrorCode
 
-from proofs.serve.client import METADATA, Client, serving
+from proofs.serve.client import METADATA, Client
 from seglog_format.cli.main import run
 from seglog_format.cli.serve_exposure import check_exposure, resolved
 from seglog_format.errors import UsageError

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.serving import Served, serving
 from helpers.support import bundled
 from kio.schema.errors import ErrorCode
 
-from proofs.serve.client import Answer, Served, serving
 from seglog_format.serve.committed import Committed
 from seglog_format.serve.groups import Coordinator, Joining
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from proofs.serve.client import Answer
 
 FIND, JOIN, HEARTBEAT, LEAVE, SYNC, COMMIT, COMMITTED = 10, 11, 12, 13, 14, 8, 9
 

@@ -9,10 +9,11 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.serving import Served, serving
 from helpers.support import bundled
 
 from proofs.serve import serve_fuzz
-from proofs.serve.client import API_VERSIONS, FETCH, Client, Served, serving
+from proofs.serve.client import API_VERSIONS, FETCH, Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

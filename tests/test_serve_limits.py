@@ -6,9 +6,10 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.serving import Served, serving
 from helpers.support import bundled
 
-from proofs.serve.client import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, Client, Served, serving
+from proofs.serve.client import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

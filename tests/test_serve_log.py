@@ -6,11 +6,12 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.serving import Served, serving
 from helpers.support import bundled
 from kio.schema.errors import ErrorCode
 
 import seglog_format as seglog
-from proofs.serve.client import FETCH, METADATA, Client, Served, serving
+from proofs.serve.client import FETCH, METADATA, Client
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, TimestampOffset
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 
 import pytest
+from helpers.serving import serving
 from helpers.support import bundled
 
-from proofs.serve.client import Client, serving
+from proofs.serve.client import Client
 from seglog_format.cli.serve_status import status_text
 from seglog_format.serve.metrics_endpoint import MetricsEndpoint
 

@@ -11,13 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.serving import Served, serving
 from helpers.support import bundled
 from kio.schema.errors import ErrorCode
 
-from proofs.serve.client import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, PRODUCE, Client, Served, serving
+from proofs.serve.client import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, PRODUCE, Client
 from seglog_format.serve import slices
 from seglog_format.serve.apis import APIS
-from seglog_format.serve.schemas import GAP, UnreadableRequestError, read_entity, request_type, response_type
+from seglog_format.serve.schemas import GAP, UnreadableRequestError, read_counted, request_type, response_type
 from seglog_format.serve.wire import encode_response, envelope
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def test_every_request_that_is_cut_short_is_refused_or_read() -> None:
         data = bytes(dice.choice([0, 0, 1, 2, 3, 0x7F, 0xFF, dice.randrange(256)]) for _ in range(60))
         for each in (kind.__header_schema__, kind):
             try:
-                _, size = read_entity(each, data, 0)
+                _, size, _ = read_counted(each, data, 0)
             except UnreadableRequestError:
                 continue
             assert size <= len(data)

@@ -11,10 +11,11 @@ from threading import Event, Thread, current_thread
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.serving import serving
 from helpers.support import bundled
 from kio.schema.errors import ErrorCode
 
-from proofs.serve.client import API_VERSIONS, FETCH, Client, serving
+from proofs.serve.client import API_VERSIONS, FETCH, Client
 from seglog_format.codec.build import build_batch, new_record, with_offset
 from seglog_format.codec.encode import encode_batch
 from seglog_format.log.partition import open_partition
@@ -23,7 +24,7 @@ from seglog_format.serve.api_fetch import Answer, PartitionAnswer, TopicAnswer
 from seglog_format.serve.apis import APIS
 from seglog_format.serve.fetched import LogRange
 from seglog_format.serve.request_queue import RequestQueue
-from seglog_format.serve.schemas import UnreadableRequestError, read_entity, request_type, write_entity
+from seglog_format.serve.schemas import UnreadableRequestError, read_counted, request_type, write_entity
 from seglog_format.serve.touched_pages import LET_GO_SIZE
 from seglog_format.state.config import LogConfig
 from seglog_format.storage.byte_source import Window
@@ -256,9 +257,9 @@ def test_a_request_that_ends_early_is_refused(version: int) -> None:
     topics = [{"topic": "t", "topic_id": None, "partitions": rows}] * 2
     fields = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 1, "isolation_level": 0}
     data = write_entity(kind, fields | {"topics": topics, "forgotten_topics_data": ()})
-    body, size = read_entity(kind, data, 0)
+    body, size, _ = read_counted(kind, data, 0)
     assert size == len(data)
     assert [each.partition for each in body.topics[1].partitions] == [0, 1, 2]
     for end in range(len(data)):
         with pytest.raises(UnreadableRequestError):
-            read_entity(kind, data[:end], 0)
+            read_counted(kind, data[:end], 0)

@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.serving import serving
 from helpers.support import bundled
 from kio.schema.errors import ErrorCode
 
-from proofs.serve.client import Client, serving
+from proofs.serve.client import Client
 from seglog_format.cli.main import run
 
 if TYPE_CHECKING:

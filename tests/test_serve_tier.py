@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.serving import Served, serving
 from helpers.tier_cases import CASES, TierCase, tier_case
 from kio.schema.errors import ErrorCode
 from test_serve_clients import asked
 
 from proofs.kafka.served import ISOLATIONS, digest_of
-from proofs.serve.client import Served, serving
 from seglog_format import new_record, open_tier
 from seglog_format.cli.main import run
 from seglog_format.cli.serve import warnings_as_findings

@@ -10,12 +10,13 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.serving import Served, serving
 from kio.schema.errors import ErrorCode
 from test_serve_clients import asked, command
 
 import seglog_format as seglog
 from proofs.serve import serve_kills
-from proofs.serve.client import PRODUCE, Client, Served, serving
+from proofs.serve.client import PRODUCE, Client
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import UsageError

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.made_tiers import NAME, TOPIC, MadeTier, made_tier
 from helpers.remote_records import append, started, updated
+from helpers.serving import serving
 
 from proofs.kafka.served import digest_of
-from proofs.serve.client import serving
 from seglog_format import open_partition, open_tier
 from seglog_format.errors import FormatError
 from seglog_format.serve.catalog import CatalogOptions

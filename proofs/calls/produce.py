@@ -1,4 +1,4 @@
-"""A producer and a server in one process: what is answered was synced before."""
+"""A producer and a server: what is answered was synced before."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Final
 
+from proofs.serve.messages import request_frame
+from proofs.serve.process import serve_process
 from seglog_format import build_batch, encode_batch, new_record
-from seglog_format.serve.catalog import CatalogOptions, open_catalog
-from seglog_format.serve.schemas import request_type, write_entity
-from seglog_format.serve.server import Server
-from seglog_format.serve.settings import Settings
-from seglog_format.serve.writing import Writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,12 +27,9 @@ def produce(root: Path, topic: str, begins: Callable[[], None], ends: Callable[[
         begins: called when the server is ready: from now on it acknowledges what it answers.
         ends: called before it is closed.
     """
-    writers = Writers()
-    catalog = open_catalog([root], on_finding=print, options=CatalogOptions(end_of=writers.end_of))
-    writers.open(catalog.topics)
     with (
-        Server(catalog, Settings(port=0), print, writers) as server,
-        socket.create_connection(("127.0.0.1", server.address.port), timeout=30) as client,
+        serve_process("--writable", str(root)) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=30) as client,
     ):
         begins()
         for number in range(BATCHES):
@@ -45,17 +39,10 @@ def produce(root: Path, topic: str, begins: Callable[[], None], ends: Callable[[
 
 def _ask(client: socket.socket, number: int, topic: str) -> None:
     """Append one batch, and wait for the answer."""
-    kind = request_type(PRODUCE, VERSION)
     batch = encode_batch(build_batch([new_record(value=b"value", timestamp_ms=1000)]))
     topics = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
-    header = {
-        "request_api_key": PRODUCE,
-        "request_api_version": VERSION,
-        "correlation_id": number,
-        "client_id": "watched",
-    }
     body = {"transactional_id": None, "acks": -1, "timeout": 0, "topic_data": topics}
-    frame = write_entity(kind.__header_schema__, header) + write_entity(kind, body)
+    frame = request_frame(PRODUCE, VERSION, number, "watched", body)
     client.sendall(SIZE.pack(len(frame)) + frame)
     (size,) = SIZE.unpack(_exactly(client, SIZE.size))
     _exactly(client, size)

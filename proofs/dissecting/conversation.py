@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from proofs.serve.client import Client, serving
+from proofs.serve.client import Client
+from proofs.serve.process import serve_process
 from seglog_format import walk
 
 if TYPE_CHECKING:
@@ -87,13 +88,13 @@ def fetch_all(directory: Path) -> Conversation:
     Batches come as many at a time as a consumer asks for. Where the log has messages of magic 0 or 1, entries come one
     at a time: what a reader makes of one then moves no other.
     """
-    with serving(directory) as served:
-        with served.client() as client:
+    with serve_process(str(directory)) as port:
+        with Client(port) as client:
             topic, _, number = directory.name.rpartition("-")
             start = client.list_offset(topic, EARLIEST, number=int(number)).offset
             answers = list(_answers(client, directory.name, start, FETCH_BYTES))
         has_messages = any(frame.header.magic < BATCH_MAGIC for each in answers for frame in walk(each.data))
-        with _Listening(served.port) as listening:
+        with _Listening(port) as listening:
             answers = list(_answers(listening, directory.name, start, ONE_ENTRY if has_messages else FETCH_BYTES))
             is_damaged = answers[-1].error is ErrorCode.corrupt_message
             return Conversation(listening.said, [each.data for each in answers], is_damaged)

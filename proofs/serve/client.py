@@ -1,27 +1,15 @@
-"""A Kafka client of a few lines, which says exactly what it is told to; and a server to talk to."""
+"""A Kafka client of a few lines, which says exactly what it is told to."""
 
 from __future__ import annotations
 
 import io
 import socket
 import struct
-from contextlib import contextmanager
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from kio.serial import entity_reader
 
-from seglog_format.serve.catalog import CatalogOptions, open_catalog
-from seglog_format.serve.limits import Limits
-from seglog_format.serve.schemas import request_type, response_type, write_entity
-from seglog_format.serve.server import Server
-from seglog_format.serve.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from seglog_format.serve.writing import Writers
+from proofs.serve.messages import request_frame, response_type
 
 Answer: TypeAlias = Any
 """A message; its fields are those of its version."""
@@ -49,16 +37,8 @@ class Client:
 
     def send(self, api_key: int, version: int, **fields: object) -> None:
         """Send a request, without waiting for its answer."""
-        kind = request_type(api_key, version)
         self._number += 1
-        header = {
-            "request_api_key": api_key,
-            "request_api_version": version,
-            "correlation_id": self._number,
-            "client_id": "test",
-        }
-        frame = write_entity(kind.__header_schema__, header) + write_entity(kind, UNASKED | fields)
-        self.send_frame(frame)
+        self.send_frame(request_frame(api_key, version, self._number, "test", UNASKED | fields))
 
     def send_frame(self, frame: bytes) -> None:
         """Send bytes with their size before them."""
@@ -129,40 +109,3 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class Served(SimpleNamespace):
-    """A running server: its port, what it found, and where it failed."""
-
-    port: int
-    findings: list[str]
-    failures: list[str]
-    server: Server
-
-    def client(self) -> Client:
-        """Open a connection to this server."""
-        return Client(self.port)
-
-
-@contextmanager
-def serving(
-    *paths: Path,
-    options: CatalogOptions | None = None,
-    writers: Writers | None = None,
-    limits: dict[str, Answer] | None = None,
-    state: Path | None = None,
-    reported: list[str] | None = None,
-    **settings: Answer,
-) -> Iterator[Served]:
-    """Provide a server over these directories; it must not have failed at anything, unless a list for that is given."""
-    findings: list[str] = []
-    failures: list[str] = [] if reported is None else reported
-    if writers is not None:
-        options = CatalogOptions(end_of=writers.end_of)
-    catalog = open_catalog(paths, on_finding=findings.append, options=options)
-    if writers is not None:
-        writers.open(catalog.topics)
-    all_settings = Settings(port=0, limits=Limits(**limits or {}), **settings)
-    with Server(catalog, all_settings, failures.append, writers, state=state) as server:
-        yield Served(port=server.address.port, findings=findings, failures=failures, server=server)
-    assert reported is not None or failures == []

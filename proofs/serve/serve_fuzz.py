@@ -24,14 +24,13 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
+from proofs.serve.client import API_VERSIONS, Client
+from proofs.serve.messages import is_array, is_nullable, message_in, request_frame, request_type
 from seglog_format import LogConfig, LogWriter, build_batch, encode_batch, new_record, open_partition
-from seglog_format.serve.annotations import is_array, is_nullable, message_in
-from seglog_format.serve.apis import API_VERSIONS, APIS
-from seglog_format.serve.schemas import request_type, write_entity
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TOPICS: Final = ("orders", "empty", "nowhere", "../orders", "", "x" * 300)
@@ -45,11 +44,22 @@ RECORD_COUNT: Final = 200
 MEBI: Final = 1 << 20
 
 
+Versions: TypeAlias = dict[int, tuple[int, int]]
+"""Lowest and highest version of each API, by its key."""
+
+
+def versions_of(port: int) -> Versions:
+    """Ask a server which requests it takes."""
+    with Client(port) as client:
+        return {each.api_key: (each.min_version, each.max_version) for each in client.ask(API_VERSIONS, 0).api_keys}
+
+
 class Maker:
     """Makes requests up."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, versions: Versions) -> None:
         self.dice = random.Random(seed)
+        self._versions = versions
         self._pool: list[bytes] = []
 
     def frame(self) -> bytes:
@@ -75,16 +85,10 @@ class Maker:
         return self.dice.choice(self._pool)
 
     def _request(self) -> bytes:
-        key = self.dice.choice(sorted(APIS))
-        version = self.dice.randint(APIS[key].lowest, APIS[key].highest)
-        kind = request_type(key, version)
-        header = {
-            "request_api_key": key,
-            "request_api_version": version,
-            "correlation_id": self.dice.getrandbits(31),
-            "client_id": self.dice.choice([None, "", "fuzz", "x" * 200]),
-        }
-        return write_entity(kind.__header_schema__, header) + write_entity(kind, self._values(kind))
+        key = self.dice.choice(sorted(self._versions))
+        version = self.dice.randint(*self._versions[key])
+        number, client_id = self.dice.getrandbits(31), self.dice.choice([None, "", "fuzz", "x" * 200])
+        return request_frame(key, version, number, client_id, self._values(request_type(key, version)))
 
     def _values(self, kind: type[Any]) -> dict[str, Any]:
         return {name: self._value(annotation, kafka_type) for name, annotation, kafka_type in _fields_of(kind)}
@@ -150,11 +154,11 @@ def _fields_of(kind: type[Any]) -> tuple[tuple[str, Any, str], ...]:
 class Sender(Thread):
     """Sends messages on one connection after the other."""
 
-    def __init__(self, port: int, seed: int, count: int) -> None:
+    def __init__(self, port: int, seed: int, count: int, versions: Versions) -> None:
         super().__init__(daemon=True)
         self._port = port
         self._count = count
-        self._maker = Maker(seed)
+        self._maker = Maker(seed, versions)
         self.found: Counter[str] = Counter()
         self.trouble: list[str] = []
         self.is_stopped = False
@@ -241,7 +245,8 @@ def fuzz(directory: Path, *, count: int, seed: int, senders: int = 2, patience: 
             [*command, "--port", "0", "--idle-seconds", "20", str(directory)], stderr=said, text=True, cwd=ROOT
         )
     port = _port(errors)
-    threads = [Sender(port, seed * 1000 + number, count // senders) for number in range(senders)]
+    versions = versions_of(port)
+    threads = [Sender(port, seed * 1000 + number, count // senders, versions) for number in range(senders)]
     started, before = time.monotonic(), 0
     for thread in threads:
         thread.start()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import google_crc32c
 
+from proofs.serve.messages import request_frame
 from seglog_format import build_batch, encode_batch, new_record
-from seglog_format.serve.schemas import request_type, write_entity
 
 if TYPE_CHECKING:
     from typing import Self
@@ -86,9 +86,7 @@ def header(key: int, version: int) -> bytes:
 
 def request(key: int, version: int, **fields: object) -> bytes:
     """Return a request as clients send it."""
-    kind = request_type(key, version)
-    head = {"request_api_key": key, "request_api_version": version, "correlation_id": 1, "client_id": "proof"}
-    return write_entity(kind.__header_schema__, head) + write_entity(kind, fields)
+    return request_frame(key, version, 1, "proof", fields)
 
 
 def fetch(offset: int, *, number: int = 0, max_bytes: int = 1 << 16, max_wait: int = 0) -> bytes:

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import struct
-import subprocess
-import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.registry import AdapterError
 
-from proofs.kafka.oracle import REPOSITORY, Oracle, OracleError
+from proofs.kafka.oracle import Oracle, OracleError
 from proofs.serve.client import PRODUCE, Client
+from proofs.serve.process import serve_process
 from proofs.writers.cells import CODECS, MAGIC_2, WRITERS, Cell, Kind, Way, cells_of
 from proofs.writers.programs import NotWrittenError, Program
 from proofs.writers.requests import batch_of, batches_to_encode, is_relative
@@ -51,7 +49,6 @@ RELEASE: Final = "4.1"
 LATER_MS: Final = 1 << 42
 """When the cleaner runs: after everything."""
 NOTE: Final = "made.json"
-STOP_SECONDS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +156,7 @@ class Ourselves:
 
 def _send(program: Program | Ourselves, cell: Cell, path: Path, batches: Sequence[Sequence[Row]]) -> None:
     """Have a log written through a server."""
-    with _server(path) as port:
+    with serve_process("--writable", "--acknowledge", "written", str(path)) as port:
         if cell.writer.way is Way.CLIENT:
             target = {"bootstrap": f"{HOST}:{port}", "topic": cell.topic}
             for rows in batches:
@@ -169,27 +166,6 @@ def _send(program: Program | Ourselves, cell: Cell, path: Path, batches: Sequenc
             producer_id = _producer_id(client) if cell.kind is Kind.IDEMPOTENT else -1
             for batch in batches_to_encode(cell, batches, producer_id):
                 _append(client, cell.topic, program.encode(batch))
-
-
-@contextmanager
-def _server(path: Path) -> Iterator[int]:
-    """Run ``seglog serve --writable`` on a partition directory: its port."""
-    options = ["--writable", "--acknowledge", "written", "--state", "none", "--host", HOST, "--port", "0"]
-    command = [sys.executable, "-m", "seglog_format.cli", "serve", *options, str(path)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY)
-    assert process.stderr is not None
-    try:
-        lines: list[str] = []
-        for line in process.stderr:
-            lines.append(line)
-            if "listening on" in line:
-                break
-        else:
-            raise NotWrittenError("".join(lines)[-300:])
-        yield int(lines[-1].rsplit(":", 1)[1])
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=STOP_SECONDS)
 
 
 def _producer_id(client: Client) -> int:

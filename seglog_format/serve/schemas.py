@@ -48,18 +48,6 @@ def response_type(api_key: int, version: int) -> type[ResponsePayload]:
     return load_response_schema(api_key, version)
 
 
-def read_entity(kind: type[Any], data: bytes, position: int) -> tuple[Any, int]:
-    """Decode one message.
-
-    Returns:
-        The message, and its size in bytes.
-
-    Raises:
-        UnreadableRequestError: the bytes are no such message.
-    """
-    return read_counted(kind, data, position)[:2]
-
-
 def read_counted(
     kind: type[Any], data: bytes, position: int, max_items: int = MAX_REQUEST_ITEMS
 ) -> tuple[Any, int, int]:

@@ -1,0 +1,59 @@
+"""``seglog serve`` in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+END_SECONDS: Final = 60
+
+
+@contextmanager
+def serve_process(*arguments: str) -> Iterator[int]:
+    """Run a server on a free port of this machine, and end it as an operator does.
+
+    Args:
+        arguments: options and paths.
+
+    Yields:
+        Its port.
+
+    Raises:
+        ChildProcessError: it ends without listening, or does not end when it is asked to.
+    """
+    command = [sys.executable, "-m", "seglog_format.cli", "serve", "--state", "none", "--port", "0", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            yield _port(process)
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Ask again each second: a thread that a tracer holds may have taken the signal, and not its main thread."""
+    for _ in range(END_SECONDS):
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=1)
+            return
+    process.kill()
+    msg = f"the server does not end in {END_SECONDS} s"
+    raise ChildProcessError(msg)
+
+
+def _port(process: subprocess.Popen[str]) -> int:
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if "listening on" in line:
+            return int(line.rsplit(":", 1)[1])
+    msg = f"the server does not listen: {''.join(lines)}"
+    raise ChildProcessError(msg)

@@ -318,17 +318,6 @@ def segment_file_name(base_offset: int, kind: FileKind, suffix: str = "") -> str
     return f"{base_offset:0{OFFSET_DIGITS}d}{kind.value}{suffix}"
 
 
-def metadata_snapshot_file_name(end_offset: int, epoch: int, suffix: str = "") -> str:
-    """Return the name of a metadata snapshot (SEG-PDR-015).
-
-    Raises:
-        UsageError: offset or epoch are out of range.
-    """
-    _require(0 <= end_offset <= MAX_OFFSET, f"end offset {end_offset} is not from 0 to {MAX_OFFSET}")
-    _require(0 <= epoch <= MAX_PARTITION, f"epoch {epoch} is not from 0 to {MAX_PARTITION}")
-    return f"{end_offset:0{OFFSET_DIGITS}d}-{epoch:0{EPOCH_DIGITS}d}{FileKind.METADATA_SNAPSHOT.value}{suffix}"
-
-
 def partition_directory_name(topic: str, partition: int, unique: str = "", state: str = "") -> str:
     """Return the name of a partition directory, its topic truncated as by brokers (SEG-PDR-001, SEG-PDR-003).
 

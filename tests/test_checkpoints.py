@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers.batches import batch, record
 from helpers.broker_names import texts
+from helpers.planned import only_plan
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from seglog_format.codec.plain.checkpoints import quick_offsets
 from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import CorruptIndexError, FormatError, Location, UnsupportedVersionError
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS
-from seglog_format.recovery.plan import plan_for_directory
 from seglog_format.schema import checkpoints as schema
 from seglog_format.schema.fields import layout
 from seglog_format.small_model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
@@ -423,7 +423,7 @@ def test_recovery_begins_where_the_point_is(tmp_path: Path, point: int, scanned:
     for base in (0, 3):
         (partition / f"{base:020d}.index").write_bytes(b"")
     (tmp_path / "recovery-point-offset-checkpoint").write_bytes(b"0\n1\norders 0 %d\n" % point)
-    (recovery,) = plan_for_directory(tmp_path)
+    recovery = only_plan(tmp_path)
     assert recovery.plan.scanned == scanned
 
 

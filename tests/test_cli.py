@@ -700,6 +700,13 @@ def test_recover_with_nothing_to_do(cli: Seglog, segments: Path, log: Path) -> N
     assert "nothing" in cli("recover", log)
 
 
+def test_recover_passes_over_directories_marked_for_deletion(cli: Seglog, segments: Path, tmp_path: Path) -> None:
+    names = [f"t-0.{'0' * 32}-{state}" for state in ("delete", "future")]
+    for name in names:
+        shutil.copytree(segments, tmp_path / "logs" / name)
+    assert [line["directory"] for line in cli.lines("recover", tmp_path / "logs")] == names[1:]
+
+
 def test_recover_of_one_file(cli: Seglog, damaged: Path) -> None:
     (line,) = cli.lines("recover", damaged, status=FINDINGS)
     assert line["fullScan"]["cuts"][0]["position"] == 0

@@ -22,10 +22,11 @@ from helpers.made_logs import (
     wrapped_messages,
 )
 from helpers.messages import message
+from helpers.planned import only_plan
 from helpers.support import authentic, authentic_expected, authentic_names
 
 from seglog_format.log.listing import list_partition
-from seglog_format.recovery.plan import plan_for_directory, plan_for_partition, plan_recovery
+from seglog_format.recovery.plan import plan_for_partition, plan_recovery
 from seglog_format.recovery.segment_scan import scan_segment
 from seglog_format.types import LogSegment
 
@@ -64,7 +65,7 @@ def end_by_broker(lines: list[dict[str, Any]], partition: str) -> int:
 @pytest.mark.parametrize("name", CRASHES)
 def test_the_plan_is_what_the_broker_did(name: str) -> None:
     lines = authentic_expected(name)
-    (found,) = plan_for_directory(authentic(name) / "before")
+    found = only_plan(authentic(name) / "before")
     assert recovered(found.path, found.plan) == kept_by_broker(lines, found.path.name)
     assert found.plan.log_end_offset == end_by_broker(lines, found.path.name)
     assert not found.plan.remarks
@@ -74,7 +75,7 @@ def test_the_plan_is_what_the_broker_did(name: str) -> None:
 @pytest.mark.req("SEG-RCV-001")
 @pytest.mark.parametrize("name", CRASHES)
 def test_what_was_recovered_and_closed_is_left_alone(name: str) -> None:
-    (found,) = plan_for_directory(authentic(name) / "after")
+    found = only_plan(authentic(name) / "after")
     assert (found.has_clean_shutdown, found.plan.scanned, found.plan.changes_log) == (True, (), False)
     assert found.plan.log_end_offset == end_by_broker(authentic_expected(name), found.path.name)
 
@@ -86,7 +87,7 @@ FULL_SCAN_CUTS = {"4.3.0/crash-flip-early": (124, 28525, 259, (266,))}
 @pytest.mark.req("SEG-RCV-003", "SEG-RCV-004")
 @pytest.mark.parametrize("name", CRASHES)
 def test_a_full_scan_finds_the_same_or_more(name: str) -> None:
-    (found,) = plan_for_directory(authentic(name) / "before")
+    found = only_plan(authentic(name) / "before")
     full = found.full_scan
     assert full.is_full_scan
     if name not in FULL_SCAN_CUTS:
@@ -135,8 +136,7 @@ def planned(
         (root / "log-start-offset-checkpoint").write_text(checkpoint(("topic", 0, start)))
     if clean:
         (root / ".kafka_cleanshutdown").touch()
-    (found,) = plan_for_directory(root)
-    return found
+    return only_plan(root)
 
 
 @pytest.mark.req("SEG-RCV-002", "SEG-CKP-011")
@@ -355,14 +355,6 @@ def test_the_metadata_log_is_always_scanned(tmp_path: Path) -> None:
     (tmp_path / "topic-0").rename(tmp_path / "__cluster_metadata-0")
     plan = plan_for_partition(tmp_path / "__cluster_metadata-0").plan
     assert (plan.scanned, plan.recovery_point) == ((0, 3, 6), 0)
-
-
-def test_directories_marked_for_deletion_are_passed_over(tmp_path: Path) -> None:
-    planned(tmp_path, MadeLog(SIX))
-    path = (tmp_path / "topic-0").rename(tmp_path / f"topic-0.{'0' * 32}-delete")
-    assert plan_for_directory(tmp_path) == ()
-    path.rename(tmp_path / f"topic-0.{'0' * 32}-future")
-    assert len(plan_for_directory(tmp_path)) == 1
 
 
 @pytest.mark.req("SEG-RCV-001")

@@ -6,16 +6,16 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 import pytest
-from helpers.support import authentic_expected, authentic_names
-from hypothesis import assume, given
-from hypothesis import strategies as st
-
-from seglog_format.log.index_rules import (
+from helpers.index_violations import (
     offset_index_violations,
     producer_snapshot_violations,
     time_index_violations,
     transaction_index_violations,
 )
+from helpers.support import authentic_expected, authentic_names
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
 from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
 from seglog_format.small_model import ProducerStateEntry

@@ -24,7 +24,6 @@ from seglog_format.names import (
     FileName,
     PartitionDirectoryName,
     is_legal_topic,
-    metadata_snapshot_file_name,
     parse_file_name,
     parse_partition_directory,
     partition_directory_name,
@@ -253,7 +252,6 @@ def test_metadata_snapshots() -> None:
     assert parse_file_name(name + ".deleted") == FileName(87, FileKind.METADATA_SNAPSHOT, ".deleted", digits, 1)
     half_written = "00000000000000000087-0000000001-4711.checkpoint.part"
     assert parse_file_name(half_written) == FileName(87, FileKind.METADATA_SNAPSHOT, ".part", digits, 1)
-    assert metadata_snapshot_file_name(87, 1) == name
 
 
 @given(st.text(), st.sampled_from(["", *(kind.value for kind in FileKind)]), st.sampled_from(["", *TEMPORARY_SUFFIXES]))
@@ -283,8 +281,6 @@ def test_canonical_names_come_back(offset: int, kind: FileKind, suffix: str) -> 
         (segment_file_name, (-1, FileKind.LOG)),
         (segment_file_name, (2**63, FileKind.LOG)),
         (segment_file_name, (0, FileKind.LOCK)),
-        (metadata_snapshot_file_name, (-1, 0)),
-        (metadata_snapshot_file_name, (0, 2**31)),
         (partition_directory_name, ("", 0)),
         (partition_directory_name, ("t", -1)),
         (partition_directory_name, ("t", 2**31)),

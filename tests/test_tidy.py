@@ -8,6 +8,7 @@ import pytest
 from helpers.support import REPOSITORY
 
 from tools import public_names, tidy
+from tools.unused import functions_are_used
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -189,3 +190,20 @@ def test_a_long_list_and_an_entry_that_nobody_needs_are_noticed(package: Path) -
     found = list(public_names.unlisted_uses(package))
     assert f"tools/private_imports.toml: {most + 1} modules, and {most} at most" in found
     assert "tools/private_imports.toml: nobody imports seglog_format.codec" in found
+
+
+def test_what_only_tests_reach_is_noticed(package: Path) -> None:
+    for name, text in (
+        ("seglog_format/log/read.py", "def read(): ...\ndef lonely(): ...\n@checks\ndef told(): ...\nclass Kept: ..."),
+        ("seglog_format/handbook.py", "def as_article_a(): ..."),
+        (
+            "seglog_format/cli/late.py",
+            "NAME = 'seglog_format.log.read.Kept'\nfrom seglog_format.log.read import read",
+        ),
+        ("tests/test_read.py", "from seglog_format.log.read import lonely"),
+    ):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text, encoding="utf-8")
+    (package / "seglog_format" / "errors.py").unlink()
+    found = list(functions_are_used(package))
+    assert found == ["seglog_format/log/read.py:2: nothing outside of tests uses lonely"]

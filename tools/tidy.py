@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tools.lengths import exceptions_are_needed, functions_are_short, modules_are_short
 from tools.public_names import private_uses, unlisted_uses
+from tools.unused import functions_are_used
 from tools.wording import docstrings_are_plain, names_follow_glossary, of_tree, pages_are_plain, phrases_in
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ SCHEMA_HELPERS = (
         "derived",
         "fields",
         "fixed_fields",
+        "inside",
         "protocol",
         "protocol_parts",
         "text",
@@ -125,6 +127,7 @@ def prose_is_plain(root: Path) -> Iterator[str]:
 
 RULES = (
     *(no_machine_in_text, files_are_small, modules_are_short, functions_are_short, exceptions_are_needed, stems_agree),
+    functions_are_used,
     *(private_uses, unlisted_uses, identifiers_follow_glossary, text_follows_glossary, prose_is_plain),
 )
 

@@ -86,23 +86,6 @@ def offsets_match_positions(
             yield Violation(slot, "SEG-IDX-006", "relative_offset", expected, entry.offset)
 
 
-def offset_index_violations(
-    entries: Sequence[OffsetPosition], base_offset: int, log: LogOutline
-) -> Iterator[Violation]:
-    """Check all rules of an offset index, requirement by requirement.
-
-    Args:
-        entries: all slots before the trailing zero ones.
-        base_offset: of the segment.
-        log: the segment's log.
-    """
-    yield from relative_offsets_not_negative(entries, base_offset)
-    yield from positions_start_entries(entries, log)
-    yield from offsets_increase(entries)
-    yield from positions_increase(entries)
-    yield from offsets_match_positions(entries, base_offset, log)
-
-
 # Chapter 41
 
 
@@ -157,25 +140,6 @@ def last_timestamp_is_largest(entries: Sequence[TimestampOffset], log: LogOutlin
         yield Violation(slot, "SEG-TIX-006", "timestamp_ms", f"{largest}, the largest of the segment", recorded)
 
 
-def time_index_violations(
-    entries: Sequence[TimestampOffset], base_offset: int, log: LogOutline, *, is_active: bool
-) -> Iterator[Violation]:
-    """Check all rules of a time index, requirement by requirement.
-
-    Args:
-        entries: all slots before the trailing zero ones.
-        base_offset: of the segment.
-        log: the segment's log.
-        is_active: the segment is the last of its partition, whose index need not be finished.
-    """
-    yield from timestamps_increase(entries)
-    yield from time_offsets_do_not_decrease(entries, base_offset)
-    yield from younger_records_follow(entries, log)
-    yield from timestamps_match_log(entries, log)
-    if not is_active:
-        yield from last_timestamp_is_largest(entries, log)
-
-
 # Chapter 42
 
 
@@ -223,24 +187,6 @@ def last_stable_offsets_in_range(entries: Sequence[AbortedTxn]) -> Iterator[Viol
             yield Violation(slot, "SEG-TXN-008", "last_stable_offset", expected, entry.last_stable_offset)
 
 
-def transaction_index_violations(
-    entries: Sequence[AbortedTxn], base_offset: int, markers: Mapping[int, int] | None = None
-) -> Iterator[Violation]:
-    """Check all rules of a transaction index, requirement by requirement.
-
-    Args:
-        entries: of the index.
-        base_offset: of the segment.
-        markers: as `aborts_have_markers`; None if the log is missing or damaged.
-    """
-    yield from aborts_not_below_segment(entries, base_offset)
-    yield from aborts_in_order(entries)
-    yield from aborted_from_first_to_last(entries)
-    if markers is not None:
-        yield from aborts_have_markers(entries, markers)
-    yield from last_stable_offsets_in_range(entries)
-
-
 # Chapter 50
 
 SNAPSHOT_NUMBERS = (
@@ -278,10 +224,3 @@ def snapshot_offsets_below_name(producers: Sequence[ProducerStateEntry], offset:
         for name in ("last_offset", "current_txn_first_offset"):
             if getattr(entry, name) >= offset:
                 yield Violation(slot, "SEG-PSN-006", name, f"below {offset}", getattr(entry, name))
-
-
-def producer_snapshot_violations(producers: Sequence[ProducerStateEntry], offset: int | None) -> Iterator[Violation]:
-    """Check all rules of a snapshot with a right checksum; ``offset`` is the number in its name, if known."""
-    yield from producers_are_sound(producers)
-    if offset is not None:
-        yield from snapshot_offsets_below_name(producers, offset)

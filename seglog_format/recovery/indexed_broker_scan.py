@@ -5,43 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.model import OffsetPosition, TimestampOffset
-from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
+from seglog_format.recovery.broker_scan import BrokerScan, Outcome
 from seglog_format.recovery.segment_files import indexed_by
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
     from seglog_format.engine.protocols import IndexedLog, RecoveryKernels
     from seglog_format.log.transactions import Transactions
     from seglog_format.recovery.index_settings import IndexSettings
-    from seglog_format.storage.byte_source import ByteSource, Readable
-
-
-def broker_scan_with(
-    kernels: RecoveryKernels | None,
-    data: Readable,
-    base_offset: int,
-    path: str,
-    *,
-    settings: IndexSettings,
-    transactions: Transactions,
-) -> BrokerScan:
-    """Scan like `broker_scan`, by compiled code if every entry is sound.
-
-    Args:
-        kernels: compiled code; None for the reference.
-        data: the bytes of the `.log` file.
-        base_offset: of the segment.
-        path: file name for locations.
-        settings: of the indexes.
-        transactions: those open where the segment begins; they are updated.
-    """
-    source = source_of(data, path)
-    indexed = None if kernels is None else sound_index(kernels, source, base_offset, settings)
-    found = None if indexed is None else broker_scan_from(indexed, source.size, base_offset, transactions)
-    if found is None:
-        return broker_scan(source, base_offset, path, settings=settings, transactions=transactions)
-    return found
+    from seglog_format.storage.byte_source import ByteSource
 
 
 def broker_scan_from(indexed: IndexedLog, size: int, base_offset: int, transactions: Transactions) -> BrokerScan | None:

@@ -20,7 +20,7 @@ from seglog_format.log.engine_storage import storage_for
 from seglog_format.log.listing import list_log_directory, list_partition
 from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.log.open_segments import OpenSegments
-from seglog_format.log.path_kind import require_log_directory, require_partition
+from seglog_format.log.path_kind import require_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.names import METADATA_TOPICS
 from seglog_format.recovery.segment_scan import Cut, Remark, SegmentScan, scan_segment
@@ -216,21 +216,6 @@ class PartitionRecovery:
     has_clean_shutdown: bool
     plan: RecoveryPlan
     full_scan: RecoveryPlan
-
-
-def plan_for_directory(log_directory: str | os.PathLike[str]) -> tuple[PartitionRecovery, ...]:
-    """Plan the recovery of every partition directory of a log directory, except those marked for deletion.
-
-    Raises:
-        UsageError: the path is not a log directory (see `path_kind`), or cannot be read.
-    """
-    require_log_directory(log_directory)
-    directory = LogDirectory(list_log_directory(log_directory))
-    return tuple(
-        plan_for_partition(entry.path, directory)
-        for entry in directory.listing.partitions
-        if entry.name.state != DELETE_STATE
-    )
 
 
 def plan_for_partition(

@@ -10,7 +10,6 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from helpers.serving import serving
-
 from proofs.serialized import KINDS, PROTOS, TIMES, serializers
 from seglog_format import LogConfig, PartitionWriter
 from seglog_format.serve.writing import Writers

@@ -1,0 +1,54 @@
+"""Functions and classes of the package that only tests reach."""
+
+from __future__ import annotations
+
+import ast
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PACKAGE: Final = "seglog_format"
+CALLERS: Final = (PACKAGE, "conformance", "proofs", "tools", "benchmarks")
+"""Directories whose code counts as use."""
+KEPT: Final = {f"{PACKAGE}/handbook.py": "the dialect of the articles, which no reader of Kafka's format calls"}
+"""Files in which functions may wait for tests, and why."""
+
+
+def functions_are_used(root: Path) -> Iterator[str]:
+    """Complain about each function and class of the package whose name occurs nowhere else but in tests.
+
+    Whatever has a decorator may be reached through it, as commands and checks are.
+    """
+    trees = {path: _parsed(path) for directory in CALLERS for path in sorted((root / directory).rglob("*.py"))}
+    used = set(chain.from_iterable(map(_names, trees.values())))
+    for path, tree in trees.items():
+        file = path.relative_to(root).as_posix()
+        if file.startswith(f"{PACKAGE}/") and file not in KEPT:
+            for node in _defined(tree):
+                if node.name not in used:
+                    yield f"{file}:{node.lineno}: nothing outside of tests uses {node.name}"
+
+
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _defined(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            is_special = node.name.startswith("__")
+            if not node.decorator_list and not is_special:
+                yield node
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    """Yield every name that is used, also in strings, which name modules that load late."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
+                yield name
+            case ast.alias(name=name) | ast.Constant(value=str(name)):
+                yield name.rpartition(".")[2]

@@ -15,6 +15,7 @@ from seglog_format.cli.options import PATH, json_option, size_of
 from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
+from seglog_format.cli.statistics import stats_option, write_scan_statistics
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UsageError
 from seglog_format.tables.settings import BYTES_AS, DEFAULT_PARTITIONING, FORMATS
@@ -126,6 +127,7 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
 )
 @click.option("--message", metavar="NAME", help="Protobuf message of values; by default the first of the schema.")
 @click.option("--plain", "is_plain", is_flag=True, help="Values have no header of Schema Registry, only --schema.")
+@stats_option("Report how many entries compiled code left to slower code, by cause.")
 @click.option("--strict", "is_strict", is_flag=True, help="End at a record that cannot be decoded.")
 @remote_options
 @json_option
@@ -148,6 +150,7 @@ def command(  # noqa: PLR0913 - an option each
     message: str | None,
     is_plain: bool,
     is_strict: bool,
+    stats: bool,
     remote: RemoteChoice | None,
     as_json: bool,
 ) -> int:
@@ -162,6 +165,7 @@ def command(  # noqa: PLR0913 - an option each
     were deleted before they were exported. Compaction is reported and changes nothing.
     """
     from seglog_format.log.reading import READ_COMMITTED, READ_UNCOMMITTED
+    from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.tables.export import ExportOptions, forms_of, location_of, schemas_for
     from seglog_format.tables.schema_topic import read_schemas
     from seglog_format.tables.settings import TableSettings
@@ -171,6 +175,7 @@ def command(  # noqa: PLR0913 - an option each
         msg = "--plain needs --schema: nothing else says how values were written"
         raise UsageError(msg)
     store = None if remote is None else remote.open()
+    statistics = ScanStatistics()
 
     def run_once() -> int:
         sources = sources_at(paths, topics or None)
@@ -178,13 +183,15 @@ def command(  # noqa: PLR0913 - an option each
         forms = forms_of(sources, record_key, value, schemas, schema=schema, message=message, is_plain=is_plain)
         isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
         settings = TableSettings(file_format, partition_by, isolation, bytes_as, *forms)
-        options = ExportOptions(file_size, bool(follow), store, schemas, is_strict)
+        options = ExportOptions(file_size, bool(follow), store, schemas, is_strict, statistics)
         return _run_once(sources, location_of(to, file_format, catalog), settings, options, as_json=as_json)
 
     status = run_once()
     while follow and status == DONE:
         time.sleep(follow)
         status = run_once()
+    if stats:
+        write_scan_statistics(statistics, as_json=as_json)
     return status
 
 

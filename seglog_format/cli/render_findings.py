@@ -22,13 +22,6 @@ def finding_text(finding: Finding) -> str:
     return f"{styled(severity, COLOURS[severity])}: {printable(str(finding))}"
 
 
-def statistics_text(extent: Extent) -> str:
-    """Return how many entries compiled code skipped, and how many it left to the checks, by cause."""
-    causes = ", ".join(f"{cause.value} {count}" for cause, count in extent.fallbacks.items())
-    left = f"{count_text(extent.fallbacks.total(), 'entry')} left to slower code"
-    return f"{extent.prefiltered} prefiltered, {left}{f' ({causes})' if causes else ''}"
-
-
 def summary(counts: Mapping[str, int], extent: Extent) -> str:
     """Return the number of findings, and how much was checked."""
     if not extent.files:

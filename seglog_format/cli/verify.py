@@ -14,6 +14,7 @@ from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, engine_option, json_option, limit_option
 from seglog_format.cli.output import diagnose, missing_object, write_json, write_text
 from seglog_format.cli.progress import progress
+from seglog_format.cli.statistics import stats_option, write_statistics
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.cli.unreadable import unreadable_text
 from seglog_format.field_names import kafka_name
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seglog_format.checks import Finding
-    from seglog_format.checks.extent import Extent
     from seglog_format.cli.tier_options import RemoteChoice
 
 EPILOG: Final = """\b
@@ -50,9 +50,7 @@ SEVERITIES: Final = ("error", "warning", "note")
 )
 @limit_option
 @engine_option
-@click.option(
-    "--stats", is_flag=True, help="Report how many entries compiled code skipped, and how many it left to slower code."
-)
+@stats_option("Report how many entries compiled code skipped, and how many it left to slower code.")
 @remote_options
 def command(  # noqa: PLR0913 - an option each
     paths: tuple[Path, ...],
@@ -107,7 +105,8 @@ def command(  # noqa: PLR0913 - an option each
 
         write_text(summary(counts, extent))
     if stats:
-        _write_statistics(extent, as_json=as_json)
+        done = {"prefiltered": extent.prefiltered}
+        write_statistics(done, extent.fallbacks, f"{extent.prefiltered} prefiltered", as_json=as_json)
     for name in extent.unread:
         diagnose(unreadable_text(name, Path(name).stat().st_size))
     return status if extent.files and not extent.unread else max(status, FINDINGS)
@@ -140,17 +139,6 @@ def _write(finding: Finding, *, as_json: bool) -> None:
     from seglog_format.cli.render_findings import finding_text
 
     write_text(finding_text(finding))
-
-
-def _write_statistics(extent: Extent, *, as_json: bool) -> None:
-    """Say what compiled code skipped: on standard error as text, or as one more object of JSON."""
-    if as_json:
-        fallbacks = {cause.value: count for cause, count in extent.fallbacks.items()}
-        write_json({"type": "statistics", "prefiltered": extent.prefiltered, "fallbacks": fallbacks})
-        return
-    from seglog_format.cli.render_findings import statistics_text
-
-    diagnose(statistics_text(extent))
 
 
 def as_object(finding: Finding) -> dict[str, Any]:

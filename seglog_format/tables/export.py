@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from seglog_format.log.gap_watch import OnGap
     from seglog_format.log.partition import Partition
     from seglog_format.log.remote_store import RemoteStore
+    from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.iceberg_catalog import IcebergLocation
     from seglog_format.tables.outcome import ExportedPartition
@@ -51,6 +52,7 @@ class ExportOptions(NamedTuple):
         remote: the store with tiered segments of the partitions.
         schemas: those that keys and values were written by; None takes the reader's schema for each.
         is_strict: stop at a record that cannot be decoded.
+        statistics: adds the entries that are left to slower code.
     """
 
     file_size: int = DEFAULT_FILE_SIZE
@@ -58,6 +60,7 @@ class ExportOptions(NamedTuple):
     remote: RemoteStore | None = None
     schemas: Schemas | None = None
     is_strict: bool = False
+    statistics: ScanStatistics | None = None
 
 
 class TableExport:
@@ -109,6 +112,7 @@ class TableExport:
                 on_gap=on_gap,
                 decoder=self._decoder,
                 undecoded=None if is_strict else UndecodedRows(source.key, self._undecoded),
+                statistics=self._options.statistics,
             ).run()
 
 
@@ -240,6 +244,7 @@ def export(  # noqa: PLR0913 - what an export may be asked for
     is_plain: bool = False,
     is_strict: bool = False,
     remote: RemoteStore | None = None,
+    statistics: ScanStatistics | None = None,
 ) -> tuple[ExportedPartition, ...]:
     """Add the records that a table does not have yet to it, each exactly once; begin the table if there is none.
 
@@ -267,6 +272,7 @@ def export(  # noqa: PLR0913 - what an export may be asked for
         is_plain: values have no header of Schema Registry: they were written by ``schema``.
         is_strict: end at a record that cannot be decoded.
         remote: the store with tiered segments of the partitions, from `open_tier`.
+        statistics: adds the entries that are left to slower code, by cause.
 
     Returns:
         What was added, for each partition, and what has become of its log since the last run.
@@ -288,7 +294,7 @@ def export(  # noqa: PLR0913 - what an export may be asked for
     known = schemas_for(sources, {key, value}) if schemas is None else schemas
     forms = forms_of(sources, key, value, known, schema=schema, message=message, is_plain=is_plain)
     settings = TableSettings(format, tuple(partition_by), isolation, bytes_as, *forms)
-    options = ExportOptions(file_size, remote=remote, schemas=known, is_strict=is_strict)
+    options = ExportOptions(file_size, remote=remote, schemas=known, is_strict=is_strict, statistics=statistics)
     with opened_export(sources, location_of(to, format, catalog), settings, options) as run:
         return tuple(run.run(source) for source in run.sources)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.gap_watch import OnGap
     from seglog_format.log.partition import Partition
+    from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.tables.decoding import RowDecoder
     from seglog_format.tables.file_part import FilePart
     from seglog_format.tables.progress import TopicPartition
@@ -44,6 +45,7 @@ class PartitionExport:
         on_gap: called with missing offsets; see `Partition.scan`.
         decoder: of keys and values.
         undecoded: where what it cannot decode goes; None to stop there.
+        statistics: adds the entries that are left to slower code.
     """
 
     key: TopicPartition
@@ -56,6 +58,7 @@ class PartitionExport:
     on_gap: OnGap | None
     decoder: RowDecoder
     undecoded: UndecodedRows | None
+    statistics: ScanStatistics | None = None
     _progress: Progress = field(init=False)
     _stored: Progress = field(init=False)
     _part: FilePart | None = field(init=False, default=None)
@@ -90,7 +93,7 @@ class PartitionExport:
         if self.end is not None and first >= self.end:
             return
         asked = first if self._progress.next_offset else None  # from the start, gaps are reported there as well
-        rows = scanned_rows(self.partition, self.settings, (asked, self.end), self.on_gap)
+        rows = scanned_rows(self.partition, self.settings, (asked, self.end), self.on_gap, self.statistics)
         total = max(1, (self.partition.log_end_offset if self.end is None else self.end) - first)
         try:
             with read_ahead(groups_of(rows)) as groups:

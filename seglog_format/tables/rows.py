@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.gap_watch import OnGap
     from seglog_format.log.partition import Partition
+    from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.tables.settings import TableSettings
 
 GROUP_SIZE: Final = 32 * 2**20
@@ -81,7 +82,11 @@ def groups_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def scanned_rows(
-    partition: Partition, settings: TableSettings, offsets: tuple[int | None, int | None], on_gap: OnGap | None
+    partition: Partition,
+    settings: TableSettings,
+    offsets: tuple[int | None, int | None],
+    on_gap: OnGap | None,
+    statistics: ScanStatistics | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read the columns of a table from a partition.
 
@@ -90,11 +95,13 @@ def scanned_rows(
         settings: of the table.
         offsets: first offset wanted, and first not wanted; None for all.
         on_gap: called with missing offsets.
+        statistics: adds the entries that are left to slower code.
     """
     options: dict[str, Any] = {
         "isolation": settings.isolation,
         "batch_rows": BATCH_ROWS,
         "layout": settings.layout,
+        "statistics": statistics,
     }
     batches = map(_with_plain_headers, partition.scan(COLUMNS, *offsets, on_gap=on_gap, **options))
     return map(_with_microseconds, batches) if settings.format == ICEBERG else batches

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import struct
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +14,17 @@ pytest.importorskip("numba")
 import lz4.frame
 from helpers.scans import segment_directory
 
-from seglog_format import CompressionCodec, build_batch, encode_batch, new_record, open_log_directory, open_partition
+from seglog_format import (
+    CompressionCodec,
+    build_batch,
+    encode_batch,
+    export,
+    new_record,
+    open_log_directory,
+    open_partition,
+)
+from seglog_format.cli.exit_status import UNREADABLE
+from seglog_format.cli.main import run
 from seglog_format.codec.build import build_message_entry
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.errors import FormatError
@@ -159,3 +170,17 @@ def test_one_object_counts_several_scans(tmp_path: Path) -> None:
     assert reader.read_all().num_rows == 3 * COUNT
     assert statistics.library_decompressed == 3
     assert dict(statistics.fallbacks) == {FallbackCause.CHECKSUM: 3}
+
+
+def test_export_counts_what_its_scans_leave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    segment_directory(tmp_path / "t-0", two_members(0) + changed_at(batch(COUNT), -1))
+    command = ["export", "--stats", str(tmp_path / "t-0"), "--format", "csv", "--to"]
+    assert run([*command, str(tmp_path / "a")]) == UNREADABLE
+    assert "1 decompressed by a library, 1 entry left to slower code (checksum 1)\n" in capsys.readouterr().err
+    run([*command, str(tmp_path / "b"), "--json"])
+    expected = {"type": "statistics", "libraryDecompressed": 1, "fallbacks": {"checksum": 1}}
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == expected
+    statistics = ScanStatistics()
+    with pytest.raises(FormatError):
+        export(tmp_path / "t-0", tmp_path / "c", format="csv", statistics=statistics)
+    assert (statistics.library_decompressed, dict(statistics.fallbacks)) == (1, {FallbackCause.CHECKSUM: 1})

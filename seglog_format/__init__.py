@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seglog_format.checks.verify import verify
     from seglog_format.cluster.cluster import open_cluster
     from seglog_format.cluster.resurrection import resurrect
-    from seglog_format.codec.build import build_batch, new_record
+    from seglog_format.codec.build import build_batch, build_message_entry, new_record
     from seglog_format.codec.columns import encode_columns
     from seglog_format.codec.control_batch import build_end_marker
     from seglog_format.codec.decode import decode_batch
@@ -58,6 +58,7 @@ __all__ = [
     "TimestampType",
     "build_batch",
     "build_end_marker",
+    "build_message_entry",
     "compact",
     "decode_batch",
     "encode_batch",
@@ -88,7 +89,7 @@ _LAZY: Final = LazyNames(
         "checks.verify": ("verify",),
         "cluster.cluster": ("open_cluster",),
         "cluster.resurrection": ("resurrect",),
-        "codec.build": ("build_batch", "new_record"),
+        "codec.build": ("build_batch", "build_message_entry", "new_record"),
         "codec.columns": ("encode_columns",),
         "codec.control_batch": ("build_end_marker",),
         "codec.decode": ("decode_batch",),

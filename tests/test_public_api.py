@@ -40,6 +40,7 @@ MOST_NAMES = 40
 FUNCTIONS = [
     "build_batch",
     "build_end_marker",
+    "build_message_entry",
     "compact",
     "decode_batch",
     "encode_batch",

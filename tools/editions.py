@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.cli.editions import editions, state_of_chapters, state_text
+from seglog_format.cli.inside import editions, state_of_chapters, state_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

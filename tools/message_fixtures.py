@@ -16,10 +16,8 @@ from collections import Counter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format import walk
-from seglog_format.codec.decode import decode_frame
+from seglog_format import decode_batch, walk
 from seglog_format.errors import Location
-from seglog_format.names import parse_partition_directory
 from seglog_format.types import FileKind
 
 if TYPE_CHECKING:
@@ -110,7 +108,7 @@ def _records(source: Path, case: str) -> Iterator[Line]:
 
 
 def _topic(file: str) -> str:
-    return parse_partition_directory(PurePosixPath(file).parent.name).topic
+    return PurePosixPath(file).parent.name.rpartition("-")[0]
 
 
 def _stored(archive: Path) -> Iterator[tuple[tuple[str, int], tuple[str | None, str | None]]]:
@@ -122,7 +120,7 @@ def _stored(archive: Path) -> Iterator[tuple[tuple[str, int], tuple[str | None, 
                 content = files.extractfile(member)
                 assert content is not None
                 for frame in walk(content.read()):
-                    for record in decode_frame(frame, at=Location(str(path), frame.position)).records:
+                    for record in decode_batch(frame.data, at=Location(str(path), frame.position)).records:
                         yield (str(path), record.offset), (_text(record.key), _text(record.value))
 
 

@@ -92,8 +92,8 @@ def chosen(share: float, seed: int) -> list[bytes]:
 
 def work(directory: Path, share: float, seed: int) -> dict[str, Any]:
     """Return what each input leads to here, which kernels were called, and whether positions are checked at all."""
-    compiled = import_module("seglog_format.columnar.compiled")
-    compiled.NOTICE.was_given = True
+    from seglog_format.columnar.inside import all_kernels  # noqa: PLC0415 - only workers need it
+
     targets = import_module("proofs.fuzz.targets")
     targets.ignore_gaps()
     run = targets.Targets(directory).run
@@ -103,9 +103,7 @@ def work(directory: Path, share: float, seed: int) -> dict[str, Any]:
             verdicts.append(run(data))
         except Exception as problem:  # noqa: BLE001 - finding these is what this program is for
             verdicts.append(f"{FAILED}{type(problem).__name__}: {problem} ({data.hex()})")
-    for module in import_module("seglog_format.columnar.warm").modules():
-        import_module(f"seglog_format.columnar.{module}")
-    kernels = {kernel.py_func.__name__: bool(kernel.signatures) for kernel in compiled.KERNELS}
+    kernels = {kernel.py_func.__name__: bool(kernel.signatures) for kernel in all_kernels()}
     return {"verdicts": verdicts, "kernels": kernels, "checksBounds": checks_bounds()}
 
 
@@ -113,9 +111,9 @@ def checks_bounds() -> bool:
     """Tell whether a load behind the end of a region is noticed, in a helper of a kernel as everywhere."""
     from numba import njit  # noqa: PLC0415 - only workers need it
 
-    loading = import_module("seglog_format.columnar.memory")
-    load, region = loading.load_64, loading.region
-    inner = import_module("seglog_format.columnar.compiled").helper(lambda where, position: load(where, position))  # noqa: PLW0108 - compiled
+    from seglog_format.columnar.inside import helper, load_64, region  # noqa: PLC0415
+
+    inner = helper(lambda where, position: load_64(where, position))  # noqa: PLW0108 - compiled
     kernel = njit(lambda array, position: inner(region(array), position))
     numbers = import_module("numpy").zeros(4, "int64")
     try:

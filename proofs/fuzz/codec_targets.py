@@ -10,18 +10,13 @@ import numpy as np
 
 from proofs.fuzz.judging import ARENA, LIMIT, LOG, SMALL_LIMIT, DifferenceError, hold
 from seglog_format import CompressionCodec
-from seglog_format.codec.compression import decompress
-from seglog_format.columnar import plan as names
-from seglog_format.columnar.chunks import decompress_ahead, no_chunks
-from seglog_format.columnar.copying import SLACK
-from seglog_format.columnar.cpu import checksum_path
-from seglog_format.columnar.decoders import Decoders
+from seglog_format.codec.inside import decompress
+from seglog_format.columnar.inside import SLACK, decompress_first
 from seglog_format.errors import FormatError, Location
 
 ROOM: Final = 2**16
 """Bytes of a decompressed block in the targets of a codec."""
 CANARY: Final = 0xA5
-DECODERS: Final = Decoders()
 
 
 # Targets that decompress
@@ -57,19 +52,15 @@ def decompressed(
     log = LOG.holding(batch_around(stored, codec) if magic else message_around(stored, codec))
     arena = ARENA.last(used + room + SLACK)
     arena[:used], arena[used:] = CANARY, 0
-    plan, state = np.zeros(names.PLAN_SIZE, np.int64), np.zeros(names.STATE_SIZE, np.int64)
-    chunks = no_chunks()
-    plan[names.LIMIT], plan[names.MAX_ROWS], state[names.ARENA_USED] = limit, 1, used
-    plan[names.CHECKSUM_PATH], plan[names.DECODERS :] = checksum_path(), DECODERS.slots
     data = np.frombuffer(log, np.uint8)
     data.flags.writeable = False
-    decompress_ahead(data, arena, plan, state, chunks)
+    found = decompress_first(data, arena, used=used, limit=limit)
     if (arena[:used] != CANARY).any():
         msg = "bytes before the content were overwritten"
         raise DifferenceError(msg)
-    if not state[names.CHUNKS]:
+    if found is None:
         return None
-    position, start, end = chunks[: names.CHUNK_FIELDS].tolist()
+    position, start, end = found
     hold("section", (position, start), (0, used))
     return bytes(arena[start:end])
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
-
-from seglog_format.log import reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,21 +32,3 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         lists = (batch.column(number).to_pylist() for number in (0, 2, 3, 4))
         for time_ms, (offset, key, value, pairs) in zip(times, zip(*lists, strict=True), strict=True):
             yield offset, time_ms, key, value, tuple((pair["key"], pair["value"]) for pair in pairs)
-
-
-@contextmanager
-def quick_from(size: int) -> Iterator[None]:
-    """Entries may be decoded by the quick loop where a segment has so many bytes: 0 for always."""
-    before = reading.QUICK_SIZE
-    try:
-        setattr(reading, "QUICK_SIZE", size)  # noqa: B010 - a constant to everyone else
-        yield
-    finally:
-        setattr(reading, "QUICK_SIZE", before)  # noqa: B010
-
-
-@contextmanager
-def reference_only() -> Iterator[None]:
-    """Entries are decoded by their declarations, however large a log is; besides, ask for `Engine.REFERENCE`."""
-    with quick_from(sys.maxsize):
-        yield

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+PACKAGE: Final = ROOT / "seglog_format"
 CORPUS: Final = ROOT / "tests" / "columnar" / "fuzz_corpus.zip"
 BOUNDS_CACHE: Final = ROOT / "build" / "bounds"
 """Kernels that check bounds: numba does not tell them from others, so they are kept elsewhere."""
@@ -51,6 +52,7 @@ MAX_FINDINGS: Final = 50
 GUIDING: Final = (
     "schema",
     "codec",
+    "codec.compression",
     "log",
     "checks",
     "storage",
@@ -76,19 +78,14 @@ def fuzz_in_this_process(directory: Path, given: list[str]) -> None:
     """
     import atheris  # noqa: PLC0415 - only the worker needs it
 
-    package = ROOT / "seglog_format"
-    compiled = [f"seglog_format.columnar.{module.name}" for module in iter_modules([str(package / "columnar")])]
-    with atheris.instrument_imports(include=["seglog_format"], exclude=compiled):
+    compiled = [f"{PACKAGE.name}.columnar.{module.name}" for module in iter_modules([str(PACKAGE / "columnar")])]
+    with atheris.instrument_imports(include=[PACKAGE.name], exclude=compiled):
         for part in GUIDING:
-            for module in iter_modules([str(package / part)]):
-                import_module(f"seglog_format.{part}.{module.name}")
-        import_module("seglog_format.codec.compression.lz4")
-        for codec in ("gzip", "snappy", "zstd"):
-            import_module(f"seglog_format.codec.compression.{codec}")
+            for module in iter_modules([str(PACKAGE.joinpath(*part.split(".")))]):
+                import_module(f"{PACKAGE.name}.{part}.{module.name}")
         module = import_module("proofs.fuzz.targets")
     module.ignore_gaps()
     targets = module.Targets(directory)
-    import_module("seglog_format.columnar.compiled").NOTICE.was_given = True
     seen: set[str] = set()
 
     def one(data: bytes) -> None:
@@ -141,9 +138,9 @@ def run_worker(scratch: Path, options: Iterable[str], kind: dict[str, str]) -> t
 
 def compile_ahead() -> None:
     """Have kernels of all kinds on disk before anybody counts seconds."""
-    compiling = "from seglog_format.columnar.warm import warm; list(warm(1))"
+    command = [sys.executable, "-m", "seglog_format.cli", "warm"]
     for kind in KINDS.values():
-        subprocess.run([sys.executable, "-c", compiling], env={**os.environ, **kind}, check=True, cwd=ROOT)
+        subprocess.run(command, env={**os.environ, **kind}, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
 def one_round(scratch: Path, number: int, seconds: int, seed: int) -> dict[str, Any]:

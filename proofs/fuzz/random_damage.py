@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
+from proofs.entries import sealed
 from seglog_format import walk
-from seglog_format.codec.build import sealed
 from seglog_format.errors import FormatError
 
 if TYPE_CHECKING:

@@ -6,8 +6,15 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from seglog_format import CompressionCodec, ControlRecordType, build_batch, build_end_marker, encode_batch, new_record
-from seglog_format.codec.build import build_message_entry
+from seglog_format import (
+    CompressionCodec,
+    ControlRecordType,
+    build_batch,
+    build_end_marker,
+    build_message_entry,
+    encode_batch,
+    new_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,41 +16,46 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import google_crc32c
-import numpy as np
 import pyarrow as pa
 import xxhash
 
+from proofs.entries import is_sealed
+from proofs.fuzz.broker_scans import broker_scan_by
 from proofs.fuzz.codec_targets import libraries, lz4, snappy
-from proofs.fuzz.delivered_rows import COLUMNS, quick_from, reference_only, row_of, rows_of
+from proofs.fuzz.delivered_rows import COLUMNS, row_of, rows_of
 from proofs.fuzz.judging import LIMIT, LOG, SMALL_LIMIT, hold, outcome
-from proofs.fuzz.whole_table import batch_table
-from seglog_format import CompressionCodec, Engine, build_batch, encode_batch, new_record, open_partition, walk
+from seglog_format import (
+    CompressionCodec,
+    Engine,
+    build_batch,
+    encode_batch,
+    encode_columns,
+    new_record,
+    open_partition,
+    walk,
+)
 from seglog_format.checks import verify_log
-from seglog_format.codec.compress import compress
-from seglog_format.codec.decode import checksum_is_valid
-from seglog_format.columnar.encode import BatchFields, encode
-from seglog_format.columnar.ranges import next_range, position_of
-from seglog_format.columnar.recovery_kernels import ColumnarRecovery
+from seglog_format.engine.columnar import batch_tables, position_of, recovery_kernels
 from seglog_format.errors import FormatError, MissingOffsetsWarning
-from seglog_format.recovery.indexed_broker_scan import broker_scan_with
-from seglog_format.recovery.segment_files import side_files_of
-from seglog_format.recovery.segment_scan import scan_segment
+from seglog_format.recovery.inside import scan_segment, side_files_of
 from seglog_format.types import IndexedOffset, IndexSettings, Record, Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from seglog_format.recovery.inside import RecoveryKernels
     from seglog_format.types import Partition
 
 SEALED: Final = 0x08
 INT64_MAX: Final = 2**63 - 1
+PREALLOCATED: Final = 2**16
+"""Zeros behind a log: in so large a segment, the first record is looked up by the quick loop."""
 ENTRY_COLUMNS: Final = ("position", "codec", "timestamp_type", "sequence", "is_transactional", "batch_offset")
-ENGINE: Final = ColumnarRecovery()
+ENGINE: Final = recovery_kernels()
 
 
 def ignore_gaps() -> None:
@@ -138,8 +143,7 @@ class Targets:
             shared = bounds_of(partition, option)
             if isinstance(shared, str):
                 return shared
-            with reference_only():
-                wanted = outcome(lambda: map(row_of, partition.records(**shared, engine=Engine.REFERENCE)))
+            wanted = outcome(lambda: map(row_of, partition.records(**shared, engine=Engine.REFERENCE)))
             layout = "binary" if option & 4 else "view"
             found = outcome(lambda: rows_of(partition.scan(COLUMNS, batch_rows=8, layout=layout, **shared)))
             narrow = outcome(lambda: partition.scan((*ENTRY_COLUMNS, "key"), batch_rows=8, **shared))
@@ -148,15 +152,13 @@ class Targets:
             return hold("rows", found, wanted) + str([part.to_pylist() for part in narrow[0]])[-60:]
 
     def objects(self, data: bytes, option: int) -> str:
-        """Return records as objects. Options as for `scan`."""
-        with self._partition(data, option) as partition:
+        """Return records as objects. Options as for `scan`, but the third: with room that a broker has preallocated."""
+        with self._partition(data + bytes(PREALLOCATED if option & 4 else 0), option) as partition:
             shared = bounds_of(partition, option)
             if isinstance(shared, str):
                 return shared
-            with reference_only():
-                wanted = outcome(lambda: partition.records(**shared, engine=Engine.REFERENCE))
-            with quick_from(0):
-                found = outcome(lambda: partition.records(**shared, engine=Engine.COLUMNAR))
+            wanted = outcome(lambda: partition.records(**shared, engine=Engine.REFERENCE))
+            found = outcome(lambda: partition.records(**shared, engine=Engine.COLUMNAR))
             return hold("records", found, wanted)
 
 
@@ -186,11 +188,11 @@ def recover(data: bytes, option: int) -> str:
         0 if option & 1 else 200, IndexedOffset.FIRST if option & 2 else IndexSettings().indexed_offset
     )
 
-    def answers(engine: ColumnarRecovery | None) -> Iterator[object]:
+    def answers(engine: RecoveryKernels | None) -> Iterator[object]:
         yield scan_segment(log, base_offset, "p", kernels=engine)
         transactions = Transactions(open_offsets={7: 0})
         if option & 4:
-            yield broker_scan_with(engine, log, base_offset, "p", settings=settings, transactions=transactions)
+            yield broker_scan_by(engine, log, base_offset, settings, transactions)
         else:
             yield side_files_of(log, base_offset, settings, transactions=transactions, path="p", kernels=engine)
         yield transactions.aborted, transactions.open_offsets
@@ -206,24 +208,42 @@ def entries_or_rows(data: bytes, option: int) -> str:
 def entries(data: bytes) -> str:
     """Return what the table says of entries is what the reference finds, as far as it goes; it never goes further."""
     log = LOG.holding(data)
-    table = batch_table(log)
-    rows = table.rows[:, [0, 1, 2, 4, 7]].tolist()
+    rows, end = table_of(log)
     wanted, _ = outcome(lambda: walk(log))
     frames = [
-        [frame.position, frame.end - frame.position, frame.header.magic, frame.header.last_offset, int(is_valid)]
-        for frame, is_valid in zip(wanted, map(checksum_is_valid, wanted), strict=True)
+        [
+            frame.position,
+            frame.end - frame.position,
+            frame.header.magic,
+            frame.header.last_offset,
+            is_sealed(frame.data),
+        ]
+        for frame in wanted
     ]
     hold("entries", rows, frames[: len(rows)])
-    sound = next((row[0] for row in rows if not row[4]), table.end)
-    for (before, *_), (position, *_) in pairwise(rows[:50]):
-        state = np.array([before, -1, 0, INT64_MAX], np.int64)
-        next_range(np.frombuffer(log, np.uint8), state, 1)
-        hold("next entry", int(state[0]), position)
-    last = rows[len(rows) // 2][3] if rows else 5
-    found = position_of(log, (0, INT64_MAX), last)
+    ordered_end, last_offset = ENGINE.ordered_end(log, 0, INT64_MAX)
+    ends = {0: -1} | {frame.end: frame.header.last_offset for frame in wanted}
+    hold("the end of the order", last_offset, ends.get(ordered_end))
+    sound = next((row[0] for row in rows if not row[4]), end)
+    offsets = [row[3] for row in rows[:50]]
+    if offsets == sorted(set(offsets)) and offsets[:1] >= [0]:
+        for position, *_, offset, _ in rows[:50]:
+            if (found := position_of(log, (0, INT64_MAX), offset)) is not None:
+                hold("position of an offset", found, position)
+    found = position_of(log, (0, INT64_MAX), rows[len(rows) // 2][3] if rows else 5)
     if found is not None and found not in [row[0] for row in rows]:
         hold("position of an offset", found, rows)
     return str((rows, sound, found))[-60:]
+
+
+def table_of(log: memoryview) -> tuple[list[list[Any]], int]:
+    """Return position, size, magic, last offset and soundness of each entry that the engine reads; where it ends."""
+    rows: list[list[Any]] = []
+    end = 0
+    for part in batch_tables()(log):
+        rows += part.rows[:, [0, 1, 2, 4, 7]].tolist()
+        end = part.end
+    return [[*row, bool(is_sound)] for *row, is_sound in rows], end
 
 
 def encoded(data: bytes, option: int) -> str:
@@ -243,14 +263,8 @@ def encoded(data: bytes, option: int) -> str:
         }
         for record in records
     ]
-    compressor = (lambda content: compress(codec, content, magic=2)) if codec else None
-    parts = encode(
-        pa.Table.from_pylist(rows, SCHEMA),
-        BatchFields(codec=codec),
-        counts=np.array([len(rows)]),
-        compress=compressor,
-    )
-    return hold("encoded", b"".join(bytes(part) for part in parts), reference)
+    parts = encode_columns(pa.Table.from_pylist(rows, SCHEMA), codec=codec, counts=[len(rows)])
+    return hold("encoded", b"".join(parts), reference)
 
 
 SCHEMA: Final = pa.schema(

@@ -6,23 +6,33 @@ one has to give the same or name the requirement by which it departs.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import google_crc32c
 
 from proofs.fuzz.random_damage import damaged
 from proofs.fuzz.random_logs import random_log
 from proofs.kafka.oracle import Oracle, bytes_of
 from proofs.kafka.result import Result
 from seglog_format import Origin
-from seglog_format.codec.end_marker import EndMarker, end_marker_of
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
-from seglog_format.recovery.entry_walk import recoverable_frames
-from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
-from seglog_format.recovery.segment_scan import SegmentScan, scan_segment
-from seglog_format.state.index_build import encode_offset_index, encode_time_index
-from seglog_format.state.producer_state import ProducerStates
+from seglog_format.recovery.inside import (
+    BrokerScan,
+    EndMarker,
+    Outcome,
+    ProducerStates,
+    SegmentScan,
+    broker_scan,
+    encode_offset_index,
+    encode_time_index,
+    encode_transaction_index,
+    end_marker_of,
+    recoverable_frames,
+    scan_segment,
+    side_files_of,
+)
 from seglog_format.types import IndexSettings, RecordBatchHeader, Transactions
 
 if TYPE_CHECKING:
@@ -33,6 +43,9 @@ if TYPE_CHECKING:
 Producer: TypeAlias = tuple[Any, ...]
 """The fields of an entry of a producer snapshot, the id first."""
 
+SNAPSHOT_HEADER: Final = struct.Struct(">hIi")
+SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
+"""Producer id and epoch, last sequence, last offset, its delta, timestamp, coordinator epoch, first open offset."""
 ABOUT: Final = "damaged segments: our recovery scans against LogSegment.recover"
 NEWEST: Final = "4.1"
 UNDAMAGED_EVERY: Final = 20
@@ -147,12 +160,17 @@ def snapshot_of(answer: dict[str, Any]) -> list[Producer]:
 
 
 def sorted_entries(data: bytes) -> list[Producer]:
-    """Return the entries of a snapshot by producer id; its checksum is verified.
+    """Return the entries of a snapshot by producer id, taken apart here; its checksum is verified.
 
     Raises:
-        FormatError: it is damaged.
+        ValueError: it is damaged.
     """
-    return sorted(astuple(entry) for entry in ProducerSnapshot.from_bytes(data).producers)
+    version, checksum, count = SNAPSHOT_HEADER.unpack_from(data)
+    entries = data[SNAPSHOT_HEADER.size :]
+    if version != 1 or checksum != google_crc32c.value(data[6:]) or len(entries) != count * SNAPSHOT_ENTRY.size:
+        msg = f"a snapshot of {len(data)} bytes is damaged: {data[:10].hex()}"
+        raise ValueError(msg)
+    return sorted(SNAPSHOT_ENTRY.iter_unpack(entries))
 
 
 def producers_in(data: memoryview, base_offset: int) -> list[Producer]:

@@ -15,17 +15,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proofs.kafka.oracle import TIERS, Oracle, scratch_directory
 from proofs.kafka.result import Result
-from seglog_format.tier.expiry import RetentionRules, expired
-from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
-from seglog_format.tier.lineage import Lineage
-from seglog_format.tier.records import EpochStart, remote_event
-from seglog_format.tier.segments import RemoteSegments
-from seglog_format.tier.states import SegmentState
+from seglog_format.tier.inside import (
+    Lineage,
+    RemotePartitionId,
+    RemoteSegmentId,
+    RemoteSegments,
+    RetentionRules,
+    SegmentState,
+    expired,
+    remote_event,
+)
+from seglog_format.types import EpochStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seglog_format.tier.records import RemoteSegment
+    from seglog_format.tier.inside import RemoteSegment
 
 ABOUT: Final = "generated histories of remote segments: states, which segment answers, lineage, deletion"
 PARTITION: Final = RemotePartitionId("orders", "AAAAAAAAAAEAAAAAAAAAAQ", 0)

@@ -111,7 +111,7 @@ def _module_name(file: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-LOADED_LATE: Final = ("seglog_format.codec", "seglog_format.codec.compression")
+LOADED_LATE: Final = ("codec", "codec.compression")
 """Packages with modules that are loaded when something asks for them."""
 
 
@@ -127,7 +127,7 @@ def suite() -> list[Case]:
     So are the codecs, which it loads itself when it meets one: what is not loaded is not judged.
     """
     importlib.import_module("seglog_conformance.reference")
-    for package in map(importlib.import_module, LOADED_LATE):
+    for package in (importlib.import_module(f"{RELOADED[0]}.{name}") for name in LOADED_LATE):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     cases = load_cases()

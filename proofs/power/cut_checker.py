@@ -14,8 +14,7 @@ from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.next_process import HistoryError, Opened, check_verified, open_as_user
 from proofs.power.promise import BrokenPromiseError
 from proofs.power.simulated_files import SimulatedFiles
-from seglog_format import RecoveryOptions
-from seglog_format.recovery.apply import recover_partition
+from seglog_format import Environment, RecoveryOptions, recover
 
 if TYPE_CHECKING:
     import random
@@ -143,7 +142,7 @@ class CutChecker:
         share = IN_RECOVERY[cut.depth] if cut.depth < len(IN_RECOVERY) else 0
         if self._dice.random() >= share:
             for path in self._partitions(cut.contents):
-                found = recover_partition(path, options=options)
+                found = recover(path, options=options).apply()
                 self._counts["log was cut"] += bool(found.plan.cuts)
             return self._look()
         inner = self._cut_recovery(cut, options)
@@ -163,7 +162,7 @@ class CutChecker:
 
         files.after_step = look
         for path in self._partitions(cut.contents):
-            recover_partition(path, options=options, files=MirroredFiles(files))
+            recover(path, options=options, environment=Environment(files=MirroredFiles(files))).apply()
         return cuts
 
     def _settle(self, contents: Contents, options: RecoveryOptions) -> None:
@@ -171,7 +170,7 @@ class CutChecker:
         self._restore(contents)
         check_verified(self._root)
         for path in self._partitions(contents):
-            for step in recover_partition(path, options=options).steps:
+            for step in recover(path, options=options).apply().steps:
                 msg = f"a second recovery: {step.text} {step.path.name}"
                 raise HistoryError(msg)
         if self._look() != contents:

@@ -207,6 +207,13 @@ def build_message_entry(
 
     Raises:
         UsageError: another magic, records with headers, or a wrong number of records.
+
+    Examples:
+        >>> from seglog_format import CompressionCodec, build_message_entry, encode_batch, new_record
+        >>> records = [new_record(value=b"1"), new_record(value=b"2")]
+        >>> wrapper = build_message_entry(records, magic=1, base_offset=7, codec=CompressionCodec.GZIP)
+        >>> wrapper.header.offset, [message.offset for message in wrapper.records]
+        (8, [7, 8])
     """
     if magic not in {0, 1} or any(record.headers for record in records):
         msg = f"messages are of magic 0 or 1 and have no headers; magic {magic}"

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("numba")
 
 from helpers.support import authentic, authentic_names, vector
+from helpers.whole_table import batch_table
 
-from proofs.fuzz.whole_table import batch_table
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import walk
 from seglog_format.columnar import layout

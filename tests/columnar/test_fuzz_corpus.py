@@ -66,7 +66,7 @@ def seed_of(name: str) -> bytes:
         ("scan", "row_of"),
         ("lz4", "by_reference"),
         ("snappy", "by_reference"),
-        ("entries_or_rows", "checksum_is_valid"),
+        ("entries_or_rows", "is_sealed"),
         ("verify", "verify_log"),
         ("recover", "scan_segment"),
     ],

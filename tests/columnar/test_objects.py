@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("numba")
 
 from helpers.batches import patched
-from helpers.scans import reference_only, segment_directory
+from helpers.scans import segment_directory
 from helpers.support import authentic, authentic_names
 from test_hostile_scan import FULL, INPUTS, changes
 
@@ -42,7 +42,7 @@ WAYS = ("kernels", "struct")
 
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Read records by kernels, or by the quick loop, whatever the size of a log; see `reference_only`."""
+    """Read records by kernels, or by the quick loop, whatever the size of a log."""
     monkeypatch.setattr(reading, "QUICK_SIZE", 0)
     for name in ("START_SIZE", "LOADED_SIZE"):
         monkeypatch.setattr(choice, name, 0 if request.param == "kernels" else INT64_MAX)
@@ -60,8 +60,7 @@ def outcome(partition: Partition, most: int | None = None, **options: Any) -> Ou
 
 
 def by_reference(partition: Partition, most: int | None = None, **options: Any) -> Outcome:
-    with reference_only():
-        return outcome(partition, most, engine=Engine.REFERENCE, **options)
+    return outcome(partition, most, engine=Engine.REFERENCE, **options)
 
 
 def assert_same_records(path: Path, **shared: Any) -> None:

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from test_hostile_scan import FULL, changes, with_right_checksum
 from test_prefilter import SMALL
 
+from proofs.fuzz import broker_scans as by_either
+from proofs.fuzz.broker_scans import broker_scan_by
 from proofs.fuzz.random_logs import random_log
 from seglog_format.columnar import index_log
 from seglog_format.columnar.recovery_kernels import ColumnarRecovery
 from seglog_format.engine.choice import Engine
 from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions
-from seglog_format.recovery import indexed_broker_scan
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
 from seglog_format.recovery.index_rebuild import rebuilt_indexes
 from seglog_format.recovery.index_settings import IndexSettings
-from seglog_format.recovery.indexed_broker_scan import broker_scan_with
 from seglog_format.recovery.plan import plan_for_partition
 from seglog_format.recovery.segment_files import SegmentSideFiles, side_files_of
 from seglog_format.recovery.segment_scan import scan_segment
@@ -56,9 +56,7 @@ def broker_scans(data: bytes, base_offset: int, chosen: IndexSettings, kernels: 
     found: list[object] = []
     for known in ({}, {7: 0}, {8: 1}):
         transactions = Transactions(open_offsets=dict(known))
-        found.append(
-            broker_scan_with(kernels, memoryview(data), base_offset, "p", settings=chosen, transactions=transactions)
-        )
+        found.append(broker_scan_by(kernels, memoryview(data), base_offset, chosen, transactions))
         found.append((transactions.aborted, transactions.open_offsets))
     return found
 
@@ -110,7 +108,7 @@ def test_parts_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_broker_scan_without_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexed_broker_scan, "broker_scan", None)
+    monkeypatch.setattr(by_either, "broker_scan", None)
     for seed in range(30):
         log = random_log(seed)
         if not log.has_messages:

@@ -11,10 +11,10 @@ pytest.importorskip("numba")
 
 from helpers.scans import count_fallbacks, expected, outcome, scanned, segment_directory
 from helpers.support import authentic, authentic_names
+from helpers.whole_table import batch_table
 
 from proofs.fuzz.delivered_rows import COLUMNS, row_of, rows_of
 from proofs.fuzz.random_logs import random_log
-from proofs.fuzz.whole_table import batch_table
 from seglog_format.columnar import windows
 from seglog_format.columnar.layout import MIN_SHOWN_SIZE
 from seglog_format.columnar.ranges import position_of

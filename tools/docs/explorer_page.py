@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.cli.structures import structures
+from seglog_format.cli.inside import structures
 from tools.rules import requirements
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seglog_format import errors
-from seglog_format.cli.exit_status import STATUSES
+from seglog_format.cli.inside import STATUSES
 from seglog_format.cli.main import seglog
 from tools import demo_data
 from tools.docs import (

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.kaitai_set import kaitai_set
-from seglog_format.cli.structures import structures
+from seglog_format.cli.inside import kaitai_set, structures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from seglog_format.cli.exit_status import STATUSES
+from seglog_format.cli.inside import STATUSES
 from seglog_format.cli.main import seglog
 
 if TYPE_CHECKING:

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglog_format import ControlRecordType
-from seglog_format.codec.application_records import decode_application_record
-from seglog_format.codec.control_record import decode_control_record
-from seglog_format.codec.protocol import decode_message
+from seglog_format.codec.inside import decode_application_record, decode_control_record, decode_message
 from seglog_format.errors import FormatError, Location
-from seglog_format.schema import derived
-from seglog_format.schema.control_record import KRAFT_VALUES
-from seglog_format.schema.coordinator_records import CONSUMER_PROTOCOL, COORDINATOR_TOPICS
-from seglog_format.schema.metadata_records import FRAMED_TOPICS
+from seglog_format.schema.inside import (
+    CONSUMER_PROTOCOL,
+    COORDINATOR_TOPICS,
+    FRAMED_TOPICS,
+    KRAFT_VALUES,
+    message,
+    rows,
+)
 from tools.message_fixtures import RELEASE, read, renamed
 
 if TYPE_CHECKING:
@@ -110,9 +112,9 @@ def _decoded(line: Line, data: bytes) -> object:
         return _control_fields(line, data)
     if kind in CONSUMER_PROTOCOL:
         return decode_message(CONSUMER_PROTOCOL[kind], version, data[2:], AT)
-    rows = {row["name"]: row for row in derived.rows("side_files")}
+    tables = {row["name"]: row for row in rows("side_files")}
     body = data if kind == "ProducerSnapshot" else data[2:]
-    return decode_message(derived.message(kind, rows[kind], broker="0.11.0"), version, body, AT)
+    return decode_message(message(kind, tables[kind], broker="0.11.0"), version, body, AT)
 
 
 def _control_fields(line: Line, data: bytes) -> dict[str, object]:

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.cli.editions import editions, rules_of
+from seglog_format.cli.inside import editions, rules_of
 from tools.rules import requirements
 
 if TYPE_CHECKING:

@@ -1,0 +1,35 @@
+"""A broker's scan of one segment, by the reference or by compiled code, as recovery puts the two together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.recovery.inside import broker_scan, broker_scan_from, sound_index, source_of
+
+if TYPE_CHECKING:
+    from seglog_format.recovery.inside import BrokerScan, RecoveryKernels
+    from seglog_format.types import IndexSettings, Transactions
+
+
+def broker_scan_by(
+    kernels: RecoveryKernels | None,
+    log: memoryview,
+    base_offset: int,
+    settings: IndexSettings,
+    transactions: Transactions,
+) -> BrokerScan:
+    """Scan a segment as a broker does.
+
+    Args:
+        kernels: compiled code, which leaves a log that is not sound to the reference; None for the reference.
+        log: the bytes of the `.log` file.
+        base_offset: of the segment.
+        settings: of the indexes.
+        transactions: those open where the segment begins; they are updated.
+    """
+    source = source_of(log, "p")
+    indexed = None if kernels is None else sound_index(kernels, source, base_offset, settings)
+    found = None if indexed is None else broker_scan_from(indexed, source.size, base_offset, transactions)
+    if found is None:
+        return broker_scan(source, base_offset, "p", settings=settings, transactions=transactions)
+    return found

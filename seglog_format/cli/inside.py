@@ -1,0 +1,35 @@
+"""What the generators of pages take from here: structures as they are shown, editions, and exit statuses."""
+
+from __future__ import annotations
+
+from seglog_format.cli.editions import (
+    Edition,
+    State,
+    changed_marks,
+    editions,
+    is_only_reworded,
+    rules_of,
+    state_of_chapters,
+    state_text,
+)
+from seglog_format.cli.exit_status import STATUSES
+from seglog_format.cli.kaitai_set import kaitai_set
+from seglog_format.cli.render_schema import svg, table
+from seglog_format.cli.structures import Structure, structures
+
+__all__ = [
+    "STATUSES",
+    "Edition",
+    "State",
+    "Structure",
+    "changed_marks",
+    "editions",
+    "is_only_reworded",
+    "kaitai_set",
+    "rules_of",
+    "state_of_chapters",
+    "state_text",
+    "structures",
+    "svg",
+    "table",
+]

@@ -1,0 +1,23 @@
+"""What proofs and generators take from here: the messages in Kafka's own topics, one by one, and compressed bytes.
+
+`seglog_format.decode_batch` decodes whole entries, and ``seglog dump --decode`` shows the messages in them.
+"""
+
+from __future__ import annotations
+
+from seglog_format.codec.application_records import decode_application_record
+from seglog_format.codec.compression import decompress
+from seglog_format.codec.control_record import decode_control_record
+from seglog_format.codec.metadata_records import decode_metadata_record, encode_metadata_record, newest_version
+from seglog_format.codec.protocol import decode_message, encode_message
+
+__all__ = [
+    "decode_application_record",
+    "decode_control_record",
+    "decode_message",
+    "decode_metadata_record",
+    "decompress",
+    "encode_message",
+    "encode_metadata_record",
+    "newest_version",
+]

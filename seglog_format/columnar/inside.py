@@ -1,0 +1,55 @@
+"""What proofs take from here: kernels are run on memory that ends where nothing may be read, and checked for bounds.
+
+Everything else enters by `seglog_format.engine`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from seglog_format.columnar import plan as names
+from seglog_format.columnar.chunks import decompress_ahead, no_chunks
+from seglog_format.columnar.compiled import KERNELS, helper
+from seglog_format.columnar.copying import SLACK
+from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.decoders import Decoders
+from seglog_format.columnar.memory import load_64, region
+from seglog_format.columnar.warm import modules
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Bytes
+
+__all__ = ["SLACK", "all_kernels", "decompress_first", "helper", "load_64", "region"]
+
+DECODERS: Final = Decoders()
+
+
+def all_kernels() -> list[Any]:
+    """Load every module with kernels, and return these."""
+    for module in modules():
+        import_module(f"{__package__}.{module}")
+    return KERNELS
+
+
+def decompress_first(log: Bytes, arena: Bytes, *, used: int, limit: int) -> list[int] | None:
+    """Decompress the first entry of a log as the kernels for checks do.
+
+    Args:
+        log: that starts with the entry.
+        arena: receives its content, and needs `SLACK` bytes more.
+        used: bytes of the arena that are taken.
+        limit: bytes that the entry may decompress to.
+
+    Returns:
+        Position of the entry, start and end of its content in the arena; None where it is left to the reference.
+    """
+    plan, state = np.zeros(names.PLAN_SIZE, np.int64), np.zeros(names.STATE_SIZE, np.int64)
+    chunks = no_chunks()
+    plan[names.LIMIT], plan[names.MAX_ROWS], state[names.ARENA_USED] = limit, 1, used
+    plan[names.CHECKSUM_PATH], plan[names.DECODERS :] = checksum_path(), DECODERS.slots
+    decompress_ahead(log, arena, plan, state, chunks)
+    found: list[int] = chunks[: names.CHUNK_FIELDS].tolist()
+    return found if state[names.CHUNKS] else None

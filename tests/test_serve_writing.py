@@ -16,10 +16,12 @@ from test_serve_clients import asked, command
 
 import seglog_format as seglog
 from proofs.serve import serve_kills
-from proofs.serve.client import PRODUCE, Client
+from proofs.serve.client import METADATA, PRODUCE, Client
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import UsageError
+from seglog_format.serve import catalog
+from seglog_format.serve.catalog import CatalogOptions, NewTopics
 from seglog_format.serve.writing import Writers
 from seglog_format.state.config import LogConfig
 from seglog_format.writing.log_writer import LogWriter
@@ -72,8 +74,8 @@ def produce(client: Client, data: bytes, **options: Any) -> Any:  # noqa: ANN401
     return client.receive(PRODUCE, options.get("version", 9)).responses[0].partition_responses[0]
 
 
-def stored(directory: Path, number: int = 0) -> list[bytes]:
-    with seglog.open_partition(directory / f"orders-{number}") as partition:
+def stored(directory: Path, number: int = 0, *, topic: str = "orders") -> list[bytes]:
+    with seglog.open_partition(directory / f"{topic}-{number}") as partition:
         return [record.value or b"" for record in partition.records()]
 
 
@@ -224,6 +226,62 @@ def test_somebody_elses_directory_is_not_written_to(directory: Path) -> None:
         serving(directory, writers=Writers()),
     ):
         pass
+
+
+@pytest.fixture
+def new_root(tmp_path: Path) -> Iterator[tuple[Path, Served]]:
+    root = tmp_path / "new"
+    root.mkdir()
+    writers = Writers()
+    options = CatalogOptions(new_topics=NewTopics(root, writers.create))
+    with serving(root, writers=writers, options=options) as running:
+        yield root, running
+
+
+def names_in(client: Client, name: str | None, **fields: object) -> list[tuple[str, ErrorCode]]:
+    topics = None if name is None else [{"name": name, "topic_id": None}]
+    answer = client.ask(METADATA, 12, topics=topics, **{"allow_auto_topic_creation": True, **fields})
+    return [(topic.name, topic.error_code) for topic in answer.topics]
+
+
+def test_an_empty_directory_gets_a_topic_when_a_client_asks_for_it(new_root: tuple[Path, Served]) -> None:
+    root, served = new_root
+    with served.client() as client:
+        assert names_in(client, None) == []
+        assert names_in(client, "orders", allow_auto_topic_creation=False)[0][1] == ErrorCode.unknown_topic_or_partition
+        assert not any(root.iterdir())
+        assert names_in(client, "orders") == [("orders", ErrorCode.none)]
+        assert names_in(client, "events") == [("events", ErrorCode.none)]
+        for topic in ("orders", "events"):
+            assert produce(client, batch(b"one", b"two"), topic=topic).error_code == ErrorCode.none
+        assert names_in(client, None) == [("orders", ErrorCode.none), ("events", ErrorCode.none)]
+    assert {path.name for path in root.iterdir() if path.is_dir()} == {"orders-0", "events-0"}
+    assert stored(root, 0, topic="events") == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("name", ["../escaped", "a/b", ".", "", "x" * 250])
+def test_no_topic_is_created_under_an_invalid_name(new_root: tuple[Path, Served], name: str) -> None:
+    root, served = new_root
+    with served.client() as client:
+        assert names_in(client, name)[0][1] == ErrorCode.unknown_topic_or_partition
+    assert served.findings == []
+    assert [path for path in root.parent.rglob("*") if path != root] == []
+
+
+def test_clients_create_a_bounded_number_of_topics(
+    new_root: tuple[Path, Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "MAX_NEW_TOPICS", 2)
+    with new_root[1].client() as client:
+        errors = [names_in(client, name)[0][1] for name in "abc"]
+    assert errors == [ErrorCode.none, ErrorCode.none, ErrorCode.unknown_topic_or_partition]
+
+
+def test_no_topic_is_created_in_a_directory_that_has_some(served: Served, directory: Path) -> None:
+    before = sorted(directory.iterdir())
+    with served.client() as client:
+        assert names_in(client, "other")[0][1] == ErrorCode.unknown_topic_or_partition
+    assert sorted(directory.iterdir()) == before
 
 
 @pytest.mark.parametrize("name", PRODUCERS)

@@ -18,7 +18,7 @@ from seglog_format.cli.options import PATH, json_option, size_of
 from seglog_format.cli.output import diagnose, write_json
 from seglog_format.cli.serve_exposure import check_exposure, resolved
 from seglog_format.cli.serve_status import StatusLine
-from seglog_format.cli.serve_topics import create_topics
+from seglog_format.cli.serve_topics import create_topics, empty_root
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UsageError
 
@@ -104,7 +104,8 @@ Examples:
     "created",
     multiple=True,
     metavar="TOPIC[:COUNT]",
-    help="With --writable, create this topic in an empty directory, with so many partitions; may be repeated.",
+    help="With --writable, create this topic in an empty directory, with so many partitions; may be repeated. Without"
+    " it, an empty directory gets each topic, with one partition, when a client first asks for it.",
 )
 @click.option(
     "--allow-remote-writes",
@@ -171,7 +172,7 @@ def command(  # noqa: PLR0913 - options of a command
     check_exposure(address, writable=writable, remote_writes_allowed=allow_remote_writes)
     try:
         with without_collecting():
-            from seglog_format.serve.catalog import CatalogOptions, open_catalog
+            from seglog_format.serve.catalog import CatalogOptions, NewTopics, open_catalog
             from seglog_format.serve.limits import DEFAULT_LIMITS, MAX_PRODUCE_SIZE, MAX_REQUEST_SIZE, SWITCH_SECONDS
             from seglog_format.serve.metrics import Metrics
             from seglog_format.serve.server import Server
@@ -191,6 +192,7 @@ def command(  # noqa: PLR0913 - options of a command
     )
     _allow_more_files()
     create_topics(paths, created, writable=writable)
+    new_root = empty_root(paths, writable=writable)
     metrics, show = Metrics(), StatusLine(is_shown=not as_json)
     tell = _tell_as_json if as_json else show.tell
 
@@ -207,6 +209,7 @@ def command(  # noqa: PLR0913 - options of a command
             is_raw=raw,
             remote=None if remote is None else remote.open(),
             end_of=None if writers is None else writers.end_of,
+            new_topics=None if writers is None or new_root is None else NewTopics(new_root, writers.create),
         )
         closing.enter_context(warnings_as_findings(find))
         with without_collecting():
@@ -216,6 +219,8 @@ def command(  # noqa: PLR0913 - options of a command
         ending.happens_in_order()
         server = closing.enter_context(Server(catalog, settings, tell, writers, metrics, state))
         diagnose(_counted(catalog.topics) + (", open for writing" if writable else ""))
+        if new_root is not None:
+            diagnose(f"{new_root} is empty: a topic is created when a client first asks for it")
         _offer_metrics(server, metrics_port, closing)
         diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
         show.until(ending.requested, partial(_figures, server), end_after)

@@ -44,6 +44,18 @@ def create_topics(paths: tuple[Path, ...], wanted: tuple[str, ...], *, writable:
             writer.open(topic, number)
 
 
+def empty_root(paths: tuple[Path, ...], *, writable: bool) -> Path | None:
+    """Return the one log directory to serve if it is empty, and topics may be created in it; None otherwise.
+
+    Args:
+        paths: what is served.
+        writable: whether producers may append.
+    """
+    if not writable or len(paths) != 1 or not paths[0].is_dir() or any(paths[0].iterdir()):
+        return None
+    return paths[0]
+
+
 def _partitions(wanted: str) -> list[tuple[str, int]]:
     topic, _, digits = wanted.partition(":")
     if digits and not (digits.isascii() and digits.isdecimal() and 1 <= int(digits) <= MOST_PARTITIONS):

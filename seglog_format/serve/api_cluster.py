@@ -51,10 +51,14 @@ def metadata(services: Services, call: Call) -> None:
 
 def _topics(catalog: Catalog, call: Call) -> Iterable[dict[str, object]]:
     asked = call.field("topics")
+    may_create = call.field("allow_auto_topic_creation", default=True)
     if asked is None or (call.version == 0 and not asked):
         return (_topic_fields(catalog, each) for each in catalog.topics.values())
     nameless = None if call.version >= NAMELESS_SINCE else ""
     once = dict.fromkeys((each.name, getattr(each, "topic_id", None)) for each in asked)
+    for name, _ in once if may_create else ():
+        if name is not None:
+            catalog.topic_to_write(name)
     return (_asked_topic(catalog, name, topic_id, nameless) for name, topic_id in once)
 
 

@@ -11,11 +11,11 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from seglog_format.errors import UsageError
+from seglog_format.errors import SeglogError, UsageError
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.path_kind import partitions_in_use
-from seglog_format.names import parse_partition_directory
+from seglog_format.names import parse_partition_directory, partition_directory_name
 from seglog_format.serve.fetched import Source
 from seglog_format.serve.served_partition import ServedPartition
 from seglog_format.serve.topics import PartitionPaths, Topic
@@ -32,8 +32,23 @@ if TYPE_CHECKING:
     from seglog_format.serve.side_files import TopicIds
     from seglog_format.small_model import EpochStart
 
+MAX_NEW_TOPICS: Final = 1000
+"""Topics that clients may create in a directory that was empty."""
+
 MAX_RESTING: Final = 64
 """Partitions that keep their files open; beyond that, the least recently used ones close theirs."""
+
+
+class NewTopics(NamedTuple):
+    """A log directory that was empty at the start: a topic is created when a client first asks for it.
+
+    Attributes:
+        root: the directory.
+        create: creates partition 0 of a topic there, and returns its directory.
+    """
+
+    root: Path
+    create: Callable[[Path, str], Path]
 
 
 class CatalogOptions(NamedTuple):
@@ -44,12 +59,14 @@ class CatalogOptions(NamedTuple):
         is_raw: send bytes unchecked.
         remote: the store with the tiered segments of the partitions.
         end_of: for a topic and a partition with a writer in this process: returns a function for its readable end.
+        new_topics: the directory in which clients create topics, the only one that is served; None where they do not.
     """
 
     trust_indexes: bool = False
     is_raw: bool = False
     remote: RemoteStore | None = None
     end_of: Callable[[str, int], Callable[[], int]] | None = None
+    new_topics: NewTopics | None = None
 
 
 class Catalog:
@@ -85,7 +102,8 @@ class Catalog:
         }
 
     def _list(self, path: Path, found: dict[str, dict[int, tuple[Path, str]]]) -> None:
-        listed = partitions_in_use(path)
+        new_topics = self._options.new_topics
+        listed = [] if new_topics is not None and path == new_topics.root else partitions_in_use(path)
         if listed is None:
             self._add(parse_partition_directory(path.absolute().name), (path, ""), found)
             return
@@ -138,6 +156,11 @@ class Catalog:
             self._known_topic_ids = TopicIds(self.topics.values())
         return self._known_topic_ids
 
+    @property
+    def is_fixed(self) -> bool:
+        """Return whether no topics can be added."""
+        return self._options.new_topics is None
+
     def id_of(self, topic: Topic) -> UUID:
         """Return the id of a topic: the one in its directories, or one made from its name."""
         return self._topic_ids.by_name[topic.name]
@@ -146,6 +169,30 @@ class Catalog:
         """Return the topic with an id; None if there is none."""
         name = self._topic_ids.names.get(topic_id) if topic_id is not None else None
         return None if name is None else self.topics[name]
+
+    def topic_to_write(self, name: str) -> Topic | None:
+        """Return a topic, created if clients may create it; None if there is none.
+
+        Args:
+            name: as a client sent it.
+        """
+        new_topics = self._options.new_topics
+        if new_topics is None or name in self.topics:
+            return self.topics.get(name)
+        with self._lock:
+            if name not in self.topics and len(self.topics) < MAX_NEW_TOPICS and _is_topic(name):
+                self._create(new_topics, name)
+        return self.topics.get(name)
+
+    def _create(self, new_topics: NewTopics, name: str) -> None:
+        try:
+            path = new_topics.create(new_topics.root, name)
+        except SeglogError as error:
+            self._on_finding(f"{name}: not created, {error}")
+            return
+        topic = Topic(name, PartitionPaths({0: (path.parent, path.name)}))
+        self.topics = {**self.topics, name: topic}  # other threads may be reading the old one
+        self._known_topic_ids = None
 
     def partition(self, topic: str, number: int) -> ServedPartition | None:
         """Return a partition to read from; None if there is none."""
@@ -183,10 +230,19 @@ class Catalog:
                 served.rest()
 
 
+def _is_topic(name: str) -> bool:
+    """Return whether a client's name is one for a topic (SEG-PDR-002), which is safe in a path and in a message."""
+    try:
+        partition_directory_name(name, 0)
+    except UsageError:
+        return False
+    return True
+
+
 def open_catalog(
     paths: Iterable[Path], *, on_finding: Callable[[str], None], options: CatalogOptions | None = None
 ) -> Catalog:
-    """List directories that hold at least one partition.
+    """List directories that hold at least one partition, unless clients may create topics.
 
     Raises:
         UsageError: a path cannot be read, or there is no partition to serve.
@@ -194,7 +250,7 @@ def open_catalog(
     """
     given = tuple(paths)
     catalog = Catalog(given, options or CatalogOptions(), on_finding)
-    if not catalog.topics:
+    if not catalog.topics and catalog.is_fixed:
         msg = f"{', '.join(map(str, given))}: no partition directory to serve"
         raise UsageError(msg)
     return catalog

@@ -58,6 +58,18 @@ class Writers(Closing):
         for root in self._roots.values():
             root.start_scheduler()
 
+    def create(self, root: Path, topic: str) -> Path:
+        """Create partition 0 of a topic, take the lock of its log directory if this is the first, and return its path.
+
+        Raises:
+            UsageError: another process writes there, or the topic has no valid name (SEG-PDR-002).
+            WriteError: a file could not be written.
+        """
+        path = root.absolute() / partition_directory_name(topic, 0)
+        self._writers[topic, 0] = self._opened(topic, 0, path)
+        self._roots[path.parent].start_scheduler()
+        return path
+
     def _opened(self, topic: str, number: int, path: Path) -> PartitionWriter:
         parent = path.absolute().parent
         if parent not in self._roots:

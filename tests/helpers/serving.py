@@ -46,7 +46,7 @@ def serving(
     findings: list[str] = []
     failures: list[str] = [] if reported is None else reported
     if writers is not None:
-        options = CatalogOptions(end_of=writers.end_of)
+        options = (options or CatalogOptions())._replace(end_of=writers.end_of)
     catalog = open_catalog(paths, on_finding=findings.append, options=options)
     if writers is not None:
         writers.open(catalog.topics)

@@ -3,7 +3,7 @@
 A requirement begins on a line of its own, followed by its text up to a blank line::
 
     [SEG-IDX-004]: MUST binds=writer,validator since=0.8.0:source brokers=yes:4.3.0:bytes check=auto
-    Entries are ordered by strictly increasing relative offset.
+    Entries MUST be ordered by strictly increasing relative offset.
 
 `since` and `brokers` say which Kafka version a mark is about and what it rests on: the ``source`` of that release, the
 ``bytes`` that it wrote, or a ``run`` of its classes. A rule that no broker keeps has no `since`.
@@ -162,7 +162,7 @@ def requirement(identifier: str) -> Requirement:
     Examples:
         >>> from seglog_format import requirement
         >>> requirement("SEG-BAT-003").title
-        'The stored checksum is the CRC-32C of the bytes from the attributes to the end of the batch.'
+        'The stored checksum MUST be the CRC-32C of the bytes from the attributes to the end of the batch.'
     """
     try:
         return requirements()[identifier]

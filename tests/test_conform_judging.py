@@ -99,6 +99,15 @@ def test_what_is_not_told_is_not_compared() -> None:
     assert verdict(VALID, answer(*split), batchMeta=False) is Verdict.PASS
 
 
+def test_an_index_entry_that_is_not_told_is_not_compared() -> None:
+    found = {"position": 91, "baseOffset": "3"}
+    wanted = case(op="lookup", found={"entry": {"offset": "5", "position": 91}, **found})
+    assert verdict(wanted, {"ok": True, "found": found}) is Verdict.DIFFER
+    assert verdict(wanted, {"ok": True, "found": found}, indexEntry=False) is Verdict.PASS
+    assert verdict(wanted, {"ok": True, "found": {**found, "position": 0}}, indexEntry=False) is Verdict.DIFFER
+    assert verdict(wanted, {"ok": True, "found": None}, indexEntry=False) is Verdict.DIFFER
+
+
 def test_hidden_control_records() -> None:
     with_marker = case(batches=[BATCH, MARKER])
     assert verdict(with_marker, answer(BATCH), control="hidden") is Verdict.PASS

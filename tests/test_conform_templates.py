@@ -13,8 +13,9 @@ from seglog_conformance.cases import load_cases
 from seglog_conformance.judging import Examiner
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.protocol import schema_errors
-from seglog_conformance.registry import read_adapter
+from seglog_conformance.registry import Builder, Listed, read_adapter
 from seglog_conformance.smoke import smoke
+from seglog_conformance.testee import Allowance
 from seglog_conformance.verdicts import Verdict
 
 TEMPLATES = Path(__file__).parent.parent / "conformance" / "templates"
@@ -27,7 +28,7 @@ SOURCES = {
 }
 LIBRARY = '''
 """What the template calls, over the reference."""
-from seglog_format import decode_batch, walk
+from seglog_format import decode_batch, open_partition, walk
 
 __version__ = "1"
 
@@ -42,6 +43,11 @@ def batches(data):
         batch = Batch(Record(one) for one in decoded.records)
         batch.base_offset, batch.is_control = decoded.base_offset, decoded.header.is_control
         yield batch
+
+
+def find(directory, offset):
+    with open_partition(directory) as partition:
+        return next((batch for batch in partition.batches() if offset <= batch.last_offset), None)
 
 
 class Record:
@@ -90,9 +96,48 @@ def test_the_template_speaks_the_protocol(language: str, tmp_path: Path) -> None
     finally:
         examiner.close()
     expected = Verdict.PASS if language == "python" else Verdict.REJECTS_VALID
-    assert hello.ops == ("decode",)
+    assert hello.ops == (("decode", "lookup") if language == "python" else ("decode",))
     assert {result.verdict for result in found.results} == {expected}, found
     assert language == "python" or all("call your library here" in result.detail for result in found.results)
+
+
+def test_the_python_template_looks_up_offsets(tmp_path: Path) -> None:
+    environment = {"PYTHONPATH": str(tmp_path)}
+    testee = ProcessTestee("python", Command(arguments=built("python", tmp_path), environment=environment), strict=True)
+    examiner = Examiner(testee, seconds=20, extra_growth=128 << 20)
+    cases = [case for case in load_cases() if case.family_name == "lookup" and not case.needs and case.level == "must"]
+    try:
+        results = {case.id: examiner.examine(case) for case in cases}
+    finally:
+        examiner.close()
+    assert results["lookup/offset-0"].verdict is Verdict.PASS
+    by_offset = [results[case.id].verdict for case in cases if set(case.request) == {"files", "offset"}]
+    assert by_offset.count(Verdict.PASS) > 20
+    assert results["lookup/time-1012"].verdict is Verdict.SKIP
+
+
+def test_the_go_template_builds_with_a_library_that_is_not_published(tmp_path: Path) -> None:
+    need("the template", ["go"])
+    adapter, library = tmp_path / "adapter", tmp_path / "your-library"
+    shutil.copytree(TEMPLATES / "go", adapter)
+    library.mkdir()
+    (library / "go.mod").write_text("module example.org/your-library\n\ngo 1.21\n")
+    (library / "library.go").write_text('package library\n\nconst Name = "not published"\n')
+    source = (
+        (adapter / "main.go").read_text().replace('"strconv"\n', '"strconv"\n\n\tlibrary "example.org/your-library"\n')
+    )
+    (adapter / "main.go").write_text(source.replace('"call your library here', 'library.Name+"call your library here'))
+    lines = (adapter / "adapter.toml").read_text().splitlines()
+    kept = [line.replace("# [", "[") for line in lines if '"get"' not in line or line.lstrip().startswith("#")]
+    (adapter / "adapter.toml").write_text("\n".join(kept))
+    testee = Builder(tmp_path / "build").testee(Listed("your-library", "v1.0.0", read_adapter(adapter)))
+    try:
+        assert testee.start().ops == ("decode",)
+        reply = testee.ask({"seq": 1, "op": "decode", "data": "00"}, Allowance())
+    finally:
+        testee.close()
+    assert reply.answer is not None
+    assert reply.answer["reject"]["message"].startswith("not published")
 
 
 @pytest.mark.parametrize("language", SOURCES)

@@ -1,8 +1,10 @@
-"""An adapter in Python: change `implementation`, `features` and `decode`; leave the rest."""
+"""An adapter in Python: change `implementation`, `ops`, `features`, `decode` and `lookup`; leave the rest."""
 
 import json
 import os
 import sys
+import tempfile
+from pathlib import Path
 
 out = os.fdopen(os.dup(1), "w", encoding="utf-8")  # what the library prints must not get between the answers
 os.dup2(2, 1)
@@ -15,7 +17,7 @@ def hello(_request):
         "ok": True,
         "protocol": 1,
         "implementation": {"name": "your-library", "version": your_library.__version__, "language": "Python"},
-        "ops": ["decode"],
+        "ops": ["decode", "lookup"],  # leave out what it cannot do
         "features": {
             "magic": [2],  # of 0, 1, 2: what it can read
             "codec": ["none", "gzip"],  # of none, gzip, snappy, lz4, zstd
@@ -25,6 +27,7 @@ def hello(_request):
             "batchMeta": ["baseOffset", "isControl"],  # fields of batches that it tells; true: all; false: none
             "bytesKeys": True,  # keys of headers are bytes, not text
             "partialTail": False,  # it tells where the last whole batch ends
+            "indexEntry": False,  # it tells which index entry a lookup began with
         },
     }
 
@@ -54,9 +57,19 @@ def decode(request):
     return {"ok": True, "batches": batches}
 
 
+def lookup(request):
+    if "offset" not in request:
+        return {"skip": {"reason": "it finds offsets only"}}
+    with tempfile.TemporaryDirectory() as directory:
+        for name, content in request["files"].items():
+            Path(directory, name).write_bytes(bytes.fromhex(content))
+        found = your_library.find(directory, int(request["offset"]))  # the batch that holds the offset
+    return {"ok": True, "found": found and {"position": found.position, "baseOffset": str(found.base_offset)}}
+
+
 for line in sys.stdin:
     request = json.loads(line)
     if request["op"] == "stop":
         break
-    answer = {"hello": hello, "decode": decode}[request["op"]](request)
+    answer = {"hello": hello, "decode": decode, "lookup": lookup}[request["op"]](request)
     print(json.dumps({"seq": request["seq"], **answer}), file=out, flush=True)

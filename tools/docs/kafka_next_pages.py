@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 INTRODUCTION = """\
 # What changed in Kafka {release}
 
-Since {base}, as `make kafka-next VERSION={release} BASE={base}` found it in the jars of both: definitions of messages,
-settings and feature levels as the classes themselves tell them, names, signatures and code of classes, and the answers
-of Kafka's storage classes and client to the cases of the [conformance suite](../conformance/index.md). Nothing was
-looked for by name. Signatures and code are compared in the packages that decide which bytes a broker writes and how it
-reads them. Code is compared without the places of constants and instructions, and with the names that moved classes
-have now.
+This page lists the differences between {base} and {release} that `make kafka-next VERSION={release} BASE={base}` found
+in the jars of both. [Appendix B](../spec/B-version-history.md) says in a few words which of them change files on disk.
+
+The comparison covers definitions of messages, settings, feature levels, names, signatures and code of classes, and the
+answers of Kafka's storage classes and client to the cases of the [conformance suite](../conformance/index.md). It
+includes every name. Signatures and code are compared in the packages that decide which bytes a broker writes and how it
+reads them. The comparison of code ignores the positions of constants and instructions, and uses the current names of
+classes that were moved.
 """
 
 

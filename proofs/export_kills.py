@@ -28,6 +28,7 @@ from seglog_format import LogConfig, PartitionWriter, encode_columns, open_parti
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator
+    from multiprocessing.context import ForkServerProcess
 
 DESCRIPTION = "Kill exports at random moments while their log grows: the table has each record once, at any time."
 
@@ -47,6 +48,10 @@ PATIENCE: Final = 2
 LOOK_SECONDS: Final = 0.003
 LONGEST_DELAY: Final = 0.03
 """Maximum seconds between the look that ends an export and its kill: it may be waiting for the disk by then."""
+LONGEST_WAIT: Final = 1.0
+"""Maximum seconds for which a kill waits for a change of the table."""
+MOST_CHANGES: Final = 4
+"""Changes of directories by which a part of a table comes to count."""
 LONGEST_PAUSE: Final = 0.2
 """Maximum seconds between two batches that are added to the log."""
 CHILDREN: Final = multiprocessing.get_context("forkserver")
@@ -100,10 +105,12 @@ class _Run:
 
     def _export_once(self, seconds: float) -> float:
         """Export, and kill the export after so much processor time; return after how much all kills hit work."""
-        is_new, is_followed = not self._table.exists(), self._dice.random() < 0.5  # noqa: PLR2004 - every second one
-        ended = _export(self._log, self._table, self._kind.name, seconds, is_followed=is_followed)
+        is_new = not self._table.exists()
+        is_followed, is_aimed = (self._dice.random() < 0.5 for _ in range(2))  # noqa: PLR2004 - every second one
+        ended = _export(self._log, self._table, self._kind.name, seconds, is_followed=is_followed, is_aimed=is_aimed)
         self._ends["killed" if ended.is_killed else "ended"] += 1
         self._ends["killed while following"] += ended.is_killed and is_followed
+        self._ends["killed at a change"] += ended.is_killed and is_aimed
         count, problem = self._kind.visible(self._table)
         self._failures += [f"after {self._ends['killed']} kills: {problem}"] if problem else []
         self._rows += [count] if ended.is_killed else []
@@ -117,6 +124,7 @@ class _Run:
             "records": self._records,
             "kills": self._ends["killed"],
             "kills of exports that follow the log": self._ends["killed while following"],
+            "kills at a change of the table": self._ends["killed at a change"],
             "kills after which rows were there": sum(count > 0 for count in self._rows),
             "exports that ended by themselves": self._ends["ended"],
             "tables that were begun anew": self._ends["completed"],
@@ -130,8 +138,19 @@ class _Ended(NamedTuple):
     seconds: float
 
 
-def _export(log: Path, table: Path, name: str, seconds: float | None, *, is_followed: bool = False) -> _Ended:
-    """Export in a process of its own, and kill it after some processor time, which other work does not change."""
+def _export(
+    log: Path, table: Path, name: str, seconds: float | None, *, is_followed: bool = False, is_aimed: bool = False
+) -> _Ended:
+    """Export in a process of its own, and kill it after some processor time, which other work does not change.
+
+    Args:
+        log: to export.
+        table: to export to.
+        name: of the format.
+        seconds: of processors; None to let it end.
+        is_followed: the export follows the log.
+        is_aimed: kill it with one of the next changes of the table's directories, when files get names and count.
+    """
     arguments = ["export", str(log), "--to", str(table), "--format", name, "--file-size", FILE_SIZE]
     arguments += ["--follow", "1"] if is_followed else []
     process = CHILDREN.Process(target=export_children.run_quietly, args=(arguments,))
@@ -142,7 +161,10 @@ def _export(log: Path, table: Path, name: str, seconds: float | None, *, is_foll
     while process.is_alive():
         used = max(used, processor_seconds(process.pid))
         if seconds is not None and (used >= seconds or time.monotonic() >= end):
-            process.join(random.uniform(0, LONGEST_DELAY))
+            if is_aimed:
+                _wait_for_changes(process, table, random.randint(1, MOST_CHANGES))
+            else:
+                process.join(random.uniform(0, LONGEST_DELAY))
             process.kill()
         process.join(LOOK_SECONDS)
     status = process.exitcode
@@ -151,6 +173,20 @@ def _export(log: Path, table: Path, name: str, seconds: float | None, *, is_foll
         msg = f"an export ended with {status}"
         raise RuntimeError(msg)
     return _Ended(status != 0, used)
+
+
+def _wait_for_changes(process: ForkServerProcess, table: Path, count: int) -> None:
+    """Wait for some changes of a table's directories, but not long."""
+    end = time.monotonic() + LONGEST_WAIT
+    for _ in range(count):
+        before = _changes(table)
+        while process.is_alive() and time.monotonic() < end and _changes(table) == before:
+            time.sleep(0)
+
+
+def _changes(table: Path) -> list[int]:
+    """Return when each directory of a table was changed."""
+    return [path.stat().st_mtime_ns for path in (table, *table.rglob("*/")) if path.is_dir()]
 
 
 def _seconds_to_start(root: Path, kind: Table) -> float:

@@ -1,0 +1,3 @@
+module @HOME@/seglog-vectors
+
+go 1.21

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from seglog_conformance.cases import Case, CaseError, case_problems, load_cases, selected
 from seglog_conformance.compare import RECORDS_FIRST, compare
-from seglog_conformance.features import EVERYTHING, has_feature, missing_feature
+from seglog_conformance.features import ASSUMED, EVERYTHING, has_feature, missing_feature
 from seglog_conformance.reference import leading_batches
 from seglog_conformance.values import same
 from seglog_conformance.verdicts import Verdict
@@ -284,6 +284,14 @@ def test_features() -> None:
     assert has_feature("headers:ordered", features)
     assert missing_feature(("magic:2", "codec:zstd"), features) == "codec:zstd"
     assert missing_feature(("crc", "magic:2"), features) is None, "a check that is not made is no reason to skip"
+    assert missing_feature(("provesIndexes",), features) is None, "what is assumed need not be said"
+    assert missing_feature(("provesIndexes",), {**features, "provesIndexes": False}) == "provesIndexes"
+
+
+def test_no_rule_that_must_be_kept_rests_on_what_an_implementation_may_say_that_it_does_not_do() -> None:
+    needing = [case for case in load_cases() if ASSUMED & set(case.needs)]
+    assert {case.level for case in needing} == {"should"}
+    assert {case.family_name for case in needing} == {"lookup"}
 
 
 def test_cases_are_chosen_by_id_family_or_pattern() -> None:

@@ -169,7 +169,7 @@ def forged(family: Family) -> None:
         log = bytes_of(units)
         entry = (2).to_bytes(4, "big") + log.index(lure).to_bytes(4, "big")
         for offset in (4, 5):
-            basis = should("SEG-IDX-009", "SEG-IDX-003", flags=("INDEX_TRUST",))
+            basis = should("SEG-IDX-009", "SEG-IDX-003", flags=("INDEX_TRUST",), needs=("provesIndexes",))
             request = {"files": _hex({name_of(0): log, name_of(0, ".index"): entry}), "offset": str(offset)}
             why = "The index leads to bytes inside a value that look like an entry; their checksum is wrong."
             family.add(f"index-forged-{name}-{offset}", "lookup", "valid", why, basis, request=request, expect={"found": {"position": SIZE, "baseOffset": "3"}})  # fmt: skip

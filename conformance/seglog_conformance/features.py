@@ -16,6 +16,9 @@ USUAL_RECORD_FIELDS: Final = ("offset", "timestamp", "key", "value", "headers")
 DUTIES: Final = frozenset({"crc"})
 """What a reader has to do whether or not it says so: to leave it out is no reason for leaving cases out."""
 
+ASSUMED: Final = frozenset({"provesIndexes"})
+"""What an implementation does unless it says that it does not. No rule that must be kept rests on these alone."""
+
 
 def missing_feature(needs: Iterable[str], features: Json) -> str | None:
     """Return the first feature that a case needs and an implementation does not have.
@@ -29,7 +32,7 @@ def missing_feature(needs: Iterable[str], features: Json) -> str | None:
 def has_feature(need: str, features: Json) -> bool:
     """Tell whether one feature is there."""
     name, colon, wanted = need.partition(":")
-    value = features.get(name)
+    value = features.get(name, name in ASSUMED)
     if not colon or value is True:
         return bool(value) and value != "none"
     if isinstance(value, list):

@@ -2,6 +2,7 @@
 
 ``python -m authoring.record_scenarios`` writes ``conformance/authoring/recorded_scenarios.json``, which `make_cases` turns into cases; each holds
 what was done and every file that Kafka left. Needs Java 17 and Maven. What is asked repeats with its seed.
+The newest release is asked the same. Where it leaves something else, that is kept, too, and the case allows both.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import json
 import random
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +20,7 @@ sys.path.insert(0, str(REPOSITORY / "conformance"))
 
 from seglog_conformance.registry import Builder, listed  # noqa: E402
 from seglog_conformance.testee import Allowance, Kind, Testee  # noqa: E402
+from seglog_conformance.values import differences  # noqa: E402
 
 from authoring.recorded_scenarios import KEPT, digest  # noqa: E402
 from authoring.scenario_cases import scenarios  # noqa: E402
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+OLDEST: Final = "kafka-storage@4.1.1"
+NEWEST: Final = "kafka-storage@4.4.0"
 WRITES: Final = range(40)
 COMPACTIONS: Final = range(40)
 ALLOWANCE: Final = Allowance(seconds=60)
@@ -269,42 +274,46 @@ EXPECTED: Final[dict[str, Callable[[Json, Json], Json]]] = {
 }
 
 
-def recorded(kafka: Testee) -> Iterator[Json]:
+def left(op: str, request: Json, answer: Json, newest: Testee) -> Json:
+    """Return what is expected after an answer, and what the newest release leaves if that is something else."""
+    later = asked(newest, op, request)
+    expect = EXPECTED[op](request, answer)
+    newer = expect if later is None else EXPECTED[op](request, later)
+    contradicts = any(differences(name, expect[name], newer, name) for name in expect)
+    return {"expect": expect, **({"newer": newer} if contradicts else {})}
+
+
+def recorded(kafka: Testee, newest: Testee) -> Iterator[Json]:
     """Every life, with what Kafka left."""
     for scenario in scenarios():
         request = completed(kafka, scenario.request, dict(scenario.over))
         answer = asked(kafka, scenario.op, request)
         if answer is not None:
-            reported = {"files": request["files"], "expect": EXPECTED[scenario.op](request, answer)}
-            yield {"name": scenario.name, "op": scenario.op, "digest": digest(scenario.request), **reported}
+            known_by = {"digest": digest(scenario.request), "files": request["files"]}
+            found = left(scenario.op, request, answer, newest)
+            yield {"name": scenario.name, "op": scenario.op, **known_by, **found}
     for seed in WRITES:
         request = random_write(seed)
         answer = asked(kafka, "write", request)
         if answer is not None:
-            yield {
-                "name": f"write-life-{seed}",
-                "op": "write",
-                "request": request,
-                "expect": expected_write(request, answer),
-            }
+            found = left("write", request, answer, newest)
+            yield {"name": f"write-life-{seed}", "op": "write", "request": request, **found}
     for seed in COMPACTIONS:
         for number, (request, answer) in enumerate(random_compactions(kafka, seed)):
             name = f"compact-life-{seed}-{number}"
-            yield {"name": name, "op": "compact", "request": request, "expect": expected_compaction(request, answer)}
+            yield {"name": name, "op": "compact", "request": request, **left("compact", request, answer, newest)}
 
 
 def main() -> int:
     """Ask, and write down."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.parse_args()
-    kafka = Builder().testee(listed("kafka-storage"))
-    hello = kafka.start()
-    try:
-        found = list(recorded(kafka))
-    finally:
-        kafka.close()
-    source = f"recorded from kafka-storage {hello.implementation.version}"
-    KEPT.write_text(json.dumps({"source": source, "scenarios": found}, indent=0) + "\n", encoding="utf-8")
+    with closing(Builder().testee(listed(OLDEST))) as kafka, closing(Builder().testee(listed(NEWEST))) as newest:
+        versions = [testee.start().implementation.version for testee in (kafka, newest)]
+        found = list(recorded(kafka, newest))
+    source = f"recorded from kafka-storage {versions[0]}"
+    document = {"source": source, "newest": versions[1], "scenarios": found}
+    KEPT.write_text(json.dumps(document, indent=0) + "\n", encoding="utf-8")
     print(f"{len(found)} scenarios, {KEPT.stat().st_size} bytes")
     return 0
 

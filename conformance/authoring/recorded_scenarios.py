@@ -31,6 +31,14 @@ def kept_source() -> str:
     return str(_document()["source"])
 
 
+def expectation(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the result and the answer that a case expects: either one where the newest release leaves another."""
+    if "newer" not in row:
+        return "valid", row["expect"]
+    branches = ((f"before {_document()['newest']}", row["expect"]), (f"{_document()['newest']}", row["newer"]))
+    return "acceptable", {"allowed": [{"branch": branch, **expect} for branch, expect in branches]}
+
+
 @cache
 def _document() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from authoring.casefile import must
 from authoring.compact_scenarios import compact_scenarios
-from authoring.recorded_scenarios import digest, kept_source, left_by_kafka, random_scenarios
+from authoring.recorded_scenarios import digest, expectation, kept_source, left_by_kafka, random_scenarios
 from authoring.retain_scenarios import retain_scenarios
 from authoring.scenarios import NOW, Scenario, settings_of
 from authoring.write_scenarios import write_scenarios
@@ -50,20 +50,15 @@ def add_scenarios(family: Family, *ops: str) -> None:
             )
             basis = replace(scenario.basis, flags=("KEPT_FILES",), source=kept_source())
             request = {**scenario.request, "files": kept["files"]}
-            family.add(scenario.name, scenario.op, "valid", scenario.why, basis, request=request, expect=kept["expect"])
+            result, expect = expectation(kept)
+            family.add(scenario.name, scenario.op, result, scenario.why, basis, request=request, expect=expect)
     for op in ops:
         why, requirements = RANDOM.get(op, ("", ()))
         for recorded_scenario in random_scenarios(op):
             basis = must(*requirements, flags=("KEPT_FILES",), source=kept_source(), since="4.1")
-            family.add(
-                recorded_scenario["name"],
-                op,
-                "valid",
-                why,
-                basis,
-                request=recorded_scenario["request"],
-                expect=recorded_scenario["expect"],
-            )
+            name, request = recorded_scenario["name"], recorded_scenario["request"]
+            result, expect = expectation(recorded_scenario)
+            family.add(name, op, result, why, basis, request=request, expect=expect)
 
 
 class ScenarioCases:

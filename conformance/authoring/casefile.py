@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from authoring.batches import Batch
@@ -161,6 +161,16 @@ class Family:
         """Bytes with several right answers, each a ``branch``."""
         self._decode(name, "acceptable", why, basis, [], data, None, {"allowed": list(allowed)})
 
+    def backwards(self, name: str, why: str, basis: Basis, *units: Unit) -> None:
+        """Bytes whose offsets do not increase: delivered as they stand, or as a client does that knows its position."""
+        log = [*units, units[-1].follower()]
+        data, answers = lay(log)
+        rest = {"consumed": len(data), "tail": None}
+        branches = (("as they stand", answers), ("without what is below the position", above_position(answers)))
+        allowed = [{"branch": branch, "batches": batches, **rest} for branch, batches in branches]
+        needs = (*basis.needs, *features(log))
+        self.either(name, why, replace(basis, needs=needs), data, allowed)
+
     def _decode(
         self,
         name: str,
@@ -188,6 +198,19 @@ class Family:
     def file_name(self) -> str:
         """As in ``04-null-header-value.json``."""
         return f"{self.number:02}-{self.name}.json"
+
+
+def above_position(batches: Sequence[Json]) -> list[Json]:
+    """Return the same batches without records below the offset behind the one before (SEG-LKP-003)."""
+    position, left = 0, []
+    for batch in batches:
+        records = []
+        for record in batch["records"]:
+            if int(record["offset"]) >= position:
+                records.append(record)
+                position = int(record["offset"]) + 1
+        left.append({**batch, "records": records})
+    return left
 
 
 def _following(last: Unit | bytes, more: bool | Unit) -> Iterator[Unit]:  # noqa: FBT001 - which, or whether

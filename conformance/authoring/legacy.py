@@ -338,7 +338,7 @@ def relative_wrappers() -> Family:
         should("SEG-MSG-021", **both),
         Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip, timestamp=5),
     )
-    family.valid(
+    family.backwards(
         "offsets-not-in-order",
         "Offsets inside are not in order: the messages are delivered as they stand.",
         should("SEG-MSG-022", "SEG-MSG-012", **both),

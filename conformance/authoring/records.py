@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authoring.batches import BASE_OFFSET, LAST_OFFSET_DELTA, Batch, Rec, with_field
-from authoring.casefile import Basis, Family, lay, must, should
+from authoring.casefile import Basis, Family, above_position, lay, must, should
 from authoring.codecs import gzip
 from authoring.damage import GOOD, WHOLE
 from authoring.messages import Msg, Wrapper
@@ -374,7 +374,7 @@ def offsets() -> Family:
             with_field(WHOLE, field, number),
         )
     beyond = should("SEG-REC-014", "SEG-REC-012", flags=("HEADER_OFFSETS",))
-    family.valid(
+    family.backwards(
         "record-beyond-the-last-delta",
         "A record with an offset that a later batch has, too: it is delivered as it says.",
         beyond,
@@ -387,13 +387,13 @@ def offsets() -> Family:
         Batch(base=10, recs=(Rec(delta=-2), Rec(delta=1)), last_delta=1),
     )
     order = should("SEG-REC-013", "SEG-REC-012", flags=("BACKWARDS",))
-    family.valid(
+    family.backwards(
         "deltas-go-back",
         "Records of a batch out of order are delivered as they stand.",
         order,
         Batch(base=10, recs=(Rec(delta=2), Rec(delta=0), Rec(delta=1)), last_delta=2),
     )
-    family.valid(
+    family.backwards(
         "delta-twice",
         "Two records with one offset are delivered as they stand.",
         order,
@@ -423,6 +423,7 @@ def offsets() -> Family:
         log = [first, second, Batch(base=40)]
         data, answers = lay(log)
         magics = {f"magic:{answer['magic']}" for answer in answers}
+        rest = {"consumed": len(data), "tail": None}
         rules = ("SEG-LOG-007",) if name == "overlap" else ("SEG-LOG-006",)
         family.either(
             f"batches-{name}",
@@ -430,7 +431,8 @@ def offsets() -> Family:
             should(*rules, needs=tuple(magics), flags=("BACKWARDS",)),
             data,
             [
-                {"branch": "delivered", "batches": answers, "consumed": len(data), "tail": None},
+                {"branch": "delivered", "batches": answers, **rest},
+                {"branch": "without what is below the position", "batches": above_position(answers), **rest},
                 {"branch": "refused", "reject": {"class": "offset"}, "batches": answers[:1]},
             ],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 import xml.etree.ElementTree as ET
 from base64 import b64decode
 from dataclasses import replace
@@ -372,6 +373,30 @@ def test_texts_of_errors_and_orders_that_nobody_keeps_are_no_difference() -> Non
     assert len({fingerprint(one, Verdict.DIFFER, "decode", {"headers": "unordered"}) for one in answers}) == 1
     assert len({fingerprint(one, Verdict.DIFFER, "decode", {}) for one in answers}) == 2
     assert fingerprint(None, Verdict.CRASH, "decode", {}) == ""
+
+
+def test_the_time_of_a_clock_is_no_difference() -> None:
+    def written(timestamp_ms: int) -> Json:
+        (batch,) = next(case for case in EVERY if case.id == "encoding/no-timestamp").request["batches"]
+        times = dict.fromkeys(("baseTimestamp", "maxTimestamp"), str(timestamp_ms))
+        records = [{**record, "timestamp": str(timestamp_ms)} for record in batch["records"]]
+        return Reference().answer({"op": "encode", "batches": [{**batch, **times, "records": records}]})
+
+    now_ms = time.time_ns() // 1_000_000
+    assert written(now_ms) != written(now_ms - 1000)
+    told = [fingerprint(written(at), Verdict.DIFFER, "encode", {}) for at in (now_ms, now_ms - 1000, 1000, 2000)]
+    assert told[0] == told[1]
+    assert len(set(told)) == 3
+
+
+def test_where_a_client_came_to_is_a_difference_and_its_way_where_it_went_wrong() -> None:
+    def told(verdict: Verdict, *positions: str, ok: bool = True) -> str:
+        return fingerprint({"ok": ok, "batches": [], "positions": list(positions)}, verdict, "decode", {})
+
+    for verdict in (Verdict.SILENT, Verdict.ACCEPTS_INVALID):
+        assert told(verdict, "0", "3") == told(verdict, "0", "0", "1", "3") != told(verdict, "0", "4")
+        assert told(verdict, "0", ok=False) == told(verdict, "0", "3", ok=False)
+    assert told(Verdict.STALL, "0", "3", "3") == told(Verdict.STALL, "0", "3") != told(Verdict.STALL, "3")
 
 
 class Unchecked(Reference):

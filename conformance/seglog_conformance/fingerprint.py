@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 SIZE: Final = 12
 """Hexadecimal digits that are kept."""
 LEFT_OUT: Final = frozenset({"seq", "reject", "positions", "skip", "error"})
+FOLLOWS: Final = frozenset({"crc"})
+"""What follows from the rest of a batch, and from a clock where one is in it."""
+DAY_MS: Final = 86_400_000
+"""A time so near to now was taken from a clock: no case asks for one."""
 WITH_POSITIONS: Final = frozenset({Verdict.STALL, Verdict.JUMP})
 
 
@@ -37,12 +42,23 @@ def fingerprint(answer: Json | None, verdict: Verdict, op: str, features: Json) 
     if op == "encode" and answer.get("ok"):
         answer = _decoded(answer)
     kept = {name: value for name, value in answer.items() if name not in LEFT_OUT}
-    if verdict in WITH_POSITIONS:
-        kept["positions"] = [offset for offset, _ in groupby(map(str, answer.get("positions") or ()))]
+    if positions := _positions(answer, verdict):
+        kept["positions"] = positions
     if features.get("headers") == "unordered":
         kept = _sorted_headers(kept)
     text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:SIZE]
+
+
+def _positions(answer: Json, verdict: Verdict) -> list[str]:
+    """Return what a client asked for, each once in a row: where it went wrong there all, else where it came to.
+
+    What it asks for after an error depends on how busy it is.
+    """
+    asked = [offset for offset, _ in groupby(map(str, answer.get("positions") or ()))]
+    if verdict in WITH_POSITIONS:
+        return asked
+    return asked[-1:] if answer.get("ok") else []
 
 
 def _decoded(answer: Json) -> Json:
@@ -55,9 +71,19 @@ def _decoded(answer: Json) -> Json:
     except ValueError:
         return answer
     is_compressed = any(batch.get("codec") != "none" for batch in found.get("batches", ()))
-    left_out = UNSTABLE if is_compressed else frozenset()
+    left_out = UNSTABLE if is_compressed else FOLLOWS
     batches = [{name: batch[name] for name in batch if name not in left_out} for batch in found.get("batches", ())]
-    return {"ok": found["ok"], "batches": batches}
+    return {"ok": found["ok"], "batches": _without_clock(batches, time.time_ns() // 1_000_000)}
+
+
+def _without_clock(value: Any, now_ms: int) -> Any:  # noqa: ANN401 - any JSON value
+    """Return what an encoder wrote, with the same text for every time that it took from its clock."""
+    if isinstance(value, list):
+        return [_without_clock(item, now_ms) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_clock(item, now_ms) for name, item in value.items()}
+    is_now = isinstance(value, str) and value.isdecimal() and abs(int(value) - now_ms) < DAY_MS
+    return "now" if is_now else value
 
 
 def _sorted_headers(value: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,16 +10,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "pyt
 
 from seglog_adapter import RefusedError, SkipError, decoded, header_pair, hexed, serve
 from wire_consumer import CONSUMER_FEATURES, POLL_SECONDS, checks_crc, consumed
-from wire_producer import MOST_REQUEST_SIZE, WAIT_SECONDS, produced
+from wire_producer import LINGER_MS, MOST_REQUEST_SIZE, WAIT_SECONDS, produced
 
 import confluent_kafka
 
 MOST_AT_ONCE = 1000
+NEWER = {"allow.auto.create.topics", "batch.size", "isolation.level"}
+"""Settings that releases of 2019 do not know, and do without."""
+FLUSHES_AT_ONCE = int(confluent_kafka.libversion()[0].split(".")[0]) > 1
+"""Releases before 2.0 wait for the end of the linger in a flush, too."""
+UNKNOWN = re.compile(r'No such configuration property: "(.+?)"')
 
 
 def decode(request):
     target = request["place"]
-    consumer = confluent_kafka.Consumer(
+    consumer = made(
+        confluent_kafka.Consumer,
         {
             "bootstrap.servers": target["bootstrap"],
             "group.id": "g",
@@ -30,13 +37,25 @@ def decode(request):
             "fetch.wait.max.ms": 50,
             "allow.auto.create.topics": False,
             "log_level": 0,
-        }
+        },
     )
     try:
         consumer.assign([confluent_kafka.TopicPartition(target["topic"], 0, 0)])
         return decoded(consumed(request, Polling(consumer)))
     finally:
         consumer.close()
+
+
+def made(kind, settings):
+    """Return a client of these settings, without newer ones that its release does not know."""
+    while True:
+        try:
+            return kind(settings)
+        except confluent_kafka.KafkaException as error:
+            unknown = UNKNOWN.search(str(error))
+            if unknown is None or unknown[1] not in NEWER:
+                raise
+            settings = {name: value for name, value in settings.items() if name != unknown[1]}
 
 
 class Polling:
@@ -91,21 +110,22 @@ def encode(request):
 
     def send(codec, messages):
         failed = []
-        producer = confluent_kafka.Producer(
+        producer = made(
+            confluent_kafka.Producer,
             {
                 "bootstrap.servers": target["bootstrap"],
                 "acks": "all",
                 "enable.idempotence": False,
                 "retries": 0,
                 "compression.type": codec or "none",
-                "linger.ms": 1000 * WAIT_SECONDS,  # a flush does not wait for it
+                "linger.ms": 1000 * WAIT_SECONDS if FLUSHES_AT_ONCE else LINGER_MS,
                 "batch.num.messages": MOST_REQUEST_SIZE // 1000,
                 "batch.size": MOST_REQUEST_SIZE,
                 "message.max.bytes": MOST_REQUEST_SIZE,
                 "message.timeout.ms": 2000 * WAIT_SECONDS,
                 "allow.auto.create.topics": False,
                 "log_level": 0,
-            }
+            },
         )
         for each in messages:
             producer.produce(

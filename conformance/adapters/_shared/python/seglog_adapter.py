@@ -156,7 +156,7 @@ def serve(
             break
         if request["op"] == "hello":
             answer = {"ok": True, "protocol": 1, "implementation": implementation}
-            answer |= {"ops": list(operations), "features": features}
+            answer.update({"ops": list(operations), "features": features})
         elif request["op"] in operations:
             answer = answered(operations[request["op"]], request)
         else:

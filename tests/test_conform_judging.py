@@ -8,6 +8,7 @@ import pytest
 from seglog_conformance.cases import Case, CaseError, case_problems, load_cases, selected
 from seglog_conformance.compare import RECORDS_FIRST, compare
 from seglog_conformance.features import ASSUMED, EVERYTHING, has_feature, missing_feature
+from seglog_conformance.judging import allowance_of
 from seglog_conformance.reference import leading_batches
 from seglog_conformance.values import same
 from seglog_conformance.verdicts import Verdict
@@ -286,6 +287,17 @@ def test_features() -> None:
     assert missing_feature(("crc", "magic:2"), features) is None, "a check that is not made is no reason to skip"
     assert missing_feature(("provesIndexes",), features) is None, "what is assumed need not be said"
     assert missing_feature(("provesIndexes",), {**features, "provesIndexes": False}) == "provesIndexes"
+
+
+def test_an_answer_in_json_is_explained_by_its_records() -> None:
+    """The Rust adapters were seen to take 2,000 bytes for each small record: a tree of JSON values."""
+    one, many = (
+        allowance_of(case(batches=[{**BATCH, "records": RECORDS * count}], consumed=100, tail=None))
+        for count in (1, 5001)
+    )
+    assert one.growth is not None
+    assert many.growth is not None
+    assert many.growth - one.growth > 2000 * 10_000
 
 
 def test_no_rule_that_must_be_kept_rests_on_what_an_implementation_may_say_that_it_does_not_do() -> None:

@@ -113,6 +113,11 @@ class Case:
         """Bytes that the largest expected answer holds, about, digests counted as what they stand for."""
         return _hex_size(self.expect)
 
+    @cached_property
+    def answer_text_size(self) -> int:
+        """Characters that the expected answers have as JSON."""
+        return len(json.dumps(self.expect, separators=(",", ":")))
+
     def request_with(self, seq: int) -> Json:
         """Return the line that asks it."""
         return {"seq": seq, "op": self.op, "case": self.id, **self.request}

@@ -24,6 +24,7 @@ VERDICTS: Final = {
 }
 BASE_GROWTH: Final = 64 * MEBIBYTE
 GROWTH_PER_BYTE: Final = 8
+GROWTH_PER_CHARACTER: Final = 24
 LEAST_LINE: Final = 16 * MEBIBYTE
 LINE_PER_BYTE: Final = 64
 SCALE_FACTOR: Final = 12
@@ -35,12 +36,14 @@ OUT_OF_MEMORY: Final = ("out of memory", "outofmemory", "memoryerror", "bad_allo
 def allowance_of(case: Case, *, seconds: float = 10.0, extra: int = 0) -> Allowance:
     """Return the memory limit of a case: 64 MiB, eight times the larger of input and answer, and the adapter's own.
 
-    Where an answer is summed up, an adapter may hold it whole as JSON first: its memory says nothing of the library.
+    The adapter's own is its runtime, and the answer in JSON: a tree of values takes many times its text. Where an answer
+    is summed up, an adapter may hold it whole as JSON first: its memory says nothing of the library.
     """
     if case.is_summed_up:
         return Allowance(SCALE_FACTOR * seconds, None, LONGEST_LINE)
     size = max(case.input_size, case.answer_size)
-    return Allowance(seconds, BASE_GROWTH + GROWTH_PER_BYTE * size + extra, max(LEAST_LINE, LINE_PER_BYTE * size))
+    growth = BASE_GROWTH + GROWTH_PER_BYTE * size + GROWTH_PER_CHARACTER * case.answer_text_size + extra
+    return Allowance(seconds, growth, max(LEAST_LINE, LINE_PER_BYTE * size))
 
 
 class Examiner:

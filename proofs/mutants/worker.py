@@ -132,7 +132,7 @@ def suite() -> list[Case]:
             importlib.import_module(module.name)
     cases = load_cases()
     for case in cases:
-        _ = case.request, case.expect, case.digest, case.input_size, case.answer_size
+        _ = case.request, case.expect, case.digest, case.input_size, case.answer_size, case.answer_text_size
     return cases
 
 

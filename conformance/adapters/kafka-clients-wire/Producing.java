@@ -18,7 +18,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** Apache Kafka: a {@code KafkaProducer} that sends the records of each batch at once. What it sent, the endpoint sees. */
 final class Producing {
-    private static final long WAIT_SECONDS = 4;
+    private static final long WAIT_SECONDS = 8;
     private static final String WAIT = String.valueOf(1000 * WAIT_SECONDS);
     private static final String MOST_SIZE = String.valueOf(1 << 23);
 

@@ -5,7 +5,7 @@ package main
 import "time"
 
 const (
-	waitTime        = 4 * time.Second
+	waitTime        = 8 * time.Second
 	mostRequestSize = 1 << 26
 )
 

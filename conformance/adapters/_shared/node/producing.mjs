@@ -1,7 +1,7 @@
 // What whole clients have in common, which send the records of a case to the endpoint of the suite.
 import { unhexed } from './serving.mjs'
 
-export const waitMilliseconds = 4000
+export const waitMilliseconds = 8000
 
 /**
  * Have the records of each batch sent under a codec. What was sent is seen, and told, by the endpoint.

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 MOST_REQUEST_SIZE = 1 << 26
 """Bytes of a batch or a request: any case goes at once."""
-LINGER_MS = 50
-"""So long a client waits for more records, where it cannot be told that there are no more."""
-WAIT_SECONDS = 4
+LINGER_MS = 250
+"""So long a client waits for more records, where it cannot be told that there are no more: on a busy machine the next
+one may take a while to come, and would be a second batch."""
+WAIT_SECONDS = 8
 """So long it waits for the answer to what it sent."""
 
 

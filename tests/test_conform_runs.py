@@ -384,19 +384,19 @@ def test_the_time_of_a_clock_is_no_difference() -> None:
 
     now_ms = time.time_ns() // 1_000_000
     assert written(now_ms) != written(now_ms - 1000)
-    told = [fingerprint(written(at), Verdict.DIFFER, "encode", {}) for at in (now_ms, now_ms - 1000, 1000, 2000)]
-    assert told[0] == told[1]
-    assert len(set(told)) == 3
+    prints = [fingerprint(written(at), Verdict.DIFFER, "encode", {}) for at in (now_ms, now_ms - 1000, 1000, 2000)]
+    assert prints[0] == prints[1]
+    assert len(set(prints)) == 3
 
 
 def test_where_a_client_came_to_is_a_difference_and_its_way_where_it_went_wrong() -> None:
-    def told(verdict: Verdict, *positions: str, ok: bool = True) -> str:
+    def of(verdict: Verdict, *positions: str, ok: bool = True) -> str:
         return fingerprint({"ok": ok, "batches": [], "positions": list(positions)}, verdict, "decode", {})
 
     for verdict in (Verdict.SILENT, Verdict.ACCEPTS_INVALID):
-        assert told(verdict, "0", "3") == told(verdict, "0", "0", "1", "3") != told(verdict, "0", "4")
-        assert told(verdict, "0", ok=False) == told(verdict, "0", "3", ok=False)
-    assert told(Verdict.STALL, "0", "3", "3") == told(Verdict.STALL, "0", "3") != told(Verdict.STALL, "3")
+        assert of(verdict, "0", "3") == of(verdict, "0", "0", "1", "3") != of(verdict, "0", "4")
+        assert of(verdict, "0", ok=False) == of(verdict, "0", "3", ok=False)
+    assert of(Verdict.STALL, "0", "3", "3") == of(Verdict.STALL, "0", "3") != of(Verdict.STALL, "3")
 
 
 class Unchecked(Reference):

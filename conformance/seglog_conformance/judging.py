@@ -36,8 +36,8 @@ OUT_OF_MEMORY: Final = ("out of memory", "outofmemory", "memoryerror", "bad_allo
 def allowance_of(case: Case, *, seconds: float = 10.0, extra: int = 0) -> Allowance:
     """Return the memory limit of a case: 64 MiB, eight times the larger of input and answer, and the adapter's own.
 
-    The adapter's own is its runtime, and the answer in JSON: a tree of values takes many times its text. Where an answer
-    is summed up, an adapter may hold it whole as JSON first: its memory says nothing of the library.
+    The adapter's own is its runtime, and the answer in JSON: a tree of values takes many times its text. Where an
+    answer is summed up, an adapter may hold it whole as JSON first: its memory says nothing of the library.
     """
     if case.is_summed_up:
         return Allowance(SCALE_FACTOR * seconds, None, LONGEST_LINE)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from seglog_conformance.protocol import Json
 
-ELSEWHERE: Final = 7
+SHIFT: Final = 7
 
 
 class Recorded:
@@ -33,7 +33,7 @@ class Recorded:
 
 
 def with_another_field(answer: Json, _features: Json) -> Json | None:
-    """The first record has another value."""
+    """Give the first record another value."""
     changed = deepcopy(answer)
     record = next(_lists(changed))[0]
     record["value"] = f"{record.get('value') or ''}00"
@@ -41,24 +41,24 @@ def with_another_field(answer: Json, _features: Json) -> Json | None:
 
 
 def in_another_order(answer: Json, _features: Json) -> Json | None:
-    """Two neighbours that are not alike change places; two batches, where each has one record."""
+    """Swap two neighbours that are not alike; two batches, where each has one record."""
     changed = deepcopy(answer)
     for items in (*_lists(changed), changed["batches"]):
-        if len(items) > 1 and _told(items[0]) != _told(items[1]):
+        if len(items) > 1 and _compared(items[0]) != _compared(items[1]):
             items[0], items[1] = items[1], items[0]
             return changed
     return None
 
 
 def with_one_record_fewer(answer: Json, _features: Json) -> Json | None:
-    """The last record is gone."""
+    """Leave out the last record."""
     changed = deepcopy(answer)
     list(_lists(changed))[-1].pop()
     return changed
 
 
 def with_an_extra_record(answer: Json, _features: Json) -> Json | None:
-    """The last record comes twice."""
+    """Repeat the last record."""
     changed = deepcopy(answer)
     records = list(_lists(changed))[-1]
     records.append(deepcopy(records[-1]))
@@ -66,18 +66,18 @@ def with_an_extra_record(answer: Json, _features: Json) -> Json | None:
 
 
 def at_a_wrong_position(answer: Json, features: Json) -> Json | None:
-    """What it tells of positions is wrong: of the offsets that a client asked for, of a batch, or of a record."""
+    """Change a position: the last offset that a client asked for, that of a batch, or the offset of a record."""
     changed = deepcopy(answer)
     if changed.get("positions") and changed["ok"]:
-        changed["positions"][-1] = str(int(changed["positions"][-1]) + ELSEWHERE)
+        changed["positions"][-1] = str(int(changed["positions"][-1]) + SHIFT)
         return changed
-    told = features.get("batchMeta") or ()
-    has_positions = told is True or "position" in told
+    reported = features.get("batchMeta") or ()
+    has_positions = reported is True or "position" in reported
     if has_positions and isinstance(changed["batches"][0].get("position"), int):
-        changed["batches"][0]["position"] += ELSEWHERE
+        changed["batches"][0]["position"] += SHIFT
     else:
         record = next(_lists(changed))[0]
-        record["offset"] = str(int(record["offset"]) + ELSEWHERE)
+        record["offset"] = str(int(record["offset"]) + SHIFT)
     return changed
 
 
@@ -95,7 +95,7 @@ def _lists(answer: Json) -> Any:  # noqa: ANN401 - an iterator over lists inside
     return (batch["records"] for batch in answer["batches"] if batch["records"])
 
 
-def _told(item: Json) -> Json:
+def _compared(item: Json) -> Json:
     """Return what is compared of a record or batch in any case."""
     records = item.get("records", [item])
     return {"records": [{name: one.get(name) for name in ("offset", "key", "value")} for one in records]}

@@ -11,7 +11,7 @@ import pytest
 from helpers.support import need
 from seglog_conformance.cases import load_cases
 
-from tools.vector_packages import FILE, PLACES, write_packages
+from tools.vector_packages import FILE, FOLDERS, write_packages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def run(directory: Path, *command: str) -> str:
 
 
 def test_each_holds_the_same_cases_and_a_version(packages: Path) -> None:
-    texts = {(packages / name / place / FILE).read_text() for name, place in PLACES.items()}
+    texts = {(packages / name / folder / FILE).read_text() for name, folder in FOLDERS.items()}
     (text,) = texts
     first = json.loads(text.splitlines()[0])
     assert (first["id"], first["request"], first["expect"]) == (CASES[0].id, CASES[0].request, CASES[0].expect)

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from seglog_conformance.cases import Case
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "conformance" / "vectors"
-PLACES: Final = {
+FOLDERS: Final = {
     "python": "seglog_vectors",
     "npm": ".",
     "go": ".",
     "rust": "src",
     "java": "src/main/resources/seglog/vectors",
 }
-"""Where the file stands in the package of each."""
+"""The folder of the file in the package of each registry."""
 FILE: Final = "vectors.jsonl"
 
 
@@ -48,7 +48,7 @@ def write_packages(directory: Path, cases: Iterable[Case], version: str, home: s
     """Write a directory for each registry.
 
     Args:
-        directory: that they stand in; those that are there already are replaced.
+        directory: where the packages go; earlier ones are replaced.
         cases: to pack.
         version: of the packages.
         home: host and path that the Go module begins with; its host, backwards, is the group of Maven.
@@ -56,14 +56,14 @@ def write_packages(directory: Path, cases: Iterable[Case], version: str, home: s
     text = "".join(lines_of(cases))
     group = ".".join(reversed(home.partition("/")[0].split(".")))
     words = {"@VERSION@": version, "@HOME@": home, "@GROUP@": group}
-    for name, place in PLACES.items():
+    for name, folder in FOLDERS.items():
         package = directory / name
         shutil.rmtree(package, ignore_errors=True)
         shutil.copytree(SOURCES / name, package)
         for path in [path for path in package.rglob("*") if path.is_file()]:
             path.write_text(_filled(path.read_text(encoding="utf-8"), words), encoding="utf-8")
-        (package / place).mkdir(parents=True, exist_ok=True)
-        (package / place / FILE).write_text(text, encoding="utf-8")
+        (package / folder).mkdir(parents=True, exist_ok=True)
+        (package / folder / FILE).write_text(text, encoding="utf-8")
 
 
 def _filled(text: str, words: dict[str, str]) -> str:

@@ -36,6 +36,12 @@ def shown_address(address: str) -> str:
     return f"{scheme}{separator}{rest[len(_keys_before(scheme, rest)) :]}" if separator else address
 
 
+def has_secret(address: str) -> bool:
+    """Return whether an address has a user and a password, or the two keys of S3, in front of its bucket."""
+    scheme, separator, rest = address.partition("://")
+    return bool(separator) and ":" in _keys_before(scheme, rest)
+
+
 def _keys_before(scheme: str, rest: str) -> str:
     """Return the keys in front of the bucket, with their ``@``; a secret may hold a slash that should be quoted."""
     before = rest.partition("/")[0]

@@ -129,6 +129,17 @@ def test_keys_of_an_address_are_in_no_text() -> None:
     assert "secret" not in repr(parsed)
 
 
+@pytest.mark.parametrize("secret", ["hidden", "hid/den"])
+@pytest.mark.parametrize("option", ["path", "paths"])
+def test_a_path_takes_no_keys_since_columns_and_findings_show_it(option: str, secret: str) -> None:
+    address = f"s3a://someone:{secret}@bucket/logs"
+    with pytest.raises(UsageError, match=r"storage\.access_key") as caught:
+        parse_options({option: address if option == "path" else json.dumps([address])})
+    assert "s3a://bucket/logs" in str(caught.value)
+    assert not any(each in str(caught.value) for each in ("someone", "hid", "den"))
+    assert parse_options({"path": "gs://anonymous@bucket/logs", "storage.secret_key": secret}).paths
+
+
 @pytest.mark.parametrize("text", ["[]", "key1", '{"key1": 3}'])
 def test_keys_are_files_by_id(text: str) -> None:
     with pytest.raises(UsageError, match="remoteKeys"):

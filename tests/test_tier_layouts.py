@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from seglog_format.storage.byte_source import SourceFile
     from seglog_format.tier.tier import Tier
 
 LOG = b"".join(bytes([number * 7 % 251, number % 256]) for number in range(1300)) + bytes(2000) + b"tail"
@@ -318,6 +320,19 @@ def test_a_range_fetches_the_chunks_that_hold_it(
     assert tier.traffic.requests - before == 2
     with pytest.raises(UsageError):
         tier.files.read(next(iter(tier.files.files)), 0, 2**40)
+
+
+@pytest.mark.parametrize("leave", [lambda log: log.view(3000, 3001), lambda log: log.forget()], ids=["view", "forget"])
+def test_an_open_log_keeps_no_chunk_that_it_has_left(tmp_path: Path, leave: Callable[[SourceFile], object]) -> None:
+    AivenSegment(LOG, INDEXES).write(tmp_path)
+    tier = open_tier(tmp_path, cache_size=0).tier
+    log, other = (tier.open(the_segment(tier)).open(FileKind.LOG) for _ in range(2))
+    first = weakref.ref(log.window(0).data)
+    other.view(2000, 2001)  # the cache keeps this chunk alone
+    assert first() is not None
+    leave(log)
+    assert first() is None
+    assert log.view(0, 10) == LOG[:10]
 
 
 @pytest.mark.req("SEG-TIR-006")

@@ -27,7 +27,7 @@ over more memory, which costs more than the fetches that wait.
 MOST_LOOKED_AT: Final = 2
 """Chunks in a row that a lookup may touch: an entry can begin in one and end in the next."""
 MOST_DOUBLED: Final = 10
-KEPT_SIZE: Final = 16 * 2**20
+KEPT_SIZE: Final = 8 * 2**20
 """Bytes that are allocated and given back once: from then on the C library keeps up to twice as much of what a thread
 frees. Else it returns two chunks to the system, which clears each page again for the next two: a fifth of all work.
 """
@@ -94,6 +94,7 @@ class ChunkedBytes(Closing):
             return data[start - first : end - first]
         if start >= end:
             return NOTHING
+        self.forget()
         pieces = []
         for number in self._chunks.chunks_of(start, end):
             at, piece = number * self._chunks.chunk_size, self._chunk(number)
@@ -155,12 +156,13 @@ class ChunkedBytes(Closing):
             self._coming.popitem()[1].cancel()
 
     def forget(self) -> None:
-        """Do nothing: the cache of chunks is bounded."""
+        """Keep no chunk besides those of the cache, which is bounded: many logs may be open."""
+        self._window = Window(0, NOTHING)
 
     def forget_behind(self, position: int) -> None:
-        """Do nothing, as `forget`."""
+        """Do nothing: one chunk is kept at most."""
 
     def close(self) -> None:
         """Stop fetching; views of the log stay valid."""
         self._drop_coming()
-        self._window = Window(0, NOTHING)
+        self.forget()

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn
 
 from seglog_format.errors import UsageError
+from seglog_format.storage.object_store import has_secret, is_address, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,6 +24,19 @@ def refuse(what: str, name: str, known: Collection[str]) -> NoReturn:
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     msg = f"seglog: unknown {what} {name!r}: {hint}"
     raise UsageError(msg)
+
+
+def without_keys(path: str) -> str:
+    """Return a path, which is shown in columns and findings, unless it has keys.
+
+    Raises:
+        UsageError: keys precede the bucket of an address.
+    """
+    if is_address(path) and has_secret(path):
+        keys = "give them as options storage.access_key and storage.secret_key, or in the environment"
+        msg = f"seglog: {shown_address(path)}: keys before a bucket would be shown in columns and findings: {keys}"
+        raise UsageError(msg)
+    return path
 
 
 def one_of(what: str, value: str, known: Collection[str]) -> str:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import UsageError
 from seglog_format.log.reading import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
-from seglog_format.spark.names import one_of, parse_files, refuse
+from seglog_format.spark.names import one_of, parse_files, refuse, without_keys
 from seglog_format.spark.offsets import EARLIEST, LATEST, OffsetChoice, parse_numbers, parse_offsets
-from seglog_format.storage.object_store import has_secret, is_address, shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -235,12 +234,7 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     if not paths:
         msg = "seglog: no path: give one to load(), a log directory or a partition directory"
         raise UsageError(msg)
-    for path in paths:
-        if is_address(path) and has_secret(path):
-            keys = f"give them as options {STORAGE}access_key and {STORAGE}secret_key, or in the environment"
-            msg = f"seglog: {shown_address(path)}: keys before a bucket would be shown in columns and findings: {keys}"
-            raise UsageError(msg)
-    return paths
+    return tuple(map(without_keys, paths))
 
 
 def _parse_strings(text: str) -> tuple[str, ...]:

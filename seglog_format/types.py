@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         TimestampOffset,
     )
     from seglog_format.names import FileKind, FileName, PartitionDirectoryName
+    from seglog_format.object_names import ObjectKind
     from seglog_format.plans.indexes import PreparedIndexes
     from seglog_format.plans.salvage import PreparedSalvage
     from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
@@ -75,7 +76,13 @@ if TYPE_CHECKING:
     from seglog_format.storage.object_files import Traffic
     from seglog_format.tables.outcome import Change, ChangeKind, ExportedPartition
     from seglog_format.tier.audit import AuditExtent
+    from seglog_format.tier.chunk_cache import ChunkCache
+    from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
+    from seglog_format.tier.keys import KeyRing
+    from seglog_format.tier.layout import ObjectReader, OpenedSegment, SegmentFacts, StoredObject, TierLayout
+    from seglog_format.tier.local_layout import LocalTierLayout
     from seglog_format.tier.remote_store import RemoteTier
+    from seglog_format.tier.stored_segment import LogFile, SmallFile, StoredSegment
     from seglog_format.tier.verify import TierExtent
     from seglog_format.values.decoder import Decoder
     from seglog_format.values.schemas import Schemas, SchemaText
@@ -94,6 +101,7 @@ __all__ = [
     "ChangeKind",
     "CheckpointedState",
     "Choice",
+    "ChunkCache",
     "Circumstances",
     "Cluster",
     "CommittedOffset",
@@ -130,10 +138,13 @@ __all__ = [
     "IndexSettings",
     "IndexUnit",
     "IndexedOffset",
+    "KeyRing",
     "KnowsTiered",
+    "LocalTierLayout",
     "LogDirectories",
     "LogDirectory",
     "LogDirectoryListing",
+    "LogFile",
     "LogSegment",
     "LogStorage",
     "LossReason",
@@ -150,8 +161,11 @@ __all__ = [
     "NewImage",
     "NewNode",
     "Note",
+    "ObjectKind",
+    "ObjectReader",
     "OffsetIndex",
     "OffsetPosition",
+    "OpenedSegment",
     "Part",
     "Partition",
     "PartitionDirectoryName",
@@ -177,6 +191,8 @@ __all__ = [
     "Release",
     "Remark",
     "RemoteOffsets",
+    "RemotePartitionId",
+    "RemoteSegmentId",
     "RemoteStore",
     "RemoteTier",
     "Replica",
@@ -190,14 +206,19 @@ __all__ = [
     "SchemaText",
     "Schemas",
     "SegmentCompaction",
+    "SegmentFacts",
     "SegmentFate",
     "SegmentFiles",
     "SkippedEntry",
+    "SmallFile",
     "SourceFile",
     "Split",
+    "StoredObject",
+    "StoredSegment",
     "Tail",
     "TailKind",
     "TierExtent",
+    "TierLayout",
     "TimeIndex",
     "TimeIndexOffset",
     "TimestampOffset",
@@ -253,6 +274,7 @@ _LAZY: Final = LazyNames(
             "TimestampOffset",
         ),
         "names": ("FileKind", "FileName", "PartitionDirectoryName"),
+        "object_names": ("ObjectKind",),
         "plans.indexes": ("PreparedIndexes",),
         "plans.salvage": ("PreparedSalvage",),
         "record_model": ("Message", "Record", "RecordBatch", "RecordHeader"),
@@ -281,7 +303,13 @@ _LAZY: Final = LazyNames(
         "storage.object_files": ("Traffic",),
         "tables.outcome": ("Change", "ChangeKind", "ExportedPartition"),
         "tier.audit": ("AuditExtent",),
+        "tier.chunk_cache": ("ChunkCache",),
+        "tier.ids": ("RemotePartitionId", "RemoteSegmentId"),
+        "tier.keys": ("KeyRing",),
+        "tier.layout": ("ObjectReader", "OpenedSegment", "SegmentFacts", "StoredObject", "TierLayout"),
+        "tier.local_layout": ("LocalTierLayout",),
         "tier.remote_store": ("RemoteTier",),
+        "tier.stored_segment": ("LogFile", "SmallFile", "StoredSegment"),
         "tier.verify": ("TierExtent",),
         "values.decoder": ("Decoder",),
         "values.schemas": ("SchemaText", "Schemas"),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.serve.cold_groups import Positions
     from seglog_format.serve.server import Server
     from seglog_format.serve.topics import Topic
     from seglog_format.serve.writing import Writers
@@ -98,6 +99,15 @@ Examples:
     help="Keep committed offsets of groups there; none: in memory only. By default a directory below "
     "$XDG_STATE_HOME/seglog/serve, one for these paths.",
 )
+@click.option(
+    "--groups",
+    "group_directories",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Start groups where they were in __consumer_offsets of this log directory, unless --state has an offset of "
+    "theirs; may be repeated.",
+)
 @click.option("--writable", is_flag=True, help="Let producers append; recover first after an unclean shutdown.")
 @click.option(
     "--create",
@@ -146,6 +156,7 @@ def command(  # noqa: PLR0913 - options of a command
     max_items: int,
     max_batch_records: int,
     state_name: str | None,
+    group_directories: tuple[Path, ...],
     writable: bool,
     created: tuple[str, ...],
     allow_remote_writes: bool,
@@ -217,7 +228,10 @@ def command(  # noqa: PLR0913 - options of a command
         if writers is not None:
             writers.open(catalog.topics)
         ending.happens_in_order()
-        server = closing.enter_context(Server(catalog, settings, tell, writers, metrics, state))
+        positions = _positions(group_directories, find) if group_directories else {}
+        server = Server(catalog, settings, tell, writers, metrics, state)
+        server.positions = positions
+        closing.enter_context(server)
         diagnose(_counted(catalog.topics) + (", open for writing" if writable else ""))
         if new_root is not None:
             diagnose(f"{new_root} is empty: a topic is created when a client first asks for it")
@@ -252,6 +266,16 @@ def _state(name: str | None, paths: tuple[Path, ...], closing: ExitStack) -> Pat
             raise UsageError(msg) from error
         diagnose(f"{directory}: {error.strerror}: committed offsets of groups are kept in memory only")
         return None
+
+
+def _positions(directories: tuple[Path, ...], find: Callable[[str], None]) -> Positions:
+    """Return where groups start, and say how many."""
+    from seglog_format.cli.render import count_text
+    from seglog_format.serve.cold_groups import positions_in
+
+    found = positions_in(directories, find)
+    diagnose(f"{count_text(len(found), 'group')} start where brokers left them")
+    return found
 
 
 def _figures(server: Server) -> tuple[int, int, int]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from seglog_format.serve.cold_groups import Positions
     from seglog_format.serve.writing import Writers
 
 
@@ -39,6 +40,7 @@ def serving(
     writers: Writers | None = None,
     limits: dict[str, Answer] | None = None,
     state: Path | None = None,
+    positions: Positions | None = None,
     reported: list[str] | None = None,
     **settings: Answer,
 ) -> Iterator[Served]:
@@ -51,6 +53,8 @@ def serving(
     if writers is not None:
         writers.open(catalog.topics)
     all_settings = Settings(port=0, limits=Limits(**limits or {}), **settings)
-    with Server(catalog, all_settings, failures.append, writers, state=state) as server:
+    server = Server(catalog, all_settings, failures.append, writers, state=state)
+    server.positions = positions or {}
+    with server:
         yield Served(port=server.address.port, findings=findings, failures=failures, server=server)
     assert reported is not None or failures == []

@@ -1,0 +1,48 @@
+"""Positions of consumer groups as brokers left them in `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from seglog_format.cluster.coordinators import CONSUMER_OFFSETS, CoordinatorState
+from seglog_format.errors import UsageError
+from seglog_format.log.directory import open_log_directory
+from seglog_format.serve.committed import Committed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from seglog_format.log.directory import TopicPartition
+
+Positions: TypeAlias = "Mapping[str, Mapping[TopicPartition, Committed]]"
+"""Committed offsets by group, topic and partition."""
+
+
+def positions_in(directories: Sequence[Path], tell: Callable[[str], None]) -> Positions:
+    """Return what groups had committed.
+
+    Args:
+        directories: log directories of brokers.
+        tell: called with a message about what cannot be read of the topic.
+
+    Raises:
+        UsageError: no partition of the topic is in any of them, or a file cannot be read.
+    """
+    logs, state = open_log_directory(directories), CoordinatorState()
+    entries = [entry for (topic, _), entry in sorted(logs.partitions.items()) if topic == CONSUMER_OFFSETS]
+    if not entries:
+        msg = (
+            f"no partition of {CONSUMER_OFFSETS} in {', '.join(map(str, directories))}: nothing says where groups were"
+        )
+        raise UsageError(msg)
+    for entry in entries:
+        with logs.opened(entry) as partition:
+            state.replay(CONSUMER_OFFSETS, partition.batches())
+    for problem in state.problems:
+        tell(problem)
+    return {
+        name: {key: Committed(at.offset, at.metadata, at.leader_epoch) for key, at in group.offsets.items()}
+        for name, group in state.groups.items()
+        if group.offsets
+    }

@@ -156,6 +156,33 @@ def test_a_missing_object_is_an_error_where_reading_comes_to_it() -> None:
     assert not read or read[-1] < second.base_offset
 
 
+OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+@pytest.mark.parametrize(
+    ("other", "fits"),
+    [
+        (f"reorders-{OTHER_ID}", None),
+        (f"orders-{OTHER_ID}", "2 topics of the remote store fit this name: orders"),
+    ],
+    ids=["a name that ends alike", "another life"],
+)
+def test_without_a_topic_id_segments_of_two_topics_are_not_mixed(tmp_path: Path, other: str, fits: str | None) -> None:
+    case = tier_case("aiven-plain")
+    shutil.copytree(case.store, tmp_path / "tier")
+    shutil.copytree(case.local / ORDERS, tmp_path / ORDERS)
+    (tmp_path / ORDERS / "partition.metadata").unlink()
+    (topic,) = (path.parent for path in (tmp_path / "tier").rglob("orders-*/0"))
+    shutil.copytree(topic, topic.with_name(other))
+    copy = TierCase(case.name, tmp_path, case.expected, case.keys)
+    if fits is not None:
+        with pytest.raises(UsageError, match=fits):
+            open_partition(tmp_path / ORDERS, remote=copy.opened())
+        return
+    with pytest.warns(GuessedSegmentsWarning), open_partition(tmp_path / ORDERS, remote=copy.opened()) as log:
+        assert topic.name in log.segments[0].path
+
+
 # -- without the store -----------------------------------------------------------------------------------------------
 
 

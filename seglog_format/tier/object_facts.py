@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.framing import walk
-from seglog_format.errors import FormatError
-from seglog_format.names import FileKind
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.names import FileKind, printable
 from seglog_format.small_model import EpochStart
 from seglog_format.tier.ids import RemotePartitionId
 from seglog_format.tier.records import RemoteSegment, SegmentUpdate
@@ -15,6 +15,8 @@ from seglog_format.tier.segments import RemoteSegments
 from seglog_format.tier.states import SegmentState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seglog_format.tier.ids import RemoteSegmentId
     from seglog_format.tier.layout import OpenedSegment
     from seglog_format.tier.tier import Tier
@@ -34,15 +36,11 @@ def remote_segments_of(tier: Tier, topic: str, topic_id: str | None, partition: 
 
     Raises:
         FormatError: an object does not follow the layout.
-        UsageError: the store does not answer.
+        UsageError: the store does not answer, or the name fits several topics, or several lives of one.
     """
     ids = [id_ for key, of_partition in tier.segments.items() for id_ in of_partition if key.partition == partition]
-    wanted = [
-        id_
-        for id_ in ids
-        if tier.is_finished(id_)
-        and (id_.partition.topic_id == topic_id if topic_id else id_.partition.topic.endswith(topic))
-    ]
+    whole = list(filter(tier.is_finished, ids))
+    wanted = [id_ for id_ in whole if id_.partition.topic_id == topic_id] if topic_id else _named(whole, topic)
     if not wanted:
         return None
     with ThreadPoolExecutor(MAX_THREADS) as pool:
@@ -52,6 +50,21 @@ def remote_segments_of(tier: Tier, topic: str, topic_id: str | None, partition: 
         finished = SegmentUpdate(segment.id, SegmentState.COPY_SEGMENT_FINISHED)
         found.apply(segment)
         found.apply(finished)
+    return found
+
+
+def _named(ids: Sequence[RemoteSegmentId], topic: str) -> list[RemoteSegmentId]:
+    """Return the segments of a topic by its name; a prefix may precede it, if no object has the name alone."""
+    exact = [id_ for id_ in ids if id_.partition.topic == topic]
+    found = exact or [id_ for id_ in ids if id_.partition.topic.endswith(topic)]
+    topics = sorted({(id_.partition.topic, id_.partition.topic_id) for id_ in found})
+    if len(topics) > 1:
+        listed = ", ".join(f"{printable(name)} ({topic_id})" for name, topic_id in topics)
+        msg = (
+            f"{topic}: {len(topics)} topics of the remote store fit this name: {listed}; the topic id, which "
+            "partition.metadata has, is missing or cannot be read"
+        )
+        raise UsageError(msg)
     return found
 
 

@@ -19,12 +19,12 @@ Positions: TypeAlias = "Mapping[str, Mapping[TopicPartition, Committed]]"
 """Committed offsets by group, topic and partition."""
 
 
-def positions_in(directories: Sequence[Path], tell: Callable[[str], None]) -> Positions:
+def positions_in(directories: Sequence[Path], on_problem: Callable[[str], None]) -> Positions:
     """Return what groups had committed.
 
     Args:
         directories: log directories of brokers.
-        tell: called with a message about what cannot be read of the topic.
+        on_problem: called with a message about what cannot be read of the topic.
 
     Raises:
         UsageError: no partition of the topic is in any of them, or a file cannot be read.
@@ -40,7 +40,7 @@ def positions_in(directories: Sequence[Path], tell: Callable[[str], None]) -> Po
         with logs.opened(entry) as partition:
             state.replay(CONSUMER_OFFSETS, partition.batches())
     for problem in state.problems:
-        tell(problem)
+        on_problem(problem)
     return {
         name: {key: Committed(at.offset, at.metadata, at.leader_epoch) for key, at in group.offsets.items()}
         for name, group in state.groups.items()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proofs.harness import Outcome
 from proofs.serve.attacks import READING, WRITING, Battle
-from proofs.serve.serve_fuzz import Sender
+from proofs.serve.serve_fuzz import Sender, versions_of
 from proofs.serve.target import MEGA, HonestClient, Target, make_logs, stored, verify_status
 from proofs.serve.wire import TOPIC, Connection, commit
 
@@ -65,7 +65,9 @@ def prove(options: argparse.Namespace) -> Outcome:
 
 
 def _mutate(battle: Battle, count: int, seed: int) -> None:
-    senders = [Sender(battle.target.port, seed * 1000 + number, count // SENDERS) for number in range(SENDERS)]
+    port = battle.target.port
+    versions = versions_of(port)
+    senders = [Sender(port, seed * 1000 + number, count // SENDERS, versions) for number in range(SENDERS)]
     for sender in senders:
         sender.start()
     for sender in senders:

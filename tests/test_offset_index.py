@@ -75,7 +75,7 @@ def test_entries_can_be_counted_picked_and_sliced() -> None:
 def test_lookup_answers_the_table_of_the_chapter() -> None:
     block = example(CHAPTER, "by-batch")
     index = OffsetIndex.from_bytes(block.data, block.base_offset)
-    rows = table(CHAPTER, "| asked | answer (offset, position) |")
+    rows = table(CHAPTER, "| requested | result (offset, position) |")
     assert len(rows) == 9
     for asked, offset, position in rows:
         assert index.lookup(asked) == OffsetPosition(offset, position), asked

@@ -41,8 +41,9 @@ COMMANDS = [
     ["index", "--rebuild", "--write", "{}"],
     ["diff", "{}", "{}"],
     ["serve", "--port", "0", "--end-after", "0", "{}"],
-    ["serve", "--writable", "--port", "0", "--end-after", "0", "{}"],
 ]
+WRITABLE = ["serve", "--writable", "--port", "0", "--end-after", "0", "{}"]
+"""A command that may begin with an empty directory."""
 
 
 @pytest.fixture
@@ -68,16 +69,22 @@ def a_directory_of_directories(root: Path) -> None:
 
 
 FOREIGN = [a_notes_directory, an_empty_directory, a_directory_of_directories]
+ASKED = [
+    *((command, fill) for command in COMMANDS for fill in FOREIGN),
+    (WRITABLE, a_notes_directory),
+    (WRITABLE, a_directory_of_directories),
+]
 
 
 def content(root: Path) -> dict[str, bytes | None]:
     return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in root.rglob("*")}
 
 
-@pytest.mark.parametrize("fill", FOREIGN, ids=lambda fill: fill.__name__.removeprefix("a_").removeprefix("an_"))
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("command", "fill"), ASKED, ids=lambda asked: " ".join(asked) if isinstance(asked, list) else asked.__name__
+)
 def test_commands_refuse_what_is_none_of_kafkas(
-    fill: Callable[[Path], None], command: list[str], cli: Seglog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: list[str], fill: Callable[[Path], None], cli: Seglog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "notlog"
     root.mkdir()

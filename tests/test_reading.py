@@ -478,7 +478,7 @@ def chapter(tmp_path: Path) -> Iterator[Partition]:
 
 @pytest.mark.req("SEG-LKP-002", "SEG-LKP-003", "SEG-LKP-004", "SEG-LKP-005", "SEG-LKP-015", "SEG-CTL-009")
 def test_offsets_of_the_chapter(chapter: Partition) -> None:
-    heading = "| offset asked for | position of the entry found | first record delivered |"
+    heading = "| requested offset | position of the entry found | first record delivered |"
     for offset, *expected in table("60-lookup", heading):
         batches, records = chapter.read(offset).batches, chapter.records(offset)
         assert [each.position for each in batches[:1]] + offsets(records)[:1] == expected
@@ -496,7 +496,7 @@ def test_byte_limits_of_the_chapter(chapter: Partition) -> None:
 
 @pytest.mark.req("SEG-LKP-008", "SEG-LKP-009", "SEG-LKP-013", "SEG-LKP-018")
 def test_timestamps_of_the_chapter(chapter: Partition) -> None:
-    heading = "| timestamp asked for | timestamp of the answer | offset of the answer |"
+    heading = "| requested timestamp | timestamp of the result | offset of the result |"
     for timestamp, *expected in table("60-lookup", heading):
         found = chapter.offset_for_timestamp(timestamp)
         assert list(astuple(found) if found else ()) == expected

@@ -54,7 +54,7 @@ def test_entries_are_a_timestamp_and_an_offset() -> None:
 def test_lookup_answers_the_table_of_the_chapter() -> None:
     block = example(CHAPTER, "by-batch")
     index = TimeIndex.from_bytes(block.data, block.base_offset)
-    rows = table(CHAPTER, "| asked | answer (timestamp, offset) |")
+    rows = table(CHAPTER, "| requested | result (timestamp, offset) |")
     assert len(rows) == 6
     for asked, timestamp_ms, offset in rows:
         assert index.lookup(asked) == TimestampOffset(timestamp_ms, offset), asked

@@ -17,6 +17,7 @@ from test_serve_clients import asked, command
 import seglog_format as seglog
 from proofs.serve import serve_kills
 from proofs.serve.client import METADATA, PRODUCE, Client
+from seglog_format.cli.serve_topics import empty_root
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import UsageError
@@ -257,6 +258,13 @@ def test_an_empty_directory_gets_a_topic_when_a_client_asks_for_it(new_root: tup
         assert names_in(client, None) == [("orders", ErrorCode.none), ("events", ErrorCode.none)]
     assert {path.name for path in root.iterdir() if path.is_dir()} == {"orders-0", "events-0"}
     assert stored(root, 0, topic="events") == [b"one", b"two"]
+
+
+@pytest.mark.parametrize(("name", "is_root"), [("logs", True), ("orders-0", False)])
+def test_an_empty_directory_with_the_name_of_a_partition_is_one(tmp_path: Path, name: str, *, is_root: bool) -> None:
+    path = tmp_path / name
+    path.mkdir()
+    assert empty_root((path,), writable=True) == (path if is_root else None)
 
 
 @pytest.mark.parametrize("name", ["../escaped", "a/b", ".", "", "x" * 250])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import UsageError
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.names import parse_partition_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,13 +48,23 @@ def create_topics(paths: tuple[Path, ...], wanted: tuple[str, ...], *, writable:
 def empty_root(paths: tuple[Path, ...], *, writable: bool) -> Path | None:
     """Return the one log directory to serve if it is empty, and topics may be created in it; None otherwise.
 
+    An empty directory with the name of a partition is that partition.
+
     Args:
         paths: what is served.
         writable: whether producers may append.
     """
     if not writable or len(paths) != 1 or not paths[0].is_dir() or any(paths[0].iterdir()):
         return None
-    return paths[0]
+    return None if _is_partition(paths[0].absolute().name) else paths[0]
+
+
+def _is_partition(name: str) -> bool:
+    try:
+        parse_partition_directory(name)
+    except FormatError:
+        return False
+    return True
 
 
 def _partitions(wanted: str) -> list[tuple[str, int]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import FormatError, UsageError
-from seglog_format.names import parse_partition_directory
+from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,15 +55,9 @@ def empty_root(paths: tuple[Path, ...], *, writable: bool) -> Path | None:
     """
     if not writable or len(paths) != 1 or not paths[0].is_dir() or any(paths[0].iterdir()):
         return None
-    return None if _is_partition(paths[0].absolute().name) else paths[0]
+    from seglog_format.log.path_kind import partition_name
 
-
-def _is_partition(name: str) -> bool:
-    try:
-        parse_partition_directory(name)
-    except FormatError:
-        return False
-    return True
+    return None if partition_name(paths[0].absolute().name) else paths[0]
 
 
 def _partitions(wanted: str) -> list[tuple[str, int]]:

@@ -173,7 +173,7 @@ def report(found: dict[str, dict[str, Any]], wrong: list[str], options: argparse
     """Return the result as one JSON object, without names or paths of this machine."""
     sample = f" --sample {options.sample:g} --seed {options.seed}" if options.sample < 1 else ""
     return {
-        "command": f"python -m proofs.fuzz.bounds{sample}",
+        "command": f"python -m proofs bounds{sample}",
         "versions": versions("seglog-format", "numba", "llvmlite", "numpy", "pyarrow"),
         "machine": machine(),
         "inputs": {name: len(result["verdicts"]) for name, result in found.items()},

@@ -264,7 +264,7 @@ def reduced(scratch: Path) -> Path:
 def report(total: Total, arguments: argparse.Namespace, whole: int, kept: tuple[int, int]) -> dict[str, Any]:
     """Return the result as one JSON object, without names or paths of this machine."""
     return {
-        "command": f"python -m proofs.fuzz.fuzz --seconds {arguments.seconds} --seed {arguments.seed}",
+        "command": f"python -m proofs fuzz --seconds {arguments.seconds} --seed {arguments.seed}",
         "versions": versions("seglog-format", *LIBRARIES),
         "machine": machine(),
         "seed": arguments.seed,

@@ -230,7 +230,7 @@ def where(beat: bytes) -> str:
 
 def report(results: list[Result], arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the result as one JSON object, without names or paths of this machine."""
-    command = "python -m proofs.fuzz.hostile"
+    command = "python -m proofs hostile"
     command += f" --sample {arguments.sample:g} --seed {arguments.seed}" if arguments.sample < 1 else ""
     outcomes = sum((result.outcomes for result in results), Counter())
     slowest = max(results, key=lambda result: result.slowest_seconds)

@@ -130,7 +130,7 @@ def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> N
 def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
     """Return what was found, without names or paths of this machine."""
     return {
-        "command": "python -m proofs.kafka.kafka_reads",
+        "command": "python -m proofs kafka-reads",
         "versions": {
             "kafka": [*(RELEASES[release] for release in options.releases), *TIERS.releases.values()],
             "java": java_version(),

@@ -136,7 +136,7 @@ def report(
     by_hand = _of_kind(outcomes, "fault", "rule")
     musts = {name for name, level in levels().items() if level == "MUST"}
     return {
-        "command": f"python -m proofs.mutants.mutants --count {arguments.count} --seed {arguments.seed}",
+        "command": f"python -m proofs mutants --count {arguments.count} --seed {arguments.seed}",
         "versions": versions("seglog-format", "construct", "coverage"),
         "machine": machine(),
         "seed": arguments.seed,

@@ -197,7 +197,7 @@ def taken_over(path: Path, chosen: list[Breakage]) -> dict[Breakage, Outcome]:
 
 def report(outcomes: list[Outcome], arguments: argparse.Namespace) -> dict[str, object]:
     """Return the result as one JSON object, without names or paths of this machine."""
-    command = "python -m proofs.mutants.trace_kill"
+    command = "python -m proofs trace-kill"
     command += f" --sample {arguments.sample} --seed {arguments.seed}" if arguments.sample < 1 else ""
     rows = [
         {

@@ -141,7 +141,7 @@ def report(seed: int, runs: int) -> dict[str, Any]:
             failed.append({"run": number, "problem": done.problem})
             print(f"run {number} of seed {seed}: {done.problem}", file=sys.stderr)
     return {
-        "command": f"python -m proofs.power.kill_writer --seed {seed} --runs {runs}",
+        "command": f"python -m proofs kills --seed {seed} --runs {runs}",
         "shows": CLAIM,
         "runs": runs,
         "threads": THREADS,

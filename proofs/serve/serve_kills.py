@@ -199,7 +199,7 @@ def circumstances(options: argparse.Namespace) -> dict[str, Any]:
         *map("{:g}".format, options.between),
     ]
     return {
-        "command": " ".join(["python -m proofs.serve.serve_kills", *own, *(["--broker"] if options.broker else [])]),
+        "command": " ".join(["python -m proofs serve-kills", *own, *(["--broker"] if options.broker else [])]),
         "versions": {
             **versions("seglog-format"),
             "librdkafka": listed("librdkafka").version,

@@ -12,6 +12,7 @@ import re
 import shutil
 import struct
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from helpers.node_support import need_browser, need_node, serving
 from helpers.support import REPOSITORY, bundled, bundled_cases
 
 from seglog_format.checks import verify
+from seglog_format.cli import explorer_server
 from seglog_format.cli.explorer_server import ExplorerServer
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_offset_checkpoint
 from seglog_format.codec.framing import walk
@@ -110,6 +112,11 @@ def test_the_tables_are_what_the_schemas_say() -> None:
     assert committed == explorer_page.tables(), "make docs writes them anew"
 
 
+def test_the_samples_are_bytes_of_the_fixtures() -> None:
+    committed = (REPOSITORY / explorer_page.SAMPLE_FILES).read_text(encoding="utf-8")
+    assert committed == explorer_page.samples(), "make docs writes them anew"
+
+
 def test_every_rule_that_is_named_has_its_place_on_the_site() -> None:
     named = set(explorer_page.IDENTIFIER.findall(explorer_page.bundle()))
     assert named <= requirements().keys()
@@ -122,7 +129,11 @@ def test_every_rule_that_is_named_has_its_place_on_the_site() -> None:
 
 
 def test_every_field_of_the_samples_is_that_of_the_reference(ask: Ask, tmp_path: Path) -> None:
-    found = ask("samples")
+    assert compare_samples(ask("samples"), tmp_path) > 3500
+
+
+def compare_samples(found: dict[str, Any], tmp_path: Path) -> int:
+    """Compare every field of every sample; the number of fields that were compared."""
     assert found.keys() == explorer_page.SAMPLES.keys()
     count = 0
     for name, sample in explorer_page.SAMPLES.items():
@@ -132,7 +143,7 @@ def test_every_field_of_the_samples_is_that_of_the_reference(ask: Ask, tmp_path:
             shown = found[name][file]
             assert shown["size"] == len(data)
             count += compare(path, memoryview(data), shown)
-    assert count > 3500
+    return count
 
 
 def compare(path: Path, data: memoryview, shown: dict[str, Any]) -> int:
@@ -397,23 +408,40 @@ def test_links_lead_to_file_position_and_field(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("case", ["4.3.0/one", "4.3.0/codec-zstd", "4.3.0/codec-lz4", "0.8.2.2/codec-snappy"])
-def test_the_command_hands_files_to_the_page_and_ends_by_itself(case: str, browser: str) -> None:
+def test_the_command_hands_files_to_the_page(case: str, browser: str) -> None:
     (log, *_) = sorted(bundled(case).rglob("*.log"))
-    server = ExplorerServer({f"p/{log.name}": log}, 0, rest_seconds=1.5)
+    answer = ask_the_command(browser, "given", {f"p/{log.name}": log})
+    shown = answer["files"][log.name]
+    assert shown["size"] == log.stat().st_size
+    assert compare(log, memoryview(log.read_bytes()), shown) > 10
+
+
+def test_the_command_opens_the_samples_of_the_site(browser: str, tmp_path: Path) -> None:
+    assert compare_samples(ask_the_command(browser, "servedSamples", {}), tmp_path) > 3500
+
+
+def test_the_command_ends_when_no_page_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explorer_server, "START_SECONDS", 0.2)
+    with ExplorerServer({}, 0, rest_seconds=0.2) as server:
+        begin = time.monotonic()
+        server.serve_until_closed()
+    assert 0.1 < time.monotonic() - begin < 10
+
+
+def ask_the_command(browser: str, scenario: str, files: dict[str, Path]) -> dict[str, Any]:
+    """Run a scenario on the page that the command serves."""
+    server = ExplorerServer(files, 0, rest_seconds=20)
     thread = threading.Thread(target=server.serve_until_closed)
     with server:
         thread.start()
-        origin = f"http://{server.host}"
-        text = node_tools.node(SCRIPT, browser, origin, "given", text=json.dumps(server.address))
+        text = node_tools.node(SCRIPT, browser, f"http://{server.host}", scenario, text=json.dumps(server.address))
         server._ends_at = 0.0
         thread.join(30)
+    assert not thread.is_alive()
     answer = json.loads(text)
     assert (answer["errors"], answer["elsewhere"]) == ([], [])
-    shown = answer["answer"]["files"][log.name]
-    assert shown["size"] == log.stat().st_size
-    assert answer["answer"]["sampleHidden"]
-    assert compare(log, memoryview(log.read_bytes()), shown) > 10
-    assert not thread.is_alive()
+    found: dict[str, Any] = answer["answer"]
+    return found
 
 
 def test_the_server_answers_its_own_page_only(tmp_path: Path) -> None:

@@ -42,6 +42,16 @@ def test_a_large_file_is_noticed(tmp_path: Path) -> None:
     assert list(tidy.files_are_small(tmp_path)) == ["big.bin: 5000001 bytes"]
 
 
+@pytest.mark.parametrize(
+    ("when", "complaints"), [("", 1), ("\nIt was so in May\n2026.", 0), ("\n\n## Other\n\nMay 2026", 1)]
+)
+def test_a_link_to_another_site_without_a_date_is_noticed(tmp_path: Path, when: str, complaints: int) -> None:
+    (tmp_path / "spec").mkdir()
+    text = f"# A\n\n[Elsewhere](https://kafka.apache.org/) it is wrong.{when}\n"
+    (tmp_path / "spec" / "x.md").write_text(text, encoding="utf-8")
+    assert len(list(tidy.links_out_are_dated(tmp_path))) == complaints
+
+
 def test_a_long_module_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "long.py").write_text("\n" * 351, encoding="utf-8")

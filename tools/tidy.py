@@ -28,6 +28,11 @@ MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:work|home|root|Users)/\w")
 REGISTRY_HOST = re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|golang|maven|debian)\.(?:org|com|io|net)\b")
 BARE_TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!: \w+ \w+ \w+)(?!-)")
 
+EXTERNAL_LINK = re.compile(r"\]\(https?://")
+MONTH = re.compile(
+    r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December)\s20\d\d\b"
+)
+
 PROSE_ONLY = ("00-terms", "A-disagreements", "B-version-history", "C-departures", "D-errata")
 """Chapters without requirements."""
 SCHEMA_HELPERS = (
@@ -109,6 +114,15 @@ def stems_agree(root: Path) -> Iterator[str]:
             yield f"tests/faults/{path.name}: spec/ has no chapter of that name"
 
 
+def links_out_are_dated(root: Path) -> Iterator[str]:
+    """Yield the sections that say something of a page elsewhere, and not when that was so."""
+    for path in sorted([*root.glob("docs/explanation/*.md"), *root.glob("spec/*.md")]):
+        for section in re.split(r"^(?=#+ )", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            if EXTERNAL_LINK.search(section) and not MONTH.search(section):
+                title = section.partition("\n")[0]
+                yield f"{path.relative_to(root).as_posix()}: {title}: a link to another site without month and year"
+
+
 def identifiers_follow_glossary(root: Path) -> Iterator[str]:
     """Yield the identifiers with a word that the glossary replaces, in every directory."""
     yield from names_follow_glossary(root, tracked_files(root))
@@ -127,7 +141,7 @@ def prose_is_plain(root: Path) -> Iterator[str]:
 
 RULES = (
     *(no_machine_in_text, files_are_small, modules_are_short, functions_are_short, exceptions_are_needed, stems_agree),
-    functions_are_used,
+    *(functions_are_used, links_out_are_dated),
     *(private_uses, unlisted_uses, identifiers_follow_glossary, text_follows_glossary, prose_is_plain),
 )
 

@@ -473,5 +473,4 @@ async function openGiven(explorer) {
 }
 
 globalThis.explorer = new Explorer();
-byId("offer").hidden = !SAMPLES.length;
 openGiven(globalThis.explorer).then(() => globalThis.explorer.openAddress());

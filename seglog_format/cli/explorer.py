@@ -45,7 +45,7 @@ def command(path: Path | None, *, port: int, no_browser: bool, rest_seconds: flo
     """Open the explorer in the browser, with the files at PATH: a partition directory, or a file and its segment.
 
     Nothing leaves this machine: a server on 127.0.0.1 hands the page and the files to the browser, and ends by itself
-    when the page is closed. Without PATH, drop files on the page.
+    when the page is closed. Without PATH, drop files on the page or choose a sample.
     """
     from seglog_format.cli.explorer_server import ExplorerServer
 

@@ -29,7 +29,6 @@ POLL_SECONDS: Final = 0.2
 PIECE_SIZE: Final = 1 << 20
 SCRIPT: Final = '<script src="explorer.js" defer></script>'
 MODULES: Final = '<script type="module" src="main.js"></script>'
-SAMPLES: Final = re.compile(r"export const SAMPLES = \[.*?\];", re.DOTALL)
 CHAPTER: Final = re.compile(r"spec/([\w-]+)/index\.html")
 
 
@@ -110,13 +109,7 @@ class ExplorerServer(http.server.ThreadingHTTPServer):
 
 
 def _text(path: Path) -> Answer | None:
-    """Return a file of the explorer; its samples are on the site only."""
-    if not path.is_file():
-        return None
-    text = path.read_text(encoding="utf-8")
-    if path.name == "tables.js":
-        text = SAMPLES.sub("export const SAMPLES = [];", text)
-    return Answer(TYPES[path.suffix], text.encode())
+    return Answer(TYPES[path.suffix], path.read_bytes()) if path.is_file() else None
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -57,6 +57,15 @@ function everyField(page) {
   });
 }
 
+async function everySample(page) {
+  const found = {};
+  for (const id of SAMPLES) {
+    await openSample(page, id);
+    found[id] = await everyField(page);
+  }
+  return found;
+}
+
 function everyFinding(page) {
   return page.evaluate(() => {
     const all = globalThis.explorer.files.map((file) => [file.name, file.findings.map((one) => [one.requirement, one.severity, one.position])]);
@@ -67,13 +76,7 @@ function everyFinding(page) {
 const SCENARIOS = {
   /** Every field of the bundled samples. */
   async samples({ open }) {
-    const page = await visit(open);
-    const found = {};
-    for (const id of SAMPLES) {
-      await openSample(page, id);
-      found[id] = await everyField(page);
-    }
-    return found;
+    return everySample(await visit(open));
   },
 
   /** What is found in groups of files that are opened together. */
@@ -170,7 +173,14 @@ const SCENARIOS = {
     await page.goto(question);
     await settled(page);
     await page.locator("#findings a, #detail a").first().waitFor({ timeout: 2000 }).catch(() => {});
-    return { files: await everyField(page), sampleHidden: await page.isHidden("#offer") };
+    return { files: await everyField(page) };
+  },
+
+  /** The samples of the page of `seglog explorer`, which has no files of its own. */
+  async servedSamples({ open }) {
+    const page = await open();
+    await page.goto(question);
+    return everySample(page);
   },
 
   /** Pointing, following, findings; and the same on a narrow and on a dark page. */

@@ -82,6 +82,7 @@ def generated() -> dict[str, str]:
         **edition_pages.pages(NOTICE),
         **glossary_page.pages(NOTICE),
         explorer_page.TABLES: explorer_page.tables(),
+        explorer_page.SAMPLE_FILES: explorer_page.samples(),
         **departures_page.pages(NOTICE),
         **design_pages.pages(NOTICE),
         **performance_page.pages(NOTICE),

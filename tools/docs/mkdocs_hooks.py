@@ -116,7 +116,7 @@ def _conformance_pages() -> list[object]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the chapters of the specification, the explorer's script and samples, and what requirements name."""
+    """Add the chapters of the specification, the explorer's script, and what requirements name."""
     for name, text in explorer_page.made_files():
         files.append(File.generated(config, f"explorer/{name}", content=text))
     for path in sorted((REPOSITORY / "spec").glob("*.md")):

@@ -63,10 +63,11 @@ end, and the one with the highest epoch wins. `seglog` then warns that it guesse
 
 ## Inside an object
 
-LocalTieredStorage stores files unchanged. Aiven's plug-in cuts a log into chunks of equal size, compresses and
-encrypts each by itself, and puts them into one object; a second object has the indexes, and a manifest says where each
-piece is. To read one batch, `seglog` fetches the manifest, an index, and the chunk or two that hold the batch.
-[Chapter 47](../spec/47-tier-layouts.md) has every field.
+LocalTieredStorage stores files unchanged. [Aiven's plug-in](https://github.com/Aiven-Open/tiered-storage-for-apache-kafka)
+(as of November 2026) cuts a log into chunks of equal size, compresses and encrypts each by itself, and puts them into
+one object; a second object has the indexes, and a manifest says where each piece is. To read one batch, `seglog`
+fetches the manifest, an index, and the chunk or two that hold the batch. [Chapter 47](../spec/47-tier-layouts.md) has
+every field.
 
 To go on: [read my bucket](../how-to/read-my-bucket.md), [audit it](../how-to/audit-my-bucket.md),
 [query it with Spark](../how-to/query-with-spark.md#tiered-storage).

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,12 +18,14 @@ from test_serve_clients import asked, command
 
 import seglog_format as seglog
 from proofs.serve import serve_kills
+from proofs.serve.attacks import crafted
 from proofs.serve.client import METADATA, PRODUCE, Client
 from seglog_format.cli.serve_topics import empty_root
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.errors import UsageError
+from seglog_format.errors import SeglogError, UsageError
 from seglog_format.serve import catalog
+from seglog_format.serve.api_produce import RejectedError
 from seglog_format.serve.catalog import CatalogOptions, NewTopics
 from seglog_format.serve.writing import Writers
 from seglog_format.state.config import LogConfig
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
 
 INIT_PRODUCER_ID = 22
 NOW_MS = 1_700_000_000_000
+BOMB = crafted(bytes(1 << 20), 40)
+"""A batch that decompresses to 40 MB, more than a server takes."""
 PRODUCERS = (
     "librdkafka",
     "kafka-clients",
@@ -139,6 +145,32 @@ def test_what_may_not_be_appended_is_refused(directory: Path, name: str) -> None
         send(client, data, acks=0)
         assert client.receive_frame() is None
     assert stored(directory) == []
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Run no garbage collection, so that objects in a cycle stay."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def kept_errors() -> list[BaseException]:
+    return [each for each in gc.get_objects() if isinstance(each, SeglogError | RejectedError)]
+
+
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize("name", [*REFUSED, "a bomb"])
+def test_no_error_is_kept_of_what_was_refused(directory: Path, name: str) -> None:
+    """The frames of an error hold what was decompressed: such errors in cycles take memory until they are collected."""
+    data = BOMB if name == "a bomb" else REFUSED[name][0]
+    with serving(directory, writers=Writers(), max_request_size=1 << 24) as served, served.client() as client:
+        assert produce(client, data).error_code is not ErrorCode.none
+        deadline = time.monotonic() + 5
+        while kept_errors() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not kept_errors()
 
 
 def test_unknown_places_and_acks_are_refused(served: Served) -> None:

@@ -79,7 +79,7 @@ class Batch:
         self._number: int = asked.index
         self._data: bytes = asked.records or b""
         self._ready: tuple[PartitionWriter, Checked] | None = None
-        self._refusal: RejectedError | None = None
+        self._refused: dict[str, Any] | None = None
 
     def prepare(self, services: Services, call: Call) -> None:
         """Check the batch as far as that is possible before appending.
@@ -91,8 +91,8 @@ class Batch:
             writer = self._writer(services, call)
             _check_form(self._data)
             self._ready = writer, _checked(services, call, writer, self._data)
-        except RejectedError as error:
-            self._refusal = error
+        except RejectedError as error:  # not kept: its frames hold what was decompressed, and this object
+            self._refused = self._rejection(error)
 
     def _writer(self, services: Services, call: Call) -> PartitionWriter:
         if services.writers is None:
@@ -106,17 +106,22 @@ class Batch:
 
     def answer(self, services: Services, call: Call) -> dict[str, Any]:
         """Append the batch if it is valid; return the answer for the producer."""
-        if self._ready is None and self._refusal is None:
+        if self._ready is None and self._refused is None:
             self.prepare(services, call)
+        if self._refused is not None:
+            return self._refused
         try:
             return self._append(services)
         except RejectedError as error:
-            return _fields(self._number, error.code, UNKNOWN_OFFSET, -1, str(error))
+            return self._rejection(error)
+
+    def _rejection(self, error: RejectedError) -> dict[str, Any]:
+        return _fields(self._number, error.code, UNKNOWN_OFFSET, -1, str(error))
 
     def _append(self, services: Services) -> dict[str, Any]:
         ready, self._ready = self._ready, None  # so its records go as soon as they are written
-        if ready is None or services.writers is None:
-            raise self._refusal or RejectedError(ErrorCode.unknown_server_error, "it was not checked")
+        assert ready is not None
+        assert services.writers is not None
         writer, checked = ready
         offset = _written(services.writers, writer, checked, self._data)
         services.arrivals.announce(self._topic, self._number)

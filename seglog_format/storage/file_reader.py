@@ -145,7 +145,7 @@ class FileReader:
             try:
                 data = self._read(start, stop)
             except OSError as error:
-                self._note_refused(start, stop, error)
+                self._note_refused(start, stop, error.with_traceback(None))  # its frames would be kept with it
                 continue
             if len(data) == stop - start:
                 return data

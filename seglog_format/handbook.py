@@ -41,7 +41,7 @@ ArticleAMessage = Struct(
     "crc" / Int32ub * "CRC-32 of the buffer except this field.",
     "magic" / Int8sb * "Called the version of the server protocol.",
     "attributes" / Int8sb * "Called a version, a compression type or an encoding type.",
-    "key_and_payload" / GreedyBytes * "No length tells where the key ends.",
+    "key_and_payload" / GreedyBytes * "No length says where the key ends.",
 )
 
 ArticleDMessage = Struct(

@@ -545,7 +545,7 @@ def test_lookup_with_trusted_indexes_proves_nothing(
     *steps, answer = cli.lines("lookup", "--explain", "--trust-indexes", segments, 140)
     assert answer["found"]
     assert [step["step"] for step in steps[:4]] == ["files", "index", "trust", "walk"]
-    assert "believed, and not proven" in steps[2]["text"]
+    assert "trusted, not proven" in steps[2]["text"]
 
 
 def test_lookup_does_not_trust_an_index_that_points_anywhere(cli: Seglog, one_segment: Path) -> None:
@@ -890,6 +890,6 @@ def test_a_partition_in_two_directories_of_one_broker(
     found = [json.loads(line) for line in out.splitlines()]
     repeated = [line for line in found if line["requirement"] == "SEG-LDR-002"]
     assert [(line["file"], line["found"]) for line in repeated] == [
-        (str(roots[1] / "t-0"), f"it also stands in {roots[0] / 't-0'}")
+        (str(roots[1] / "t-0"), f"it is also in {roots[0] / 't-0'}")
     ] * count
     assert "SEG-LDR-002" not in cli("verify", roots[0], roots[0])

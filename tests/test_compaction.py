@@ -53,8 +53,8 @@ def test_the_clean_part_is_rewritten_too_but_only_where_something_after_it_is_di
     found = plan(segments(100, 100, 100), cleaner_offset=20)
     assert groups(found) == []
     assert found.explanation == (
-        "segment 0: keep: compaction has been at everything below 20",
-        "segment 10: keep: compaction has been at everything below 20",
+        "segment 0: keep: compaction has already covered everything below 20",
+        "segment 10: keep: compaction has already covered everything below 20",
         "segment 20: keep: the active segment",
     )
 

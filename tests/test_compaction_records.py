@@ -437,10 +437,10 @@ def test_every_record_is_accounted_for(tmp_path: Path) -> None:
     before = content(directory)
     fates = list(explain_compaction(directory, CONFIG, now_ms=NOW))
     assert fates[0].explanation == (
-        "batch 0 to 2: written anew",
+        "batch 0 to 2: rewritten",
         "  offset 0: removed: a later record has its key",
         "  offset 1: removed: it has no key",
-        "  offset 2: kept: a tombstone, and its time has not come",
+        "  offset 2: kept: a tombstone that is still retained",
     )
     assert [record.requirement for record in fates[0].records] == ["SEG-CMP-008", "SEG-CMP-009", "SEG-CMP-010"]
     assert content(directory) == before

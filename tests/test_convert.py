@@ -147,7 +147,7 @@ def test_a_line_by_hand_makes_a_batch(tmp_path: Path) -> None:
         ({"baseTimestamp": None}, "a number of 64 bits"),
         ({"file": None}, "file is text"),
         ({"file": "\ud800"}, "file is text"),
-        ({"type": "record"}, "cannot stand here"),
+        ({"type": "record"}, "is not allowed here"),
         ({"type": "news"}, "is no line of a file"),
     ],
 )
@@ -178,7 +178,7 @@ def test_a_record_line_that_does_not_fit_is_refused(changes: dict[str, Any], rea
 
 
 def test_files_whose_lines_are_apart_are_refused() -> None:
-    with pytest.raises(UsageError, match="do not stand together"):
+    with pytest.raises(UsageError, match="are not next to each other"):
         list(rebuilt_files([BATCH, *RECORDS, {"type": "text", "file": "a", "text": ""}, BATCH, *RECORDS]))
 
 

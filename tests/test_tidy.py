@@ -189,7 +189,7 @@ def test_a_prefix_is_no_module(package: Path) -> None:
     (package / "proofs" / "fuzz" / "seeds.py").write_text("import seglog_format.codec", encoding="utf-8")
     assert list(public_names.unlisted_uses(package)) == [
         "proofs/fuzz/seeds.py:1: seglog_format.codec is neither public nor in tools/private_imports.toml",
-        "tools/private_imports.toml: nobody imports seglog_format.cod",
+        "tools/private_imports.toml: no module imports seglog_format.cod",
     ]
 
 
@@ -199,7 +199,7 @@ def test_a_long_list_and_an_entry_that_nobody_needs_are_noticed(package: Path) -
     (package / "tools" / "private_imports.toml").write_text(LISTED * (most + 1), encoding="utf-8")
     found = list(public_names.unlisted_uses(package))
     assert f"tools/private_imports.toml: {most + 1} modules, and {most} at most" in found
-    assert "tools/private_imports.toml: nobody imports seglog_format.codec" in found
+    assert "tools/private_imports.toml: no module imports seglog_format.codec" in found
 
 
 def test_what_only_tests_reach_is_noticed(package: Path) -> None:

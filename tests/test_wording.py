@@ -106,16 +106,17 @@ def test_code_and_other_meanings_are_passed_over(sentence: str) -> None:
     assert list(wording.plainer_in(sentence)) == []
 
 
-def test_docstrings_and_help_texts_are_read_as_pages_are(tmp_path: Path) -> None:
+def test_docstrings_help_and_messages_are_read_as_pages_are(tmp_path: Path) -> None:
     source = (
         '"""A module.\n\n    tell: what was found.\n    """\nX = 1\n"""Told, and code `tells`."""\n'
-        'option(help="Written anew.", default="anew")\n# anew\n'
+        'option(help="Written anew.", default="anew")\n# anew\nraise E(f"{X} is told")\n'
     )
     write(tmp_path, "seglog_format/cli/some.py", source)
     write(tmp_path, "tests/test_some.py", source)
     assert [line.partition(": write")[0] for line in tidy.prose_is_plain(tmp_path)] == [
         "seglog_format/cli/some.py:6: 'Told'",
         "seglog_format/cli/some.py:7: 'anew'",
+        "seglog_format/cli/some.py:9: 'told'",
     ]
 
 

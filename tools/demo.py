@@ -59,7 +59,7 @@ TOUR = (
         stage="find",
     ),
     Step(
-        "All in order? A log directory with three message formats, against every rule. Notes are odd, but legal.",
+        "All in order? A log directory with three message formats, against every rule. Notes are unusual, but legal.",
         "seglog verify demo/kafka-1.1.1",
         lines=6,
         stage="check",

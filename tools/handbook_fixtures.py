@@ -273,7 +273,7 @@ source = "The example of articles C, D and E, packed byte by byte; not written b
 about = \"\"\"
 Partition report_push-0 with the segments 0, 368769 and 737337, named as the articles name files: by the last offset of
 the segment before. 0.log is short: it jumps from offset 3 to 368768 (gaps are legal) and ends at 368769.
-In 368769.log the messages 368770 to 368777 stand at 0, 139, 497, 830, 1262, 1407, 1508 and 1686, then messages of 100
+In 368769.log the messages 368770 to 368777 are at 0, 139, 497, 830, 1262, 1407, 1508 and 1686, then messages of 100
 bytes follow up to 369000; its index starts (1, 0) (3, 497) (6, 1407) (8, 1686). The other directories are empty.
 A reader that goes by Kafka's rules finds every message but 368769: that offset belongs to 368769.log, which starts at
 368770. So the one requirement that breaks is that a base offset is above every offset before it.\"\"\"

@@ -19,13 +19,13 @@ SOURCES: Final = (
 )
 
 DIRECTORIES: Final = {
-    "tests/": (900, LONGEST_FUNCTION_LINES, "a chapter's tests stand in one module, and are read one by one"),
+    "tests/": (900, LONGEST_FUNCTION_LINES, "a chapter's tests are in one module, and are read one by one"),
     "conformance/authoring/": (1400, 230, "cases are data: a line for each, in one function for each family"),
 }
 """Directories with limits of their own, for modules and for functions, each with its reason."""
 
 LONGER_MODULES: Final = {
-    "benchmarks/spark.py": "one session of Spark, section by section, so that a run can go on",
+    "benchmarks/spark.py": "one session of Spark, section by section, so a run can be resumed",
     "conformance/seglog_conformance/process.py": "one class: a process that may do anything, and its watch",
     "proofs/fuzz/hostile_readers.py": "a flat list: one small function for each way of reading",
     "seglog_format/model.py": "the whole vocabulary in one place, and nothing but declarations",

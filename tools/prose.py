@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from tools.tidy import REPOSITORY, tracked_files
-from tools.wording import GENERATED, IN_DOCSTRINGS, PAGES, PLAINER, REPEATED
+from tools.wording import GENERATED, IN_CODE, PAGES, PLAINER, REPEATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +87,7 @@ def vale() -> str | None:
 
 def write_styles() -> None:
     """Write the styles and the settings; JSON is YAML."""
-    for name, phrases in (("Pages", PLAINER), ("Docstrings", IN_DOCSTRINGS)):
+    for name, phrases in (("Pages", PLAINER), ("Docstrings", IN_CODE)):
         style = HOME / "styles" / name
         style.mkdir(parents=True, exist_ok=True)
         (style / "Plainer.yml").write_text(json.dumps(substitution(phrases), indent=1), encoding="utf-8")

@@ -189,7 +189,7 @@ def unlisted_uses(root: Path) -> Iterator[str]:
                 yield f"{file}:{use.line}: {use} is neither public nor in {LIST}"
     if len(listed) > MOST_LISTED:
         yield f"{LIST}: {len(listed)} modules, and {MOST_LISTED} at most"
-    yield from (f"{LIST}: nobody imports {each.name}" for each in listed if each not in used)
+    yield from (f"{LIST}: no module imports {each.name}" for each in listed if each not in used)
 
 
 def files_of(root: Path, patterns: Iterable[str]) -> list[Path]:

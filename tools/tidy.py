@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tools.lengths import exceptions_are_needed, functions_are_short, modules_are_short
 from tools.public_names import private_uses, unlisted_uses
 from tools.unused import functions_are_used
-from tools.wording import docstrings_are_plain, names_follow_glossary, of_tree, pages_are_plain, phrases_in
+from tools.wording import names_follow_glossary, of_tree, pages_are_plain, phrases_in, texts_are_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,9 +134,9 @@ def text_follows_glossary(root: Path) -> Iterator[str]:
 
 
 def prose_is_plain(root: Path) -> Iterator[str]:
-    """Yield the turns of phrase in pages for people that have a plainer word."""
+    """Yield the turns of phrase in pages and strings for people that have a plainer word."""
     yield from pages_are_plain(root, tracked_files(root))
-    yield from docstrings_are_plain(root, tracked_files(root))
+    yield from texts_are_plain(root, tracked_files(root))
 
 
 RULES = (

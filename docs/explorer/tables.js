@@ -145,7 +145,7 @@ export const SAMPLES = [
  {
   "id": "gzip",
   "title": "Compressed batches",
-  "about": "Kafka 4.3.0: gzip, lz4 and plain batches of idempotent producers; compressed batches are expanded in the page"
+  "about": "Kafka 4.3.0: gzip, lz4 and plain batches of idempotent producers; the page decompresses them"
  },
  {
   "id": "messages",

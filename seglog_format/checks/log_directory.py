@@ -64,7 +64,7 @@ def partition_is_held_once(broker: BrokerDirectories) -> Iterator[Problem]:
     """Report a partition in two log directories; copies for other purposes have other names."""
     for (topic, partition), paths in broker.partitions.items():
         for path in paths[1:]:
-            yield Problem(Location(path), f"{topic}-{partition} in one directory", f"it also stands in {paths[0]}")
+            yield Problem(Location(path), f"{topic}-{partition} in one directory", f"it is also in {paths[0]}")
 
 
 def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:

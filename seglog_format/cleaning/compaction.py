@@ -202,7 +202,7 @@ def _lag(segments: Sequence[CompactedSegment], config: LogConfig, first_dirty: i
     for segment in _closed_from(segments, first_dirty):
         age = now_ms - segment.age_from_ms
         if lag > 0 and age < lag:
-            words = f"its youngest record is {age} ms old, less than {lag} ms"
+            words = f"its newest record is {age} ms old, less than {lag} ms"
             yield Limit(segment.base_offset, words, "SEG-CMP-004")
             return
 
@@ -294,7 +294,7 @@ def _reason_to_keep(
     if segment.base_offset > limit.offset:
         return f"segment {limit.offset} before it is kept", limit.requirement
     if first_dirty >= limit.offset:
-        return f"compaction has been at everything below {first_dirty}", "SEG-CMP-001"
+        return f"compaction has already covered everything below {first_dirty}", "SEG-CMP-001"
     if segment.base_offset < end:
         return f"nothing from {first_dirty} on has any bytes", "SEG-CMP-001"
     return f"the keys up to offset {end - 1} are all that can be remembered at a time", "SEG-CMP-007"

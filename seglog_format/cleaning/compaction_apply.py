@@ -282,7 +282,7 @@ def _check_settled(listing: PartitionListing) -> None:
     unusual = [file.path.name for file in listing.files if not file.name.is_canonical and not file.name.suffix]
     if left or unusual or not listing.segments:
         found = left or unusual
-        reason = f"{found[0]} is left from something that did not end" if found else "there is no segment"
+        reason = f"{found[0]} is left over from an interrupted operation" if found else "there is no segment"
         msg = f"{listing.path}: {reason}: recover the directory first"
         raise UsageError(msg)
 

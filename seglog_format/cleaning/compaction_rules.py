@@ -88,13 +88,13 @@ class RecordReason(Enum):
 
     NEWEST = "the newest of its key", "SEG-CMP-008"
     NOT_REACHED = "after the last key that could be remembered", "SEG-CMP-007"
-    TOMBSTONE = "a tombstone, and its time has not come", "SEG-CMP-010"
+    TOMBSTONE = "a tombstone that is still retained", "SEG-CMP-010"
     MARKER = "the end of a transaction", "SEG-CMP-014"
     SUPERSEDED = "a later record has its key", "SEG-CMP-008"
     NO_KEY = "it has no key", "SEG-CMP-009"
-    EXPIRED_TOMBSTONE = "a tombstone, and its time has come", "SEG-CMP-010"
+    EXPIRED_TOMBSTONE = "a tombstone past its retention", "SEG-CMP-010"
     ABORTED = "its transaction was aborted", "SEG-CMP-013"
-    EXPIRED_MARKER = "the end of a transaction of which nothing is left, and its time has come", "SEG-CMP-014"
+    EXPIRED_MARKER = "the end marker of a transaction without records, past its retention", "SEG-CMP-014"
 
     @property
     def is_kept(self) -> bool:
@@ -126,8 +126,8 @@ class RecordFate:
 class BatchAction(Enum):
     """Decision on a batch."""
 
-    COPY = "copied as it is"
-    REWRITE = "written anew"
+    COPY = "copied unchanged"
+    REWRITE = "rewritten"
     EMPTY = "emptied"
     DROP = "removed"
 

@@ -190,7 +190,7 @@ def _require_settled(listing: PartitionListing) -> None:
     """Refuse a directory with files of an interrupted replacement or with unusual names: recovery comes first."""
     for file in listing.files:
         if file.name.suffix in {SWAP, CLEANED} or (not file.name.suffix and not file.name.is_canonical):
-            msg = f"{file.path} is left from something that did not end: recover the directory first"
+            msg = f"{file.path} is left over from an interrupted operation: recover the directory first"
             raise UsageError(msg)
 
 

@@ -39,7 +39,7 @@ Examples:
     default=REST_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="End when no page has been open for so long.",
+    help="End after no page has been open for this long.",
 )
 def command(path: Path | None, *, port: int, no_browser: bool, rest_seconds: float) -> int:
     """Open the explorer in the browser, with the files at PATH: a partition directory, or a file and its segment.

@@ -74,14 +74,14 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     callback=size_of,
     default="128m",
     show_default=True,
-    help="Bytes after which a file is complete.",
+    help="Start a new file after this many bytes.",
 )
 @click.option("--committed", is_flag=True, help="Leave out records of transactions that are aborted or still open.")
 @click.option(
     "--follow",
     type=click.IntRange(min=1),
     metavar="SECONDS",
-    help="Look for new records again and again, after so many seconds each; Ctrl-C ends it.",
+    help="Look for new records every so many seconds, until Ctrl-C.",
 )
 @click.option(
     "--bytes",

@@ -26,7 +26,9 @@ def command() -> None:
 
 @command.command(epilog=epilog_of("fixtures export"))
 @click.option("-o", "--output", type=PATH, required=True, help="The archive to write.")
-@click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family; else all.")
+@click.option(
+    "--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family; by default all."
+)
 def export(output: Path, families: tuple[str, ...]) -> None:
     """Write all cases to a zip archive of plain files: bytes, requests and expected answers.
 
@@ -40,7 +42,9 @@ def export(output: Path, families: tuple[str, ...]) -> None:
 
 
 @command.command("list", epilog=epilog_of("fixtures list"))
-@click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family; else all.")
+@click.option(
+    "--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family; by default all."
+)
 @json_option
 def list_vectors(families: tuple[str, ...], *, as_json: bool) -> None:
     """List the directories of an archive, with the subject of each."""

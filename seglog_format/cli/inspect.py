@@ -35,9 +35,11 @@ POSITION: Final = re.compile(r"(.+):(\d+)")
 @click.option("--offset", type=int, metavar="N", help="Start with the batch that holds this offset.")
 @click.option("--position", type=click.IntRange(min=0), metavar="P", help="Start at this byte.")
 @click.option("--batch", type=click.IntRange(min=0), metavar="N", help="Start with batch, message or slot N, from 0.")
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="How many to show; 1 batch or 16 slots else.")
+@click.option(
+    "--count", type=click.IntRange(min=1), metavar="N", help="How many to show; by default 1 batch or 16 slots."
+)
 @click.option("--all", "whole", is_flag=True, help="Show everything from there on.")
-@click.option("--depth", type=click.IntRange(min=0), metavar="N", help="Fold what lies deeper; 0 shows entries only.")
+@click.option("--depth", type=click.IntRange(min=0), metavar="N", help="Fold deeper levels; 0 shows entries only.")
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),

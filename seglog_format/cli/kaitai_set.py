@@ -24,7 +24,7 @@ CONTROL_CONTENT: Final = """\
         repeat: expr
         repeat-expr: _parent.header.records_count
         if: _parent.codec == 0 and _parent.is_control
-        doc: The same records, with their keys and values read, too.
+        doc: The same records, with keys and values decoded.
 """
 
 MESSAGE: Final = """\

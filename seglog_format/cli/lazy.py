@@ -36,7 +36,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "convert": "Make files from the JSON lines that dump prints.",
     "conform": "Test implementations against the conformance suite.",
     "fixtures": "Export the test vectors of the conformance suite.",
-    "completion": "Print what completes commands and options in a shell.",
+    "completion": "Print a script that completes commands and options in a shell.",
     "warm": "Compile the columnar engine in advance.",
     "explain": "Print a requirement.",
     "schema": "Print the layout of every structure.",

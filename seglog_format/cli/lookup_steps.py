@@ -156,7 +156,7 @@ class _Lookup:
             return self._tell_trust(segment, offset, floor.position)
         reason = _reason_to_doubt(segment, floor.offset, floor.position)
         if reason:
-            self.tell("proof", f"{reason}: the index is not believed; start at position 0", "SEG-IDX-009")
+            self.tell("proof", f"{reason}: the index is not trusted; start at position 0", "SEG-IDX-009")
             return 0
         text = f"an entry starts at {floor.position}, and all before it end below {floor.offset}"
         self.tell("proof", text, "SEG-IDX-006")
@@ -165,10 +165,10 @@ class _Lookup:
     def _tell_trust(self, segment: LogSegment, offset: int, position: int) -> int:
         """Return whether a lookup that trusts indexes starts at an index entry; returns where the walk starts."""
         if trusted_position(segment, offset) is None:
-            text = f"no intact entry of a fitting offset stands at {position}: start at position 0"
+            text = f"no intact entry of a fitting offset is at {position}: start at position 0"
             self.tell("trust", text, "SEG-IDX-009")
             return 0
-        text = f"an intact entry of a fitting offset stands at {position}: the index is believed, and not proven"
+        text = f"an intact entry of a fitting offset is at {position}: the index is trusted, not proven"
         self.tell("trust", text, "SEG-IDX-009")
         return position
 
@@ -246,7 +246,7 @@ class _Lookup:
             self.tell("index", "no time index entry is older: start at the beginning of the segment", "SEG-TIX-008")
             return
         text = (
-            f"time index entry ({time_text(floor.timestamp_ms)}, offset {floor.offset}): nothing up to there is younger"
+            f"time index entry ({time_text(floor.timestamp_ms)}, offset {floor.offset}): nothing up to there is newer"
         )
         self.tell("index", text, "SEG-TIX-008", "SEG-TIX-004")
 
@@ -255,7 +255,7 @@ YOUNGEST = -3
 SPECIAL = {
     -1: "the log end offset",
     -2: "the log start offset",
-    YOUNGEST: "the first of the youngest records",
+    YOUNGEST: "the first of the newest records",
     -4: "the log start offset on this broker's disk",
     -5: "the last offset in tiered storage, of which a directory knows nothing",
 }

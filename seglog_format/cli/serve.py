@@ -68,7 +68,7 @@ Examples:
     type=click.FloatRange(min=0, min_open=True),
     default=600,
     show_default=True,
-    help="Close connections that are idle for so long.",
+    help="Close connections that are idle for this long.",
 )
 @click.option(
     "--memory",

@@ -56,7 +56,7 @@ command.add_command(fetch)
     metavar="DIR",
     help="A log directory of a broker; may be repeated. All partitions of __remote_log_metadata have to be among them.",
 )
-@click.option("--content", is_flag=True, help="Read every finished segment whole, too, as 'seglog tier verify' does.")
+@click.option("--content", is_flag=True, help="Also read every finished segment whole, as 'seglog tier verify' does.")
 @click.option("--retention-ms", type=int, default=-1, help="Report segments whose records are all this old, or older.")
 @click.option("--retention-bytes", type=int, default=-1, help="Report segments beyond this size of a partition.")
 @click.option("--now-ms", type=int, help="The time that --retention-ms counts from; by default now.")

@@ -58,9 +58,8 @@ def note_transactions(made: NewImage, cluster: Cluster) -> None:
         for (topic, number), replica in sorted(made.logs.items()):
             with open_partition(replica.path) as partition:
                 if partition.transactions.open_offsets:
-                    text = (
-                        f"a transaction is open at offset {partition.last_stable_offset}, and nobody is left to end it"
-                    )
+                    offset = partition.last_stable_offset
+                    text = f"a transaction is open at offset {offset}, and no producer is left to end it"
                     made.note(f"{topic}-{number}", f"{text}; with read_committed, reading stops there")
 
 

@@ -49,7 +49,7 @@ controller.quorum.voters={node_id}@localhost:9093
 listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
 controller.listener.names=CONTROLLER
 log.dirs={path}
-# Positions of groups and states of transactions that nobody uses are kept; set back when all clients have come back.
+# Positions of groups and states of transactions that no client uses are kept; set back when all clients have come back.
 offsets.retention.minutes=2147483647
 transactional.id.expiration.ms=2147483647
 # Positions that brokers before 2.1 wrote have an expiry time of their own, which has passed: no check for ten years.

@@ -75,7 +75,7 @@ def rebuilt_files(lines: Iterable[Line], *, bytes_as: BytesAs = "utf8") -> Itera
         if made is None:
             continue
         if name in names:
-            msg = f"the lines of {name} do not stand together"
+            msg = f"the lines of {name} are not next to each other"
             raise UsageError(msg)
         names.add(name)
         yield made
@@ -136,7 +136,7 @@ def _batches(lines: Iterable[LineReader]) -> Iterator[RecordBatch]:
                 yield rebuilt_batch(header, records)
             header, records = (line, []) if line.type == "batch" else (None, [])
         else:
-            line.refuse(f"a line of type {line.type!r} cannot stand here")
+            line.refuse(f"a line of type {line.type!r} is not allowed here")
     if header is not None:
         yield rebuilt_batch(header, records)
 

@@ -148,7 +148,7 @@ class _Salvager:
     def _tail(self, tail: Tail) -> int:
         if tail.kind is TailKind.PARTIAL:
             return self._search(
-                tail.position, (tail.requirement,), f"an entry that would end behind the file: {tail.size} bytes"
+                tail.position, (tail.requirement,), f"an entry that would end beyond the file: {tail.size} bytes"
             )
         end = tail.position + tail.size
         if tail.size:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RECOVERY_PREFIX: Final = "SEG-RCV-"
 
-KEPT_MARKER: Final = "brokers keep this entry, and cut behind it"
+KEPT_MARKER: Final = "brokers keep this entry, and cut after it"
 
 NO_START: Final = "brokers cannot make an end marker of this, and do not start"
 

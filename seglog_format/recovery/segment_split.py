@@ -75,9 +75,9 @@ def broker_split_of(segment: LogSegment) -> Split | Remark:
         frames = walk(segment.source, path=segment.path)
         last = max((frame.header.next_offset for frame in frames), default=0)
     except FormatError as error:
-        return Remark(error.location, error.requirements, "brokers fail on damage behind an offset that is too large")
+        return Remark(error.location, error.requirements, "brokers fail on damage after an offset that is too large")
     if frames.tail.size:
-        text = "brokers fail on bytes behind the last entry of a segment that they have to split"
+        text = "brokers fail on bytes after the last entry of a segment that they have to split"
         return Remark(Location(segment.path, frames.tail.position), (frames.tail.requirement,), text)
     final = _last_next_offset(segment)
     if final > INT64_MAX or not final - 1 - segment.base_offset > INT32_MAX:  # beyond 2^63 - 1 it is negative for them

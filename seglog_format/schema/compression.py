@@ -134,7 +134,7 @@ Lz4FrameHeader = Struct(
     "header_checksum"
     / Int8ub
     * Doc(
-        "Second byte of the xxHash32 of flags to content size (magic 0: of the magic number too).",
+        "Second byte of the xxHash32 of flags to content size (magic 0: also of the magic number).",
         "SEG-COD-007",
         "SEG-COD-008",
         since="0.8.2",

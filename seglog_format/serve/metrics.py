@@ -69,7 +69,9 @@ class Metrics:
             requests, findings, failures = dict(self._requests), self._findings, self._failures
         yield from _described("connections", "gauge", "Connections that are open.", load.connections)
         yield from _described("connections_accepted_total", "counter", "Connections taken.", load.accepted)
-        yield from _described("connections_refused_total", "counter", "Connections one too many.", load.refused)
+        yield from _described(
+            "connections_refused_total", "counter", "Connections refused because there were too many.", load.refused
+        )
         yield from _described("queued_requests", "gauge", "Requests that wait for an I/O thread.", load.waiting)
         yield from _described("received_bytes_total", "counter", "Bytes from clients.", load.received)
         yield from _described("sent_bytes_total", "counter", "Bytes to clients.", load.sent)

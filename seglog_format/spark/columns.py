@@ -158,5 +158,5 @@ def check_schema(schema: StructType, options: ReadOptions) -> None:
         msg = f"seglog: a column comes twice: {', '.join(names)}"
         raise UsageError(msg)
     if options.table == "records" and options.mode == "permissive" and CORRUPT not in names:
-        msg = f"seglog: mode permissive tells of damage in column {CORRUPT}: add it to the schema"
+        msg = f"seglog: mode permissive reports damage in column {CORRUPT}: add it to the schema"
         raise UsageError(msg)

@@ -124,5 +124,5 @@ def refuse_unexpected_end(piece: Piece, segment: LogSegment, position: int) -> N
     rest = segment.source.view(position, segment.source.size)
     behind = salvage_scan(rest, OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
     if behind.starts:
-        found = f"one that ends behind the file, though intact entries follow from {position + behind.starts[0]} on"
+        found = f"one that ends beyond the file, though intact entries follow from {position + behind.starts[0]} on"
         raise CorruptRecordError(at.at("batch_length", 8, 4), "SEG-LOG-004", expected="a size that fits", found=found)

@@ -123,7 +123,7 @@ class Follower:
 
     def _lost(self, what: str) -> None:
         if self.options.fail_on_data_loss:
-            msg = f"seglog: {what}; failOnDataLoss false goes on with what there is"
+            msg = f"seglog: {what}; failOnDataLoss false continues with the records that are left"
             raise DataLossError(msg)
         LOGGER.warning("seglog: %s: records may be lost", what)
 

@@ -31,7 +31,7 @@ def written(directory: str, name: str, text: str) -> Path:
     launcher = made / name
     launcher.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if user not in {"user", made.lstat().st_uid}:  # a link belongs to who has made it
-        msg = f"{made} belongs to somebody else: remove it, or set TMPDIR"
+        msg = f"{made} belongs to another user: remove it, or set TMPDIR"
         raise UsageError(msg)
     new = launcher.with_name(f"{launcher.name}.{os.getpid()}")
     new.write_text(text, encoding="utf-8")

@@ -139,7 +139,7 @@ def _present(what: str, offset: int, partition: Partition, options: ReadOptions)
     if options.fail_on_data_loss and not low <= offset <= high:
         msg = (
             f"seglog: {what} offset {offset} is not there: the log has {low} to {high};"
-            " failOnDataLoss false reads what there is"
+            " failOnDataLoss false reads the records that are there"
         )
         raise UsageError(msg)
     return min(max(offset, low), high)

@@ -19,7 +19,7 @@ from seglog_format.spark.launchers import written
 
 LAUNCHER: Final = """\
 #!/bin/sh
-# Python without the archives of Spark that stand before the Spark which is installed for it.
+# Python without the archives of Spark that come before the Spark which is installed for it.
 kept=
 set -f
 IFS=:

@@ -203,5 +203,5 @@ def require_no_links(steps: Iterable[FileStep]) -> None:
         paths = () if isinstance(step, Settle) else (step.path, getattr(step, "target", step.path))
         for path in chain.from_iterable((path, path.parent) for path in paths):
             if path.is_symlink():
-                location, found = Location(str(path)), f"a symbolic link; to {step.text} is for you to do at its target"
+                location, found = Location(str(path)), f"a symbolic link; to {step.text} has to be done at its target"
                 raise FormatError(location, "SEG-PDR-026", expected="a file of its own to change", found=found)

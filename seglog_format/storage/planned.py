@@ -35,7 +35,7 @@ class Plan(Generic[OutcomeT]):
             WriteError: a file change failed; changes so far are safe, and a new plan continues from there.
         """
         if self._carry_out is None:
-            msg = "there is nothing to apply: this tells what was done, or what could be done if it were a directory"
+            msg = "there is nothing to apply: this plan says what was done, or what could be done in a directory"
             raise UsageError(msg)
         return self._carry_out()
 

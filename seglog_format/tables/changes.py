@@ -31,12 +31,14 @@ def changes_of(partition: Partition, progress: Progress, topic: str, number: int
     known = progress.next_offset
     if end < known:
         text = f"the log was cut to offset {end} since the last run, and the table has offsets up to {known - 1}"
-        yield Change(ChangeKind.CUT, topic, number, f"{text}: export it anew")
+        yield Change(ChangeKind.CUT, topic, number, f"{text}: export it again from the start")
         return
     found = _last_row(partition, progress)
     if found and found != progress.last_row:
         text = f"the log was cut and written again since the last run: its offset {progress.last_offset} is another"
-        yield Change(ChangeKind.REWRITTEN, topic, number, f"{text} record than in the table: export it anew")
+        yield Change(
+            ChangeKind.REWRITTEN, topic, number, f"{text} record than in the table: export it again from the start"
+        )
         return
     if start > known:
         text = f"offsets {known} to {start - 1} were deleted from the log before they were exported"

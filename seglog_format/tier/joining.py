@@ -76,7 +76,7 @@ def join(
         FormatError: a manifest or an epoch checkpoint of the store does not follow its layout.
     """
     if listing.name is None:
-        msg = f"{listing.path}: its name is not that of a partition, so its remote segments cannot be told"
+        msg = f"{listing.path}: its name is not that of a partition, so its remote segments are not known"
         raise UsageError(msg)
     served = served_parts(listing, log_start_offset, tier, known)
     if served is None:

@@ -157,7 +157,7 @@ def _base_offsets(files: Files, directory: Path) -> tuple[int, ...]:
         if name.endswith(tuple(LEFTOVERS)):
             files.remove(directory / name)
         elif meaning is not None and (meaning.suffix or not meaning.is_canonical):
-            msg = f"{directory / name} is left from something that did not end: recover the directory first"
+            msg = f"{directory / name} is left over from an interrupted operation: recover the directory first"
             raise UsageError(msg)
         elif meaning is not None and meaning.kind is FileKind.LOG:
             found.append(meaning.base_offset)

@@ -80,7 +80,7 @@ def test_nobody_else_s_directory_is_taken(monkeypatch: pytest.MonkeyPatch, scrat
     program = launchers.written("python", "bin/python", "")
     program.parent.parent.rename(scratch / program.parent.parent.name.replace(f"-{owner}-", f"-{owner + 1}-"))
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    with pytest.raises(UsageError, match="belongs to somebody else"):
+    with pytest.raises(UsageError, match="belongs to another user"):
         launchers.written("python", "bin/python", "")
 
 

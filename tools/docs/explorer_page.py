@@ -96,7 +96,7 @@ SAMPLES: Final = {
     ),
     "gzip": Sample(
         "Compressed batches",
-        "Kafka 4.3.0: gzip, lz4 and plain batches of idempotent producers; compressed batches are expanded in the page",
+        "Kafka 4.3.0: gzip, lz4 and plain batches of idempotent producers; the page decompresses them",
         "kafka-4.3.0/idem",
         "idem-0/",
         _segment(41, "log", "index", "timeindex", "snapshot"),

@@ -62,7 +62,7 @@ ABOUT = {
     "python-types": "the types of what they return",
     "python-spark": "what Spark jobs use of the package",
     "machine-readable": "layouts as JSON, and Kaitai Struct declarations, for readers in any language",
-    "speed": "how quick appending is, in terms of Kafka's own classes",
+    "speed": "how fast appending is, in terms of Kafka's own classes",
 }
 
 

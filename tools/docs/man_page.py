@@ -34,7 +34,7 @@ Data go to standard output, diagnosis to standard error. Nothing is written with
 .B \\-\\-write
 or
 .BR \\-o .
-Every rule that a finding names is told by
+Every rule that a finding names is printed by
 .BR "seglog explain" .
 """
 PLAIN: Final = re.compile(r"``?([^`]+)``?")

@@ -22,7 +22,7 @@ Kafka {versions[kafka]}, {versions[java]}, Python {machine[python]}, {machine[sy
 {machine[cores]} cores; its load was {machine[loadAverage]} when it began. Figures of a busy machine waver; ratios less.
 
 `LogSegment.append` writes bytes and index entries only. `UnifiedLog.appendAsLeader` does what `append` does: it checks
-the batch, gives offsets, follows producers, and then writes. `append_as_follower` takes offsets as they are, and looks
+the batch, gives offsets, follows producers, and then writes. `append_as_follower` takes offsets unchanged, and looks
 into no record.
 """
 

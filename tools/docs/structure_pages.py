@@ -84,7 +84,7 @@ def _page(module: str, group: list[Structure]) -> Iterator[str]:
     source = f"declared in `seglog_format/schema/{module}.py`"
     if chapter is None:
         yield f"Records of Kafka's own topics, {source}: messages of Kafka's protocol, which come and go with versions."
-        yield "How they stand in a record is told in [control records](../spec/32-control-records.md), SEG-CTL-010."
+        yield "[Control records](../spec/32-control-records.md) describe how a record holds them, in SEG-CTL-010."
     else:
         yield f"Specified in [{chapter.replace('-', ' ')}](../spec/{chapter}.md), {source}."
     for structure in group:

@@ -44,7 +44,7 @@ types:
         repeat: expr
         repeat-expr: _parent.header.records_count
         if: _parent.codec == 0 and _parent.is_control
-        doc: The same records, with their keys and values read, too.
+        doc: The same records, with keys and values decoded.
   bytes_after_varint32:
     doc: A length and that many bytes; a negative length is null.
     seq:

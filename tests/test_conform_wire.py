@@ -14,7 +14,7 @@ from helpers.support import REPOSITORY, need
 from seglog_conformance.cases import load_cases
 from seglog_conformance.judging import Examiner
 from seglog_conformance.known import read_known
-from seglog_conformance.positions import with_positions
+from seglog_conformance.positions import after_error, with_positions
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.registry import BUILDS, STAMP, Builder, adapters, listed
 from seglog_conformance.verdicts import FINE, Judgement, Verdict
@@ -33,7 +33,8 @@ PRODUCE = 0
 PROGRAM = REPOSITORY / "tests" / "helpers" / "wire_clients.py"
 PASSING, LASTING_EMPTY = "control-records/data-commit-data", "empty-batches/last-in-the-log"
 SEVERAL, DAMAGED, CUT = "empty-batches/between-two", "crc/flip-attributes-byte-0", "tails/magic-2-cut-12"
-SAMPLE = (SEVERAL, "gzip/by-a-broker", DAMAGED, CUT)
+ASKED_AGAIN = "after-an-error/second-batch"
+SAMPLE = (SEVERAL, "gzip/by-a-broker", DAMAGED, CUT, ASKED_AGAIN)
 CODED, NUMBERED, TWICE = "encoding/codec-gzip", "encoding/three-records", "encoding/two-batches"
 SENT = (NUMBERED, "encoding/headers", CODED, TWICE)
 CASES = {case.id: case for case in load_cases()}
@@ -48,7 +49,7 @@ def process(kind: str) -> ProcessTestee:
 
 @pytest.fixture(scope="module")
 def examiners() -> Iterator[dict[str, Examiner]]:
-    kinds = ("right", "stalls", "jumps", "dies", "loses", "garbles", "silent", "consumes")
+    kinds = ("right", "stalls", "jumps", "dies", "skips", "loses", "garbles", "silent", "consumes")
     found = {kind: Examiner(process(kind), extra_growth=1 << 26) for kind in kinds}
     yield found
     for examiner in found.values():
@@ -71,6 +72,8 @@ def examined(examiners: dict[str, Examiner], kind: str, case: str) -> Result:
         ("stalls", DAMAGED, Verdict.STALL),
         ("jumps", SEVERAL, Verdict.JUMP),
         ("dies", SEVERAL, Verdict.CRASH),
+        ("right", ASKED_AGAIN, Verdict.PASS),
+        ("skips", ASKED_AGAIN, Verdict.JUMP),
         ("right", NUMBERED, Verdict.PASS),
         ("right", CODED, Verdict.PASS),
         ("right", TWICE, Verdict.PASS),
@@ -183,6 +186,50 @@ def test_only_who_says_nothing_of_damage_stands_still_before_it() -> None:
     assert verdict_of(Verdict.SILENT, ["0", "5", "5", "5"], is_refused=True) is Verdict.STALL
     assert verdict_of(Verdict.SILENT, ["0", "5", "10"], is_refused=True) is Verdict.SILENT
     assert verdict_of(Verdict.PASS, ["0", "5", "5", "5"], is_refused=True) is Verdict.PASS
+
+
+def verdict_after(delivered: range, after: dict[str, object], positions: tuple[str, ...] = ("0",)) -> Verdict:
+    """Return the verdict on a client that meets damage at offset 3, behind three good records."""
+    expect = {"batches": [{"records": records_at(range(3))}], "after": {"records": [], "position": "3"}}
+    answer = {"ok": False, "batches": [{"records": records_at(delivered)}], "after": after, "positions": positions}
+    return after_error(Judgement(Verdict.PASS), expect, answer).verdict
+
+
+def records_at(offsets: Iterable[int]) -> list[dict[str, str]]:
+    return [{"offset": str(offset)} for offset in offsets]
+
+
+@pytest.mark.parametrize(
+    ("delivered", "again", "position", "verdict"),
+    [
+        (range(3), (), "3", Verdict.PASS),
+        (range(3), (), None, Verdict.PASS),
+        (range(2), (2,), "3", Verdict.PASS),
+        (range(3), (3,), None, Verdict.JUMP),
+        (range(3), (1000,), "1001", Verdict.JUMP),
+        (range(3), (), "4", Verdict.JUMP),
+        (range(3), (), "2", Verdict.JUMP),
+        (range(3), (0, 1, 2), "3", Verdict.JUMP),
+        (range(0), (), "0", Verdict.STALL),
+        (range(2), (), "2", Verdict.STALL),
+    ],
+)
+def test_who_goes_on_goes_back_or_keeps_good_records_after_an_error_is_told(
+    delivered: range, again: tuple[int, ...], position: str | None, verdict: Verdict
+) -> None:
+    after = {"records": records_at(again), **({} if position is None else {"position": position})}
+    assert verdict_after(delivered, after) is verdict
+
+
+def test_what_is_asked_for_after_an_error_shows_that_a_client_has_gone_on() -> None:
+    assert verdict_after(range(3), {"records": []}, ("0", "6")) is Verdict.JUMP
+    assert verdict_after(range(3), {"records": []}, ("0", "0", "3")) is Verdict.PASS
+
+
+def test_who_does_not_tell_what_follows_an_error_is_judged_by_the_error() -> None:
+    expect = {"batches": [], "after": {"records": [], "position": "3"}}
+    answer = {"ok": False, "batches": [], "positions": ["0", "6"]}
+    assert after_error(Judgement(Verdict.PASS), expect, answer).verdict is Verdict.PASS
 
 
 def test_one_topic_at_a_time_is_shown_and_its_end_is_told(tmp_path: Path) -> None:

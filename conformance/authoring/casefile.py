@@ -136,6 +136,7 @@ class Family:
         *units: Unit | bytes,
         more: bool | Unit = LAST,
         options: Json | None = None,
+        after: int | None = None,
     ) -> None:
         """Bytes that a reader has to refuse where the first unit stands that is plain bytes.
 
@@ -147,10 +148,14 @@ class Family:
             units: entries that may be delivered, then the bytes that are refused.
             more: the good entry that follows, or False.
             options: of the request.
+            after: the first record that cannot be handed out, where a consumer is asked again after its error.
         """
         good = units[: next(at for at, unit in enumerate(units) if isinstance(unit, bytes))]
         log = [*units, *_following(units[-1], more)]
-        expect = {"reject": {"class": reject}, "batches": lay(good)[1]}
+        expect: Json = {"reject": {"class": reject}, "batches": lay(good)[1]}
+        if after is not None:
+            expect["after"] = {"records": [], "position": str(after)}
+            options = {**(options or {}), "afterError": True}
         self._decode(name, "invalid", why, basis, log, lay(log)[0], options, expect)
 
     def survive(self, name: str, why: str, basis: Basis, *units: Unit | bytes, options: Json | None = None) -> None:

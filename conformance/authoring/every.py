@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from authoring import (
+    after_error,
     appends,
     bad_streams,
     compaction,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from authoring.casefile import Family
 
 MODULES = (
+    after_error,
     appends,
     bad_streams,
     compaction,

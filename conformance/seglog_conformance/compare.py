@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.features import EVERYTHING, Mask
 from seglog_conformance.free_fields import with_usual_values
-from seglog_conformance.positions import compare_positions, with_positions
+from seglog_conformance.positions import after_error, compare_positions, with_positions
 from seglog_conformance.summary import compare_summary
 from seglog_conformance.values import differences, same
 from seglog_conformance.verdicts import MISSING, Difference, Judgement, Verdict
@@ -82,7 +82,7 @@ def _by_op(case: Case, expect: Json, answer: Json, features: Json) -> Judgement:
     if op in {"decode", "encode", "read"}:
         comparison = _Comparison(op, expect, answer, Mask(EVERYTHING if op == "encode" else features))
         judgement = comparison.refusal(case) if "reject" in expect else comparison.result()
-        return with_positions(judgement, expect, answer)
+        return after_error(with_positions(judgement, expect, answer), expect, answer)
     if op == "position" and answer["ok"]:
         return compare_positions(expect["positions"], answer["positions"])
     if op == "lookup" and features.get("indexEntry") is False:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SIZE: Final = 12
 """Hexadecimal digits that are kept."""
-LEFT_OUT: Final = frozenset({"seq", "reject", "positions", "skip", "error"})
+LEFT_OUT: Final = frozenset({"seq", "reject", "positions", "after", "skip", "error"})
 FOLLOWS: Final = frozenset({"crc"})
 """What follows from the rest of a batch, and from a clock where one is in it."""
 DAY_MS: Final = 86_400_000
@@ -44,6 +44,8 @@ def fingerprint(answer: Json | None, verdict: Verdict, op: str, features: Json) 
     kept = {name: value for name, value in answer.items() if name not in LEFT_OUT}
     if positions := _positions(answer, verdict):
         kept["positions"] = positions
+    if verdict is Verdict.JUMP and "after" in answer:
+        kept["after"] = [record["offset"] for record in answer["after"]["records"]]
     if features.get("headers") == "unordered":
         kept = _sorted_headers(kept)
     text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
@@ -56,9 +58,9 @@ def _positions(answer: Json, verdict: Verdict) -> list[str]:
     What it asks for after an error depends on how busy it is.
     """
     asked = [offset for offset, _ in groupby(map(str, answer.get("positions") or ()))]
-    if verdict in WITH_POSITIONS:
-        return asked
-    return asked[-1:] if answer.get("ok") else []
+    if not answer.get("ok"):
+        return []
+    return asked if verdict in WITH_POSITIONS else asked[-1:]
 
 
 def _decoded(answer: Json) -> Json:

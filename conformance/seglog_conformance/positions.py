@@ -1,14 +1,15 @@
-"""What whole clients asked for, beside what they handed out: standing still, and leaving out."""
+"""What whole clients ask for beside what they hand out: standing still, leaving out, going on after an error."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.verdicts import Difference, Judgement, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from seglog_conformance.protocol import Json
 
@@ -16,6 +17,7 @@ STILL: Final = 3
 """So often in a row has a consumer asked for an offset that stands still."""
 
 COMPARED: Final = ("position.positions",)
+AFTER: Final = ("after.records", "after.position")
 QUIET: Final = frozenset({Verdict.PASS, Verdict.SILENT, Verdict.DIFFER})
 """What an answer without an error comes to, as far as records go."""
 
@@ -53,6 +55,54 @@ def with_positions(judgement: Judgement, expect: Json, answer: Json) -> Judgemen
         )
     verdict, detail = found
     return Judgement(verdict, detail, judgement.differences, (*judgement.compared, *COMPARED))
+
+
+def after_error(judgement: Judgement, expect: Json, answer: Json) -> Judgement:
+    """Return a judgement on a refusal, in the light of what the client did when it was asked again.
+
+    Kafka's consumer has handed out all records in front of the damage by then. It stands at the first one that it
+    cannot hand out, and raises again. A client that goes on has lost records, one that goes back hands out some twice,
+    and one that refuses good records again and again never hands them out.
+
+    Args:
+        judgement: on the refusal.
+        expect: the expected answer, with the position of the first record that cannot be handed out.
+        answer: of a client.
+    """
+    wanted, after = expect.get("after"), answer.get("after")
+    if judgement.verdict is not Verdict.PASS or wanted is None or after is None:
+        return judgement
+    judgement = replace(judgement, compared=(*judgement.compared, *AFTER))
+    handed_out = _offsets(answer.get("batches", ()))
+    first, damaged = max(handed_out, default=-1) + 1, int(wanted["position"])
+    for name, offset in _strays(first, damaged, after, answer.get("positions", ())):
+        difference = Difference(name, damaged, offset)
+        detail = f"after its error it goes {'back' if offset < first else 'on'}: {difference}"
+        return replace(judgement, verdict=Verdict.JUMP, detail=detail, differences=(difference,))
+    kept_back = set(_offsets(expect["batches"])) - {*handed_out, *_offsets([after])}
+    if kept_back:
+        detail = f"asked again, it raises again, and never hands out {len(kept_back)} good records before the damage"
+        return replace(judgement, verdict=Verdict.STALL, detail=detail)
+    return judgement
+
+
+def _offsets(batches: Sequence[Json]) -> list[int]:
+    return [int(record["offset"]) for batch in batches if not batch.get("isControl") for record in batch["records"]]
+
+
+def _strays(first: int, damaged: int, after: Json, asked: Sequence[Any]) -> Iterator[tuple[str, int]]:
+    """Yield what shows that a client stands elsewhere than between two offsets, with the offset that shows it.
+
+    What it fetches shows only that it has gone on: a client that has fetched the damage need not fetch it again.
+    """
+    for offset in _offsets([after]):
+        if not first <= offset < damaged:
+            yield "after.records", offset
+    if "position" in after and not first <= int(after["position"]) <= damaged:
+        yield "after.position", int(after["position"])
+    for offset in map(int, asked[-1:]):
+        if offset > damaged:
+            yield "positions", offset
 
 
 def _moved(expect: Json, asked: Sequence[int], judgement: Judgement) -> tuple[Verdict, str] | None:

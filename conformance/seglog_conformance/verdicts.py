@@ -27,7 +27,7 @@ class Verdict(StrEnum):
     """No error, and data is missing or damage was passed over."""
 
     STALL = "STALL"
-    """A consumer asks for the same offset again and again."""
+    """A consumer asks for the same offset again and again, or refuses good records in front of damage as often."""
 
     JUMP = "JUMP"
     """A consumer goes on at an offset that leaves records out, or repeats them."""

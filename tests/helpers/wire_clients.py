@@ -1,6 +1,6 @@
 """Clients of a few lines for the tests of whole clients: one that is right, and some that are not.
 
-python wire_clients.py right|stalls|jumps|dies|loses|garbles|silent|consumes
+python wire_clients.py right|stalls|jumps|dies|skips|loses|garbles|silent|consumes
 
 All of them consume, and all but the last produce, too.
 """
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from seglog_conformance.reference import decode
+from seglog_conformance.reference import decode, sound_batches
 from seglog_conformance.reference.logs import encode
 
 from proofs.serve.client import Client
@@ -28,6 +28,7 @@ FEATURES = {
     "batchMeta": False,
     "bytesKeys": True,
     "partialTail": False,
+    "afterError": True,
 }
 HELLO = {
     "ok": True,
@@ -39,7 +40,7 @@ HELLO = {
 
 
 def consumed(target: dict[str, str], kind: str) -> dict[str, Any]:
-    """Fetch until the end."""
+    """Fetch until the end, or until an error, before which a right client stays."""
     ended, offset, records = Path(target["ended"]), 0, []
     with Client(int(target["bootstrap"].rpartition(":")[2])) as client:
         while not ended.exists():
@@ -49,9 +50,17 @@ def consumed(target: dict[str, str], kind: str) -> dict[str, Any]:
                 os.abort()
             records += [one for batch in batches[: 1 if kind == "jumps" else None] for one in records_of(batch, offset)]
             if not found["ok"] and kind != "stalls":
-                return {"ok": False, "reject": found["reject"], "batches": [{"records": records}]}
+                after = skipped(client, target["topic"]) if kind == "skips" else {"records": []}
+                position = {"position": str(next_offset(offset, batches, kind))} if kind == "right" else {}
+                refusal = {"ok": False, "reject": found["reject"], "batches": [{"records": records}]}
+                return {**refusal, "after": {**after, **position}}
             offset = next_offset(offset, batches, kind)
     return {"ok": True, "batches": [{"records": records}]}
+
+
+def skipped(client: Client, topic: str) -> dict[str, Any]:
+    """Fetch what stands behind the damage, too."""
+    return {"records": sound_batches({"data": bytes(client.fetch(topic, 0).records or b"").hex()})[-1]["records"]}
 
 
 def records_of(batch: dict[str, Any], offset: int) -> list[dict[str, Any]]:

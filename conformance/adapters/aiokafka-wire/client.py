@@ -9,8 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
 from record_builders import record_of
-from seglog_adapter import decoded, serve
-from wire_consumer import CONSUMER_FEATURES, MOST_SIZE, POLL_SECONDS, checks_crc, consumed
+from seglog_adapter import serve
+from wire_consumer import CONSUMER_FEATURES, MOST_SIZE, POLL_SECONDS, answered, checks_crc
 from wire_producer import LINGER_MS, MOST_REQUEST_SIZE, WAIT_SECONDS, produced
 
 import aiokafka
@@ -20,7 +20,11 @@ def decode(request):
     with asyncio.Runner() as runner:
         consumer, partition = runner.run(started(request))
         try:
-            return decoded(consumed(request, lambda: runner.run(polled(consumer, partition))))
+            return answered(
+                request,
+                lambda: runner.run(polled(consumer, partition)),
+                lambda: runner.run(consumer.position(partition)),
+            )
         finally:
             runner.run(consumer.stop())
 

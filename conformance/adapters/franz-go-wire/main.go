@@ -32,7 +32,7 @@ func decode(request Request) (object, error) {
 		return nil, err
 	}
 	defer client.Close()
-	return consumed(request, func() ([]Record, error) { return polled(client) })
+	return consumed(request, func() ([]Record, error) { return polled(client) }, nil)
 }
 
 func polled(client *kgo.Client) ([]Record, error) {

@@ -14,16 +14,20 @@ import java.util.Properties;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /** Apache Kafka: a {@code KafkaConsumer} that is assigned a partition and polls it to its end. */
 public final class Consuming {
     private static final Duration WAIT = Duration.ofMillis(20);
+    private static final Duration WAIT_AFTER = Duration.ofSeconds(1);
+    private static final int MOST_ERRORS = 3;
     private static final String MOST_SIZE = String.valueOf(1 << 26);
     private static final String FEATURES = """
         {"magic": [0, 1, 2], "codec": ["none", "gzip", "snappy", "lz4", "zstd"], "crc": true, "control": "hidden",
-         "headers": "ordered", "batchMeta": false, "bytesKeys": false, "partialTail": false}
+         "headers": "ordered", "batchMeta": false, "bytesKeys": false, "partialTail": false,
+         "afterError": true}
         """;
 
     private Consuming() {
@@ -42,12 +46,42 @@ public final class Consuming {
         try (var consumer = consumer(place.get("bootstrap").asText(), request.path("options").path("crc").asBoolean(true))) {
             consumer.assign(List.of(partition));
             consumer.seek(partition, 0);
-            boolean isOver = false;
-            while (!isOver) {
-                boolean isEnded = Files.exists(ended);
+            try {
+                consume(consumer, ended, records);
+            } catch (KafkaException error) {
+                if (request.path("options").path("afterError").asBoolean()) {
+                    ObjectNode after = answer.putObject("after");
+                    goOn(consumer, ended, after.putArray("records"));
+                    after.put("position", String.valueOf(consumer.position(partition)));
+                }
+                throw error;
+            }
+        }
+    }
+
+    private static void consume(KafkaConsumer<byte[], byte[]> consumer, Path ended, ArrayNode records) {
+        boolean isOver = false;
+        while (!isOver) {
+            boolean isEnded = Files.exists(ended);
+            ConsumerRecords<byte[], byte[]> found = consumer.poll(WAIT);
+            found.forEach(one -> records.add(record(one)));
+            isOver = isEnded && found.isEmpty();
+        }
+    }
+
+    /** Polls a consumer after its first error, until there are more errors, or nothing comes. */
+    private static void goOn(KafkaConsumer<byte[], byte[]> consumer, Path ended, ArrayNode records) {
+        long end = System.nanoTime() + WAIT_AFTER.toNanos();
+        int errors = 0;
+        boolean isOver = false;
+        while (!isOver && errors < MOST_ERRORS && System.nanoTime() < end) {
+            boolean isEnded = Files.exists(ended);
+            try {
                 ConsumerRecords<byte[], byte[]> found = consumer.poll(WAIT);
                 found.forEach(one -> records.add(record(one)));
                 isOver = isEnded && found.isEmpty();
+            } catch (KafkaException error) {
+                errors++;
             }
         }
     }

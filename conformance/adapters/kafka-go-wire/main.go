@@ -50,7 +50,7 @@ func decode(request Request) (object, error) {
 		ReadBatchTimeout: 2 * time.Second, StartOffset: kafka.FirstOffset,
 	})
 	defer reader.Close()
-	return consumed(request, func() ([]Record, error) { return polled(reader) })
+	return consumed(request, func() ([]Record, error) { return polled(reader) }, reader.Offset)
 }
 
 func polled(reader *kafka.Reader) ([]Record, error) {

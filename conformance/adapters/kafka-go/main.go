@@ -83,7 +83,7 @@ func encode(request Request) (object, error) {
 		}
 		one, err := encoded(batch)
 		if err != nil {
-			return nil, Refusal{err, nil}
+			return nil, Refusal{Err: err}
 		}
 		data = append(data, one...)
 	}

@@ -8,8 +8,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
 from record_builders import record_of
-from seglog_adapter import decoded, serve
-from wire_consumer import CONSUMER_FEATURES, MOST_SIZE, POLL_SECONDS, checks_crc, consumed
+from seglog_adapter import serve
+from wire_consumer import CONSUMER_FEATURES, MOST_SIZE, POLL_SECONDS, answered, checks_crc
 from wire_producer import LINGER_MS, MOST_REQUEST_SIZE, WAIT_SECONDS, produced
 
 import kafka
@@ -30,7 +30,7 @@ def decode(request):
     try:
         consumer.assign([partition])
         consumer.seek(partition, 0)
-        return decoded(consumed(request, lambda: polled(consumer, partition)))
+        return answered(request, lambda: polled(consumer, partition), lambda: consumer.position(partition))
     finally:
         consumer.close()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
-from seglog_adapter import RefusedError, SkipError, decoded, header_pair, hexed, serve
-from wire_consumer import CONSUMER_FEATURES, POLL_SECONDS, checks_crc, consumed
+from seglog_adapter import RefusedError, SkipError, header_pair, hexed, serve
+from wire_consumer import CONSUMER_FEATURES, POLL_SECONDS, answered, checks_crc
 from wire_producer import LINGER_MS, MOST_REQUEST_SIZE, WAIT_SECONDS, produced
 
 import confluent_kafka
@@ -40,8 +40,9 @@ def decode(request):
         },
     )
     try:
-        consumer.assign([confluent_kafka.TopicPartition(target["topic"], 0, 0)])
-        return decoded(consumed(request, Polling(consumer)))
+        partition = confluent_kafka.TopicPartition(target["topic"], 0, 0)
+        consumer.assign([partition])
+        return answered(request, Polling(consumer), lambda: position_of(consumer, partition))
     finally:
         consumer.close()
 
@@ -56,6 +57,11 @@ def made(kind, settings):
             if unknown is None or unknown[1] not in NEWER:
                 raise
             settings = {name: value for name, value in settings.items() if name != unknown[1]}
+
+
+def position_of(consumer, partition):
+    """Return where it stands; before its first record, where it was told to begin."""
+    return max(consumer.position([partition])[0].offset, partition.offset)
 
 
 class Polling:
@@ -76,7 +82,8 @@ class Polling:
             elif message.error().code() not in TRANSIENT:
                 self.error = message.error()
         if self.error is not None and not records:
-            raise RefusedError(class_of(self.error), f"{self.error.name()}: {self.error.str()}")
+            error, self.error = self.error, None
+            raise RefusedError(class_of(error), f"{error.name()}: {error.str()}")
         return records
 
 

@@ -43,7 +43,7 @@ func decode(request Request) (object, error) {
 		return nil, err
 	}
 	defer partition.AsyncClose()
-	return consumed(request, func() ([]Record, error) { return polled(partition) })
+	return consumed(request, func() ([]Record, error) { return polled(partition) }, nil)
 }
 
 // polled takes what is there; messages stand before the error that follows them.

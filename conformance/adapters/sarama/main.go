@@ -141,7 +141,7 @@ func encode(asked Request) (object, error) {
 		}
 		one, err := encoded(batch)
 		if err != nil {
-			return nil, Refusal{err, nil}
+			return nil, Refusal{Err: err}
 		}
 		data = append(data, asStored(one, batch)...)
 	}

@@ -24,7 +24,7 @@ func fetchAll(data []byte, decode decoding) (object, error) {
 			next = max(next, offset+1)
 		}
 		if err != nil {
-			return nil, Refusal{err, []Batch{batch}}
+			return nil, Refusal{Err: err, Batches: []Batch{batch}}
 		}
 		rest := served(data, next)
 		if len(rest) == 0 || len(rest) == len(data) {

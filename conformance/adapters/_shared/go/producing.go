@@ -34,7 +34,7 @@ func produced(request Request, send func(codec int, messages []Message) error) (
 			}
 		}
 		if err := send(codecID(batch.Codec), messages); err != nil {
-			return nil, Refusal{err, nil}
+			return nil, Refusal{Err: err}
 		}
 	}
 	return object{}, nil

@@ -22,10 +22,17 @@ type Skip struct{ Reason string }
 
 func (s Skip) Error() string { return s.Reason }
 
-// Refusal is an error of the library; what was delivered before it stands beside it.
+// Refusal is an error of the library; what was delivered before it stands beside it, and what a client did after it.
 type Refusal struct {
 	Err     error
 	Batches []Batch
+	After   *After
+}
+
+// After is what a whole client does when it is asked again after its first error.
+type After struct {
+	Records  []Record `json:"records"`
+	Position Number   `json:"position,omitempty"`
 }
 
 func (r Refusal) Error() string { return r.Err.Error() }
@@ -38,7 +45,8 @@ type Request struct {
 	Data    string          `json:"data"`
 	Batches []Batch         `json:"batches"`
 	Options struct {
-		Crc *bool `json:"crc"`
+		Crc        *bool `json:"crc"`
+		AfterError bool  `json:"afterError"`
 	} `json:"options"`
 	Place Place `json:"place"`
 }
@@ -217,6 +225,9 @@ func answer(operation func(Request) (object, error), request Request) object {
 		found = object{"ok": false, "reject": rejected(failure.Err), "batches": failure.Batches}
 		if failure.Batches == nil {
 			found["batches"] = []Batch{}
+		}
+		if failure.After != nil {
+			found["after"] = failure.After
 		}
 	default:
 		found = object{"error": object{"message": err.Error()}}

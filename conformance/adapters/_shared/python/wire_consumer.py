@@ -7,15 +7,19 @@ buffers, so that an empty answer then is the end.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seglog_adapter import CODECS
+from seglog_adapter import CODECS, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 POLL_SECONDS = 0.02
+AFTER_SECONDS = 1.0
+MOST_ERRORS = 3
+"""For how long, and up to how many more errors, a client is polled after its first one."""
 
 MOST_SIZE = 1 << 26
 """Bytes of a fetch: any case comes whole."""
@@ -29,8 +33,39 @@ CONSUMER_FEATURES = {
     "batchMeta": False,
     "bytesKeys": False,
     "partialTail": False,
+    "afterError": True,
 }
 """What every client here can do and show: it hides batches, control records and the bytes of its header keys."""
+
+
+def answered(request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]], position: Callable[[], int]) -> dict[str, Any]:
+    """Return the answer to ``decode``; where a case asks for it, with what the client does after its first error.
+
+    Args:
+        request: with a place.
+        poll: gives the records that there are after a short wait.
+        position: the offset at which the client says that it stands.
+    """
+    answer = decoded(consumed(request, poll))
+    if "reject" in answer and request["options"].get("afterError"):
+        records = list(went_on(Path(request["place"]["ended"]), poll))
+        answer["after"] = {"records": records, "position": str(position())}
+    return answer
+
+
+def went_on(ended: Path, poll: Callable[[], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Yield the records that are handed out after an error, until there are more errors, or nothing comes."""
+    error_count, end = 0, time.monotonic() + AFTER_SECONDS
+    while error_count < MOST_ERRORS and time.monotonic() < end:
+        is_ended = ended.exists()
+        try:
+            records = poll()
+        except Exception:  # noqa: BLE001 - whatever the library raises is one more error
+            error_count += 1
+            continue
+        yield from records
+        if is_ended and not records:
+            return
 
 
 def consumed(request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:

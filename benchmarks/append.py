@@ -34,6 +34,7 @@ DISTINCT: Final = 32
 
 SETTINGS: Final = {"segment.bytes": str(1 << 30), "message.timestamp.after.max.ms": str(2**63 - 1)}
 JAVA_OPTIONS: Final = ("-Xmx1g", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+APPENDS: Final = kafka_oracle.LOGS._replace(main="seglog.oracle.Appends")
 LEADER: Final = "PartitionWriter.append"
 FOLLOWER: Final = "PartitionWriter.append_as_follower"
 SEGMENT: Final = "Kafka LogSegment.append"
@@ -195,7 +196,7 @@ def main() -> int:
         print(f"Kafka needs {'; '.join(unusable)}; Kafka's side is left out, and no report is written\n")
         report(given.seed, given.rounds, None)
         return 0
-    with kafka_oracle.Oracle(RELEASE, main="seglog.oracle.Appends", options=JAVA_OPTIONS) as kafka:
+    with kafka_oracle.Oracle(RELEASE, project=APPENDS, options=JAVA_OPTIONS) as kafka:
         found = report(given.seed, given.rounds, kafka)
     if given.report is not None:
         given.report.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

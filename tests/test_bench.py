@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.kafka import kafka_at_hand
+
+from proofs.kafka.oracle import Oracle
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
@@ -136,3 +139,16 @@ def test_a_log_that_is_repeated_stays_within_the_size(tmp_path: Path, size: int)
     log.write_bytes(b"".join(batches))
     found = _repeated(DataSet("two batches", log, records=2), size, tmp_path / "repeated-0").stat().st_size
     assert size - 50 < found <= size
+
+
+@pytest.mark.usefixtures("scripts")
+def test_appending_is_measured_beside_kafkas_classes(tmp_path: Path) -> None:
+    import append
+    from harness import measure
+
+    with kafka_at_hand(), Oracle(append.RELEASE, project=append.APPENDS) as kafka:
+        appending = append.Appending(append.Case(10, 3, 2 * append.SHARE_OF_LEADER), 1, tmp_path, kafka)
+        found = append.result(appending, measure(list(appending.peers()), 1))
+    assert set(found["peers"]) == {append.LEADER, append.FOLLOWER, append.SEGMENT, append.BROKER}
+    assert len(found["ratios"]) == 4
+    assert all(speed["appendsPerSecond"] > 0 for speed in found["peers"].values())

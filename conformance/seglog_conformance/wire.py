@@ -3,7 +3,7 @@
     python -m seglog_conformance.wire COMMAND...
 
 COMMAND is a program around a client that speaks the adapter protocol. This one stands between it and the runner, and
-runs an endpoint of `seglog serve --raw` for both. Instead of `data`, a request to the program has a `target`:
+runs an endpoint of `seglog serve --raw` for both. Instead of `data`, a request to the program has a `place`:
 
     {"bootstrap": "127.0.0.1:40123", "topic": "case-7", "ended": "/tmp/.../ended"}
 
@@ -13,7 +13,8 @@ again and again; what the client hands out after that is still in its buffers. W
 
 With `encode` there are `batches` and a place without `ended`. The program has the records of each batch sent to
 partition 0, and answers once the producer was told that they have arrived, or has failed. What it sent is added to the
-answer, as a broker would store it: with base offsets and the leader epoch, which no producer knows.
+answer, as a broker would store it: with base offsets and the leader epoch, which no producer knows. A place may have
+`producer`: `idempotent` or `transactional`, each batch in a transaction of its own; the suite asks for neither.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "pyt
 from record_builders import record_of
 from seglog_adapter import serve
 from wire_consumer import CONSUMER_FEATURES, MOST_SIZE, POLL_SECONDS, answered, checks_crc
-from wire_producer import LINGER_MS, MOST_REQUEST_SIZE, WAIT_SECONDS, produced
+from wire_producer import IDEMPOTENT, LINGER_MS, MOST_REQUEST_SIZE, TRANSACTIONAL, WAIT_SECONDS, produced
 
 import aiokafka
 
@@ -57,9 +57,12 @@ def encode(request):
 
 
 async def sent(target, codec, messages):
+    kind = target.get("producer")
     producer = aiokafka.AIOKafkaProducer(
         bootstrap_servers=target["bootstrap"],
         acks="all",
+        enable_idempotence=kind in (IDEMPOTENT, TRANSACTIONAL),
+        transactional_id=target["topic"] if kind == TRANSACTIONAL else None,
         compression_type=codec,
         max_batch_size=MOST_REQUEST_SIZE,
         max_request_size=MOST_REQUEST_SIZE,
@@ -68,11 +71,15 @@ async def sent(target, codec, messages):
     )
     await producer.start()
     try:
+        if kind == TRANSACTIONAL:
+            await producer.begin_transaction()
         futures = [
             await producer.send(target["topic"], each.value, each.key, 0, each.timestamp, each.headers)
             for each in messages
         ]
         await asyncio.gather(*futures)
+        if kind == TRANSACTIONAL:
+            await producer.commit_transaction()
     finally:
         await producer.stop()
 

@@ -59,17 +59,29 @@ func encode(request Request) (object, error) {
 
 // sent waits for a flush, which takes everything that is there by then.
 func sent(place Place, codec int, messages []Message) error {
-	client, err := kgo.NewClient(
-		kgo.SeedBrokers(place.Bootstrap), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.DisableIdempotentWrite(), kgo.ManualFlushing(),
+	options := []kgo.Opt{
+		kgo.SeedBrokers(place.Bootstrap), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ManualFlushing(),
 		kgo.ProducerBatchCompression(compressions[codec]), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ProducerBatchMaxBytes(mostRequestSize), kgo.BrokerMaxWriteBytes(2*mostRequestSize), kgo.RecordRetries(0),
-	)
+		kgo.ProducerBatchMaxBytes(mostRequestSize), kgo.BrokerMaxWriteBytes(2 * mostRequestSize), kgo.RecordRetries(0),
+	}
+	switch place.Producer {
+	case transactional:
+		options = append(options, kgo.TransactionalID(place.Topic))
+	case "":
+		options = append(options, kgo.DisableIdempotentWrite())
+	}
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), waitTime)
 	defer cancel()
+	if place.Producer == transactional {
+		if err := client.BeginTransaction(); err != nil {
+			return err
+		}
+	}
 	var failed error
 	for _, each := range messages {
 		record := &kgo.Record{Topic: place.Topic, Partition: 0, Key: each.Key, Value: each.Value, Timestamp: each.Time}
@@ -84,6 +96,9 @@ func sent(place Place, codec int, messages []Message) error {
 	}
 	if err := client.Flush(ctx); err != nil {
 		return err
+	}
+	if failed == nil && place.Producer == transactional {
+		return client.EndTransaction(ctx, kgo.TryCommit)
 	}
 	return failed
 }

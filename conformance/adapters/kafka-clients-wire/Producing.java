@@ -28,7 +28,11 @@ final class Producing {
     static void encode(JsonNode request, ObjectNode answer) throws Exception {
         JsonNode place = request.get("place");
         for (JsonNode batch : request.path("batches")) {
-            try (var producer = producer(place.get("bootstrap").asText(), batch.path("codec").asText("none"))) {
+            try (var producer = producer(place, batch.path("codec").asText("none"))) {
+                if (isTransactional(place)) {
+                    producer.initTransactions();
+                    producer.beginTransaction();
+                }
                 List<Future<RecordMetadata>> sent = new ArrayList<>();
                 for (JsonNode record : batch.path("records")) {
                     sent.add(producer.send(record(place.get("topic").asText(), record)));
@@ -37,17 +41,23 @@ final class Producing {
                 for (Future<RecordMetadata> each : sent) {
                     each.get(WAIT_SECONDS, TimeUnit.SECONDS);
                 }
+                if (isTransactional(place)) {
+                    producer.commitTransaction();
+                }
             }
         }
     }
 
     /** A flush does not wait until the time to linger is over. */
-    private static KafkaProducer<byte[], byte[]> producer(String address, String codec) {
+    private static KafkaProducer<byte[], byte[]> producer(JsonNode place, String codec) {
         Properties settings = new Properties();
-        settings.put("bootstrap.servers", address);
+        settings.put("bootstrap.servers", place.get("bootstrap").asText());
         settings.put("acks", "all");
-        settings.put("enable.idempotence", "false");
-        settings.put("retries", "0");
+        settings.put("enable.idempotence", String.valueOf(place.has("producer")));
+        settings.put("retries", place.has("producer") ? "1" : "0");
+        if (isTransactional(place)) {
+            settings.put("transactional.id", place.get("topic").asText());
+        }
         settings.put("compression.type", codec.toLowerCase(Locale.ROOT));
         settings.put("linger.ms", WAIT);
         settings.put("batch.size", MOST_SIZE);
@@ -56,6 +66,10 @@ final class Producing {
         settings.put("delivery.timeout.ms", String.valueOf(2 * 1000 * WAIT_SECONDS));
         settings.put("max.block.ms", WAIT);
         return new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    private static boolean isTransactional(JsonNode place) {
+        return place.path("producer").asText().equals("transactional");
     }
 
     private static ProducerRecord<byte[], byte[]> record(String topic, JsonNode record) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
@@ -10,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "pyt
 from record_builders import record_of
 from seglog_adapter import serve
 from wire_consumer import CONSUMER_FEATURES, MOST_SIZE, POLL_SECONDS, answered, checks_crc
-from wire_producer import LINGER_MS, MOST_REQUEST_SIZE, WAIT_SECONDS, produced
+from wire_producer import IDEMPOTENT, LINGER_MS, MOST_REQUEST_SIZE, TRANSACTIONAL, WAIT_SECONDS, produced
 
 import kafka
 
@@ -42,13 +43,13 @@ def polled(consumer, partition):
 
 def encode(request):
     target = request["place"]
+    kind = target.get("producer")
 
     def send(codec, messages):
         producer = kafka.KafkaProducer(
             bootstrap_servers=target["bootstrap"],
             acks="all",
-            enable_idempotence=False,
-            retries=0,
+            **guarantees(kind, target["topic"]),
             compression_type=codec,
             batch_size=MOST_REQUEST_SIZE,
             max_request_size=MOST_REQUEST_SIZE,
@@ -57,16 +58,28 @@ def encode(request):
             max_block_ms=1000 * WAIT_SECONDS,
         )
         try:
+            if kind == TRANSACTIONAL:
+                producer.init_transactions()
+                producer.begin_transaction()
             sent = [
                 producer.send(target["topic"], each.value, each.key, each.headers, 0, each.timestamp)
                 for each in messages
             ]
             for future in sent:
                 future.get(WAIT_SECONDS)
+            if kind == TRANSACTIONAL:
+                producer.commit_transaction()
         finally:
-            producer.close(0)
+            with suppress(kafka.errors.KafkaTimeoutError):  # else it hides why a record was refused
+                producer.close(0)
 
     return produced(request, send)
+
+
+def guarantees(kind, topic):
+    if kind in (IDEMPOTENT, TRANSACTIONAL):
+        return {"enable_idempotence": True, "transactional_id": topic if kind == TRANSACTIONAL else None}
+    return {"enable_idempotence": False, "retries": 0}
 
 
 serve(

@@ -34,14 +34,19 @@ function record (one) {
 }
 
 async function encode (request) {
-  const { bootstrap, topic } = request.place
+  const { bootstrap, topic, producer: kind } = request.place
   return produced(request, async (codec, records) => {
     const kafka = new Kafka({ clientId: 'suite', brokers: [bootstrap], logLevel: logLevel.NOTHING, retry: { retries: 0 } })
-    const producer = kafka.producer({ allowAutoTopicCreation: false, retry: { retries: 0 } })
+    const producer = kafka.producer({
+      allowAutoTopicCreation: false, retry: { retries: kind === undefined ? 0 : 1 }, idempotent: kind !== undefined,
+      ...(kind === 'transactional' && { transactionalId: topic, maxInFlightRequests: 1 })
+    })
     await producer.connect()
     try {
       const messages = records.map(one => ({ ...one, partition: 0, headers: headersOf(one) }))
-      await producer.send({ topic, messages, acks: -1, timeout: waitMilliseconds, compression: codecs.indexOf(codec) })
+      const transaction = kind === 'transactional' ? await producer.transaction() : undefined
+      await (transaction ?? producer).send({ topic, messages, acks: -1, timeout: waitMilliseconds, compression: codecs.indexOf(codec) })
+      await transaction?.commit()
     } finally {
       await producer.disconnect()
     }

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "pyt
 
 from seglog_adapter import RefusedError, SkipError, header_pair, hexed, serve
 from wire_consumer import CONSUMER_FEATURES, POLL_SECONDS, answered, checks_crc
-from wire_producer import LINGER_MS, MOST_REQUEST_SIZE, WAIT_SECONDS, produced
+from wire_producer import IDEMPOTENT, LINGER_MS, MOST_REQUEST_SIZE, TRANSACTIONAL, WAIT_SECONDS, produced
 
 import confluent_kafka
 
@@ -114,6 +114,7 @@ def described(message):
 
 def encode(request):
     target = request["place"]
+    kind = target.get("producer")
 
     def send(codec, messages):
         failed = []
@@ -122,8 +123,7 @@ def encode(request):
             {
                 "bootstrap.servers": target["bootstrap"],
                 "acks": "all",
-                "enable.idempotence": False,
-                "retries": 0,
+                **guarantees(kind, target["topic"]),
                 "compression.type": codec or "none",
                 "linger.ms": 1000 * WAIT_SECONDS if FLUSHES_AT_ONCE else LINGER_MS,
                 "batch.num.messages": MOST_REQUEST_SIZE // 1000,
@@ -134,6 +134,9 @@ def encode(request):
                 "log_level": 0,
             },
         )
+        if kind == TRANSACTIONAL:
+            producer.init_transactions(WAIT_SECONDS)
+            producer.begin_transaction()
         for each in messages:
             producer.produce(
                 target["topic"],
@@ -149,8 +152,16 @@ def encode(request):
             raise RefusedError(class_of(failed[0]), f"{failed[0].name()}: {failed[0].str()}")
         if left:
             raise RefusedError("other", f"{left} records were not acknowledged")
+        if kind == TRANSACTIONAL:
+            producer.commit_transaction(WAIT_SECONDS)
 
     return produced(request, send)
+
+
+def guarantees(kind, topic):
+    if kind == TRANSACTIONAL:
+        return {"enable.idempotence": True, "transactional.id": topic}
+    return {"enable.idempotence": True} if kind == IDEMPOTENT else {"enable.idempotence": False, "retries": 0}
 
 
 serve(

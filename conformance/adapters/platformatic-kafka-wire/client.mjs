@@ -41,18 +41,30 @@ function record (one) {
 }
 
 async function encode (request) {
-  const { bootstrap, topic } = request.place
+  const { bootstrap, topic, producer: kind } = request.place
   return produced(request, async (codec, records) => {
-    const producer = new Producer({ clientId: 'suite', bootstrapBrokers: [bootstrap], retries: 0, timeout: waitMilliseconds })
+    const producer = new Producer({
+      clientId: 'suite', bootstrapBrokers: [bootstrap], retries: kind === 'transactional' ? 3 : 0, timeout: waitMilliseconds,
+      ...(kind !== undefined && { idempotent: true }), ...(kind === 'transactional' && { transactionalId: topic })
+    })
     try {
       const messages = records.map(one => (
         { topic, partition: 0, key: one.key, value: one.value, headers: new Map(one.headers), timestamp: BigInt(one.timestamp) }
       ))
-      await producer.send({ messages, acks: -1, compression: codec })
+      const transaction = kind === 'transactional' ? await producer.beginTransaction() : undefined
+      await (transaction ?? producer).send({ messages, acks: -1, compression: codec })
+      await transaction?.commit()
+    } catch (error) {
+      throw Object.assign(error, { message: reasons(error).join(': ') })
     } finally {
       await producer.close(true)
     }
   })
+}
+
+/** What an error says, and those that it was made of, down to the answer of the broker. */
+function reasons (error) {
+  return [error.message, ...(error.errors ?? []).flatMap(reasons)]
 }
 
 serve({

@@ -75,6 +75,14 @@ func sent(place Place, codec int, messages []Message) error {
 	config.Producer.RequiredAcks = sarama.WaitForAll
 	config.Producer.Return.Successes = true
 	config.Producer.Retry.Max = 0
+	if place.Producer != "" {
+		config.Producer.Idempotent = true
+		config.Producer.Retry.Max = 1
+		config.Net.MaxOpenRequests = 1
+	}
+	if place.Producer == transactional {
+		config.Producer.Transaction.ID = place.Topic
+	}
 	config.Producer.MaxMessageBytes = mostRequestSize
 	config.Producer.Flush.Messages = len(messages)
 	config.Producer.Flush.Frequency = waitTime
@@ -90,9 +98,17 @@ func sent(place Place, codec int, messages []Message) error {
 			sending[i].Headers = append(sending[i].Headers, sarama.RecordHeader{Key: []byte(header.Key), Value: header.Value})
 		}
 	}
+	if place.Producer == transactional {
+		if err = producer.BeginTxn(); err != nil {
+			return err
+		}
+	}
 	var failed sarama.ProducerErrors
 	if err = producer.SendMessages(sending); errors.As(err, &failed) {
 		return failed[0].Err
+	}
+	if err == nil && place.Producer == transactional {
+		return producer.CommitTxn()
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import "time"
 const (
 	waitTime        = 8 * time.Second
 	mostRequestSize = 1 << 26
+	transactional   = "transactional"
 )
 
 // Header of a record as a producer takes it.

@@ -52,10 +52,12 @@ type Request struct {
 }
 
 // Place is where a whole client finds the bytes of a case: a topic of one partition; a file tells that its end was asked for.
+// A producer may be wanted that is idempotent, or has transactions.
 type Place struct {
 	Bootstrap string `json:"bootstrap"`
 	Topic     string `json:"topic"`
 	Ended     string `json:"ended"`
+	Producer  string `json:"producer"`
 }
 
 // Bytes of the request.

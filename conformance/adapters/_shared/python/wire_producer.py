@@ -20,6 +20,10 @@ one may take a while to come, and would be a second batch."""
 WAIT_SECONDS = 8
 """So long it waits for the answer to what it sent."""
 
+IDEMPOTENT = "idempotent"
+TRANSACTIONAL = "transactional"
+"""What a place may say of the producer it wants; else it has no producer id."""
+
 
 class Message(NamedTuple):
     """A record as a producer takes it."""

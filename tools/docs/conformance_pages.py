@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_conformance.known import WITHHELD, Known, read_known
 from seglog_conformance.registry import adapters
 
-from tools.docs import verdicts
+from tools.docs import causes, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,8 @@ cases in {families} families. Some libraries are tested in several ways (as a de
 the network, with and without compiled code), which makes {count} implementations. Each case names the rules that it
 rests on and the reason for the expected answer. A cell gives the passed cases of those that were asked; an
 implementation is not asked about a function that it does not have. The page of an implementation lists each failure
-with a reason, and the run fails if any other result differs.
+with a reason, and the run fails if any other result differs. [Another page](pairs.md) shows who reads what the
+producers of these libraries write, and [a third](bugs.md) which known defects of older releases the suite shows.
 
 No case is about style. `must` cases are about data that is lost, changed or not exchanged. `should` cases are
 mostly about bytes that no correct writer makes, and that a reader meets after a crash or an attack. `may` cases are
@@ -186,6 +187,7 @@ def _failures(name: str, version: str) -> Iterator[str]:
     for reason, _ in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
         group = [entry for entry in entries if entry.reason == reason]
         yield from (f"### {len(group)} {'case' if len(group) == 1 else 'cases'}", "", _plain(reason), "")
+        yield from causes.lines(_adapters()[name].homepage, reason)
         yield from _cases(name, version, group)
 
 

@@ -1,0 +1,56 @@
+"""Causes in the source of libraries: each library has those of its three worst groups, and each is about a group."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from seglog_conformance.known import WITHHELD, read_known
+from seglog_conformance.registry import adapters
+
+from tools.docs import causes, conformance_pages
+
+WANTED = 3
+LIBRARIES = sorted({adapter.homepage for adapter in adapters()})
+ALL, FEW = causes.read_causes()
+PLACE = re.compile(r"[\w./-]+\.(py|pyx|c|go|rs|js|java):\d+")
+
+
+def groups(library: str) -> set[str]:
+    """Return the reasons of known failures of a library, whatever it is asked through, that are published."""
+    return {
+        entry.reason
+        for adapter in adapters()
+        if adapter.homepage == library
+        for version in ("", *adapter.asked)
+        for entry in read_known(adapter.name, version).entries.values()
+        if entry.disclosure != WITHHELD
+    }
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_has_three_causes_or_a_reason(library: str) -> None:
+    found = [one for one in ALL if one.library == library]
+    reasons = [one.reason for one in FEW if one.library == library]
+    assert len({one.reason for one in found}) == len(found)
+    assert (len(found), len(reasons)) in {(WANTED, 0), *((count, 1) for count in range(WANTED))}
+
+
+def test_causes_are_about_libraries_that_there_are() -> None:
+    assert {one.library for one in (*ALL, *FEW)} == set(LIBRARIES)
+
+
+@pytest.mark.parametrize("one", ALL, ids=lambda one: f"{one.library.rpartition('/')[2]}: {one.reason[:40]}")
+def test_a_cause_is_about_a_group_of_failures_and_names_a_place(one: causes.Cause) -> None:
+    assert one.reason in groups(one.library)
+    assert one.where
+    assert all(PLACE.fullmatch(place) for place in one.where)
+    assert one.version
+    assert all(text.endswith(".") for text in (one.cause, one.fix))
+
+
+def test_the_page_of_an_implementation_shows_the_cause_and_the_fix_beside_its_group() -> None:
+    page = conformance_pages.pages("")["docs/conformance/sarama.md"]
+    shown = page.partition("A wrapper that the broker stamped is read with another time.")[2].partition("###")[0]
+    assert "Cause, in 1.61.1: `consumer.go:833`." in shown
+    assert "Suggested fix: " in shown

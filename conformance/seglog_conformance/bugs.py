@@ -1,7 +1,8 @@
 """Defects that were fixed: an older release fails the cases that name the rule, and a newer one passes them.
 
 What is claimed stands in `bugs.toml` beside an adapter. A claim holds when the older release fails each of its cases
-with the verdict that is claimed, and the newer one passes each.
+with the verdict that is claimed, and the newer one passes each. The file may also have a program of about ten lines
+that reads a case with the library alone, for whoever wants to see it without the suite.
 """
 
 from __future__ import annotations
@@ -80,18 +81,31 @@ def read_bugs(adapter: Adapter) -> list[Bug]:
     Raises:
         AdapterError: it does not fit its schema.
     """
+    return [_bug(adapter, entry) for entry in _stored(adapter).get("bug", ())]
+
+
+def read_program(adapter: Adapter) -> str:
+    """Return the program beside the claims of an adapter; empty where there is none.
+
+    Raises:
+        AdapterError: its `bugs.toml` does not fit its schema.
+    """
+    return str(_stored(adapter).get("program", ""))
+
+
+def _stored(adapter: Adapter) -> Json:
     path = adapter.path / CLAIMS
     if not path.is_file():
-        return []
+        return {}
     try:
-        stored = tomllib.loads(path.read_text(encoding="utf-8"))
+        stored: Json = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         msg = f"{path}: {error}"
         raise AdapterError(msg) from error
     if errors := schema_errors(stored, "bugs"):
         msg = f"{path}: {'; '.join(errors)}"
         raise AdapterError(msg)
-    return [_bug(adapter, entry) for entry in stored["bug"]]
+    return stored
 
 
 def _bug(adapter: Adapter, entry: Json) -> Bug:

@@ -145,37 +145,45 @@ class Ourselves:
         """Encode a batch."""
         records = [
             new_record(
-                key=bytes.fromhex(each["key"]),
-                value=bytes.fromhex(each["value"]),
+                key=_unhexed(each["key"]),
+                value=_unhexed(each["value"]),
                 timestamp_ms=int(each["timestamp"]),
+                headers=[(bytes.fromhex(key), _unhexed(value)) for key, value in each["headers"]],
             )
             for each in batch["records"]
         ]
         return encode_batch(build_batch(records, codec=CompressionCodec[batch["codec"].upper()]))
 
 
+def _unhexed(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text)
+
+
 def _send(program: Program | Ourselves, cell: Cell, path: Path, batches: Sequence[Sequence[Row]]) -> None:
     """Have a log written through a server."""
     with serve_process("--writable", "--acknowledge", "written", str(path)) as port:
         if cell.writer.way is Way.CLIENT:
-            target = {"bootstrap": f"{HOST}:{port}", "topic": cell.topic}
+            address = {"bootstrap": f"{HOST}:{port}", "topic": cell.topic}
             for rows in batches:
-                program.encode(batch_of(rows, 0, cell.codec), target=target)
+                program.encode(batch_of(rows, 0, cell.codec), place=address)
             return
         with Client(port, timeout=60) as client:
-            producer_id = _producer_id(client) if cell.kind is Kind.IDEMPOTENT else -1
+            producer_id = new_producer_id(client) if cell.kind is Kind.IDEMPOTENT else -1
             for batch in batches_to_encode(cell, batches, producer_id):
-                _append(client, cell.topic, program.encode(batch))
+                append(client, cell.topic, program.encode(batch))
 
 
-def _producer_id(client: Client) -> int:
-    answer = client.ask(
-        INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout=1000, producer_id=-1, producer_epoch=-1
-    )
-    return int(answer.producer_id)
+def new_producer_id(client: Client) -> int:
+    """Have a server give an id to a producer."""
+    return int(client.ask(INIT_PRODUCER_ID, 4, **NO_PRODUCER).producer_id)
 
 
-def _append(client: Client, topic: str, data: bytes) -> None:
+def append(client: Client, topic: str, data: bytes) -> None:
+    """Have a server append what an encoder has made.
+
+    Raises:
+        NotWrittenError: it refuses.
+    """
     topics = [{"name": topic, "partition_data": [{"index": 0, "records": data}]}]
     answer = client.ask(PRODUCE, 9, transactional_id=None, acks=-1, timeout=0, topic_data=topics)
     found = answer.responses[0].partition_responses[0]

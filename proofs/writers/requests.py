@@ -36,15 +36,19 @@ def batch_of(rows: Sequence[Row], base_offset: int, codec: str, **fields: object
         {
             "offset": str(offset),
             "timestamp": str(row.timestamp_ms),
-            "key": row.key.hex(),
-            "value": row.value.hex(),
-            "headers": [],
+            "key": _hexed(row.key),
+            "value": _hexed(row.value),
+            "headers": [[_hexed(key), _hexed(value)] for key, value in row.headers],
         }
         for offset, row in enumerate(rows, base_offset)
     ]
     ends = {"baseOffset": str(base_offset), "lastOffset": records[-1]["offset"], "recordsCount": len(rows)}
     times = {"baseTimestamp": records[0]["timestamp"], "maxTimestamp": records[-1]["timestamp"]}
     return {"magic": MAGIC_2, "codec": codec, "partitionLeaderEpoch": 0, **ends, **times, "records": records, **fields}
+
+
+def _hexed(data: bytes | None) -> str | None:
+    return None if data is None else data.hex()
 
 
 def batches_to_encode(cell: Cell, batches: Sequence[Sequence[Row]], producer_id: int = PRODUCER_ID) -> Iterator[Json]:
@@ -67,7 +71,7 @@ def batches_to_encode(cell: Cell, batches: Sequence[Sequence[Row]], producer_id:
                 yield batch | {"timestampType": "LogAppendTime"}
         case Kind.IDEMPOTENT:
             for number, rows in enumerate(batches):
-                yield batch_of(rows, 0, cell.codec, **_produced_by(producer_id, number))
+                yield batch_of(rows, 0, cell.codec, **produced_by(producer_id, number * BATCH_RECORDS))
         case _ if cell.is_served:
             yield from (batch_of(rows, 0, cell.codec) for rows in batches)
         case _:
@@ -86,14 +90,15 @@ def _at_offsets(cell: Cell, batches: Sequence[Sequence[Row]]) -> Iterator[Json]:
         offset += len(rows)
 
 
-def _produced_by(producer_id: int, number: int) -> Json:
-    return {"producerId": str(producer_id), "producerEpoch": 0, "baseSequence": number * BATCH_RECORDS}
+def produced_by(producer_id: int, sequence: int) -> Json:
+    """Return the fields of a batch by which a broker knows its producer."""
+    return {"producerId": str(producer_id), "producerEpoch": 0, "baseSequence": sequence}
 
 
 def _transactional(cell: Cell, batches: Sequence[Sequence[Row]], producer_id: int) -> Iterator[Json]:
     offset = 0
     for number, rows in enumerate(batches):
-        fields = _produced_by(producer_id, number) | {"isTransactional": True}
+        fields = produced_by(producer_id, number * BATCH_RECORDS) | {"isTransactional": True}
         yield batch_of(rows, offset, cell.codec, **fields)
         offset += len(rows)
         if (number + 1) % BATCHES_OF_TRANSACTION == 0 or number + 1 == len(batches):

@@ -19,9 +19,10 @@ TEXT: Final = '{"id":"%016x","event":"%s","user":"user-%05d","path":"/products/%
 class Row(NamedTuple):
     """What a producer is given."""
 
-    key: bytes
-    value: bytes
+    key: bytes | None
+    value: bytes | None
     timestamp_ms: int
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
 
 
 def rows_of(seed: int, batch_count: int) -> list[list[Row]]:

@@ -21,6 +21,7 @@ from seglog_format.cli.inside import STATUSES
 from seglog_format.cli.main import seglog
 from tools import demo_data
 from tools.docs import (
+    bugs_page,
     conformance_pages,
     departures_page,
     design_pages,
@@ -30,6 +31,7 @@ from tools.docs import (
     kafka_next_pages,
     machine_readable,
     man_page,
+    pairs_page,
     performance_page,
     pictures,
     report_pages,
@@ -89,6 +91,8 @@ def generated() -> dict[str, str]:
         **serve_pages.pages(NOTICE),
         **spark_scale_page.pages(NOTICE),
         **conformance_pages.pages(NOTICE),
+        **pairs_page.pages(NOTICE),
+        **bugs_page.pages(NOTICE),
         **kafka_next_pages.pages(NOTICE),
         **structure_pages.pages(NOTICE),
         **tier_page.pages(NOTICE),

@@ -111,6 +111,8 @@ def _conformance_pages() -> list[object]:
         return []
     return [
         {"Results": "conformance/index.md"},
+        {"Pairs": "conformance/pairs.md"},
+        {"Fixed defects": "conformance/bugs.md"},
         {"Implementations": [{name: languages[name]} for name in sorted(languages)]},
     ]
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from seglog_conformance.bugs import read_bugs
+from helpers.serving import serving
+from helpers.support import REPOSITORY, need
+from seglog_conformance.bugs import read_bugs, read_program
 from seglog_conformance.cases import load_cases
-from seglog_conformance.registry import AdapterError, adapters, read_adapter
+from seglog_conformance.registry import BUILDS, AdapterError, Builder, adapters, listed, read_adapter
 
 from seglog_format.cli.conform import command
 
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
     from seglog_conformance.bugs import Bug
     from seglog_conformance.protocol import Json
+    from seglog_conformance.registry import Adapter
 
 EVERY = load_cases()
 ADAPTER = """
@@ -184,3 +189,35 @@ def test_eight_defects_of_five_implementations_are_claimed() -> None:
 def test_claims_are_about_cases_that_there_are(bug: Bug) -> None:
     assert set(bug.cases) <= {case.id for case in EVERY}
     assert bug.old != bug.new
+
+
+WHOLE = [adapter for adapter in adapters() if "seglog_conformance.wire" in adapter.run and read_bugs(adapter)]
+
+
+@pytest.mark.parametrize("adapter", WHOLE, ids=lambda adapter: adapter.name)
+def test_claims_about_whole_clients_have_a_program_of_about_ten_lines(adapter: Adapter) -> None:
+    lines = [line for line in read_program(adapter).splitlines() if line.strip()]
+    assert 0 < len(lines) <= 11
+    assert "127.0.0.1:9092" in read_program(adapter)
+
+
+def test_the_program_shows_what_the_application_gets(tmp_path: Path) -> None:
+    adapter = listed("kafka-python-wire").adapter
+    assert adapter is not None
+    need(adapter.name, adapter.toolchain)
+    builder = Builder(REPOSITORY / BUILDS)
+    python = builder.build_directory(adapter, adapter.versions[0]) / "bin" / "python"
+    if not python.exists():
+        if not os.environ.get("CI"):
+            pytest.skip("kafka-python-wire is not built; seglog conform smoke --testee kafka-python-wire builds it")
+        builder.testee(listed(adapter.name))
+    case = next(case for case in EVERY if case.id == "control-records/data-commit-data")
+    partition = tmp_path / "case-0"
+    partition.mkdir()
+    (partition / f"{0:020}.log").write_bytes(bytes.fromhex(case.request["data"]))
+    with serving(tmp_path) as served:
+        program = read_program(adapter).replace(":9092", f":{served.port}")
+        done = subprocess.run([python, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    batches = [batch for batch in case.expect["batches"] if not batch["isControl"]]
+    expected = [record["offset"] for batch in batches for record in batch["records"]]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_conformance.byte_difference import byte_difference, nearest_part
 from seglog_conformance.features import EVERYTHING, Mask
 from seglog_conformance.free_fields import with_usual_values
 from seglog_conformance.positions import after_error, compare_positions, with_positions
@@ -138,7 +139,7 @@ def _decoded(answer: Json) -> Json:
         "ok": True,
         "data": with_usual_values(data),
         "unreadable": not found["ok"],
-        "reason": found.get("reject"),
+        "reject": found.get("reject"),
     }
 
 
@@ -166,12 +167,14 @@ class _Comparison:
         if not self.answer["ok"]:
             return _rejected(self.answer)
         if self.op == "encode" and self.answer["unreadable"]:
-            return self._judgement(Verdict.DIFFER, f"what was encoded cannot be read: {self.answer['reason']}")
+            return self._judgement(Verdict.DIFFER, f"what was encoded cannot be read: {reject_text(self.answer)}")
         if "batches" in self.expect or "records" in self.expect:
             self._compare(self.expected_batches, self.given_batches)
         for name in self._other_fields():
             self.compared[name] = None
-            self.found += differences(name, self.expect[name], self.answer, name)
+            found = list(differences(name, self.expect[name], self.answer, name))
+            is_encoding = name == "data" and found and "data" in self.answer
+            self.found += [byte_difference(name, self.expect[name], self.answer[name])] if is_encoding else found
         self._look_for_fixed_bytes()
         if not self.found:
             return self._judgement(Verdict.PASS)
@@ -191,7 +194,7 @@ class _Comparison:
         """Compare what the format fixes of an encoding that is the encoder's choice otherwise."""
         wanted = self.expect.get("contains", "") if self.op == "encode" else ""
         if wanted not in self.answer.get("data", ""):
-            self.found.append(Difference("data", f"a part {wanted}", self.answer["data"]))
+            self.found.append(nearest_part("data", wanted, self.answer["data"]))
 
     def _compare_tail(self) -> None:
         """Tell whether something follows, and where; what it is called is not a question of right and wrong."""

@@ -183,7 +183,22 @@ def schema_errors(value: object, name: str, definition: str = "") -> list[str]:
     from jsonschema.exceptions import best_match  # noqa: PLC0415 - as above
 
     errors = sorted(validator(name, definition).iter_errors(value), key=lambda error: list(map(str, error.path)))
-    return [_reported(best_match([error]) or error) for error in errors]
+    return [_reported(best_match([_of_branch(error)]) or error) for error in errors]
+
+
+def _of_branch(error: Any) -> Any:  # noqa: ANN401 - a ValidationError
+    """Return what the nearest of several forms has against a value, instead of the whole value: the one of its ``ok``.
+
+    A form is meant if all its constants fit; among those, the one with the fewest complaints.
+    """
+    if error.validator != "oneOf" or not error.context:
+        return error
+    forms: dict[Any, list[Any]] = {}
+    for one in error.context:
+        forms.setdefault(one.schema_path[0], []).append(one)
+
+    nearest = min(forms.values(), key=lambda found: (any(one.validator == "const" for one in found), len(found)))
+    return _of_branch(max(nearest, key=lambda one: len(one.absolute_path)))
 
 
 def _reported(error: Any) -> str:  # noqa: ANN401 - a ValidationError

@@ -13,7 +13,7 @@ from seglog_conformance.runner import COMPLETE, family_counts
 from seglog_conformance.verdicts import FINE, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from seglog_conformance.bugs import Shown
     from seglog_conformance.cases import Case
@@ -29,6 +29,8 @@ STYLES: Final = {
 }
 MOST_LINES: Final = 40
 MOST_REASONS: Final = 8
+MOST_ALIKE: Final = 3
+MOST_DIFFERENCES: Final = 3
 LAST_LINES: Final = 12
 """Of what an adapter that died wrote to standard error."""
 FIRST: Final = 34
@@ -80,6 +82,12 @@ def summary(outcome: Outcome) -> str:
     return f"{name}: {reported or 'no case'}{stale}"
 
 
+def why_incomplete(outcome: Outcome) -> Iterator[str]:
+    """Yield what follows the first line of why a testee was not asked, such as the traceback of an adapter."""
+    if outcome.state != COMPLETE:
+        yield from (f"    {line}" for line in outcome.reason.splitlines()[1:])
+
+
 def not_asked(outcome: Outcome, cases: Mapping[str, Case]) -> Iterator[str]:
     """Yield a line that says how many ``must`` cases were left out, by what was missing; nothing if none was."""
     reasons = Counter(
@@ -94,20 +102,39 @@ def not_asked(outcome: Outcome, cases: Mapping[str, Case]) -> Iterator[str]:
 
 def failures(outcome: Outcome, cases: Mapping[str, Case] | None = None) -> Iterator[str]:
     """Lines about what fails the run, the first few."""
-    for result in outcome.failures[:MOST_LINES]:
-        yield from result_lines(result, (cases or {}).get(result.case))
-    if len(outcome.failures) > MOST_LINES:
-        yield f"  ... and {len(outcome.failures) - MOST_LINES} more"
+    groups = alike(outcome.failures)
+    for group in groups[:MOST_LINES]:
+        yield from group_lines(group, cases or {})
+    if len(groups) > MOST_LINES:
+        yield f"  ... and {sum(map(len, groups[MOST_LINES:]))} more"
     for case in outcome.unused:
         yield f"  {case}: its line in the list of known failures is of no use"
 
 
+def alike(results: Iterable[Result]) -> list[list[Result]]:
+    """Return results by what they came to, in their order; who fails everywhere alike is told so once."""
+    groups: dict[tuple[object, ...], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.label, result.detail, result.differences, result.notes), []).append(result)
+    return list(groups.values())
+
+
+def group_lines(group: Sequence[Result], cases: Mapping[str, Case]) -> Iterator[str]:
+    """Yield the first of some results that are alike, and the names of the others."""
+    yield from result_lines(group[0], cases.get(group[0].case))
+    others = [result.case for result in group[1:]]
+    if others:
+        more = f" and {len(others) - MOST_ALIKE} others" if len(others) > MOST_ALIKE else ""
+        yield f"      the same: {', '.join(others[:MOST_ALIKE])}{more}"
+
+
 def result_lines(result: Result, case: Case | None = None) -> Iterator[str]:
     """Yield a result in a few lines; of one that fails also level, rules and reason of the case, where it is given."""
-    yield f"  {result.case}: {result.label}{f': {result.detail}' if result.detail else ''}"
+    is_told = not result.detail or result.verdict is Verdict.SKIP
+    yield f"  {result.case}: {result.label}{'' if is_told else f': {result.detail}'}"
     if case is not None and result.verdict not in FINE:
         yield f"      {case.level}, {', '.join(case.requirements)}: {case.why}"
-    for difference in result.differences[1:4]:
+    for difference in [one for one in result.differences if one != result.detail][:MOST_DIFFERENCES]:
         yield f"      {difference}"
     for note in result.notes:
         if note:

@@ -59,7 +59,7 @@ def smoke(examiner: Examiner, cases: Sequence[Case], known: KnownFailures | None
         return Smoke(results, is_broken=bool(results), hint=NOTHING_ASKED if results else "")
     is_broken = any(result.verdict in ADAPTERS_FAULT for result in failed) or 2 * len(failed) > len(asked)
     hint = _hint(failed, asked) if failed else ""
-    return Smoke(results, is_broken, f"{hint}. {GO_ON}" if is_broken else hint)
+    return Smoke(results, is_broken, f"{hint}{'' if hint.endswith('?') else '.'} {GO_ON}" if is_broken else hint)
 
 
 GO_ON: Final = "If you have looked, and it is the library that is wrong, go on with run --no-smoke --update-known."
@@ -68,7 +68,8 @@ NOTHING_ASKED: Final = (
     ' {"ops": ["decode"], "features": {"magic": [2], "codec": ["none"]}}.'
 )
 HINTS: Final = {
-    Verdict.CRASH: "the process ends on valid bytes: run the line below by hand, and look at what it writes to stderr",
+    Verdict.CRASH: "the process ends on valid bytes: pipe into it what seglog conform repro CASE prints, and look at"
+    " its stderr",
     Verdict.HANG: "no answer to valid bytes: is standard output flushed after each line, and does the loop read one"
     " line at a time?",
     Verdict.SILENT: "records are missing on valid bytes, and there is no error: does the adapter go through every batch"

@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +45,10 @@ def unreported(batches: Sequence[Json]) -> Json | None:
         reason = next((reason for is_wanted, reason in _wishes(batch) if is_wanted), None)
         if reason is not None:
             return {"skip": {"reason": f"a producer sets no {reason}"}}
+    if any(str(one.get("nextOffset")) != str(other["baseOffset"]) for one, other in pairwise(batches)):
+        return {"skip": {"reason": "a producer sets no offsets: two batches have a gap between them"}}
+    if len({batch.get("partitionLeaderEpoch") for batch in batches}) > 1:
+        return {"skip": {"reason": "a producer sets no leader epochs"}}
     return None
 
 

@@ -150,13 +150,15 @@ def _counted(advance: Callable[[int], None]) -> Callable[[object, object], None]
 
 
 def _print(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:
-    from seglog_conformance.report_table import console, failures, not_asked, summary, table
+    from seglog_conformance.report_table import console, failures, not_asked, summary, table, why_incomplete
+    from seglog_conformance.runner import COMPLETE
 
-    console(len(outcomes)).print(table(outcomes, cases))
+    if any(outcome.state == COMPLETE for outcome in outcomes):
+        console(len(outcomes)).print(table(outcomes, cases))
     known = {case.id: case for case in cases}
     for outcome in outcomes:
         write_text(printable(summary(outcome)))
-        for line in (*not_asked(outcome, known), *failures(outcome, known)):
+        for line in (*why_incomplete(outcome), *not_asked(outcome, known), *failures(outcome, known)):
             write_text(printable(line))
 
 
@@ -168,7 +170,7 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
     from seglog_conformance.judging import Examiner
     from seglog_conformance.known import read_known
     from seglog_conformance.registry import Builder
-    from seglog_conformance.report_table import result_lines
+    from seglog_conformance.report_table import alike, group_lines
     from seglog_conformance.smoke import smoke as smoke_test
     from seglog_conformance.testee import StartError
 
@@ -190,8 +192,8 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
             examiner.close()
         said = hello.implementation
         write_text(printable(f"{listed.label}: {said.name} {said.version} ({said.language}); {', '.join(hello.ops)}"))
-        for result in found.results:
-            for line in result_lines(result):
+        for group in alike(found.results):
+            for line in group_lines(group, {case.id: case for case in every}):
                 write_text(printable(line))
         write_text("the adapter is broken" if found.is_broken else "the adapter works")
         if found.hint:

@@ -1,0 +1,60 @@
+"""Where two encodings part, said by the field that stands there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.verdicts import Difference
+from seglog_format.errors import FormatError
+from seglog_format.inspection.entries import entry_blocks
+
+if TYPE_CHECKING:
+    from seglog_format.inspection.fields import Field
+
+MOST_BYTES: Final = 16
+"""That are shown where no field is known, or one is long."""
+
+
+def byte_difference(name: str, expected: str, found: str) -> Difference:
+    """Return the first place where two encodings differ: the field there, with its value and bytes in each.
+
+    Args:
+        name: of the bytes.
+        expected: hex.
+        found: hex of other bytes.
+    """
+    one, other = bytes.fromhex(expected), bytes.fromhex(found)
+    shorter = min(len(one), len(other))
+    position = next((at for at in range(shorter) if one[at] != other[at]), shorter)
+    fields = [_field_at(data, position) for data in (one, other)]
+    label = next((f" ({field.name})" for field in fields if field is not None), "")
+    texts = [_shown(data, field, position) for data, field in zip((one, other), fields, strict=True)]
+    return Difference(f"{name} from byte {position} of {len(one)}{label}", *texts)
+
+
+def nearest_part(name: str, wanted: str, found: str) -> Difference:
+    """Return how bytes that should be a part of others go on there, behind as much of them as there is."""
+    length = next(size for size in range(len(wanted), -1, -2) if wanted[:size] in found)
+    behind = found.find(wanted[:length]) + length
+    sizes = slice(length, length + 2 * MOST_BYTES), slice(behind, behind + 2 * MOST_BYTES)
+    texts = (wanted[sizes[0]], found[sizes[1]] or "the end")
+    return Difference(f"{name} from byte {behind // 2}, behind {length // 2} right bytes of a part", *texts)
+
+
+def _field_at(data: bytes, position: int) -> Field | None:
+    """Return the smallest field that holds a position; None where bytes cannot be told apart."""
+    try:
+        blocks, _ = entry_blocks(memoryview(data), name="data", start=0, count=None)
+    except FormatError:
+        return None
+    holding = [field for field in blocks[0].fields if field.start <= position < field.end and not field.is_group]
+    return min(holding, key=lambda field: field.end - field.start, default=None)
+
+
+def _shown(data: bytes, field: Field | None, position: int) -> str:
+    """Return a value with its bytes, or the bytes alone."""
+    if field is None:
+        return data[position : position + MOST_BYTES].hex() or "the end"
+    text = data[field.start : field.end].hex()
+    is_number = isinstance(field.value, int)
+    return f"{field.value} ({text})" if is_number else data[position : min(field.end, position + MOST_BYTES)].hex()

@@ -11,7 +11,7 @@ import pytest
 from authoring import control, plain
 from authoring.every import all_families
 from authoring.make_cases import CASES, files
-from helpers.support import vector
+from helpers.support import REPOSITORY, vector
 from seglog_conformance.cases import case_problems, load_cases
 from seglog_conformance.compare import compare
 from seglog_conformance.reference.testee import FEATURES, Reference
@@ -50,6 +50,12 @@ def test_requirements_are_known_and_no_case_is_stricter_than_they_are() -> None:
         if RANKS[case["level"]] > max(known[requirement] for requirement in case["requirements"])
     ]
     assert strict == []
+
+
+def test_the_protocol_describes_every_feature_that_a_case_needs() -> None:
+    described = (REPOSITORY / "docs" / "reference" / "adapter-protocol.md").read_text("utf-8")
+    needed = {need.partition(":")[0] for case in cases() for need in case.get("needs", ())}
+    assert sorted(name for name in needed if f"`{name}`" not in described) == []
 
 
 def test_a_reason_is_a_sentence() -> None:

@@ -26,6 +26,7 @@ const hello = () => ({
     bytesKeys: true,
     partialTail: true,
     indexEntry: false,
+    specialTimestamps: true,
   },
 });
 

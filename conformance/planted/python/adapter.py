@@ -42,6 +42,7 @@ def hello(_request):
             "bytesKeys": True,
             "partialTail": True,
             "indexEntry": False,
+            "specialTimestamps": True,
         },
     }
 

@@ -68,7 +68,7 @@ def find_offset(files, offset):
         for batch in batches_of(data):
             end = batch["nextOffset"]
             if batch["lastOffset"] >= offset:
-                return place(batch)
+                return start_of(batch)
     require(offset <= end, "offset out of range")
     return None
 
@@ -88,7 +88,7 @@ def find_timestamp(files, timestamp):
         found = max(pairs, key=lambda pair: pair[1]["timestamp"], default=None)
     else:
         found = next((pair for pair in pairs if pair[1]["timestamp"] >= timestamp), None)
-    return found and place(found[0]) | {name: found[1][name] for name in ("offset", "timestamp")}
+    return found and start_of(found[0]) | {name: found[1][name] for name in ("offset", "timestamp")}
 
 
 def timed_records(logs):
@@ -97,5 +97,5 @@ def timed_records(logs):
             yield from ((batch, record) for record in batch["records"] if record["timestamp"] >= 0)
 
 
-def place(batch):
+def start_of(batch):
     return {"position": batch["position"], "baseOffset": batch["baseOffset"]}

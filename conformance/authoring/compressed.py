@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from authoring import codecs
@@ -325,6 +326,20 @@ def xerials() -> Family:
     return family
 
 
+def _long_literal(count: int, data: bytes) -> bytes:
+    """One raw snappy block of a literal whose length takes so many bytes."""
+    return bytes([len(data), 59 + count << 2]) + (len(data) - 1).to_bytes(count, "little") + data
+
+
+def _far_copy(data: bytes) -> bytes:
+    """One raw snappy block in which the second of two equal values is a copy with a distance of four bytes."""
+    value = bytes(range(32))
+    first, second = data.index(value), data.rindex(value)
+    rest = data[second + len(value) :]
+    copy = bytes([len(value) - 1 << 2 | 3]) + struct.pack("<I", second - first)
+    return bytes([len(data), second - 1 << 2]) + data[:second] + copy + bytes([len(rest) - 1 << 2]) + rest
+
+
 def bare_snappy() -> Family:
     """Family 12."""
     family = Family(
@@ -360,6 +375,19 @@ def bare_snappy() -> Family:
         "A literal whose length takes two bytes, which encoders seldom write.",
         basis,
         packed("snappy", lambda data: bytes([len(data), 61 << 2]) + struct.pack("<H", len(data) - 1) + data),
+    )
+    for count, name in ((3, "three"), (4, "four")):
+        family.valid(
+            f"literal-of-{name}-length-bytes",
+            f"A literal whose length takes {name} bytes, as one of a large block does.",
+            basis,
+            packed("snappy", partial(_long_literal, count)),
+        )
+    family.valid(
+        "copy-of-four-distance-bytes",
+        "A copy whose distance takes four bytes, as one across a large block does.",
+        basis,
+        packed("snappy", _far_copy, (Rec(value=bytes(range(32))), Rec(value=bytes(range(32))))),
     )
     family.valid(
         "two-literals",

@@ -273,6 +273,12 @@ def control_records() -> Family:
         marker("ABORT", 1),
         data(2, b"b", sequence=1),
     )
+    family.valid(
+        "stamped-by-a-broker",
+        "Of a control batch with LogAppendTime, too, the maximum timestamp is the time of the record.",
+        must("SEG-BAT-011", "SEG-CTL-009", needs=needs),
+        replace(marker("COMMIT", 5), attributes=MARKER | LOG_APPEND_TIME, max_timestamp=7777),
+    )
     vectors = dict(zip(KRAFT_VALUES, ("V-15", "V-16", "V-17", "V-18", "V-19"), strict=True))
     for kind, value in KRAFT_VALUES.items():
         base = 0 if kind == "SNAPSHOT_HEADER" else 5

@@ -324,6 +324,12 @@ def header_keys() -> Family:
             allowed,
         )
     family.valid(
+        "kept-as-bytes",
+        "Whoever hands out keys as bytes hands out the bytes of the log.",
+        should("SEG-REC-011", needs=("magic:2", "bytesKeys"), flags=("HEADER_KEY_BYTES",)),
+        Batch(recs=(Rec(headers=tuple((key, b"1") for key, _ in rows.values())),)),
+    )
+    family.valid(
         "zero-byte",
         "A zero byte is UTF-8, and no end of the key.",
         must("SEG-REC-010"),

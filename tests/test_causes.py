@@ -8,12 +8,12 @@ import pytest
 from seglog_conformance.known import WITHHELD, read_known
 from seglog_conformance.registry import adapters
 
-from tools.docs import causes, conformance_pages
+from tools.docs import causes, conformance_pages, pairs_page
 
 WANTED = 3
 LIBRARIES = sorted({adapter.homepage for adapter in adapters()})
 ALL, FEW = causes.read_causes()
-PLACE = re.compile(r"[\w./-]+\.(py|pyx|c|go|rs|js|java):\d+")
+LINE = re.compile(r"[\w./-]+\.(py|pyx|c|go|rs|js|java|mod):\d+")
 
 
 def groups(library: str) -> set[str]:
@@ -37,14 +37,25 @@ def test_a_library_has_three_causes_or_a_reason(library: str) -> None:
 
 
 def test_causes_are_about_libraries_that_there_are() -> None:
-    assert {one.library for one in (*ALL, *FEW)} == set(LIBRARIES)
+    assert {one.library for one in ALL} | {one.library for one in FEW} == set(LIBRARIES)
 
 
 @pytest.mark.parametrize("one", ALL, ids=lambda one: f"{one.library.rpartition('/')[2]}: {one.reason[:40]}")
-def test_a_cause_is_about_a_group_of_failures_and_names_a_place(one: causes.Cause) -> None:
+def test_a_cause_is_about_a_group_of_failures_and_names_a_line(one: causes.Cause) -> None:
     assert one.reason in groups(one.library)
+    assert_names_a_line(one)
+
+
+@pytest.mark.parametrize("one", causes.read_pairs(), ids=lambda one: one.reason[:40])
+def test_what_only_pairs_show_has_a_cause_with_a_line(one: causes.Cause) -> None:
+    assert one.library in LIBRARIES
+    assert_names_a_line(one)
+    assert f"{one.reason}\n\nCause, in {one.version}: " in pairs_page.pages("")[pairs_page.PAGE]
+
+
+def assert_names_a_line(one: causes.Cause) -> None:
     assert one.where
-    assert all(PLACE.fullmatch(place) for place in one.where)
+    assert all(LINE.fullmatch(line) for line in one.where)
     assert one.version
     assert all(text.endswith(".") for text in (one.cause, one.fix))
 

@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,14 +50,27 @@ class Few:
 
 @cache
 def read_causes() -> tuple[tuple[Cause, ...], tuple[Few, ...]]:
-    """Return all causes, and why some libraries have none."""
-    stored = tomllib.loads(PATH.read_text(encoding="utf-8"))
-    causes = (Cause(**{**entry, "where": tuple(entry["where"])}) for entry in stored["cause"])
-    return tuple(causes), tuple(Few(**entry) for entry in stored["few"])
+    """Return all causes of failing cases, and why some libraries have none."""
+    stored = _stored()
+    return tuple(map(_cause, stored["cause"])), tuple(Few(**entry) for entry in stored["few"])
+
+
+def read_pairs() -> tuple[Cause, ...]:
+    """Return the causes of what only the pairs of writers and readers show."""
+    return tuple(map(_cause, _stored()["pair"]))
+
+
+@cache
+def _stored() -> dict[str, Any]:
+    return tomllib.loads(PATH.read_text(encoding="utf-8"))
+
+
+def _cause(entry: dict[str, Any]) -> Cause:
+    return Cause(**{**entry, "where": tuple(entry["where"])})
 
 
 def lines(library: str, reason: str) -> Iterator[str]:
-    """Yield what is known of a group of failures, as Markdown; nothing where nobody has looked.
+    """Yield what is known of a group of failures, as Markdown; nothing where no cause is written down.
 
     Args:
         library: its homepage.
@@ -66,5 +79,10 @@ def lines(library: str, reason: str) -> Iterator[str]:
     causes, _ = read_causes()
     for one in causes:
         if (one.library, one.reason) == (library, reason):
-            places = ", ".join(f"`{place}`" for place in one.where)
-            yield from (f"Cause, in {one.version}: {places}. {one.cause}", "", f"Suggested fix: {one.fix}", "")
+            yield from shown(one)
+
+
+def shown(one: Cause) -> Iterator[str]:
+    """Yield a cause and its fix as Markdown."""
+    lines_of_code = ", ".join(f"`{line}`" for line in one.where)
+    yield from (f"Cause, in {one.version}: {lines_of_code}. {one.cause}", "", f"Suggested fix: {one.fix}", "")

@@ -7,6 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tools.docs import causes
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -23,7 +25,7 @@ storage implementations read them: of {pairs:,} pairs of a log and a reader, {eq
 Whole clients and encoders wrote through `seglog serve --writable`, under each codec that they have, plain and
 idempotent; whole clients wrote committed transactions through a stock broker. Whole clients read over the network, from
 the endpoint of `seglog serve`; decoders got the bytes of the segment, and Kafka's storage classes the file. Each log is
-held against what its writer was given, and each reader against what the reference reads in the log.
+compared with what its writer was given, and each reader with what the reference reads in the log.
 
 `{command}` makes these tables. A cell has the equal logs of those that were read; where some differ, it is bold. A
 reader is not asked about a codec that it does not have.
@@ -98,6 +100,9 @@ def _findings(report: Json) -> Iterator[str]:
     yield from _section("What readers changed", "One example for each, and a log that has it.", _misread(report))
     missing = [f"{reader['name']}: {reader['reason']}" for reader in report["readers"] if "reason" in reader]
     yield from _section("Not asked", "", [*missing, *report["notWritten"]])
+    yield from ("## Causes", "", "What no case of the suite shows.", "")
+    for one in causes.read_pairs():
+        yield from (f"### {one.library.removeprefix('https://github.com/')}", "", one.reason, "", *causes.shown(one))
 
 
 def _section(title: str, words: str, lines: Iterable[str]) -> Iterator[str]:

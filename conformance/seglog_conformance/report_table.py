@@ -130,8 +130,8 @@ def group_lines(group: Sequence[Result], cases: Mapping[str, Case]) -> Iterator[
 
 def result_lines(result: Result, case: Case | None = None) -> Iterator[str]:
     """Yield a result in a few lines; of one that fails also level, rules and reason of the case, where it is given."""
-    is_told = not result.detail or result.verdict is Verdict.SKIP
-    yield f"  {result.case}: {result.label}{'' if is_told else f': {result.detail}'}"
+    detail = "" if result.verdict is Verdict.SKIP or not result.detail else f": {result.detail}"
+    yield f"  {result.case}: {result.label}{detail}"
     if case is not None and result.verdict not in FINE:
         yield f"      {case.level}, {', '.join(case.requirements)}: {case.why}"
     for difference in [one for one in result.differences if one != result.detail][:MOST_DIFFERENCES]:

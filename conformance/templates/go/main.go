@@ -1,4 +1,4 @@
-// An adapter in Go: change hello and decode; leave the rest.
+// An adapter in Go: change hello, decode and lookup; leave the rest.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 )
 
@@ -15,9 +16,9 @@ type object = map[string]any
 func hello() object {
 	return object{"ok": true, "protocol": 1,
 		"implementation": object{"name": "your-library", "version": os.Args[1], "language": "Go"},
-		"ops":            []string{"decode"},
+		"ops":            []string{"decode", "lookup"}, // leave out what it cannot do
 		"features": object{"magic": []int{2}, "codec": []string{"none", "gzip"}, "crc": true, "control": "hidden",
-			"headers": "ordered", "batchMeta": false, "bytesKeys": true, "partialTail": false}}
+			"headers": "ordered", "batchMeta": false, "bytesKeys": true, "partialTail": false, "indexEntry": false}}
 }
 
 // Absolute offset, milliseconds; a nil slice is null, an empty one is "".
@@ -43,9 +44,37 @@ func decode(data []byte) (records []object, err error) {
 	return nil, fmt.Errorf("call your library here, with %d bytes", len(data))
 }
 
+// The batch that a reader begins at, or nil; a directory holds the files of the partition.
+func lookup(directory string, offset int64) (found object, err error) {
+	// return object{"position": position, "baseOffset": strconv.FormatInt(baseOffset, 10)}, nil
+	return nil, fmt.Errorf("call your library here, with %s and %d", directory, offset)
+}
+
+func lookedUp(request object) object {
+	text, isOffset := request["offset"].(string)
+	if !isOffset {
+		return object{"skip": object{"reason": "it finds offsets only"}}
+	}
+	directory, _ := os.MkdirTemp("", "lookup")
+	defer os.RemoveAll(directory)
+	for name, content := range request["files"].(object) {
+		data, _ := hex.DecodeString(content.(string))
+		os.WriteFile(filepath.Join(directory, name), data, 0o600)
+	}
+	offset, _ := strconv.ParseInt(text, 10, 64)
+	found, err := lookup(directory, offset)
+	if err != nil {
+		return object{"ok": false, "reject": object{"class": "other", "message": err.Error()}}
+	}
+	return object{"ok": true, "found": found}
+}
+
 func answer(request object) object {
-	if request["op"] == "hello" {
+	switch request["op"] {
+	case "hello":
 		return hello()
+	case "lookup":
+		return lookedUp(request)
 	}
 	data, _ := hex.DecodeString(request["data"].(string))
 	records, err := decode(data)

@@ -1,22 +1,52 @@
 import java.io.*;
+import java.nio.file.*;
 import java.util.*;
 import java.util.regex.*;
 
-/** An adapter in Java, without a library for JSON: change hello and decode; leave the rest. */
+/** An adapter in Java, without a library for JSON: change hello, decode and lookup; leave the rest. */
 public class Adapter {
     static String hello(String version) {
         return """
             "ok":true,"protocol":1,\
             "implementation":{"name":"your-library","version":"%s","language":"Java"},\
-            "ops":["decode"],\
+            "ops":["decode","lookup"],\
             "features":{"magic":[2],"codec":["none","gzip"],"crc":true,"control":"hidden","headers":"ordered",\
-            "batchMeta":false,"bytesKeys":true,"partialTail":false}""".formatted(version);
+            "batchMeta":false,"bytesKeys":true,"partialTail":false,"indexEntry":false}""".formatted(version);
     }
 
     /** Adds what is delivered, as far as it gets; whatever it throws is a refusal. */
     static void decode(byte[] data, List<String> records) throws Exception {
         // for each record of your library: records.add(record(...));
         throw new IllegalStateException("call your library here, with " + data.length + " bytes");
+    }
+
+    /** The batch that a reader begins at, or "null"; a directory holds the files of the partition. */
+    static String lookup(Path directory, long offset) throws Exception {
+        // return "{\"position\":" + position + ",\"baseOffset\":\"" + baseOffset + "\"}";
+        throw new IllegalStateException("call your library here, with " + directory + " and " + offset);
+    }
+
+    static String lookedUp(String line) {
+        String offset = field(line, "offset");
+        if (offset.isEmpty()) return "\"skip\":{\"reason\":\"it finds offsets only\"}";
+        try {
+            Path directory = Files.createTempDirectory("lookup");
+            String files = line.replaceFirst(".*\"files\":\\{([^}]*)}.*", "$1");
+            for (Matcher file = Pattern.compile("\"([^\"]+)\":\"([0-9a-f]*)\"").matcher(files); file.find(); )
+                Files.write(directory.resolve(file.group(1)), HexFormat.of().parseHex(file.group(2)));
+            try {
+                return "\"ok\":true,\"found\":" + lookup(directory, Long.parseLong(offset));
+            } finally {
+                for (File file : directory.toFile().listFiles()) file.delete();
+                Files.delete(directory);
+            }
+        } catch (Throwable error) {
+            return refusal(error);
+        }
+    }
+
+    static String refusal(Throwable error) {
+        return "\"ok\":false,\"reject\":{\"class\":\"other\",\"message\":" + text(error.toString()) + "}";
     }
 
     /** Absolute offset, milliseconds; null is null. Headers are keys and values in turn. */
@@ -40,12 +70,13 @@ public class Adapter {
 
     static String answer(String line, String version) {
         if (field(line, "op").equals("hello")) return hello(version);
+        if (field(line, "op").equals("lookup")) return lookedUp(line);
         List<String> records = new ArrayList<>();
         String start = "\"ok\":true";
         try {
             decode(HexFormat.of().parseHex(field(line, "data")), records);
         } catch (Throwable error) {
-            start = "\"ok\":false,\"reject\":{\"class\":\"other\",\"message\":" + text(error.toString()) + "}";
+            start = refusal(error);
         }
         return start + ",\"batches\":[{\"records\":[" + String.join(",", records) + "]}]";
     }

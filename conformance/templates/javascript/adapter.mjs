@@ -1,6 +1,8 @@
-// An adapter in JavaScript: change hello and decode; leave the rest.
+// An adapter in JavaScript: change hello, decode and lookup; leave the rest.
 import { createInterface } from "node:readline";
-import { writeSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 // What the library prints must not get between the answers.
 for (const name of ["log", "info", "debug"]) console[name] = console.error;
@@ -9,7 +11,7 @@ const hello = () => ({
   ok: true,
   protocol: 1,
   implementation: { name: "your-library", version: process.argv[2], language: "JavaScript" },
-  ops: ["decode"],
+  ops: ["decode", "lookup"], // leave out what it cannot do
   features: {
     magic: [2],
     codec: ["none", "gzip"],
@@ -19,6 +21,7 @@ const hello = () => ({
     batchMeta: false,
     bytesKeys: false,
     partialTail: false,
+    indexEntry: false,
   },
 });
 
@@ -39,8 +42,30 @@ async function decode(data, records) {
   throw new Error(`call your library here, with ${data.length} bytes`);
 }
 
+// The batch that a reader begins at, or null; a directory holds the files of the partition.
+async function lookup(directory, offset) {
+  // return { position, baseOffset: String(baseOffset) };
+  throw new Error(`call your library here, with ${directory} and ${offset}`);
+}
+
+async function lookedUp(request) {
+  if (request.offset === undefined) return { skip: { reason: "it finds offsets only" } };
+  const directory = mkdtempSync(join(tmpdir(), "lookup-"));
+  try {
+    for (const [name, content] of Object.entries(request.files)) {
+      writeFileSync(join(directory, name), Buffer.from(content, "hex"));
+    }
+    return { ok: true, found: await lookup(directory, BigInt(request.offset)) };
+  } catch (error) {
+    return { ok: false, reject: { class: "other", message: String(error) } };
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
 async function answer(request) {
   if (request.op === "hello") return hello();
+  if (request.op === "lookup") return lookedUp(request);
   const records = [];
   try {
     await decode(Buffer.from(request.data, "hex"), records);

@@ -1,15 +1,16 @@
-//! An adapter in Rust: change `hello` and `decode`; leave the rest.
+//! An adapter in Rust: change `hello`, `decode` and `lookup`; leave the rest.
 
 use serde_json::{json, Value};
 use std::io::{stdin, stdout, BufRead, Write};
 use std::panic::catch_unwind;
+use std::path::Path;
 
 fn hello() -> Value {
     json!({"ok": true, "protocol": 1,
         "implementation": {"name": "your-library", "version": std::env::args().nth(1), "language": "Rust"},
-        "ops": ["decode"],
+        "ops": ["decode", "lookup"], // leave out what it cannot do
         "features": {"magic": [2], "codec": ["none", "gzip"], "crc": true, "control": "hidden",
-            "headers": "ordered", "batchMeta": false, "bytesKeys": true, "partialTail": false}})
+            "headers": "ordered", "batchMeta": false, "bytesKeys": true, "partialTail": false, "indexEntry": false}})
 }
 
 fn hex(data: &[u8]) -> String {
@@ -34,9 +35,34 @@ fn decode(data: &[u8]) -> (Vec<Value>, Option<String>) {
     (vec![], Some(format!("call your library here, with {} bytes", data.len())))
 }
 
+/// The batch that a reader begins at, or null; a directory holds the files of the partition.
+fn lookup(directory: &Path, offset: i64) -> Result<Value, String> {
+    // Ok(json!({"position": position, "baseOffset": base_offset.to_string()})), or Ok(Value::Null)
+    Err(format!("call your library here, with {} and {offset}", directory.display()))
+}
+
+fn looked_up(request: &Value) -> Value {
+    let Some(offset) = request["offset"].as_str() else {
+        return json!({"skip": {"reason": "it finds offsets only"}});
+    };
+    let directory = std::env::temp_dir().join(format!("lookup-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    for (name, content) in request["files"].as_object().unwrap() {
+        std::fs::write(directory.join(name), unhex(content.as_str().unwrap())).unwrap();
+    }
+    let found = catch_unwind(|| lookup(&directory, offset.parse().unwrap()));
+    std::fs::remove_dir_all(&directory).unwrap();
+    match found.unwrap_or(Err("panic".into())) {
+        Ok(found) => json!({"ok": true, "found": found}),
+        Err(message) => json!({"ok": false, "reject": {"class": "other", "message": message}}),
+    }
+}
+
 fn answer(request: &Value) -> Value {
-    if request["op"] == "hello" {
-        return hello();
+    match request["op"].as_str() {
+        Some("hello") => return hello(),
+        Some("lookup") => return looked_up(request),
+        _ => {}
     }
     let data = unhex(request["data"].as_str().unwrap());
     // A panic is a refusal, as an exception is elsewhere; an abort is not.

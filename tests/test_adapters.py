@@ -83,7 +83,7 @@ def test_python_adapters_pass_the_smoke_test(name: str) -> None:
 @pytest.mark.parametrize("name", ["kafka-storage", "kafka-clients"])
 @pytest.mark.parametrize("version", ["4.1.1", "4.4.0"])
 def test_kafkas_classes_pass_the_smoke_test(name: str, version: str) -> None:
-    """Of the oldest and the newest release: classes and methods have other places and names there."""
+    """Of an older and the newest release: classes and methods have other places and names there."""
     wanted = listed(f"{name}@{version}")
     assert wanted.adapter is not None
     assert version in wanted.adapter.asked
@@ -100,6 +100,25 @@ def imports() -> ModuleType:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_imports_of_classes_that_the_sources_bring_stay(tmp_path: Path) -> None:
+    java, brought, jar = (
+        tmp_path / "java",
+        tmp_path / "stand-ins" / "org" / "apache" / "kafka" / "log",
+        tmp_path / "jars",
+    )
+    for path in (java, brought, jar):
+        path.mkdir(parents=True)
+    wanted = "import org.apache.kafka.log.Log;\nimport org.apache.kafka.log.Index;\n"
+    (java / "A.java").write_text(wanted, encoding="utf-8")
+    (brought / "Log.java").write_text("package org.apache.kafka.log;\n", encoding="utf-8")
+    with zipfile.ZipFile(jar / "kafka.jar", "w") as archive:
+        for name in ("kafka/log/Log", "kafka/log/Index"):
+            archive.writestr(f"{name}.class", b"")
+    imports().main(str(jar), str(tmp_path / "sources"), str(java), str(tmp_path / "stand-ins"))
+    found = (tmp_path / "sources" / "A.java").read_text(encoding="utf-8")
+    assert found == wanted.replace("org.apache.kafka.log.Index", "kafka.log.Index")
 
 
 def test_imports_follow_classes_that_moved(tmp_path: Path) -> None:

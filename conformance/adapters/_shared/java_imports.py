@@ -1,7 +1,8 @@
 """Copy Java sources, with Kafka's classes imported from the packages that a release has them in.
 
 Kafka moves classes between packages from one release to the next. The sources here name each where the newest release
-has it; for another release the imports are rewritten.
+has it; for another release the imports are rewritten, but those of classes that the sources bring along themselves. Up
+to 3.9 many are in packages that begin with ``kafka``.
 
 usage: java_imports.py JARS TARGET SOURCES...
 """
@@ -18,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-KAFKA = "org.apache.kafka."
+KAFKA = ("org.apache.kafka.", "kafka.")
 IMPORT = re.compile(r"^(import (?:static )?)(org\.apache\.kafka\.[a-z0-9_.]+)\.([A-Z]\w*)", re.MULTILINE)
 
 
@@ -33,6 +34,15 @@ def packages_of(jars: Path) -> dict[str, set[str]]:
                 package, _, simple = name.removesuffix(".class").replace("/", ".").rpartition(".")
                 if name.endswith(".class") and "$" not in simple and package.startswith(KAFKA):
                     found[simple].add(package)
+    return found
+
+
+def brought(sources: Iterable[str]) -> dict[str, set[str]]:
+    """Return the packages of Kafka that each simple name of a class is in, in directories of sources."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for source in map(Path, sources):
+        for path in source.rglob("*.java"):
+            found[path.stem].add(".".join(path.relative_to(source).parts[:-1]))
     return found
 
 
@@ -51,7 +61,7 @@ def moved(text: str, packages: Mapping[str, set[str]]) -> str:
 
 def main(jars: str, target: str, *sources: str) -> None:
     """Copy all sources below some directories into one, which holds nothing else then."""
-    packages = packages_of(Path(jars))
+    packages = packages_of(Path(jars)) | brought(sources)
     shutil.rmtree(target, ignore_errors=True)
     for source in map(Path, sources):
         for path in source.rglob("*.java"):

@@ -9,12 +9,10 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Locale;
 import java.util.Optional;
 import java.util.TreeSet;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.record.internal.MemoryRecords;
-import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
 import org.apache.kafka.storage.internals.log.CleanableOffsets;
@@ -88,7 +86,7 @@ final class Lives {
         LogAppendInfo info;
         try {
             info = step.path("as").asText("leader").equals("leader")
-                ? Release.append(log, records, step.path("leaderEpoch").asInt(0), origin(step))
+                ? Release.append(log, records, step.path("leaderEpoch").asInt(0), Appends.origin(step))
                 : log.appendAsFollower(records, step.path("leaderEpoch").asInt(Integer.MAX_VALUE));
         } catch (KafkaException | IllegalArgumentException error) {
             result.putObject("reject").put("class", "policy").put("error", error.getClass().getSimpleName())
@@ -100,10 +98,6 @@ final class Lives {
         if (log.activeSegment() == active) {
             result.putNull("rolled");
         }
-    }
-
-    private static AppendOrigin origin(JsonNode step) {
-        return AppendOrigin.valueOf(step.path("origin").asText("client").toUpperCase(Locale.ROOT).replace('-', '_'));
     }
 
     private static void retain(UnifiedLog log, long highWatermark, ObjectNode result) throws IOException {

@@ -8,16 +8,16 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.util.Map;
 import org.apache.kafka.common.record.internal.FileRecords;
-import org.apache.kafka.common.record.internal.MemoryRecords;
-import org.apache.kafka.storage.internals.log.AppendOrigin;
-import seglog.kafka.StandingTime;
 
 /** kafka-storage: {@code FileRecords}, {@code LogSegment} and {@code UnifiedLog}, as a broker uses them. */
 public final class Main {
     private static final String FEATURES = """
         {"magic": [0, 1, 2], "codec": ["none", "gzip", "snappy", "lz4", "zstd"], "crc": true, "control": "surfaced",
-         "headers": "ordered", "batchMeta": true, "bytesKeys": false, "partialTail": true, "policy": ["read", "append"],
-         "parse": true, "decide": [], "provesIndexes": false,
+         "headers": "ordered", "batchMeta": true, "bytesKeys": false, "partialTail": true, "policy": ["read", "append", "replicate"],
+         "parse": true, "decide": [], "provesIndexes": false, "trustIndexes": true, "specialTimestamps": true,
+         "earliestLocal": true, "logStartOffset": true, "readAll": true, "abortedLookup": true, "newestSnapshot": true,
+         "appended": ["data", "firstOffset", "lastOffset", "maxTimestamp", "batches"], "logState": true, "leaderEpochs": true,
+         "recovery": ["like-brokers"],
          "recordFields": ["offset", "timestamp", "key", "value", "headers", "sequence", "control", "coordinatorEpoch"]}
         """;
 
@@ -48,9 +48,8 @@ public final class Main {
     }
 
     private static void validate(JsonNode request, ObjectNode answer) throws Exception {
-        if (request.path("policy").asText().equals("append")) {
-            append(request);
-            answer.put("accept", true);
+        if (!request.path("policy").asText().equals("read")) {
+            Appends.validate(request, answer);
             return;
         }
         ObjectNode found = Serving.JSON.createObjectNode();
@@ -61,15 +60,6 @@ public final class Main {
             answer.put("ok", false).putObject("reject").put("class", "length").put("message", "a partial batch");
         } else {
             answer.put("accept", true);
-        }
-    }
-
-    private static void append(JsonNode request) throws Exception {
-        long base = Batches.number(request, "baseOffset", 0);
-        long now = Batches.number(request, "now", 0);
-        MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(Serving.unhexed(request.get("data"))));
-        try (Scratch scratch = new Scratch(); Opened log = Opened.at(scratch.partition, request, base, base, true, new StandingTime(now))) {
-            log.log.appendAsLeader(records, 0, AppendOrigin.CLIENT);
         }
     }
 }

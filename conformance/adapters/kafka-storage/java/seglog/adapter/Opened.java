@@ -35,7 +35,8 @@ final class Opened implements AutoCloseable {
 
     /** As it is after a clean stop. */
     static Opened clean(Scratch scratch, JsonNode request) throws IOException {
-        return at(scratch.partition, request, 0, 0, true, new StandingTime(0));
+        long start = Batches.number(request.path("options"), "logStartOffset", 0);
+        return at(scratch.partition, request, start, start, true, new StandingTime(0));
     }
 
     static LogConfig config(JsonNode request) {
@@ -46,8 +47,11 @@ final class Opened implements AutoCloseable {
                 properties.put("index.interval.bytes", holder.get("indexIntervalBytes").asText());
             }
         }
+        if (request.has("formatVersion")) {
+            properties.put("message.format.version", request.get("formatVersion").asText());
+        }
         request.path("config").properties().forEach(setting -> {
-            String name = setting.getKey().equals("segment.bytes") ? LogConfig.INTERNAL_SEGMENT_BYTES_CONFIG : setting.getKey();
+            String name = setting.getKey().equals("segment.bytes") ? Release.segmentBytes() : setting.getKey();
             properties.put(name, setting.getValue().asText());
         });
         return new LogConfig(properties);

@@ -54,7 +54,7 @@ final class Partitions {
                 LeaderEpochCheckpointFile.newFile(scratch.partition), new LogDirFailureChannel(1)), new InlineScheduler());
             try (LogSegment segment =
                     LogSegment.open(scratch.partition, base, Opened.config(request), time, true, 0, false, "")) {
-                segment.recover(producers, epochs);
+                Release.recover(segment, producers, epochs);
             }
             ObjectNode files = answer.putObject("files");
             for (var path : scratch.files()) {
@@ -69,6 +69,10 @@ final class Partitions {
 
     static void lookup(JsonNode request, ObjectNode answer) throws IOException {
         answer.putNull("found");
+        if (request.has("fromOffset") || request.has("newest")) {
+            TransactionFiles.lookup(request, answer);
+            return;
+        }
         try (Scratch scratch = Scratch.of(request); Opened opened = Opened.clean(scratch, request)) {
             List<LogSegment> segments = opened.log.logSegments();
             if (request.has("offset")) {
@@ -107,13 +111,13 @@ final class Partitions {
             throws IOException {
         if (timestamp < 0) {
             opened.log.fetchOffsetByTimestamp(timestamp, Optional.empty()).timestampAndOffsetOpt().ifPresent(
-                found -> answer.withObject("found").put("offset", Long.toString(found.offset))
-                    .put("timestamp", Long.toString(found.timestamp)));
+                found -> putSpecial(found, answer));
             return;
         }
         for (LogSegment segment : segments) {
             if (segment.largestTimestamp() >= timestamp) {
-                Optional<FileRecords.TimestampAndOffset> found = Release.offsetByTimestamp(segment, timestamp);
+                Optional<FileRecords.TimestampAndOffset> found = 
+                    Release.offsetByTimestamp(segment, timestamp, opened.log.logStartOffset());
                 if (found.isPresent()) {
                     TimestampOffset entry = segment.timeIndex().lookup(timestamp);
                     putPlace(segments, found.get().offset, answer);
@@ -127,22 +131,35 @@ final class Partitions {
         }
     }
 
-    /** One fetch, and what a consumer makes of it. */
-    static void read(JsonNode request, ObjectNode answer) throws IOException {
-        boolean committed = request.path("isolation").asText().equals("read_committed");
-        long offset = number(request, "offset", 0);
-        try (Scratch scratch = Scratch.of(request); Opened opened = Opened.clean(scratch, request)) {
-            opened.log.updateHighWatermark(opened.log.logEndOffset());
-            FetchDataInfo found = opened.log.read(offset, request.path("maxBytes").asInt(1 << 20),
-                committed ? FetchIsolation.TXN_COMMITTED : FetchIsolation.LOG_END, true);
-            deliver(found, committed, offset, answer);
+    /** Where there is none of the kind, Kafka's classes name an offset below all. */
+    private static void putSpecial(FileRecords.TimestampAndOffset found, ObjectNode answer) {
+        if (found.offset >= 0) {
+            answer.withObject("found").put("offset", Long.toString(found.offset))
+                .put("timestamp", Long.toString(found.timestamp));
         }
     }
 
-    private static void deliver(FetchDataInfo found, boolean committed, long from, ObjectNode answer) {
+    /** One fetch, or all where no offset is named, and what a consumer makes of them. */
+    static void read(JsonNode request, ObjectNode answer) throws IOException {
+        boolean committed = request.path("isolation").asText().equals("read_committed");
+        FetchIsolation isolation = committed ? FetchIsolation.TXN_COMMITTED : FetchIsolation.LOG_END;
+        int maxBytes = request.path("maxBytes").asInt(1 << 20);
+        ArrayNode records = answer.putArray("records");
+        try (Scratch scratch = Scratch.of(request); Opened opened = Opened.clean(scratch, request)) {
+            opened.log.updateHighWatermark(opened.log.logEndOffset());
+            long offset = number(request, "offset", opened.log.logStartOffset());
+            long next = deliver(opened.log.read(offset, maxBytes, isolation, true), committed, offset, records);
+            while (!request.has("offset") && next > offset) {
+                offset = next;
+                next = deliver(opened.log.read(offset, maxBytes, isolation, true), committed, offset, records);
+            }
+            answer.put("nextOffset", Long.toString(next));
+        }
+    }
+
+    private static long deliver(FetchDataInfo found, boolean committed, long from, ArrayNode records) {
         Deque<AbortedTransaction> aborted = new ArrayDeque<>(found.abortedTransactions.orElse(List.of()));
         Set<Long> producers = new HashSet<>();
-        ArrayNode records = answer.putArray("records");
         long next = from;
         for (RecordBatch batch : found.records.batches()) {
             while (!aborted.isEmpty() && aborted.peek().firstOffset() <= batch.lastOffset()) {
@@ -162,7 +179,7 @@ final class Partitions {
                 }
             }
         }
-        answer.put("nextOffset", Long.toString(next));
+        return next;
     }
 
     private static boolean isAbort(RecordBatch batch) {
@@ -186,6 +203,9 @@ final class Partitions {
 
     static void truncate(JsonNode request, ObjectNode answer) throws IOException {
         try (Scratch scratch = Scratch.of(request)) {
+            if (scratch.files().stream().noneMatch(path -> path.toString().endsWith(".log"))) {
+                throw new Serving.Skip("what has no segment is begun by opening it");
+            }
             try (Opened opened = Opened.clean(scratch, request)) {
                 opened.log.truncateTo(number(request, "offset", 0));
                 answer.put("nextOffset", Long.toString(opened.log.logEndOffset()));

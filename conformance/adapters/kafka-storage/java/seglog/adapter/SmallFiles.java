@@ -90,12 +90,7 @@ final class SmallFiles {
     private static void transactionIndex(File file, long base, ObjectNode object) throws IOException {
         try (TransactionIndex index = new TransactionIndex(base, file)) {
             index.sanityCheck();
-            ArrayNode aborted = object.putArray("aborted");
-            for (var entry : index.allAbortedTxns()) {
-                aborted.addObject().put("version", Release.version(entry)).put("producerId", Long.toString(entry.producerId()))
-                    .put("firstOffset", Long.toString(entry.firstOffset())).put("lastOffset", Long.toString(entry.lastOffset()))
-                    .put("lastStableOffset", Long.toString(entry.lastStableOffset()));
-            }
+            Release.putAborted(index.allAbortedTxns(), object.putArray("aborted"));
         }
     }
 

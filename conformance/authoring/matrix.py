@@ -1,7 +1,8 @@
 """Judge every implementation whose tool chain is on the machine by the whole suite, twice; once with ``--once``.
 
-The second run has to come to the verdicts of the first. What both came to is written to ``reports/conform.json``, from
-which the conformance pages of the site are made.
+The second run has to come to the verdicts of the first, and Kafka's newest classes have to have been asked each case
+that accuses a release. What both came to is written to ``reports/conform.json``, from which the conformance pages of
+the site are made. With ``--testee`` (as often as needed) only these are judged, beside Kafka's classes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.cases import load_cases
+from seglog_conformance.registry import listed
 
+from authoring.accused import KAFKA, accusations, version_key
 from proofs.report_facts import machine
 
 if TYPE_CHECKING:
@@ -111,6 +114,7 @@ def report(paths: list[Path], seconds: list[float]) -> Json:
         "minutes": [round(each / 60, 1) for each in seconds],
         "answers": len(before),
         "differencesOfTheSecondRun": differences(before, verdicts_of(again[0])) if again else None,
+        "accusations": accusations([line for line in first if line["type"] == "result"], cases),
         "testees": testees(first, cases),
     }
 
@@ -134,10 +138,12 @@ def main() -> int:
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the result there as JSON")
     parser.add_argument("--update-known", action="store_true", help="the first run writes the lists of known failures")
     parser.add_argument("--once", action="store_true", help="no second run")
+    parser.add_argument("--testee", action="append", default=[], metavar="NAME", help="judge only these, and Kafka's")
     given = parser.parse_args()
     html = ["--html", str(BUILD / "matrix.html")]
-    runs = [run(1, [*html, *(["--update-known"] if given.update_known else [])])]
-    runs += [] if given.once else [run(2, [])]
+    some = [word for name in given.testee for word in ("--testee", name)] + _kafkas(given.testee)
+    runs = [run(1, [*html, *some, *(["--update-known"] if given.update_known else [])])]
+    runs += [] if given.once else [run(2, some)]
     found = report([path for path, _, _ in runs], [seconds for _, seconds, _ in runs])
     if given.report:
         given.report.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -147,7 +153,22 @@ def main() -> int:
     took = " and ".join(f"{minutes} min" for minutes in found["minutes"])
     again = "no second run" if unstable is None else f"{len(unstable)} differ in the second run"
     print(f"{asked} testees, {found['answers']:,} answers, {took}; {again}")
-    return max(*(status for _, _, status in runs), int(bool(unstable)))
+    unasked = found["accusations"]["notAsked"]
+    print(*(f"{case} accuses a release, and Kafka's newest classes were not asked" for case in unasked), sep="\n")
+    return max(*(status for _, _, status in runs), int(bool(unstable)), int(bool(unasked)))
+
+
+def _kafkas(wanted: list[str]) -> list[str]:
+    """Return the arguments that add Kafka's classes to a run of some; a run of all has them."""
+    missing = [name for name in KAFKA if wanted and name not in wanted]
+    return [word for name in missing for word in ("--testee", f"{name}@{newest_asked(name)}")]
+
+
+def newest_asked(name: str) -> str:
+    """Return the newest release of an adapter that a run of all asks."""
+    adapter = listed(name).adapter
+    assert adapter is not None
+    return max(adapter.asked, key=version_key)
 
 
 if __name__ == "__main__":

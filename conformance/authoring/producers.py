@@ -206,15 +206,29 @@ def _epochs(family: Family) -> None:
     basis = must("SEG-APP-016", needs=("leaderEpochs",), source="facts 4.7 and 5.1", flags=("APPEND_POLICY",))
     forgotten = replace(basis, req=("SEG-APP-025",))
 
-    def assigns(name: str, why: str, known: Epochs, units: Sequence[Unit], found: Epochs, basis: Basis = basis) -> None:
+    def assigns(
+        name: str,
+        why: str,
+        known: Epochs,
+        units: Sequence[Unit],
+        found: Epochs,
+        basis: Basis = basis,
+        *,
+        is_refusable: bool = False,
+    ) -> None:
         request = {
             "data": bytes_of(units).hex(),
             "policy": "replicate",
             "baseOffset": "0",
             "leaderEpochs": [[epoch, str(start)] for epoch, start in known],
         }
-        expect = {"accept": True, "leaderEpochs": [[epoch, str(start)] for epoch, start in found]}
-        family.add(f"epochs-{name}", "validate", "valid", why, basis, request=request, expect=expect)
+        expect: Json = {"accept": True, "leaderEpochs": [[epoch, str(start)] for epoch, start in found]}
+        if is_refusable:
+            expect = {
+                "allowed": [{"branch": "passed over", **expect}, {"branch": "refused", "reject": {"class": "policy"}}]
+            }
+        result = "acceptable" if is_refusable else "valid"
+        family.add(f"epochs-{name}", "validate", result, why, basis, request=request, expect=expect)
 
     def of(*epochs: int, base: int = 30) -> list[Batch]:
         return [Batch(base=base + at, leader_epoch=epoch) for at, epoch in enumerate(epochs)]
@@ -232,8 +246,8 @@ def _epochs(family: Family) -> None:
     assigns("later-before-all", "All began above it.", ((3, 10), (4, 20)), of(8, base=5), ((8, 5),))
     assigns("same-but-earlier", "It began earlier than was known.", known, of(7, base=15), ((0, 0), (5, 10), (7, 15)))
     assigns("back-and-forth", "An epoch that goes back.", (), of(4, 3, 4), ((3, 31), (4, 32)))
-    assigns("minus-1", "No epoch.", known, of(-1), known)
-    assigns("minus-1-alone", "Nor where none is known.", (), of(-1), ())
+    assigns("minus-1", "No epoch; 4.4 refuses it.", known, of(-1), known, is_refusable=True)
+    assigns("minus-1-alone", "Nor where none is known.", (), of(-1), (), is_refusable=True)
     old = [Msg(offset=30, timestamp=1000)]
     assigns("old-message", "Messages have none: all are forgotten.", known, old, (), forgotten)
     assigns("old-message-alone", "Nothing is known.", (), old, (), forgotten)

@@ -89,13 +89,18 @@ class Repairs:
         plan: Json | None = None,
         beside: dict[str, bytes | None] | None = None,
         root: Files | None = None,
+        is_refusable: bool = False,
+        unlike: Sequence[str] = (),
         **options: Any,  # noqa: ANN401
     ) -> None:
-        """Add what recovery leaves: like a broker (``b``), and by the text (``t``)."""
+        """Add what recovery leaves: like a broker (``b``), and by the text (``t``).
+
+        What a broker may refuse to start with is refusable; files that are unlike a broker's are not compared with one's.
+        """
         options = {"indexIntervalBytes": INTERVAL, "checkpoints": _hex(root) if root else None, **options}
         options = {key: value for key, value in options.items() if value is not None}
         expect: Json = {"nextOffset": str(end), "names": sorted(left), "files": _hex(left)}
-        needs = ["names"]
+        needs = []
         if plan is not None:
             expect["plan"] = plan
             needs.append("plan")
@@ -107,11 +112,18 @@ class Repairs:
                 said = {} if mode == "b" else {"likeBroker": False}
                 request = {"files": _hex(files), "options": {**options, **said}}
                 own = replace(basis, needs=(*basis.needs, *needs, f"recovery:{feature}"), source=SOURCE)
-                self.family.add(f"all-{name}{suffix}", "recover", "valid", why, own, request=request, expect=expect)
+                result = "acceptable" if is_refusable else "valid"
+                alike = {
+                    file: content for file, content in expect["files"].items() if mode == "t" or file not in unlike
+                }
+                expected = {**expect, "files": alike}
+                branches = [{"branch": "started", **expected}, {"branch": "refused", "reject": {"class": "other"}}]
+                found = {"allowed": branches} if is_refusable else expected
+                self.family.add(f"all-{name}{suffix}", "recover", result, why, own, request=request, expect=found)
 
     def stops(self, name: str, why: str, basis: Basis, files: Files, **options: Any) -> None:  # noqa: ANN401
         """Add a directory with which a broker does not start."""
-        own = replace(basis, needs=(*basis.needs, "names", "recovery:like-brokers"), source=SOURCE)
+        own = replace(basis, needs=(*basis.needs, "recovery:like-brokers"), source=SOURCE)
         request = {"files": _hex(files), "options": {"indexIntervalBytes": INTERVAL, **options}}
         expect = {"reject": {"class": "other"}}
         self.family.add(f"all-{name}", "recover", "invalid", why, own, request=request, expect=expect)
@@ -128,16 +140,17 @@ class Repairs:
         end: int | None = None,
         beside: dict[str, bytes | None] | None = None,
         root: Files | None = None,
+        unlike: Sequence[str] = (),
         **options: Any,  # noqa: ANN401
     ) -> None:
-        """Add what truncating leaves."""
+        """Add what truncating leaves; files that are unlike a broker's are told apart by their names alone."""
         options = {"checkpoints": _hex(root), **options} if root else options
         expect: Json = {
             "nextOffset": str(offset if end is None else end),
             "names": sorted(left),
-            "files": _hex(left),
+            "files": _hex({file: content for file, content in left.items() if file not in unlike}),
         }
-        needs = (*basis.needs, "names", *(() if beside is None else ("checkpoints",)))
+        needs = (*basis.needs, *(() if beside is None else ("checkpoints",)))
         if beside is not None:
             expect["checkpoints"] = {key: None if value is None else value.hex() for key, value in beside.items()}
         request = {"files": _hex(files), "offset": str(offset), **({"options": options} if options else {})}
@@ -147,9 +160,13 @@ class Repairs:
     def refused(self, name: str, why: str, basis: Basis, offset: int, files: Files) -> None:
         """Add what cannot be truncated."""
         request = {"files": _hex(files), "offset": str(offset)}
-        own = replace(basis, needs=("names",), source=SOURCE)
+        own = replace(basis, source=SOURCE)
         expect = {"reject": {"class": "offset"}}
         self.family.add(f"truncate-all-{name}", "truncate", "invalid", why, own, request=request, expect=expect)
+
+
+KEEPS_INTERVAL: Final = ("keepsInterval",)
+"""What is not told in the request is found in the indexes that are there: a broker knows it from its settings."""
 
 
 def repairs(family: Family) -> None:
@@ -185,7 +202,7 @@ def _epochs(to: Repairs) -> None:
         epochs((0, 0), (3, 29), (4, 30)),
         epochs((0, 0), (3, 29)),
     )
-    keeps("one-above", "All begin above the end.", above, epochs((7, 30)), epochs((0, 0)))
+    keeps("one-above", "All begin above the end.", above, epochs((7, 30)), epochs((0, 0)), unlike=[EPOCHS])
     for start, left in ((1, ((2, 1), (3, 15))), (7, ((2, 7), (3, 15))), (14, ((2, 14), (3, 15))), (15, ((3, 15),)), (16, ((3, 16),))):  # fmt: skip
         keeps(
             f"log-start-{start}",
@@ -255,7 +272,7 @@ def _epochs(to: Repairs) -> None:
         6,
     )
     broken = {EPOCHS: b"0\n2\n0 0\n"}
-    to.recover("epochs-unreadable", "One that cannot be read is left alone.", should("SEG-RCV-028"), {**ALL, **broken}, {**ALL, **broken}, 30)  # fmt: skip
+    to.recover("epochs-unreadable", "One that cannot be read is left alone.", should("SEG-RCV-028"), {**ALL, **broken}, {**ALL, **broken}, 30, modes="t")  # fmt: skip
 
 
 def _snapshots(to: Repairs) -> None:
@@ -281,6 +298,7 @@ def _snapshots(to: Repairs) -> None:
             {**ALL, **at(*given)},
             {**ALL, **at(*left), **epochs((0, 0))},
             30,
+            unlike=[name_of(base, ".snapshot") for base in (0, 26)],
         )
     bad = EMPTY[:-1] + b"\1"
     to.recover(
@@ -298,6 +316,7 @@ def _snapshots(to: Repairs) -> None:
         {**ALL, name_of(0): flipped(ALL[name_of(0)], 70), **at(0, 15, 24)},
         {**segment([]), **at(0)},
         0,
+        unlike=[name_of(0, ".snapshot")],
     )
 
 
@@ -498,7 +517,7 @@ def _transactions(to: Repairs) -> None:
 
 def _settings(to: Repairs) -> None:
     """Add what a rebuilt index is like where the caller does not say."""
-    basis = should("SEG-RCV-025")
+    basis = should("SEG-RCV-025", needs=KEEPS_INTERVAL)
     long = row(40)
     tail = row(20, base=120)
     for interval in (0, 50, 100, 128, 150, 200, 256, 300, 500, 512, 1000, 1024, 2000):
@@ -538,7 +557,7 @@ def _settings(to: Repairs) -> None:
 
 
 def _first_offsets(to: Repairs, long: list[Batch], tail: list[Batch]) -> None:
-    basis = should("SEG-RCV-025", since="0.11")
+    basis = should("SEG-RCV-025", since="0.11", needs=KEEPS_INTERVAL)
 
     def early(units: Sequence[Unit], base: int) -> bytes:
         """As brokers before 2.0 wrote them: each entry names the first offset of its batch."""
@@ -712,12 +731,13 @@ def _markers(to: Repairs) -> None:
         rest = row(1, base=5)
         to.recover(
             f"marker-{name}-cut-behind",
-            "An end marker that cannot be read: brokers keep it, and cut behind it.",
+            "An end marker that cannot be read: brokers keep it, cut behind it, and do not start.",
             should(found, "SEG-RCV-008"),
             segment([*good, unusual, *rest]),
             {**segment([*good, unusual]), **epochs((0, 0))},
             5,
             modes="b",
+            is_refusable=True,
         )
         position = len(bytes_of(good))
         cut = {"baseOffset": "0", "position": position, "nextOffset": "4", "requirements": ["SEG-RCV-008", found]}
@@ -982,7 +1002,7 @@ def _truncated(to: Repairs) -> None:
         moved,
         {name_of(50): b"", EPOCHS: b"0\n0\n"},
     )
-    to.truncate("to-the-base", "The first segment stays, empty.", nothing, 100, moved, {**segment([], 100), EPOCHS: b"0\n0\n", name_of(100, ".snapshot"): EMPTY})  # fmt: skip
+    to.truncate("to-the-base", "The first segment stays, empty.", nothing, 100, moved, {**segment([], 100), EPOCHS: b"0\n0\n", name_of(100, ".snapshot"): EMPTY}, unlike=[name_of(100, ".snapshot")])  # fmt: skip
     side = must("SEG-TRN-004")
     shots = {name_of(base, ".snapshot"): EMPTY for base in (0, 15, 18, 20, 21, 24)}
     to.truncate(
@@ -996,6 +1016,7 @@ def _truncated(to: Repairs) -> None:
             **_short(SECOND[:1], 20, 15),
             **{name: content for name, content in shots.items() if name < name_of(21)},
         },
+        unlike=[name_of(base, ".snapshot") for base in (0, 18)],
     )
     for offset, left in ((16, ((0, 0), (1, 9))), (17, ((0, 0), (1, 9), (2, 16))), (9, ((0, 0),)), (1, ((0, 0),))):
         kept = {
@@ -1338,7 +1359,7 @@ def _far_and_late(to: Repairs) -> None:
     to.recover(
         "interval-of-no-rule",
         "No setting explains the index: it is the greatest round one that its closest entries allow.",
-        should("SEG-RCV-025"),
+        should("SEG-RCV-025", needs=KEEPS_INTERVAL),
         {**unusual_index, **segment(tail, 120, interval=9_999_999)},
         {**unusual_index, **segment(tail, 120, interval=guessed), **epochs((0, 120))},
         180,
@@ -1353,7 +1374,7 @@ def _far_and_late(to: Repairs) -> None:
     to.recover(
         "interval-of-no-rule-and-wide",
         "No setting explains the index, and its entries are far from each other: it is the setting that brokers have.",
-        should("SEG-RCV-025"),
+        should("SEG-RCV-025", needs=KEEPS_INTERVAL),
         {**wide_index, **segment(more, 12, interval=9_999_999)},
         {**wide_index, **segment(more, 12, interval=4096), **epochs((0, 12))},
         24,

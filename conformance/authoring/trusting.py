@@ -22,7 +22,7 @@ def add_trusting(family: Family) -> None:
             {
                 **{key: value for key, value in case.items() if key != "smoke"},
                 "id": f"{case['id']}-trusting",
-                "needs": sorted({*case["needs"], "trustIndexes"} - {"provesIndexes"}),
+                "needs": sorted({*case["needs"], "trustIndexes"}),
                 "request": {**request, "options": {**request.get("options", {}), "trustIndexes": True}},
             }
         )

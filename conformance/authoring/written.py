@@ -53,7 +53,7 @@ class Written:
         needs = (*basis.needs, "appended", f"policy:{request.get('policy', 'append')}")
         basis = replace(basis, needs=needs, source=basis.source or SOURCE)
         request = {"data": data.hex(), "policy": "append", "now": str(NOW), **request}
-        result = "invalid" if "reject" in expect else "valid"
+        result = "acceptable" if "allowed" in expect else "invalid" if "reject" in expect else "valid"
         self.family.add(f"writes-{name}", "validate", result, why, basis, request=request, expect=expect)
 
     def leads(
@@ -64,11 +64,18 @@ class Written:
         units: Sequence[Unit | bytes],
         entries: Sequence[Json],
         offset: int = 700,
+        *,
+        is_refusable: bool = False,
         **request: Any,  # noqa: ANN401
     ) -> None:
-        """Add an append of a leader at an offset, in epoch 6."""
+        """Add an append of a leader at an offset, in epoch 6; one that is refusable, newer brokers do not take."""
         given = {"baseOffset": str(offset), "leaderEpoch": 6, **request}
-        self.ask(name, why, basis, lay(units)[0], {"accept": True, "entries": list(entries)}, **given)
+        expect: Json = {"accept": True, "entries": list(entries)}
+        if is_refusable:
+            expect = {
+                "allowed": [{"branch": "written", **expect}, {"branch": "refused", "reject": {"class": "policy"}}]
+            }
+        self.ask(name, why, basis, lay(units)[0], expect, **given)
 
     def follows(
         self,
@@ -327,6 +334,7 @@ def _messages(to: Written) -> None:
                     703,
                 ),
             ],
+            is_refusable=True,
         )
     _stamped_messages(to)
 
@@ -520,7 +528,7 @@ def _followers(to: Written) -> None:
         baseOffset="40",
     )
     to.refuses(
-        "nothing-whole", "Part of a batch.", must("SEG-APP-005", flags=("APPEND_POLICY",)), [first.encoded()[:-1]], policy="replicate"
+        "nothing-whole", "Part of a batch.", must("SEG-APP-005", needs=("strictAppend",), flags=("APPEND_POLICY",)), [first.encoded()[:-1]], policy="replicate"
     )  # fmt: skip
     for magic in (0, 1):
         old = must("SEG-APP-002", since="0.8", needs=(f"magic:{magic}",), flags=("APPEND_POLICY",))
@@ -594,10 +602,11 @@ def _coordinators(to: Written) -> None:
     several = [_sent(Rec()), replace(_sent(Rec(), Rec()), base=55)]
     to.leads(
         "several-batches",
-        "Coordinators append several batches at once.",
+        "Several batches at once; brokers take one.",
         basis,
         several,
         [entry(_placed(several[0]), 700), entry(replace(several[1], base=701, leader_epoch=6), 701)],
+        is_refusable=True,
         origin="coordinator",
     )
     bare = _sent(Rec(), producer_id=9, producer_epoch=0)

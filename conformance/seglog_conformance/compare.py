@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.byte_difference import byte_difference, nearest_part
-from seglog_conformance.features import EVERYTHING, Mask
+from seglog_conformance.features import EVERYTHING, Mask, reported
 from seglog_conformance.free_fields import with_usual_values
 from seglog_conformance.positions import after_error, compare_positions, with_positions
 from seglog_conformance.summary import compare_summary
@@ -88,7 +88,7 @@ def _by_op(case: Case, expect: Json, answer: Json, features: Json) -> Judgement:
         return compare_positions(expect["positions"], answer["positions"])
     if op == "lookup" and features.get("indexEntry") is False:
         expect = {**expect, "found": _without_entry(expect.get("found"))}
-    return _refused(answer) if "reject" in expect else _plain(op, expect, answer)
+    return _refused(answer) if "reject" in expect else _plain(op, reported(expect, features), answer)
 
 
 def _without_entry(found: Json | None) -> Json | None:

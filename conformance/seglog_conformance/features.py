@@ -40,6 +40,29 @@ def has_feature(need: str, features: Json) -> bool:
     return isinstance(value, str | int) and str(value) == wanted
 
 
+def reported(expect: Json, features: Json) -> Json:
+    """Return an expected answer without what an implementation does not tell: names of files, fields of entries."""
+    found = expect if features.get("names") else {name: value for name, value in expect.items() if name != "names"}
+    if not isinstance(features.get("appended"), list) or "entries" not in found:
+        return found
+    return {**found, "entries": [_reported_entry(entry, features) for entry in found["entries"]]}
+
+
+def _reported_entry(entry: Json, features: Json) -> Json:
+    """Return the fields of an entry that are reported, and of its records those that are."""
+    found = {name: value for name, value in entry.items() if name in features["appended"]}
+    mask = Mask(features)
+    if "batches" in found:
+        found["batches"] = [
+            {**batch, "records": _reported_records(batch["records"], mask)} for batch in found["batches"]
+        ]
+    return found
+
+
+def _reported_records(records: list[Json], mask: Mask) -> list[Json]:
+    return [{name: one[name] for name in mask.record_fields(one) if name in one} for one in records]
+
+
 class Mask:
     """Which fields of batches and records are compared for one implementation.
 

@@ -22,6 +22,7 @@ from seglog_format.cli.main import seglog
 from tools import demo_data
 from tools.docs import (
     bugs_page,
+    case_sources,
     conformance_pages,
     departures_page,
     design_pages,
@@ -93,6 +94,7 @@ def generated() -> dict[str, str]:
         **conformance_pages.pages(NOTICE),
         **pairs_page.pages(NOTICE),
         **bugs_page.pages(NOTICE),
+        **case_sources.pages(NOTICE),
         **kafka_next_pages.pages(NOTICE),
         **structure_pages.pages(NOTICE),
         **tier_page.pages(NOTICE),

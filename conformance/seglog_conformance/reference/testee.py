@@ -47,6 +47,7 @@ FEATURES: Final = {
     "decoded": True,
     "topic": True,
     "names": True,
+    "keepsInterval": True,
     "plan": True,
     "checkpoints": True,
     "trustIndexes": True,

@@ -1,5 +1,19 @@
-// Regions that scroll sideways can be reached by the keyboard, and say so.
+// Columns of short words are narrow on a phone. Regions that scroll sideways can be reached by the keyboard, and say so.
 "use strict";
+
+const SHORT = 8; // characters of every cell of a narrow column
+
+function narrow() {
+  for (const table of document.querySelectorAll(".md-typeset table:not([class])")) {
+    const rows = [...table.rows];
+    for (let column = 0; column < rows[0].cells.length; column++) {
+      const cells = rows.map((row) => row.cells[column]);
+      if (cells.every((cell) => cell && cell.textContent.trim().length <= SHORT)) {
+        for (const cell of cells) cell.classList.add("narrow");
+      }
+    }
+  }
+}
 
 function reachable() {
   for (const one of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code, .md-typeset pre")) {
@@ -11,5 +25,6 @@ function reachable() {
   }
 }
 
+narrow();
 addEventListener("load", () => setTimeout(reachable, 100));
 addEventListener("resize", reachable);

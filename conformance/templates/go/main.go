@@ -40,7 +40,7 @@ func text(data []byte) any {
 
 func decode(data []byte) (records []object, err error) {
 	// for each record of your library: records = append(records, record(...))
-	// return records, err: what was delivered before an error counts, too
+	// return records, err: records delivered before an error count
 	return nil, fmt.Errorf("call your library here, with %d bytes", len(data))
 }
 
@@ -78,7 +78,7 @@ func answer(request object) object {
 	}
 	data, _ := hex.DecodeString(request["data"].(string))
 	records, err := decode(data)
-	batches := []object{{"records": append([]object{}, records...)}} // one will do with "batchMeta": false
+	batches := []object{{"records": append([]object{}, records...)}} // one is enough with "batchMeta": false
 	if err != nil {
 		return object{"ok": false, "reject": object{"class": "other", "message": err.Error()}, "batches": batches}
 	}
@@ -87,7 +87,7 @@ func answer(request object) object {
 
 func main() {
 	out := json.NewEncoder(os.Stdout) // one line for each answer
-	os.Stdout = os.Stderr             // what the library prints must not get between the answers
+	os.Stdout = os.Stderr             // keeps output of the library apart from the answers
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')

@@ -88,7 +88,7 @@ public class Adapter {
 
     public static void main(String[] arguments) throws IOException {
         PrintStream out = System.out;
-        System.setOut(System.err); // what the library prints must not get between the answers
+        System.setOut(System.err); // keeps output of the library apart from the answers
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         for (String line; (line = in.readLine()) != null && !field(line, "op").equals("stop"); ) {
             out.println("{\"seq\":" + field(line, "seq") + "," + answer(line, arguments[0]) + "}");

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-// What the library prints must not get between the answers.
+// Keeps output of the library apart from the answers.
 for (const name of ["log", "info", "debug"]) console[name] = console.error;
 
 const hello = () => ({
@@ -36,7 +36,7 @@ export const record = (offset, timestamp, key, value, headers) => ({
   headers: headers.map(([name, content]) => [hex(name), hex(content)]),
 });
 
-// Adds what is delivered, as far as it gets; whatever it throws is a refusal.
+// Adds the records delivered before an exception; any exception is a refusal.
 async function decode(data, records) {
   // for each record of your library: records.push(record(...))
   throw new Error(`call your library here, with ${data.length} bytes`);
@@ -75,7 +75,7 @@ async function answer(request) {
   }
 }
 
-// A whole answer, also where the pipe takes it in parts.
+// Writes the whole answer, even if the pipe takes it in parts.
 function write(text) {
   for (let left = Buffer.from(text); left.length; ) {
     try {

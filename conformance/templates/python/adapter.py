@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-out = os.fdopen(os.dup(1), "w", encoding="utf-8")  # what the library prints must not get between the answers
+out = os.fdopen(os.dup(1), "w", encoding="utf-8")  # keeps output of the library apart from the answers
 os.dup2(2, 1)
 
 import your_library  # noqa: E402
@@ -17,17 +17,17 @@ def hello(_request):
         "ok": True,
         "protocol": 1,
         "implementation": {"name": "your-library", "version": your_library.__version__, "language": "Python"},
-        "ops": ["decode", "lookup"],  # leave out what it cannot do
+        "ops": ["decode", "lookup"],  # leave out the operations that it lacks
         "features": {
-            "magic": [2],  # of 0, 1, 2: what it can read
+            "magic": [2],  # of 0, 1, 2: those it can read
             "codec": ["none", "gzip"],  # of none, gzip, snappy, lz4, zstd
-            "crc": True,  # it checks the checksum, or can be told to
-            "control": "hidden",  # surfaced: control records are handed out
-            "headers": "ordered",  # unordered: as a map; none: not told
-            "batchMeta": ["baseOffset", "isControl"],  # fields of batches that it tells; true: all; false: none
-            "bytesKeys": True,  # keys of headers are bytes, not text
-            "partialTail": False,  # it tells where the last whole batch ends
-            "indexEntry": False,  # it tells which index entry a lookup began with
+            "crc": True,  # it checks checksums, by itself or by an option
+            "control": "hidden",  # surfaced: it returns control records
+            "headers": "ordered",  # unordered: as a map; none: not reported
+            "batchMeta": ["baseOffset", "isControl"],  # fields of batches that it reports; true: all; false: none
+            "bytesKeys": True,  # header keys are bytes, not text
+            "partialTail": False,  # it reports where the last whole batch ends
+            "indexEntry": False,  # it reports the index entry that a lookup started from
         },
     }
 
@@ -52,7 +52,7 @@ def decode(request):
                         "headers": [[text(key), text(value)] for key, value in record.headers],
                     }
                 )
-    except Exception as error:  # whatever it raises, it has refused
+    except Exception as error:  # any exception is a refusal
         return {"ok": False, "reject": {"class": "other", "message": repr(error)}, "batches": batches}
     return {"ok": True, "batches": batches}
 

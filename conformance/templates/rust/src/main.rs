@@ -29,7 +29,7 @@ fn record(offset: i64, timestamp: i64, key: Option<&[u8]>, value: Option<&[u8]>,
         "key": key.map(hex), "value": value.map(hex), "headers": headers})
 }
 
-/// What was delivered, and the error that ended it.
+/// The records delivered, and the error that ended the delivery.
 fn decode(data: &[u8]) -> (Vec<Value>, Option<String>) {
     // for each record of your library: records.push(record(...))
     (vec![], Some(format!("call your library here, with {} bytes", data.len())))
@@ -65,7 +65,7 @@ fn answer(request: &Value) -> Value {
         _ => {}
     }
     let data = unhex(request["data"].as_str().unwrap());
-    // A panic is a refusal, as an exception is elsewhere; an abort is not.
+    // A panic counts as a refusal, like an exception in other languages; an abort does not.
     match catch_unwind(|| decode(&data)) {
         Ok((records, None)) => json!({"ok": true, "batches": [{"records": records}]}),
         Ok((records, Some(message))) => {

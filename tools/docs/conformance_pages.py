@@ -38,6 +38,13 @@ These tables come from `{command}`: Python {versions[python]}, {machine[cores]} 
 """
 
 REPORTING: Final = """\
+## Storage that is not here
+
+The storage of other implementations is not in this matrix. Tried were `krabka-log` (Rust), whose releases 1.0.0,
+1.0.1 and 1.0.6 to 1.0.8 need packages that want Rust 1.97 or 1.98.1; with 1.95, and these limits ignored, 1.0.8 does
+not compile. `tansu-storage` 0.6.0 (Rust) stores, by its description, to databases and object stores instead of segment
+files. `jocko` (Go) is not served by the module proxy.
+
 ## Reporting a defect
 
 The page of each implementation links to its issue tracker. A report that helps has the line that `seglog conform repro`

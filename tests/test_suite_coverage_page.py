@@ -14,11 +14,13 @@ from seglog_conformance.registry import read_adapter
 from seglog_format.requirements import requirements
 
 PAGE = REPOSITORY / "docs" / "explanation" / "what-the-suite-sees.md"
-ROWS = [
+TABLES = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in PAGE.read_text(encoding="utf-8").splitlines()
-    if line.startswith("|") and not line.startswith(("|---", "| Cause", "| False alarm"))
+    if line.startswith("|") and not line.startswith(("|---", "| Cause", "| False alarm", "| Defect"))
 ]
+ROWS = [row for row in TABLES if len(row) == 5]
+DEFECTS = [row for row in TABLES if len(row) == 4]
 SHOWN = [row for row in ROWS if row[2]]
 EVERY = {case.id: case for case in [*load_cases(), *load_cases(CASES / "scale")]}
 ADAPTERS = REPOSITORY / "conformance" / "adapters"
@@ -44,3 +46,12 @@ def test_verdicts_are_those_of_the_lists(row: list[str]) -> None:
     if shows:
         name, _, verdict = shows.partition(": ")
         assert str(read_known(name).entries[case].verdict) == verdict
+
+
+def test_there_are_at_least_twenty_defects_each_in_its_list() -> None:
+    assert len({(row[1], row[2]) for row in DEFECTS}) == len(DEFECTS) >= 20
+    for does, case, shows, _ in DEFECTS:
+        name, _, verdict = shows.partition(": ")
+        listed = read_known(name)
+        assert str(listed.entries[case.strip("`")].verdict) == verdict
+        assert does.startswith(f"{name} {listed.version} ")

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import struct
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
+from authoring.draw_generated import FILE, drawn
 from hypothesis import given, settings
-from seglog_conformance.cases import case_problems
+from seglog_conformance.cases import case_problems, load_cases
 from seglog_conformance.compare import compare
 from seglog_conformance.direct import DirectTestee
+from seglog_conformance.fingerprint import fingerprint
 from seglog_conformance.generated import BatchModel, LogModel, RecordModel
 from seglog_conformance.judging import Examiner
-from seglog_conformance.partitions import PartitionModel, asked_of_partition, partitions, sample
+from seglog_conformance.partitions import SAMPLE, SEED, PartitionModel, asked_of_partition, partitions, sample
 from seglog_conformance.reference.testee import FEATURES, Reference
 from seglog_conformance.search import Search, wrong_verdict
 from seglog_conformance.verdicts import Verdict
 
-from seglog_format.cli.conform import command
-
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seglog_conformance.cases import Case
 
+MOST_SIZE = 1 << 20
 TWO = (RecordModel(value=b"a"), RecordModel(value=b"b", timestamp_delta=5))
 LOG = LogModel((BatchModel(TWO, base_timestamp=100), BatchModel(TWO, gap=3, base_timestamp=200)), base_offset=10)
 
@@ -108,10 +111,31 @@ def test_a_wrong_lookup_is_found_and_made_small() -> None:
     assert found.case.input_size < 400
 
 
-def test_the_sample_is_drawn_by_a_fixed_seed_and_asked_by_name() -> None:
-    cases = sample()
-    assert [case.digest for case in cases] == [case.digest for case in sample()]
+def test_the_kept_sample_has_every_magic_codec_and_operation() -> None:
+    cases = load_cases(FILE, checked=True)
     assert {case.op for case in cases} == {"decode", "encode", "lookup", "read", "index", "recover"}
     assert {need for case in cases for need in case.needs} >= {"magic:0", "magic:1", "magic:2", "codec:zstd"}
-    listed = CliRunner().invoke(command, ["list", "--family", "generated"])
-    assert listed.output.count("generated/") == len(cases)
+    assert FILE.stat().st_size < MOST_SIZE
+    assert {case.id for case in cases} <= {case.id for case in load_cases()}
+
+
+def test_the_file_can_be_drawn_again(tmp_path: Path) -> None:
+    path = tmp_path / FILE.name
+    path.write_text(drawn(SEED + 1), encoding="utf-8")
+    again = load_cases(path, checked=True)
+    assert len({case.digest for case in again}) > SAMPLE
+    assert not {case.id for case in again} & {case.id for case in load_cases(FILE)}
+    assert [case.digest for case in sample()] == [case.digest for case in sample()]
+
+
+def test_a_time_from_a_clock_and_the_sum_over_it_are_in_no_fingerprint() -> None:
+    now_ms = time.time_ns() // 1_000_000
+    found = {fingerprint_at(now_ms - at) for at in range(3)}
+    assert len(found) == 1
+    assert fingerprint_at(5) not in found
+
+
+def fingerprint_at(timestamp_ms: int) -> str:
+    log = LogModel((BatchModel(TWO[:1], base_timestamp=timestamp_ms),), magic=1)
+    data = asked(PartitionModel(log))["decode"].request["data"]
+    return fingerprint({"ok": True, "data": data}, Verdict.DIFFER, "encode", FEATURES)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from authoring import control, plain
+from authoring.draw_generated import FILE as DRAWN
 from authoring.every import all_families
 from authoring.make_cases import CASES, files
 from helpers.support import REPOSITORY, vector
@@ -35,7 +36,7 @@ def cases() -> list[dict[str, Any]]:
 def test_the_files_are_what_the_modules_make() -> None:
     made = files()
     assert [path.name for path, text in made.items() if path.read_text("utf-8") != text] == []
-    assert {path for path in made if path.parent == CASES} == set(CASES.glob("*.json"))
+    assert {*(path for path in made if path.parent == CASES), DRAWN} == set(CASES.glob("*.json"))
 
 
 def test_ids_occur_once() -> None:

@@ -21,6 +21,7 @@ from seglog_conformance.summary import summary
 from seglog_conformance.verdicts import Verdict
 
 from seglog_format.cli.conform import command
+from seglog_format.cli.conform_options import chosen
 from seglog_format.engine.choice import Engine
 
 SCALE = {case.id: case for case in load_cases(CASES / "scale", checked=True)}
@@ -120,9 +121,12 @@ def test_damage_behind_many_good_batches_has_to_be_refused() -> None:
     assert compare(case, {"ok": True, "summary": more}, EVERYTHING).verdict is Verdict.ACCEPTS_INVALID
 
 
-def test_they_are_asked_by_name_only() -> None:
+def test_they_are_asked_by_name_or_with_an_option() -> None:
     assert scale_directory() == CASES / "scale"
     assert not {case.id for case in load_cases()} & set(SCALE)
     listed = CliRunner().invoke(command, ["list", "--family", "scale"])
     assert listed.output.count("scale/") == len(SCALE)
     assert "scale/" not in CliRunner().invoke(command, ["list"]).output
+    usual, _ = chosen((), (), ())
+    with_scale, every = chosen((), (), (), with_scale=True)
+    assert {case.id for case in with_scale} == {case.id for case in usual} | set(SCALE) == {case.id for case in every}

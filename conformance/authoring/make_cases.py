@@ -13,6 +13,7 @@ from pathlib import Path
 from authoring.asked import kept_answers, with_answers
 from authoring.casefile import written
 from authoring.codecs import KEPT, kept_document
+from authoring.draw_generated import FILE
 from authoring.every import all_families
 from authoring.scale import scale
 
@@ -38,7 +39,7 @@ def main() -> int:
     check = parser.parse_args().check
     made = files()
     stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    left = sorted(set(CASES.rglob("*.json")) - set(made))
+    left = sorted(set(CASES.rglob("*.json")) - {*made, FILE})
     for path in [*stale, *left]:
         print(f"{'out of date' if check else 'wrote' if path in stale else 'removed'}: {path.name}")
     if check:

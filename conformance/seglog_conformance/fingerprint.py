@@ -25,6 +25,7 @@ FOLLOWS: Final = frozenset({"crc"})
 """What follows from the rest of a batch, and from a clock where one is in it."""
 DAY_MS: Final = 86_400_000
 """A time so near to now was taken from a clock: no case asks for one."""
+NOW: Final = "now"
 WITH_POSITIONS: Final = frozenset({Verdict.STALL, Verdict.JUMP})
 
 
@@ -79,13 +80,14 @@ def _decoded(answer: Json) -> Json:
 
 
 def _without_clock(value: Any, now_ms: int) -> Any:  # noqa: ANN401 - any JSON value
-    """Return what an encoder wrote, with the same text for every time that it took from its clock."""
+    """Return what an encoder wrote, with the same text for every time from its clock, and no sum over such a time."""
     if isinstance(value, list):
         return [_without_clock(item, now_ms) for item in value]
     if isinstance(value, dict):
-        return {name: _without_clock(item, now_ms) for name, item in value.items()}
+        found = {name: _without_clock(item, now_ms) for name, item in value.items()}
+        return {name: found[name] for name in found if name not in FOLLOWS or NOW not in found.values()}
     is_now = isinstance(value, str) and value.isdecimal() and abs(int(value) - now_ms) < DAY_MS
-    return "now" if is_now else value
+    return NOW if is_now else value
 
 
 def _sorted_headers(value: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -260,6 +260,18 @@ def asked_of_log(model: LogModel, name: str) -> Iterator[tuple[str, Case]]:
 
 def case_file(cases: Sequence[Case]) -> str:
     """Cases as the text of a file."""
+    return json.dumps(document(cases, FAMILY, FAMILY_NAME, "Counterexamples"), indent=1) + "\n"
+
+
+def document(cases: Sequence[Case], family: int, name: str, title: str) -> Json:
+    """Return cases as the content of a file.
+
+    Args:
+        cases: to keep.
+        family: number.
+        name: of the family.
+        title: of the family.
+    """
     stored = [
         {
             "id": case.id,
@@ -277,5 +289,4 @@ def case_file(cases: Sequence[Case]) -> str:
         }
         for case in cases
     ]
-    content = {"family": FAMILY, "name": FAMILY_NAME, "title": "Counterexamples", "flags": {}, "cases": stored}
-    return json.dumps(content, indent=1) + "\n"
+    return {"family": family, "name": name, "title": title, "flags": {}, "cases": stored}

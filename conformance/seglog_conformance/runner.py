@@ -190,9 +190,9 @@ class Runner:
         outcome.unused = self._unused(outcome)
 
     def _unused(self, outcome: Outcome) -> list[str]:
-        """Only a run of everything can say that a line is of no use; a smaller one sees to its own cases."""
+        """Only a run of everything but scale can say that a line is of no use; a smaller one sees to its own cases."""
         every = {case.id for case in self.all_cases}
-        if len(self.cases) == len(every):
+        if {case.id for case in self.cases} >= {case.id for case in self.all_cases if not case.is_summed_up}:
             return outcome.known.unused(outcome.results, every)
         return sorted(case for case in outcome.known.entries if case not in every)
 

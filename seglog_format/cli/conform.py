@@ -11,7 +11,7 @@ import click
 
 from seglog_format.cli.conform_bugs import bugs
 from seglog_format.cli.conform_new import new
-from seglog_format.cli.conform_options import NAMED, case_options, chosen, testee_options, wanted
+from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
 from seglog_format.cli.conform_search import cross, differential, generate
 from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import FINDINGS
@@ -23,7 +23,6 @@ from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from seglog_conformance.cases import Case
     from seglog_conformance.runner import Outcome
@@ -67,6 +66,7 @@ def command() -> None:
 @command.command(epilog=epilog_of("conform run"))
 @testee_options
 @case_options
+@click.option("--scale", "with_scale", is_flag=True, help="Also ask the family scale, which takes minutes.")
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Testees at the same time.")
 @click.option("--seed", type=int, help="Ask the cases in a random order, from this seed.")
 @click.option("--seconds", type=float, help="Seconds for one case; by default 10, or as in adapter.toml.")
@@ -94,9 +94,9 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     if options["resume"] and options["jsonl"] is None:
         msg = "--resume needs the file of an earlier run: --jsonl FILE"
         raise UsageError(msg)
-    cases, every = chosen(options["patterns"], options["families"], options["case_paths"])
+    selection = (options["patterns"], options["families"], options["case_paths"])
+    cases, every = chosen(*selection, with_scale=options["with_scale"])
     testees = wanted(options["testees"], options["directories"], options["version"])
-    options["known"] = options["known"] or _lists_of(cases)
     names = ("jobs", "seed", "seconds", "smoke", "known")
     with progress("Asking", len(cases) * len(testees)) as advance:
         outcomes = run_session(
@@ -121,14 +121,6 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
         for path in rewrite_known(outcomes, cases, options["known"]):
             diagnose(f"wrote {path}")
     return 0 if all(outcome.is_fine for outcome in outcomes) else FINDINGS
-
-
-def _lists_of(cases: Sequence[Case]) -> Path | None:
-    """Return where the lists of a family that has to be named are; None for the suite's usual ones."""
-    from seglog_conformance.known import KNOWN
-
-    names = {case.family_name for case in cases}
-    return KNOWN / names.pop() if names <= NAMED.keys() else None
 
 
 def _printed(_outcome: Outcome, result: Result) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -68,38 +68,24 @@ def _asked(adapter: Adapter, suffix: str) -> list[str]:
 
 
 def chosen(
-    patterns: Sequence[str], families: Sequence[str], case_paths: Sequence[Path]
+    patterns: Sequence[str], families: Sequence[str], case_paths: Sequence[Path], *, with_scale: bool = False
 ) -> tuple[list[Case], list[Case]]:
-    """Return the selected cases, and all that are like them: cases of scale and generated ones have to be named."""
-    from seglog_conformance.cases import case_files, load_cases, selected
+    """Return the selected cases, and all that there are.
+
+    Args:
+        patterns: of ids.
+        families: numbers or names.
+        case_paths: files of cases instead of the suite's.
+        with_scale: cases of the family ``scale`` count without being named; they take minutes.
+    """
+    from seglog_conformance.cases import case_files, load_cases, scale_directory, selected
 
     files = [file for path in case_paths for file in (case_files(path) if path.is_dir() else [path])]
-    every = load_cases(files or None)
-    cases = selected(every, [*patterns, *families])
-    for others in NAMED.values() if not files else ():
-        if not cases:
-            every = others()
-            cases = selected(every, [*patterns, *families])
+    usual = load_cases(files or None)
+    large = [] if files else load_cases(scale_directory())
+    named = [*patterns, *families]
+    cases = selected([*usual, *large] if with_scale else usual, named) or selected(large, named)
     if not cases:
         msg = "no case fits"
         raise UsageError(msg)
-    return cases, every
-
-
-def _of_scale() -> list[Case]:
-    from seglog_conformance.cases import load_cases, scale_directory
-
-    return load_cases(scale_directory())
-
-
-def _generated() -> list[Case]:
-    """Return the cases that a fixed seed draws; none where Hypothesis is not installed."""
-    try:
-        from seglog_conformance.partitions import sample
-    except ImportError:
-        return []
-    return sample()
-
-
-NAMED: Final[dict[str, Callable[[], list[Case]]]] = {"scale": _of_scale, "generated": _generated}
-"""Families that a run asks only where it names them, with lists of known failures of their own."""
+    return cases, [*usual, *large]

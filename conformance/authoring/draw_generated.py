@@ -1,4 +1,4 @@
-"""Draw the cases of family 48: ``python -m authoring.draw_generated``.
+"""Draw the cases of family 50: ``python -m authoring.draw_generated``.
 
 Whole partitions that Hypothesis draws by a seed, and what is asked about them. It draws constants of the code as well, so
 that another state of the code leads to others: the file is kept, and drawn again by hand, with a seed that no file had.
@@ -25,7 +25,7 @@ def drawn(seed: int) -> str:
 
 def main() -> None:
     """Write the file."""
-    parser = argparse.ArgumentParser(description="Draw the cases of family 48 again.")
+    parser = argparse.ArgumentParser(description="Draw the cases of family 50 again.")
     parser.add_argument("--seed", type=int, default=SEED, help=f"that the ids name ({SEED})")
     FILE.write_text(drawn(parser.parse_args().seed), encoding="utf-8")
     print(f"wrote {FILE.name}")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SEED: Final = 48
 SAMPLE: Final = 50
-SAMPLE_FAMILY: Final = 48
+SAMPLE_FAMILY: Final = 50
 SAMPLE_NAME: Final = "generated"
 GENERATIONS: Final = ("none", "0.8", "0.10.1", "2.0")
 """Whose indexes: none at all, first offsets without times, first offsets with times, last offsets with times."""

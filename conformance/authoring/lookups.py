@@ -55,6 +55,10 @@ def lookups() -> Family:
             "effect": "Timestamps need not be in order. A search that stops at the first time above the one asked for skips records.",
             "links": [],
         },
+        "HIDDEN_RECORD": {
+            "effect": "Brokers look for the largest time among records below the log start offset, too, and answer with one that nobody can read.",
+            "links": [],
+        },
     }
     family = Family(39, "lookup", "Finding offsets and times", "facts 4.2, 4.3 and 6", flags=flags)
     log = bytes_of(ROW)

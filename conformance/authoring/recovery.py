@@ -55,6 +55,10 @@ def recoveries() -> Family:
             "effect": "Brokers empty a whole segment over an offset out of order where an index entry is due, and let it pass elsewhere. Cutting before it keeps what is whole.",
             "links": [],
         },
+        "UNREADABLE_MARKER": {
+            "effect": "Brokers keep an end marker that they cannot read, cut what follows it, and do not start. Cutting before it lets them start.",
+            "links": [],
+        },
     }
     family = Family(40, "recovery", "Recovery and truncation", "facts 5.5, 5.6 and 7", flags=flags)
     whole = bytes_of(ROW)

@@ -732,7 +732,7 @@ def _markers(to: Repairs) -> None:
         to.recover(
             f"marker-{name}-cut-behind",
             "An end marker that cannot be read: brokers keep it, cut behind it, and do not start.",
-            should(found, "SEG-RCV-008"),
+            should(found, "SEG-RCV-008", flags=("UNREADABLE_MARKER",)),
             segment([*good, unusual, *rest]),
             {**segment([*good, unusual]), **epochs((0, 0))},
             5,

@@ -488,15 +488,16 @@ def test_exports_that_are_killed_while_the_log_grows_leave_each_record_once(name
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """Yield an address of its own: what tests put into stores stays in this process."""
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    server = ThreadedMotoServer(port=0)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()
     query = f"scheme=http&endpoint_override={host}:{port}&region=us-east-1&allow_bucket_creation=true"
     settings = {"access_key": "k", "secret_key": "s", "scheme": "http", "endpoint_override": f"{host}:{port}"}
     S3FileSystem(**settings, allow_bucket_creation=True).create_dir("tables")
-    yield f"s3://k:s@tables/orders?{query}"
+    yield f"s3://k:s@tables/{tmp_path.name}?{query}"
     server.stop()
 
 

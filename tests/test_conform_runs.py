@@ -516,6 +516,13 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert (status, "0 disagreements" in text) == (0, True)
 
 
+@pytest.mark.parametrize("family", ["decisions", "compaction-results"])
+def test_clocks_and_temporary_directories_are_no_disagreement(family: str) -> None:
+    status, text = invoke("differential", "--testee", "reference", "--testee", "plain", "--family", family)
+    assert status == 0
+    assert "0 disagreements" in text
+
+
 def test_the_page_of_nothing() -> None:
     assert "<table" in page([], FEW[:1], {})
 

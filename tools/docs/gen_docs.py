@@ -136,12 +136,25 @@ def requirements_page(traces: dict[str, Trace]) -> str:
     """Every requirement with what points at it."""
     lines = ["---", "hide: [toc]", "---", "", f"{NOTICE}# Requirements", ""]
     lines += [f"{len(traces)} rules, in the order of the specification, with the places that hold them.", ""]
-    for chapter, group in groupby(traces.values(), key=lambda trace: trace.requirement.chapter):
-        title = (REPOSITORY / "spec" / f"{chapter}.md").read_text(encoding="utf-8").partition("\n")[0]
-        lines += [f"## {title.removeprefix('# ')}", ""]
+    chapters = [
+        (chapter, list(group))
+        for chapter, group in groupby(traces.values(), key=lambda trace: trace.requirement.chapter)
+    ]
+    titles = {chapter: _chapter_title(chapter) for chapter, _ in chapters}
+    lines += [*(f"- [{title}](#{_anchor(chapter)})" for chapter, title in titles.items()), ""]
+    for chapter, group in chapters:
+        lines += [f"## {titles[chapter]} {{ #{_anchor(chapter)} }}", ""]
         for trace in group:
             lines += _requirement(trace)
     return "\n".join(lines)
+
+
+def _chapter_title(chapter: str) -> str:
+    return _title((REPOSITORY / "spec" / f"{chapter}.md").read_text(encoding="utf-8"))
+
+
+def _anchor(chapter: str) -> str:
+    return f"chapter-{chapter.lower()}"
 
 
 def _requirement(trace: Trace) -> Iterator[str]:

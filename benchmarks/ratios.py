@@ -37,14 +37,14 @@ def ratios(results: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> l
 def _cold_lookups(results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield how far trusted lookups are below what they may take at most."""
     ours = [row for row in results if (row["work"], row["contender"]) == ("lookup-cold", TRUSTING.name)]
-    best = {row["data"]: float(row["best"]) for row in ours if "best" in row}
+    taken = {row["data"]: float(row["median"]) for row in ours if "median" in row}
     for data in LOOKUPS:
-        if data in best:
-            yield _at_most_once("trusted lookup, cold, time", data, best[data] / COLD_SECONDS, "1 ms")
+        if data in taken:
+            yield _at_most_once("trusted lookup, cold, time", data, taken[data] / COLD_SECONDS, "1 ms")
     small, large = GROWING
-    if {small, large} <= best.keys():
-        allowed = GROWTH * best[small] + GROWTH_SECONDS
-        yield _at_most_once("trusted lookup, cold, growth", large, best[large] / allowed, f"1.2 x {small} + 50 us")
+    if {small, large} <= taken.keys():
+        allowed = GROWTH * taken[small] + GROWTH_SECONDS
+        yield _at_most_once("trusted lookup, cold, growth", large, taken[large] / allowed, f"1.2 x {small} + 50 us")
 
 
 def _at_most_once(title: str, data: str, ratio: float, against: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _row(target: Target, results: Sequence[Mapping[str, Any]], limits: Mapping[s
     if not mine:
         return None
     rivals = list(_rivals(target, results))
-    if "best" not in mine[0] or not rivals:
+    if "median" not in mine[0] or not rivals:
         return {**named, "note": mine[0].get("note", "nobody to compare with")}
     best = max(rivals, key=_speed)
     ratio = _speed(best) / _speed(mine[0]) if target.is_time else _speed(mine[0]) / _speed(best)
@@ -88,7 +88,7 @@ def _is_mine(target: Target, row: Mapping[str, Any]) -> bool:
 
 def _rivals(target: Target, results: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     for row in results:
-        if (row["work"], row["data"]) != (target.against, target.data) or "best" not in row:
+        if (row["work"], row["data"]) != (target.against, target.data) or "median" not in row:
             continue
         if target.rivals == (OWN,):
             if row["contender"] == OURS.name:
@@ -98,7 +98,7 @@ def _rivals(target: Target, results: Sequence[Mapping[str, Any]]) -> Iterator[Ma
 
 
 def _speed(row: Mapping[str, Any]) -> float:
-    return 1 / float(row["best"])
+    return 1 / float(row["median"])
 
 
 def _limit(target: Target, limits: Mapping[str, Any], rival: float) -> float | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from peers import OURS, PROGRAMS, Contender
 from pipe import NotBuiltError, PeerError, Process
+from spreads import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from works import Work
 
 LEAST_SECONDS: Final = 1.0
-"""Short passes are repeated until a turn lasts about as long: on a machine whose speed wavers, the best pass of those
-that take longer would otherwise have been looked for longer."""
+"""Short passes are repeated until a turn lasts about as long: on a machine whose speed wavers, the median of those that
+take longer would otherwise be one of more time."""
 MOST_PASSES: Final = 40
 SLOW_SECONDS: Final = 2.0
 SLOW_ROUNDS: Final = 1
@@ -46,14 +47,9 @@ class Row:
     agrees: bool | None = None
 
     @property
-    def best(self) -> float:
-        """The shortest."""
-        return min(self.seconds)
-
-    @property
     def speed(self) -> float:
-        """Megabytes of the log a second, in the best pass; lookups a second."""
-        return (1.0 if self.work.per_lookup else self.data.size / 1e6) / self.best
+        """Megabytes of the log a second, in the median pass; lookups a second."""
+        return (1.0 if self.work.per_lookup else self.data.size / 1e6) / statistics.median(self.seconds)
 
     def reported(self) -> dict[str, Any]:
         """For the report."""
@@ -67,7 +63,7 @@ class Row:
             row["call"] = self.work.call
         if not self.seconds:
             return {**row, "note": self.note}
-        figures = {"best": self.best, "median": statistics.median(self.seconds)}
+        figures = spread(self.seconds)
         unit = "lookupsPerSecond" if self.work.per_lookup else "megabytesPerSecond"
         speeds = {unit: round(self.speed, 1), "passes": len(self.seconds), "agrees": self.agrees}
         return {**row, **{name: float(f"{value:.4g}") for name, value in figures.items()}, **speeds}

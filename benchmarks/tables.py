@@ -19,7 +19,7 @@ def say_rows(title: str, rows: Sequence[Mapping[str, Any]], say: Say) -> None:
     sets = list(dict.fromkeys(row["data"] for row in rows))
     known = {(row["contender"], row["data"]): row for row in rows}
     unit = "lookups/s" if any("lookupsPerSecond" in row for row in rows) else "MB/s"
-    say(f"\n{title}, {unit}, best pass")
+    say(f"\n{title}, {unit}, median pass")
     say(f"  {'':{WIDTH}}" + "".join(f"{name:>11}" for name in sets))
     notes: set[str] = set()
     for name in dict.fromkeys(row["contender"] for row in rows):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import statistics
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from datasets import BUILD, SEGMENT
 from peers import JAVA, class_path, java_options
+from spreads import spread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,8 +85,8 @@ def _verify_row(data: DataSet, name: str, spent: list[float]) -> dict[str, Any]:
     row = {"work": "verify", "data": data.name, "contender": name}
     if not spent:
         return {**row, "note": "failed, or took too long"}
-    speed = data.size / 1e6 / min(spent)
-    figures = {"best": min(spent), "median": statistics.median(spent)}
+    figures = spread(spent)
+    speed = data.size / 1e6 / figures["median"]
     return {**row, **{key: round(value, 4) for key, value in figures.items()}, "megabytesPerSecond": round(speed, 1)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from tools.docs import performance_summary, writers_part
@@ -41,9 +42,9 @@ METHOD: Final = """\
 ## How this was measured
 
 `{command}`: {rounds} rounds of each, after one that is not counted and whose result is checked. All contenders read the
-same files from the page cache, made from seed {seed}, in one thread unless stated otherwise. Below the first table, the
-figures are those of the best pass. Visiting and columns, in one thread and in two, take turns with each other. Figures
-of a busy machine vary; ratios vary less.
+same files from the page cache, made from seed {seed}, in one thread unless stated otherwise. Visiting and columns, in
+one thread and in two, take turns with each other. Speeds and ratios are those of the median pass; limits of the machine
+and claims of articles are those of the best one. {spread} Figures of a busy machine vary; ratios vary less.
 
 The machine: {machine[processor]}, {machine[cores]} cores, {machine[system]}; its load was {machine[loadAverage]} at the
 start and {loadAverageAtEnd} at the end, including the benchmark itself.
@@ -104,11 +105,21 @@ def page(report: dict[str, Any], notice: str) -> str:
     """
     sections = (_versions, _left_out, _data, _ratios, _limits, _works, _memory, _articles)
     lines = [f"{notice}# Performance", *performance_summary.lines(report), "", PICTURE_LINE]
-    lines.append(METHOD.format(**report).rstrip())
+    lines.append(METHOD.format(**report, spread=_spread(report["results"])).rstrip())
     for section in sections:
         lines += section(report)
     lines += writers_part.lines()
     return "\n".join(lines) + "\n"
+
+
+def _spread(results: Sequence[dict[str, Any]]) -> str:
+    """Say how far the fastest and the slowest pass of a cell lie from its median."""
+    said = []
+    for name, key in (("fastest", "least"), ("slowest", "most")):
+        shares = sorted(abs(row[key] / row["median"] - 1) for row in results if key in row)
+        if shares:
+            said.append(f"the {name} pass lies {median(shares):.0%} from the median one, {shares[-1]:.0%} at most")
+    return f"In the middle of all cells {', and '.join(said)}."
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> Iterator[str]:

@@ -92,9 +92,8 @@ def _best(results: Sequence[Row], work: Work, which: Callable[[Row], bool]) -> R
 
 
 def _median(row: Row) -> float:
-    """Return the speed of the median pass; the report has that of the best one, and both times."""
-    speed = float(row.get("megabytesPerSecond") or row["lookupsPerSecond"])
-    return speed * float(row["best"]) / float(row["median"])
+    """Return the speed of the median pass."""
+    return float(row.get("megabytesPerSecond") or row["lookupsPerSecond"])
 
 
 def _is_ours(row: Row) -> bool:

@@ -1,7 +1,7 @@
 """How quick fetching is: `seglog serve` against a real broker that holds the same files, in one run.
 
 A client here fetches and throws away; it knows how many records a batch has, so that it need not look inside. Several
-clients are several processes. What is compared takes turns; each figure is the best of its rounds.
+clients are several processes. What is compared takes turns; the report keeps the figure of each round.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 import shutil
 import signal
 import socket
-import statistics
 import struct
 import subprocess
 import sys
@@ -172,27 +171,25 @@ def _processor_ms(process_id: int) -> float:
     return sum(map(int, fields[11:13])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
-def bare_start(rounds: int) -> float:
+def bare_start(rounds: int) -> list[float]:
     """Milliseconds that Python takes to start and to import a command line's library: how busy the machine is."""
     found = []
     for _ in range(rounds):
         started = time.perf_counter()
         subprocess.run([sys.executable, "-c", "import click"], check=True, cwd=ROOT)
         found.append((time.perf_counter() - started) * 1000)
-    return min(found)
+    return found
 
 
 def first_byte_report(root: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return how soon a server with many partitions sends the first byte of one of them."""
     times = first_byte(many_partitions(root, options.partitions), options.starts)
-    walls = [wall for wall, _ in times]
     return {
         "partitions": options.partitions,
         "starts": options.starts,
-        "best": round(min(walls)),
-        "median": round(statistics.median(walls)),
-        "best_on_a_processor": round(min(processor for _, processor in times)),
-        "best_of_python_with_click_alone": round(bare_start(options.starts)),
+        "whole": [round(whole) for whole, _ in times],
+        "on_a_processor": [round(processor) for _, processor in times],
+        "python_with_click_alone": [round(each) for each in bare_start(options.starts)],
         "load_average": machine()["loadAverage"],
     }
 
@@ -258,11 +255,7 @@ def compare(root: Path, options: argparse.Namespace) -> dict[str, Any]:
             options.rounds,
         )
         memory = memory_of(ours_id)
-    return {"megabytes_a_second": found, "best": _best(found), "memory": memory}
-
-
-def _best(found: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, float]]:
-    return {work: {name: round(max(each)) for name, each in peers.items()} for work, peers in found.items()}
+    return {"megabytes_a_second": found, "memory": memory}
 
 
 def main() -> int:

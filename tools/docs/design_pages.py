@@ -39,10 +39,10 @@ has a measurable benefit, and a price.
 A file can be truncated at its end, but not at its beginning. A log in one file would have to be rewritten to delete its
 oldest records. In segments, retention deletes the oldest ones whole, and touches no byte of the others.
 
-| {log_mib:.0f} MiB of log, the oldest {part_mib:.0f} MiB deleted | seconds | bytes written |
+| {log_mib:.0f} MiB of log, the oldest {part_mib:.0f} MiB deleted | seconds (range) | bytes written |
 |---|---:|---:|
-| in {segments[segments]} segments: one is removed | {segments[removeSeconds]:.4f} | 0 |
-| in one file: the rest is copied | {segments[rewriteSeconds]:.4f} | {segments[rewrittenBytes]:,} |
+| in {segments[segments]} segments: one is removed | {remove} | 0 |
+| in one file: the rest is copied | {rewrite} | {segments[rewrittenBytes]:,} |
 
 Segments make other operations cheap. After a crash, a broker scans only the segments above the recovery point: [how
 crashes are survived](crash-recovery.md). Compaction replaces a few segments at a time, and never the active one: [what
@@ -81,10 +81,10 @@ rebuilt from the log, so it needs no flush and no checksum: [how lookup works](h
 A broker appends to the end of one file for each partition, and consumers read from some position onwards. The operating
 system reads ahead for sequential reads, and combines sequential writes. It can do neither for random access.
 
-| {sequential[blocks]:,} reads of {sequential[blockBytes]:,} bytes, each once, none in the page cache | seconds |
+| {sequential[blocks]:,} reads of {sequential[blockBytes]:,} bytes, none in the page cache | seconds (range) |
 |---|---:|
-| in order | {sequential[seconds][inOrder]:.3f} |
-| shuffled | {sequential[seconds][shuffled]:.3f} |
+| in order | {in_order} |
+| shuffled | {out_of_order} |
 
 Shuffled, the same blocks of the same file took {shuffled:.1f} times as long. This disk is virtual, and its host may
 have another cache; on a spinning disk the difference is far larger.
@@ -97,10 +97,10 @@ sequential stream. A consumer that reads old records brings old pages into the p
 Records are stored on disk in the form in which they are sent, compression included. So a broker need not decode them to
 send them: it names a file, a position and a size, and the operating system moves the pages to the socket.
 
-| {zero_mib:.0f} MiB from the page cache to a socket on the same machine | processor time of the sender, seconds |
+| {zero_mib:.0f} MiB from the page cache to a socket on the same machine | processor time, seconds (range) |
 |---|---:|
-| `sendfile` | {zeroCopy[processorSeconds][sendfile]:.3f} |
-| reading into memory, sending from there | {zeroCopy[processorSeconds][readAndSend]:.3f} |
+| `sendfile` | {sendfile} |
+| reading into memory, sending from there | {read_and_send} |
 
 The copy takes {copies:.1f} times the processor time, before any byte is decoded; decoding and encoding the records
 would cost many times that. The benefit for a client depends on the rest of the path, and on the load of the machine:
@@ -112,8 +112,8 @@ batches, with records before the requested offset, which it drops.
 ## How this was measured
 
 `{command}` on {machine[system]}, {machine[architecture]}, {machine[cores]} cores, Python {machine[python]}; the load
-was {machine[loadAverage]} when it began. Bytes and processor time do not depend on other processes; seconds do, and are
-the best of several rounds.
+was {machine[loadAverage]} when it began. Each time is the median of {rounds} rounds, with the least and the most. Bytes
+and processor time depend little on other processes; seconds do.
 """
 
 SCALE_TEXT: Final = """\
@@ -147,7 +147,7 @@ brokers with many segments need a higher limit of mappings in the operating syst
 Finding a segment needs only the list of names. So only the list grows with the number of segments; the lookup in the
 segment costs the same however many there are.
 
-| segments of one batch each | listing names, ms | opening, and reading one record from the middle, ms |
+| segments of one batch each | listing names, ms (range) | opening, and reading one record from the middle, ms (range) |
 |---:|---:|---:|
 {scale_rows}
 
@@ -188,7 +188,8 @@ more memory.
 
 COMMAND_LINE: Final = """\
 Measured by `{command}` on {machine[system]}, {machine[architecture]}, {machine[cores]} cores, Python
-{machine[python]}; the load was {machine[loadAverage]} when it began."""
+{machine[python]}; the load was {machine[loadAverage]} when it began. Each time is the median of {rounds} rounds, with
+the least and the most."""
 
 
 def pages(notice: str) -> dict[str, str]:
@@ -217,18 +218,31 @@ def _facts(report: dict[str, Any]) -> dict[str, Any]:
         "sparse_share": index["sparseBytes"] / index["logBytes"],
         "batch_share": index["everyBatchBytes"] / index["logBytes"],
         "record_share": index["everyRecordBytes"] / index["logBytes"],
-        "shuffled": seconds["shuffled"] / seconds["inOrder"],
+        "remove": _spread(segments["removeSeconds"], 4),
+        "rewrite": _spread(segments["rewriteSeconds"], 4),
+        "in_order": _spread(seconds["inOrder"], 3),
+        "out_of_order": _spread(seconds["shuffled"], 3),
+        "sendfile": _spread(taken["sendfile"], 3),
+        "read_and_send": _spread(taken["readAndSend"], 3),
+        "shuffled": seconds["shuffled"]["median"] / seconds["inOrder"]["median"],
         "zero_mib": report["zeroCopy"]["bytes"] / 2**20,
-        "copies": taken["readAndSend"] / taken["sendfile"],
+        "copies": taken["readAndSend"]["median"] / taken["sendfile"]["median"],
         "scale_rows": "\n".join(map(_scale_row, rows)),
         "segment_factor": rows[-1]["segments"] / rows[0]["segments"],
-        "open_factor": rows[-1]["openAndFindSeconds"] / rows[0]["openAndFindSeconds"],
+        "open_factor": rows[-1]["openAndFindSeconds"]["median"] / rows[0]["openAndFindSeconds"]["median"],
         "command_line": COMMAND_LINE.format(**report),
     }
 
 
 def _scale_row(row: dict[str, Any]) -> str:
-    return f"| {row['segments']:,} | {row['listSeconds'] * 1000:.1f} | {row['openAndFindSeconds'] * 1000:.0f} |"
+    listing, opening = _spread(row["listSeconds"], 1, 1000), _spread(row["openAndFindSeconds"], 0, 1000)
+    return f"| {row['segments']:,} | {listing} | {opening} |"
+
+
+def _spread(seconds: dict[str, float], digits: int, scale: int = 1) -> str:
+    """Return the median, and from where to where the others went."""
+    median, least, most = (f"{seconds[name] * scale:.{digits}f}" for name in ("median", "least", "most"))
+    return f"{median} ({least} to {most})"
 
 
 def _picture() -> str:

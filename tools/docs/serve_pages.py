@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 REPORT: Final = Path(__file__).resolve().parents[2] / "reports" / "serve.json"
 PAGE: Final = "docs/explanation/client-access-path.md"
@@ -71,8 +72,9 @@ timeout expires. Meanwhile the thread handles other requests.
 
 ## What it costs
 
-One log of {log_mib} MiB in batches of {batch_bytes:,} bytes, on the same machine at the same time; the best of {rounds}
-rounds, in turns. A client fetches a mebibyte at a time and discards it; several clients are several processes.
+One log of {log_mib} MiB in batches of {batch_bytes:,} bytes, on the same machine at the same time: the median of
+{rounds} rounds, in turns, with the least and the most. A client fetches a mebibyte at a time and discards it; several
+clients are several processes.
 """
 
 MEASURED: Final = """\
@@ -82,11 +84,10 @@ whatever its size.
 
 The server's own memory was {memory[own_mib]:.0f} MiB, and at most {memory[peak_mib_with_mapped_files]:.0f} MiB
 including the pages of the log that it had mapped. With {first_byte_ms[partitions]:,} partitions in the directory, the
-first byte of a log arrived {first_byte_ms[best]:,} ms after the start of the process, the best of
-{first_byte_ms[starts]} starts. The least processor time that a start had used by then was
-{first_byte_ms[best_on_a_processor]} ms. Nearly all of it is spent loading code: Python with the library of the command
-line and nothing else takes {first_byte_ms[best_of_python_with_click_alone]} ms here. The server lists directories at
-its start, and opens no log before a client asks for it. The load was {first_byte_ms[load_average]}.
+first byte of a log arrived {whole} ms after the start of the process, the median of {first_byte_ms[starts]} starts with
+the least and the most. By then a start had used {on_a_processor} ms of processor time. Nearly all of it is spent
+loading code: Python with the library of the command line and nothing else takes {bare} ms here. The server lists
+directories at its start, and opens no log before a client asks for it. The load was {first_byte_ms[load_average]}.
 
 Kafka {kafka}, Python {machine[python]}, {machine[system]} on {machine[architecture]} with {machine[cores]} cores; the
 load was {machine[loadAverage]} at the end.{caveat} To measure again, run `python benchmarks/serve.py`.
@@ -106,19 +107,29 @@ def pages(notice: str) -> dict[str, str]:
 
 
 def _ratios(report: dict[str, Any]) -> dict[str, Any]:
-    best = report["best"]
-    one = best["1 client"]["seglog serve"]
-    machine = report["machine"]
-    caveat = CAVEAT if machine["loadAverage"] > 2 * machine["cores"] else ""
-    return {**report, "caveat": caveat, "single": one / best["one batch a fetch"]["seglog serve"]}
+    rates, machine, first = report["megabytes_a_second"], report["machine"], report["first_byte_ms"]
+    large, small = (median(rates[work]["seglog serve"]) for work in ("1 client", "one batch a fetch"))
+    return {
+        **report,
+        "caveat": CAVEAT if machine["loadAverage"] > 2 * machine["cores"] else "",
+        "single": large / small,
+        "whole": _spread(first["whole"]),
+        "on_a_processor": _spread(first["on_a_processor"]),
+        "bare": _spread(first["python_with_click_alone"]),
+    }
 
 
 def _table(report: dict[str, Any]) -> str:
     lines = ["", "| MB/s | `seglog serve` | Kafka broker | ratio |", "|---|---:|---:|---:|"]
-    for work, peers in report["best"].items():
+    for work, peers in report["megabytes_a_second"].items():
         ours, theirs = peers["seglog serve"], peers["Kafka broker"]
-        lines.append(f"| {work} | {ours:,} | {theirs:,} | {ours / theirs:.2f} |")
+        lines.append(f"| {work} | {_spread(ours)} | {_spread(theirs)} | {median(ours) / median(theirs):.2f} |")
     return "\n".join(lines) + "\n"
+
+
+def _spread(found: Sequence[float]) -> str:
+    """Return the median, and from where to where the others went."""
+    return f"{median(found):,.0f} ({min(found):,.0f} to {max(found):,.0f})"
 
 
 def _picture() -> str:

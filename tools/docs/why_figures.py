@@ -1,7 +1,7 @@
 """Measure what the page on the design claims: ``python -m tools.docs.why_figures --report reports/why.json``.
 
 Where a figure can be a count of bytes it is one, and where it can be time of a processor it is that: both stay what
-they are on a busy machine. What takes the disk's time is the best of several rounds, in turns.
+they are on a busy machine. Each time is the median of several rounds, with the least and the most.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import os
 import platform
 import random
 import socket
+import statistics
 import struct
 import sys
 import tempfile
 import time
 from bisect import bisect_right
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +28,7 @@ import pyarrow as pa
 from seglog_format import encode_columns, open_partition, rebuild_indexes, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 BUILD: Final = REPOSITORY / "build"
@@ -51,14 +53,18 @@ def log_bytes(size: int) -> bytes:
     return b"".join(encode_columns(table, counts=[RECORDS_A_BATCH] * (rows // RECORDS_A_BATCH)))
 
 
-def best(work: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds of the best round."""
-    found = []
-    for _ in range(rounds):
-        start = clock()
-        work()
-        found.append(clock() - start)
-    return float(f"{min(found):.3g}")
+def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds of one round."""
+    start = clock()
+    work()
+    return clock() - start
+
+
+def spread(seconds: Iterable[float]) -> dict[str, float]:
+    """Median, least and most of the seconds of several rounds."""
+    found = sorted(seconds)
+    figures = {"median": statistics.median(found), "least": found[0], "most": found[-1]}
+    return {name: float(f"{each:.3g}") for name, each in figures.items()}
 
 
 def segments(directory: Path, size: int, rounds: int) -> dict[str, Any]:
@@ -79,12 +85,12 @@ def segments(directory: Path, size: int, rounds: int) -> dict[str, Any]:
         oldest = directory / f"{number:020}.log"
         oldest.write_bytes(part)
         os.sync()
-        seconds.append(best(oldest.unlink, 1))
+        seconds.append(timed(oldest.unlink))
     return {
         "logBytes": len(part) * SEGMENTS,
         "segments": SEGMENTS,
-        "removeSeconds": min(seconds),
-        "rewriteSeconds": best(rewrite, rounds),
+        "removeSeconds": spread(seconds),
+        "rewriteSeconds": spread(timed(rewrite) for _ in range(rounds)),
         "rewrittenBytes": len(part) * (SEGMENTS - 1),
     }
 
@@ -131,14 +137,18 @@ def sequential(path: Path, rounds: int) -> dict[str, Any]:
     """Return the same blocks in order and shuffled, each time after the page cache has dropped them."""
     samples = list(range(0, path.stat().st_size - BLOCK, BLOCK))
     some = random.Random(3).sample(samples, len(samples))  # noqa: S311 - chance that repeats
-    found: dict[str, float] = {}
+    orders = {"inOrder": samples, "shuffled": some}
+    found: dict[str, list[float]] = {name: [] for name in orders}
     with path.open("rb", buffering=0) as file:
         for _ in range(rounds):
-            for name, order in (("inOrder", samples), ("shuffled", some)):
+            for name, order in orders.items():
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                took = best(lambda order=order: _read(file.fileno(), order), 1)  # type: ignore[misc]
-                found[name] = min(took, found.get(name, took))
-    return {"blocks": len(samples), "blockBytes": BLOCK, "seconds": found}
+                found[name].append(timed(partial(_read, file.fileno(), order)))
+    return {
+        "blocks": len(samples),
+        "blockBytes": BLOCK,
+        "seconds": {name: spread(seconds) for name, seconds in found.items()},
+    }
 
 
 def _read(file: int, samples: Sequence[int]) -> None:
@@ -148,9 +158,8 @@ def _read(file: int, samples: Sequence[int]) -> None:
 
 def zero_copy(path: Path, rounds: int) -> dict[str, Any]:
     """Processor time of the sender, with ``sendfile`` and with reads into memory and sends."""
-    size = path.stat().st_size
-    seconds = {name: min(_sent(path, name) for _ in range(rounds)) for name in ("sendfile", "readAndSend")}
-    return {"bytes": size, "processorSeconds": {name: float(f"{took:.3g}") for name, took in seconds.items()}}
+    seconds = {name: spread(_sent(path, name) for _ in range(rounds)) for name in ("sendfile", "readAndSend")}
+    return {"bytes": path.stat().st_size, "processorSeconds": seconds}
 
 
 def _sent(path: Path, way: str) -> float:
@@ -195,7 +204,7 @@ def scale(directory: Path, log: bytes, rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _opened(partition: Path, count: int, segment_count: int, rounds: int) -> dict[str, float]:
+def _opened(partition: Path, count: int, segment_count: int, rounds: int) -> dict[str, dict[str, float]]:
     def find() -> None:
         with open_partition(partition) as opened:
             next(iter(opened.records(from_offset=count * (segment_count // 2))))
@@ -204,8 +213,8 @@ def _opened(partition: Path, count: int, segment_count: int, rounds: int) -> dic
         sorted(partition.iterdir())
 
     return {
-        "openAndFindSeconds": best(find, rounds, time.process_time),
-        "listSeconds": best(list_names, rounds, time.process_time),
+        "openAndFindSeconds": spread(timed(find, time.process_time) for _ in range(rounds)),
+        "listSeconds": spread(timed(list_names, time.process_time) for _ in range(rounds)),
     }
 
 
@@ -214,7 +223,7 @@ def measured(size: int, rounds: int) -> dict[str, Any]:
 
     Args:
         size: bytes of the logs.
-        rounds: of which the best counts.
+        rounds: of which the median counts.
     """
     BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD) as name:
@@ -246,7 +255,12 @@ def main() -> int:
         "python": platform.python_version(),
     }
     command = f"python -m tools.docs.why_figures --mib {options.mib} --rounds {options.rounds}"
-    report = {"command": command, "machine": machine, **measured(options.mib * MIB, options.rounds)}
+    report = {
+        "command": command,
+        "rounds": options.rounds,
+        "machine": machine,
+        **measured(options.mib * MIB, options.rounds),
+    }
     written = json.dumps(report, indent=1) + "\n"
     if options.report:
         options.report.write_text(written, encoding="utf-8")

@@ -21,7 +21,7 @@ INTRODUCTION: Final = """\
 # Spark at scale
 
 Memory, planning and processor time of the [Spark data source](../how-to/query-with-spark.md) as data grows, with an
-estimate for a petabyte. Measured by `{command}` with {cores} cores.
+estimate for a petabyte. Measured by `{command}` with {cores} cores; each figure is that of one run.
 
 The logs were generated, with batches of 16 KiB, correct checksums and the indexes that a broker would write.
 

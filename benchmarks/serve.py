@@ -187,7 +187,7 @@ def first_byte_report(root: Path, options: argparse.Namespace) -> dict[str, Any]
     return {
         "partitions": options.partitions,
         "starts": options.starts,
-        "whole": [round(whole) for whole, _ in times],
+        "wall": [round(wall) for wall, _ in times],
         "on_a_processor": [round(processor) for _, processor in times],
         "python_with_click_alone": [round(each) for each in bare_start(options.starts)],
         "load_average": machine()["loadAverage"],

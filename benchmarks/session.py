@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from peers import OURS, PROGRAMS, Contender
 from pipe import NotBuiltError, PeerError, Process
-from spreads import spread
+
+from proofs.report_facts import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from works import Work
 
 LEAST_SECONDS: Final = 1.0
-"""Short passes are repeated until a turn lasts about as long: on a machine whose speed wavers, the median of those that
-take longer would otherwise be one of more time."""
+"""Short passes are repeated until a turn lasts about as long: on a machine whose speed wavers, each median then stands
+for as much time."""
 MOST_PASSES: Final = 40
 SLOW_SECONDS: Final = 2.0
 SLOW_ROUNDS: Final = 1

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from datasets import BUILD, SEGMENT
 from peers import JAVA, class_path, java_options
-from spreads import spread
+
+from proofs.report_facts import spread
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,11 +1,15 @@
-"""What the head of a report says of where it was made: no names and no paths of the machine."""
+"""What reports say in one way: where they were made, without names and paths of the machine, and how times spread."""
 
 from __future__ import annotations
 
 import os
 import platform
+import statistics
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def machine() -> dict[str, Any]:
@@ -16,3 +20,8 @@ def machine() -> dict[str, Any]:
 def versions(*packages: str) -> dict[str, str]:
     """Of Python, and of installed packages that a result depends on."""
     return {"python": platform.python_version()} | {name: version(name) for name in packages}
+
+
+def spread(seconds: Sequence[float]) -> dict[str, float]:
+    """Return the median of what several rounds took, with the least and the most."""
+    return {"least": min(seconds), "median": statistics.median(seconds), "most": max(seconds)}

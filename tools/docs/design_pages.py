@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_format import LogConfig
 from seglog_format.cli.inside import structures
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
+from tools.docs.spreads import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -218,12 +219,12 @@ def _facts(report: dict[str, Any]) -> dict[str, Any]:
         "sparse_share": index["sparseBytes"] / index["logBytes"],
         "batch_share": index["everyBatchBytes"] / index["logBytes"],
         "record_share": index["everyRecordBytes"] / index["logBytes"],
-        "remove": _spread(segments["removeSeconds"], 4),
-        "rewrite": _spread(segments["rewriteSeconds"], 4),
-        "in_order": _spread(seconds["inOrder"], 3),
-        "out_of_order": _spread(seconds["shuffled"], 3),
-        "sendfile": _spread(taken["sendfile"], 3),
-        "read_and_send": _spread(taken["readAndSend"], 3),
+        "remove": shown(segments["removeSeconds"], 4),
+        "rewrite": shown(segments["rewriteSeconds"], 4),
+        "in_order": shown(seconds["inOrder"], 3),
+        "out_of_order": shown(seconds["shuffled"], 3),
+        "sendfile": shown(taken["sendfile"], 3),
+        "read_and_send": shown(taken["readAndSend"], 3),
         "shuffled": seconds["shuffled"]["median"] / seconds["inOrder"]["median"],
         "zero_mib": report["zeroCopy"]["bytes"] / 2**20,
         "copies": taken["readAndSend"]["median"] / taken["sendfile"]["median"],
@@ -235,14 +236,8 @@ def _facts(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scale_row(row: dict[str, Any]) -> str:
-    listing, opening = _spread(row["listSeconds"], 1, 1000), _spread(row["openAndFindSeconds"], 0, 1000)
+    listing, opening = shown(row["listSeconds"], 1, 1000), shown(row["openAndFindSeconds"], 0, 1000)
     return f"| {row['segments']:,} | {listing} | {opening} |"
-
-
-def _spread(seconds: dict[str, float], digits: int, scale: int = 1) -> str:
-    """Return the median, and from where to where the others went."""
-    median, least, most = (f"{seconds[name] * scale:.{digits}f}" for name in ("median", "least", "most"))
-    return f"{median} ({least} to {most})"
 
 
 def _picture() -> str:

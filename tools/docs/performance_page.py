@@ -118,8 +118,11 @@ def _spread(results: Sequence[dict[str, Any]]) -> str:
     for name, key in (("fastest", "least"), ("slowest", "most")):
         shares = sorted(abs(row[key] / row["median"] - 1) for row in results if key in row)
         if shares:
-            said.append(f"the {name} pass lies {median(shares):.0%} from the median one, {shares[-1]:.0%} at most")
-    return f"In the middle of all cells {', and '.join(said)}."
+            said.append(
+                f"Half of all cells have their {name} pass within {median(shares):.0%} of the median one, all within "
+                f"{shares[-1]:.0%}."
+            )
+    return " ".join(said)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> Iterator[str]:

@@ -7,10 +7,12 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+from proofs.report_facts import spread
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
+from tools.docs.spreads import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 REPORT: Final = Path(__file__).resolve().parents[2] / "reports" / "serve.json"
 PAGE: Final = "docs/explanation/client-access-path.md"
@@ -84,7 +86,7 @@ whatever its size.
 
 The server's own memory was {memory[own_mib]:.0f} MiB, and at most {memory[peak_mib_with_mapped_files]:.0f} MiB
 including the pages of the log that it had mapped. With {first_byte_ms[partitions]:,} partitions in the directory, the
-first byte of a log arrived {whole} ms after the start of the process, the median of {first_byte_ms[starts]} starts with
+first byte of a log arrived {wall} ms after the start of the process, the median of {first_byte_ms[starts]} starts with
 the least and the most. By then a start had used {on_a_processor} ms of processor time. Nearly all of it is spent
 loading code: Python with the library of the command line and nothing else takes {bare} ms here. The server lists
 directories at its start, and opens no log before a client asks for it. The load was {first_byte_ms[load_average]}.
@@ -113,23 +115,18 @@ def _ratios(report: dict[str, Any]) -> dict[str, Any]:
         **report,
         "caveat": CAVEAT if machine["loadAverage"] > 2 * machine["cores"] else "",
         "single": large / small,
-        "whole": _spread(first["whole"]),
-        "on_a_processor": _spread(first["on_a_processor"]),
-        "bare": _spread(first["python_with_click_alone"]),
+        "wall": shown(spread(first["wall"])),
+        "on_a_processor": shown(spread(first["on_a_processor"])),
+        "bare": shown(spread(first["python_with_click_alone"])),
     }
 
 
 def _table(report: dict[str, Any]) -> str:
     lines = ["", "| MB/s | `seglog serve` | Kafka broker | ratio |", "|---|---:|---:|---:|"]
     for work, peers in report["megabytes_a_second"].items():
-        ours, theirs = peers["seglog serve"], peers["Kafka broker"]
-        lines.append(f"| {work} | {_spread(ours)} | {_spread(theirs)} | {median(ours) / median(theirs):.2f} |")
+        ours, theirs = (spread(peers[name]) for name in ("seglog serve", "Kafka broker"))
+        lines.append(f"| {work} | {shown(ours)} | {shown(theirs)} | {ours['median'] / theirs['median']:.2f} |")
     return "\n".join(lines) + "\n"
-
-
-def _spread(found: Sequence[float]) -> str:
-    """Return the median, and from where to where the others went."""
-    return f"{median(found):,.0f} ({min(found):,.0f} to {max(found):,.0f})"
 
 
 def _picture() -> str:

@@ -13,7 +13,6 @@ import os
 import platform
 import random
 import socket
-import statistics
 import struct
 import sys
 import tempfile
@@ -25,10 +24,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from proofs.report_facts import spread
 from seglog_format import encode_columns, open_partition, rebuild_indexes, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 BUILD: Final = REPOSITORY / "build"
@@ -60,11 +60,9 @@ def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_cou
     return clock() - start
 
 
-def spread(seconds: Iterable[float]) -> dict[str, float]:
-    """Median, least and most of the seconds of several rounds."""
-    found = sorted(seconds)
-    figures = {"median": statistics.median(found), "least": found[0], "most": found[-1]}
-    return {name: float(f"{each:.3g}") for name, each in figures.items()}
+def rounded(seconds: Sequence[float]) -> dict[str, float]:
+    """Return the spread of several rounds, to three digits."""
+    return {name: float(f"{each:.3g}") for name, each in spread(seconds).items()}
 
 
 def segments(directory: Path, size: int, rounds: int) -> dict[str, Any]:
@@ -89,8 +87,8 @@ def segments(directory: Path, size: int, rounds: int) -> dict[str, Any]:
     return {
         "logBytes": len(part) * SEGMENTS,
         "segments": SEGMENTS,
-        "removeSeconds": spread(seconds),
-        "rewriteSeconds": spread(timed(rewrite) for _ in range(rounds)),
+        "removeSeconds": rounded(seconds),
+        "rewriteSeconds": rounded([timed(rewrite) for _ in range(rounds)]),
         "rewrittenBytes": len(part) * (SEGMENTS - 1),
     }
 
@@ -147,7 +145,7 @@ def sequential(path: Path, rounds: int) -> dict[str, Any]:
     return {
         "blocks": len(samples),
         "blockBytes": BLOCK,
-        "seconds": {name: spread(seconds) for name, seconds in found.items()},
+        "seconds": {name: rounded(seconds) for name, seconds in found.items()},
     }
 
 
@@ -158,7 +156,7 @@ def _read(file: int, samples: Sequence[int]) -> None:
 
 def zero_copy(path: Path, rounds: int) -> dict[str, Any]:
     """Processor time of the sender, with ``sendfile`` and with reads into memory and sends."""
-    seconds = {name: spread(_sent(path, name) for _ in range(rounds)) for name in ("sendfile", "readAndSend")}
+    seconds = {name: rounded([_sent(path, name) for _ in range(rounds)]) for name in ("sendfile", "readAndSend")}
     return {"bytes": path.stat().st_size, "processorSeconds": seconds}
 
 
@@ -213,8 +211,8 @@ def _opened(partition: Path, count: int, segment_count: int, rounds: int) -> dic
         sorted(partition.iterdir())
 
     return {
-        "openAndFindSeconds": spread(timed(find, time.process_time) for _ in range(rounds)),
-        "listSeconds": spread(timed(list_names, time.process_time) for _ in range(rounds)),
+        "openAndFindSeconds": rounded([timed(find, time.process_time) for _ in range(rounds)]),
+        "listSeconds": rounded([timed(list_names, time.process_time) for _ in range(rounds)]),
     }
 
 

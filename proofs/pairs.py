@@ -54,6 +54,7 @@ def prove(options: argparse.Namespace) -> Outcome:
 
 def _outcome(subjects: Sequence[Subject], written: Iterable[Log | str], wanted: Sequence[Listed]) -> Outcome:
     logs = [one for one in written if isinstance(one, Log) and one.data]
+    changed = [written_differences(log) for log in logs]
     found = []
     for listed, reader, differences in read_logs(logs, wanted):
         _say(f"{listed.label}: {reader if isinstance(reader, str) else f'{sum(map(bool, differences))} differ'}")
@@ -62,10 +63,10 @@ def _outcome(subjects: Sequence[Subject], written: Iterable[Log | str], wanted: 
         "machine": machine(),
         "subjects": {subject.name: len(subject.rows) for subject in subjects},
         "readers": [_reader_line(listed, reader) for listed, reader, _ in found],
-        "logs": [_log_line(log, number, found) for number, log in enumerate(logs)],
+        "logs": [_log_line(log, changed[number], number, found) for number, log in enumerate(logs)],
         "notWritten": [*(one for one in written if isinstance(one, str)), *_empty(written)],
     }
-    return Outcome(facts, list(_failures(logs, found)))
+    return Outcome(facts, list(_failures(logs, changed, found)))
 
 
 def _reader_line(listed: Listed, reader: Reader | str) -> Json:
@@ -74,7 +75,9 @@ def _reader_line(listed: Listed, reader: Reader | str) -> Json:
     return {"name": listed.name, "version": reader.version, "language": reader.language, "way": reader.way}
 
 
-def _log_line(log: Log, number: int, found: Sequence[tuple[Listed, Reader | str, Differences]]) -> Json:
+def _log_line(
+    log: Log, changed: Sequence[str], number: int, found: Sequence[tuple[Listed, Reader | str, Differences]]
+) -> Json:
     """Return a log and what became of it: readers that are not named read what was written."""
     read = {listed.name: differences[number] for listed, _, differences in found if differences}
     return {
@@ -86,7 +89,7 @@ def _log_line(log: Log, number: int, found: Sequence[tuple[Listed, Reader | str,
         "codec": log.codec,
         "bytes": len(log.data),
         "refused": dict(log.refused),
-        "wrote": written_differences(log),
+        "wrote": changed,
         "skipped": [name for name, difference in read.items() if difference is None],
         "differs": {name: difference for name, difference in read.items() if difference},
     }
@@ -102,11 +105,13 @@ def _empty(written: Iterable[Log | str]) -> list[str]:
     ]
 
 
-def _failures(logs: Sequence[Log], found: Sequence[tuple[Listed, Reader | str, Differences]]) -> Iterable[str]:
+def _failures(
+    logs: Sequence[Log], changed: Sequence[list[str]], found: Sequence[tuple[Listed, Reader | str, Differences]]
+) -> Iterable[str]:
     """Yield what is wrong with this package; what is wrong with others is what the report is for."""
-    for log in logs:
-        if log.writer.title == "seglog-format" and (log.refused or written_differences(log)):
-            yield f"we do not write what we are given: {log.refused or written_differences(log)}"
+    for log, differences in zip(logs, changed, strict=True):
+        if log.writer.title == "seglog-format" and (wrong := log.refused or differences):
+            yield f"we do not write what we are given: {wrong}"
     for listed, reader, differences in found:
         if listed.name in OUR_NAMES:
             yield from (

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_conformance.reference.wire import wire
 from seglog_conformance.registry import Builder, listed
 from seglog_conformance.testee import Allowance
 
@@ -59,16 +60,6 @@ SEARCHED: Final = (
 INTERVAL: Final = 200
 """Bytes between two entries of an index that is built again."""
 ALLOWANCE: Final = Allowance(seconds=60)
-TEXTS: Final = (
-    "baseOffset",
-    "lastOffset",
-    "nextOffset",
-    "baseTimestamp",
-    "maxTimestamp",
-    "deleteHorizonMs",
-    "producerId",
-)
-"""Fields that are text in the protocol: they have 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -168,17 +159,14 @@ def _is_short(batch: Json, records: list[Json]) -> bool:
 
 def answered(batch: Json, records: list[Json], start: int) -> Json:
     """Return what a reader answers, from what Kafka's classes wrote down; positions count from a start."""
-    names = [name for name in batch if name not in {"type", "file", "recordsRead", "lastSequence"}]
-    found: Json = {name: batch[name] for name in names} | {"position": batch["position"] - start}
-    found["lastSequence"] = batch["lastSequence"]
-    found["baseTimestamp"] = batch.get("baseTimestamp")
-    found |= {name: None if found[name] is None else str(found[name]) for name in TEXTS}
+    kept = {name: batch[name] for name in batch if name not in {"recordsRead", "lastSequence"}}
+    fields = {"lastSequence": batch["lastSequence"], "baseTimestamp": batch.get("baseTimestamp")}
+    found = wire({**kept, "position": batch["position"] - start, **fields})
     return {**found, "records": [_record(record) for record in records]}
 
 
 def _record(record: Json) -> Json:
-    found: Json = {name: value for name, value in record.items() if name not in {"type", "file", "position"}}
-    found |= {name: str(record[name]) for name in ("offset", "timestamp")}
+    found = wire({name: value for name, value in record.items() if name != "position"})
     found |= {name: _hex(record[name]) for name in ("key", "value")}
     if "headers" in record:
         found["headers"] = [[key.encode().hex(), _hex(value)] for key, value in record["headers"]]

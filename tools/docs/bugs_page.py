@@ -93,9 +93,15 @@ def _kafka(case: Case) -> str:
     """Say what Kafka's classes made of a case when they were asked."""
     count = sum(len(batch.get("records", ())) for batch in case.expect.get("batches", ()) if not batch.get("isControl"))
     expected = "an error" if "reject" in case.expect else f"{count} {'record' if count == 1 else 'records'}"
-    asked = json.loads(ASKED.read_text(encoding="utf-8"))[KAFKA].get(case.id)
+    asked = _asked().get(case.id)
     answered = f"`{KAFKA}` {asked[1]}" if asked else "Kafka's classes were not asked"
     return f"Right is {expected} for the application; {answered}."
+
+
+@cache
+def _asked() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = json.loads(ASKED.read_text(encoding="utf-8"))[KAFKA]
+    return found
 
 
 @cache

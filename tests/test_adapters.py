@@ -121,6 +121,21 @@ def test_imports_of_classes_that_the_sources_bring_stay(tmp_path: Path) -> None:
     assert found == wanted.replace("org.apache.kafka.log.Index", "kafka.log.Index")
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_source_stands_in_only_for_a_class_that_a_release_lacks(tmp_path: Path, *, is_there: bool) -> None:
+    source, jar = (
+        tmp_path / "stand-ins" / "org" / "apache" / "kafka" / "log" / "Log.java",
+        tmp_path / "jars" / "kafka.jar",
+    )
+    for path in (source, jar):
+        path.parent.mkdir(parents=True)
+    source.write_text("package org.apache.kafka.log;\n", encoding="utf-8")
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("org/apache/kafka/log/Log.class" if is_there else "kafka/log/Log.class", b"")
+    imports().main(str(jar.parent), str(tmp_path / "sources"), str(tmp_path / "stand-ins"))
+    assert [path.name for path in (tmp_path / "sources").rglob("*.java")] == ([] if is_there else ["Log.java"])
+
+
 def test_imports_follow_classes_that_moved(tmp_path: Path) -> None:
     source, jar = tmp_path / "java" / "a" / "A.java", tmp_path / "jars" / "kafka.jar"
     for path in (source, jar):

@@ -2,7 +2,8 @@
 
 Kafka moves classes between packages from one release to the next. The sources here name each where the newest release
 has it; for another release the imports are rewritten, but those of classes that the sources bring along themselves. Up
-to 3.9 many are in packages that begin with ``kafka``.
+to 3.9 many are in packages that begin with ``kafka``. A source that stands in for a class is left out where the release
+has that class.
 
 usage: java_imports.py JARS TARGET SOURCES...
 """
@@ -42,8 +43,13 @@ def brought(sources: Iterable[str]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for source in map(Path, sources):
         for path in source.rglob("*.java"):
-            found[path.stem].add(".".join(path.relative_to(source).parts[:-1]))
+            found[path.stem].add(package_of(path, source))
     return found
+
+
+def package_of(path: Path, source: Path) -> str:
+    """Return the package of a source file below a directory of sources."""
+    return ".".join(path.relative_to(source).parts[:-1])
 
 
 def moved(text: str, packages: Mapping[str, set[str]]) -> str:
@@ -61,10 +67,13 @@ def moved(text: str, packages: Mapping[str, set[str]]) -> str:
 
 def main(jars: str, target: str, *sources: str) -> None:
     """Copy all sources below some directories into one, which holds nothing else then."""
-    packages = packages_of(Path(jars)) | brought(sources)
+    present = packages_of(Path(jars))
+    packages = present | brought(sources)
     shutil.rmtree(target, ignore_errors=True)
     for source in map(Path, sources):
         for path in source.rglob("*.java"):
+            if package_of(path, source) in present.get(path.stem, ()):
+                continue
             copy = Path(target) / path.relative_to(source)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(moved(path.read_text(encoding="utf-8"), packages), encoding="utf-8")

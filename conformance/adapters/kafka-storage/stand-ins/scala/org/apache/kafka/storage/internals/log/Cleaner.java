@@ -4,6 +4,7 @@ import java.util.Map;
 import java.util.function.Consumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.storage.internals.log.OffsetMap;
 import org.apache.kafka.storage.internals.utils.Throttler;
 import scala.runtime.BoxedUnit;
 

@@ -65,15 +65,11 @@ def accusations(results: list[Json], cases: Mapping[str, Case]) -> Json:
     return {
         "askedOf": [f"{name} {version}" for name, version in sorted(releases.items())],
         "cases": len(wanted),
-        "agree": sum(bool(verdicts[case] - {"SKIP"}) and not verdicts[case] & _failed() for case in wanted),
-        "depart": [case for case in wanted if verdicts[case] & _failed()],
+        "agree": sum(bool(verdicts[case] - {"SKIP"}) and not verdicts[case] & FAILURES for case in wanted),
+        "depart": [case for case in wanted if verdicts[case] & FAILURES],
         "cannotBeAsked": dict(Counter(_reason(said[case]) for case in skipped).most_common()),
         "notAsked": [case for case in wanted if not verdicts[case]],
     }
-
-
-def _failed() -> set[str]:
-    return {str(verdict) for verdict in FAILURES}
 
 
 def _reason(results: list[Json]) -> str:

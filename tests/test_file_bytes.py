@@ -89,17 +89,33 @@ def test_what_was_forgotten_is_no_memory_of_ours(tmp_path: Path) -> None:
     path, size = tmp_path / "large", 32 * 2**20
     path.write_bytes(b"x" * size)
     with open_bytes(path) as source:
-        before = mapped_memory()
+        before = memory("RssFile")
         assert source.view(0, source.size).tobytes().count(b"x") == size
-        assert mapped_memory() - before > size // 2
+        assert memory("RssFile") - before > size // 2
         source.forget()
-        assert mapped_memory() - before < size // 2
+        assert memory("RssFile") - before < size // 2
 
 
-def mapped_memory() -> int:
-    """Bytes of files that are in this process's memory."""
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="nothing tells the memory of a process")
+def test_windows_that_are_dropped_leave_no_memory_behind(tmp_path: Path) -> None:
+    path, count = sparse(tmp_path / "large", 2**30), 16
+    del [bytes(30 * 2**20)][0]  # glibc keeps smaller blocks for the process after it has freed one of this size
+    with open_bytes(path, copy=True) as source:
+        before = memory("RssAnon")
+        views, between = [], []
+        for position in range(0, count * WINDOW_SIZE, WINDOW_SIZE):
+            views.append(source.view(position + 1, position + 1 + WINDOW_SIZE + 1))
+            between.append(bytes(256 * 1024))
+        assert memory("RssAnon") - before > count * WINDOW_SIZE // 2
+        views.clear()
+        assert memory("RssAnon") - before < 2 * WINDOW_SIZE
+    assert len(between) == count
+
+
+def memory(kind: str) -> int:
+    """Bytes of a kind in this process's memory: `RssFile` of files, `RssAnon` of its own."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssFile"))
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(kind))
 
 
 def test_an_exported_view_outlives_closing(path: Path) -> None:

@@ -224,7 +224,7 @@ def read_range(path: str | os.PathLike[str], start: int, size: int) -> bytes:
     descriptor, found = _opened(name)
     reader = FileReader(name, descriptor, found)
     try:
-        return reader.read(start, min(start + size, found))
+        return bytes(reader.read(start, min(start + size, found)))
     finally:
         reader.close()
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import Location, UnreadableError, UsageError
 from seglog_format.storage.refused_ranges import RefusedRange, RefusedRanges, RefusedSearch
@@ -154,7 +154,7 @@ class FileReader:
             if len(data) == stop - start:
                 return data
             self._refused.add(RefusedRange(start + len(data), self.size, None))
-        self._gave_up(start, end)
+        raise self._failing(start, end)
 
     def _note_refused(self, start: int, end: int, error: OSError) -> None:
         """Find the refused part of a range that failed, and how far it extends beyond."""
@@ -167,13 +167,13 @@ class FileReader:
             start, end = end, min(end + STEP_SIZE, self.size)
             reaches_end = reaches_end and start < end and not self._search.reads(start, end)
 
-    def _gave_up(self, start: int, end: int) -> NoReturn:
-        """Treat a range that fails now and then as refused, except for bytes already in memory."""
+    def _failing(self, start: int, end: int) -> UnreadableError:
+        """Return the error for a range that fails now and then: refused, except for bytes already in memory."""
         refused = self._refused.next_from(start)
         if refused is None or refused.start > start:
             refused = RefusedRange(start, end, OSError(errno.EIO, os.strerror(errno.EIO)))
             self._refused.add(refused)
-        raise unreadable(self.path, start, refused.end - start, refused.error)
+        return unreadable(self.path, start, refused.end - start, refused.error)
 
     def is_hole(self, start: int, end: int) -> bool:
         """Return whether a range is known to be a hole, which reads as zeros."""
@@ -216,7 +216,7 @@ class FileReader:
 def _read_at(descriptor: int, size: int, position: int) -> bytes | memoryview:
     """Return some bytes from a position, none at the end of the file.
 
-    Large parts get pages of their own, which return to the system as soon as nobody holds the part. The C library
+    Large parts get pages of their own, which return to the system as soon as the part is dropped. The C library
     keeps freed memory of that size for the process, and two threads that read windows left 150 MB behind.
 
     Raises:

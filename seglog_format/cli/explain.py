@@ -26,7 +26,6 @@ Examples:
   seglog explain --json | jq -r .id"""
 
 LOOSE_ID: Final = re.compile(r"(?:SEG-?)?([A-Z]{3})(?:-?0*(\d{1,3}))?", re.IGNORECASE)
-SUGGESTIONS: Final = 5
 
 
 @click.command(epilog=EPILOG)
@@ -60,7 +59,7 @@ def _found(identifier: str) -> list[Requirement]:
     listed = [one for one in table.values() if not wanted or one.id.startswith(wanted + "-")]
     if listed:
         return listed
-    msg = f"no requirement {identifier!r}{_suggestion(wanted, table)}"
+    msg = f"no requirement {identifier!r}; {_suggestion(wanted, table)}"
     raise click.UsageError(msg)
 
 
@@ -74,12 +73,16 @@ def normalized(identifier: str) -> str:
 
 
 def _suggestion(wanted: str, table: Mapping[str, Requirement]) -> str:
-    """Return similar ids, or those of the same area."""
+    """Return which numbers the area has, or ids that look alike, or which areas there are."""
     from difflib import get_close_matches
 
-    same_area = [one for one in table if one.startswith(wanted[:8])]
-    close = get_close_matches(wanted, same_area or list(table), n=SUGGESTIONS, cutoff=0.6)
-    return f"; there is {', '.join(close)}" if close else "; 'seglog explain' lists all"
+    areas = sorted({one.rpartition("-")[0] for one in table})
+    area = wanted.rpartition("-")[0]
+    if area in areas:
+        numbers = sorted(one for one in table if one.startswith(area))
+        return f"{area} has {numbers[0]} to {numbers[-1]}"
+    alike = get_close_matches(wanted, table, cutoff=0.85)
+    return f"is it {' or '.join(alike)}?" if alike else f"the areas are {', '.join(areas)}"
 
 
 def as_object(requirement: Requirement) -> dict[str, Any]:

@@ -815,17 +815,13 @@ def test_explain_lists_an_area_or_everything(cli: Seglog) -> None:
     assert len(cli("explain", "SEG-IDX").splitlines()) == len(area)
 
 
-@pytest.mark.parametrize(
-    ("identifier", "suggestion"),
-    [
-        (UNKNOWN_ID, "SEG-IDX has SEG-IDX-001 to SEG-IDX-011"),
-        (MISSPELT_ID, "or SEG-IDX-004?"),
-        ("nothing-1", "the areas are SEG-APP, SEG-BAT,"),
-    ],
-)
-def test_explain_suggests_what_was_meant(cli: Seglog, identifier: str, suggestion: str) -> None:
+MEANT = {UNKNOWN_ID: "SEG-IDX has SEG-IDX-001 to", MISSPELT_ID: "or SEG-IDX-004?", "x-1": "the areas are SEG-APP,"}
+
+
+@pytest.mark.parametrize("identifier", MEANT)
+def test_explain_suggests_what_was_meant(cli: Seglog, identifier: str) -> None:
     _, err = cli.both("explain", identifier, status=USAGE)
-    assert suggestion in err
+    assert MEANT[identifier] in err
 
 
 # schema

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CAPITALS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z])")
-HOW_FAR = {"partly": "in part", "no": "not"}
-"""How a page says that brokers do not keep a rule."""
+KEPT = {"partly": "only partly keep", "no": "do not keep"}
+"""How a page says that brokers depart from a rule."""
 
 
 def page_order() -> list[str]:
@@ -108,16 +108,16 @@ def _structure(structure: Structure) -> Iterator[str]:
 
 
 def _oddities(entries: list[Requirement]) -> Iterator[str]:
-    """Yield what is legal though it looks unusual: rules of level MAY, and where brokers depart from a rule."""
+    """Yield what is valid though it looks unusual: rules of level MAY, and where brokers depart from a rule."""
     lines = [f"- {entry.title} ({entry.id})" for entry in entries if entry.level == "MAY"]
     lines += [
-        f"- Brokers keep {entry.id} {HOW_FAR[entry.brokers.kept]}: "
+        f"- Brokers {KEPT[entry.brokers.kept]} {entry.id}: "
         f"[what they do](../spec/C-departures.md#{entry.id.lower()})."
         for entry in entries
         if entry.brokers.departs
     ]
     if lines:
-        yield "\n## Legal oddities\n"
+        yield "\n## Unusual, and valid\n"
         yield from lines
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from seglog_format.state.config import BrokerGeneration
 
-PATH: Final = click.Path(path_type=Path)
+PATH: Final = click.Path(path_type=Path, readable=False)  # the command reports what it cannot read
 
 path_argument: Final = click.argument("path", type=PATH)
 

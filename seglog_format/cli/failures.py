@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import errno
-from typing import Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.cli.exit_status import NOT_WRITTEN, UNREADABLE, USAGE
 from seglog_format.errors import SeglogError, UsageError, WriteError, reason_of
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 FAILURES: Final = (SeglogError, OSError, MemoryError, RecursionError)
 """Errors that a user can cause, with any command. All others are defects of this program."""
+
+EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Crypto": "tier",
+        "cryptography": "tier",
+        "fastavro": "decode",
+        "google": "decode",
+        "grpc_tools": "decode",
+        "hypothesis": "conform",
+        "kio": "serve",
+        "numba": "fast",
+        "numpy": "fast",
+        "pyarrow": "fast",
+        "pyiceberg": "iceberg",
+        "pyspark": "spark",
+    }
+)
+"""The extra that installs each optional module."""
 
 WRITING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """Errors of operations that write."""
@@ -39,3 +61,10 @@ def text_of(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return "the input is nested too deeply"
     return reason_of(error) if isinstance(error, OSError) else str(error).removeprefix("seglog: ")
+
+
+def missing_extra(error: ModuleNotFoundError) -> str:
+    """Return how to install a missing module; empty if no extra installs it, which is a defect of this program."""
+    module = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(module)
+    return f"this needs {module}: pip install 'seglog-format[{extra}]'" if extra else ""

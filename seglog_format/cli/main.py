@@ -10,8 +10,8 @@ from typing import Final, NoReturn
 
 import click
 
-from seglog_format.cli.exit_status import DONE, INTERRUPTED, NOT_WRITTEN, PIPE_CLOSED, SUMMARY
-from seglog_format.cli.failures import FAILURES, status_of, text_of
+from seglog_format.cli.exit_status import DONE, INTERRUPTED, NOT_WRITTEN, PIPE_CLOSED, SUMMARY, USAGE
+from seglog_format.cli.failures import FAILURES, missing_extra, status_of, text_of
 from seglog_format.cli.lazy import LazyGroup, PipeClosedError, chosen_colour
 from seglog_format.cli.style import CHOICES
 from seglog_format.cli.version import VERSION
@@ -99,6 +99,10 @@ def _outcome(args: list[str] | None) -> int:
     except FAILURES as error:
         _drain_standard_output()
         return _complain(text_of(error), status_of(error))
+    except ModuleNotFoundError as error:
+        if not (text := missing_extra(error)):
+            raise
+        return _complain(text, USAGE)
     return status if isinstance(status, int) else DONE
 
 

@@ -29,6 +29,20 @@ def log_directory_at(path: Path) -> LogDirectory | None:
     return None
 
 
+def kept_partitions(path: Path, directory: LogDirectory) -> list[PartitionEntry]:
+    """Return the partitions in the log directory at a path that no broker has marked for deletion.
+
+    Reports it if there is none, since a command that handles each of them would end in silence.
+    """
+    from seglog_format.cli.output import diagnose
+    from seglog_format.recovery.plan import DELETE_STATE
+
+    entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
+    if not entries:
+        diagnose(f"{path}: a log directory without a partition; there is nothing to do")
+    return entries
+
+
 def partition_directory_at(path: Path) -> Path:
     """Return the one partition directory at a path: itself, or the only one of a log directory.
 

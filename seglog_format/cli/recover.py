@@ -111,10 +111,9 @@ def _title(options: RecoveryOptions) -> str:
 def _recoveries(
     path: Path, options: RecoveryOptions, passing: PassingOver, *, write: bool
 ) -> Iterator[tuple[PreparedRecovery, RecoveryPlan, Losses]]:
-    from seglog_format.cli.paths import log_directory_at
+    from seglog_format.cli.paths import kept_partitions, log_directory_at
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import list_log_directory
-    from seglog_format.recovery.plan import DELETE_STATE
 
     directory = log_directory_at(path)
     if directory is None:
@@ -124,7 +123,7 @@ def _recoveries(
         parent = LogDirectory(list_log_directory(path.absolute().parent))
         yield _recovery(path, parent, options, write=write)
         return
-    entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
+    entries = kept_partitions(path, directory)
     with progress("Recovering" if write else "Scanning", len(entries)) as advance:
         for number, entry in enumerate(entries, 1):
             found = None

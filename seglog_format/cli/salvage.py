@@ -87,14 +87,13 @@ def _require_apart(path: Path, output: Path) -> None:
 
 def _partitions(path: Path) -> Iterator[tuple[str, Path]]:
     """Yield names below the output, and the partition directory for each."""
-    from seglog_format.cli.paths import log_directory_at
-    from seglog_format.recovery.plan import DELETE_STATE
+    from seglog_format.cli.paths import kept_partitions, log_directory_at
 
     directory = log_directory_at(path)
     if directory is None:
         yield "", path
         return
-    entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
+    entries = kept_partitions(path, directory)
     with progress("Copying", len(entries)) as advance:
         for number, entry in enumerate(entries, 1):
             yield entry.path.name, entry.path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,11 +16,16 @@ if TYPE_CHECKING:
     from seglog_conformance.cases import Case
     from seglog_conformance.registry import Adapter, Listed
 
+TESTEE_HELP: Final = (
+    "A testee; may be repeated. Without --testee and --adapter all are asked, and the suite's adapters are built first:"
+    " that downloads their libraries and takes minutes."
+)
+
 
 def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that select testees."""
     options = (
-        click.option("--testee", "testees", multiple=True, metavar="NAME", help="A testee; may be repeated."),
+        click.option("--testee", "testees", multiple=True, metavar="NAME", help=TESTEE_HELP),
         click.option(
             "--adapter",
             "directories",

@@ -193,35 +193,6 @@ def test_file_that_cannot_be_opened_is_unreadable(cli: Seglog, log: Path, monkey
         assert "Permission denied" in err
 
 
-@pytest.mark.parametrize("arguments", [["recover"], ["index"], ["salvage", "-o", "{}/copy"]])
-def test_log_directory_without_a_partition_is_reported(cli: Seglog, arguments: list[str], tmp_path: Path) -> None:
-    directory = tmp_path / "data"
-    directory.mkdir()
-    (directory / "recovery-point-offset-checkpoint").write_text("0\n0\n")
-    out, err = cli.both(*(part.format(tmp_path) for part in arguments), directory)
-    assert out == ""
-    assert err == f"seglog: {directory}: a log directory without a partition; there is nothing to do\n"
-
-
-@pytest.mark.parametrize(("module", "extra"), [("pyarrow.parquet", "fast"), ("pyspark", "spark"), ("kio", "serve")])
-def test_missing_extra_is_named(cli: Seglog, module: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lack(name: str) -> None:
-        raise ModuleNotFoundError(name, name=module)
-
-    monkeypatch.setattr("seglog_format.cli.lazy.import_module", lack)
-    _, err = cli.both("export", "--help", status=USAGE)
-    assert err == f"seglog: this needs {module.partition('.')[0]}: pip install 'seglog-format[{extra}]'\n"
-
-
-def test_missing_module_of_no_extra_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lack(name: str) -> None:
-        raise ModuleNotFoundError(name, name="seglog_format.nothing")
-
-    monkeypatch.setattr("seglog_format.cli.lazy.import_module", lack)
-    with pytest.raises(ModuleNotFoundError):
-        run(["export", "--help"])
-
-
 def test_module_can_be_run(log: Path) -> None:
     found = subprocess.run([*SEGLOG, "dump", "--json", str(log)], capture_output=True, text=True, check=True)
     assert len(found.stdout.splitlines()) == 6

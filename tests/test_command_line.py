@@ -19,10 +19,11 @@ from click.testing import CliRunner
 from helpers.support import FIXTURES, bundled
 
 from seglog_format.cli import progress, style
+from seglog_format.cli.exit_status import USAGE
 from seglog_format.cli.main import run, seglog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 COLUMNS = 80
@@ -141,6 +142,43 @@ def ran(line: str, root: Path) -> str:
             return f"{done.exit_code}: {done.exception!r} {done.stderr}"
         given = done.stdout
     return ""
+
+
+# What is not there
+
+
+@pytest.mark.parametrize("command", ["recover", "index", "salvage -o copy"])
+def test_a_log_directory_without_a_partition_is_reported(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    run([*command.split(), "data"])
+    assert capsys.readouterr() == ("", "seglog: data: a log directory without a partition; there is nothing to do\n")
+
+
+@pytest.mark.parametrize(("module", "extra"), [("pyarrow.parquet", "fast"), ("pyspark", "spark"), ("kio", "serve")])
+def test_the_extra_of_a_missing_module_is_named(
+    module: str, extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("seglog_format.cli.lazy.import_module", lacking(module))
+    assert run(["export", "--help"]) == USAGE
+    needed = f"seglog: this needs {module.partition('.')[0]}: pip install 'seglog-format[{extra}]'\n"
+    assert capsys.readouterr().err == needed
+
+
+def test_a_missing_module_of_no_extra_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seglog_format.cli.lazy.import_module", lacking("seglog_format.nothing"))
+    with pytest.raises(ModuleNotFoundError):
+        run(["export", "--help"])
+
+
+def lacking(module: str) -> Callable[[str], None]:
+    def lack(name: str) -> None:
+        raise ModuleNotFoundError(name, name=module)
+
+    return lack
 
 
 # Progress

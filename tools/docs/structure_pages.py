@@ -111,8 +111,7 @@ def _oddities(entries: list[Requirement]) -> Iterator[str]:
     """Yield what is valid though it looks unusual: rules of level MAY, and where brokers depart from a rule."""
     lines = [f"- {entry.title} ({entry.id})" for entry in entries if entry.level == "MAY"]
     lines += [
-        f"- Brokers {KEPT[entry.brokers.kept]} {entry.id}: "
-        f"[what they do](../spec/C-departures.md#{entry.id.lower()})."
+        f"- Brokers {KEPT[entry.brokers.kept]} {entry.id}: [what they do](../spec/C-departures.md#{entry.id.lower()})."
         for entry in entries
         if entry.brokers.departs
     ]

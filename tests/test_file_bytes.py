@@ -8,9 +8,13 @@ import pickle
 import random
 import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
+import numpy as np
 import pytest
 
 from seglog_format.checks import verify
@@ -29,10 +33,14 @@ from seglog_format.storage.file_bytes import (
     open_log,
     read_whole,
 )
-from seglog_format.storage.file_reader import noted_refusals
+from seglog_format.storage.file_reader import BUFFER_SIZE, MIN_BUFFERED_SIZE, SPARE_BUFFERS, noted_refusals
 from seglog_format.storage.refused_ranges import BLOCK_SIZE
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 DESCRIPTORS = Path("/proc/self/fd")
+MOST_SPARE: Final = 4
 
 
 @pytest.fixture
@@ -97,19 +105,74 @@ def test_what_was_forgotten_is_no_memory_of_ours(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="nothing tells the memory of a process")
-def test_windows_that_are_dropped_leave_no_memory_behind(tmp_path: Path) -> None:
-    path, count = sparse(tmp_path / "large", 2**30), 16
+def test_windows_that_are_dropped_leave_little_memory_behind(tmp_path: Path) -> None:
+    path, count = tmp_path / "large", 16
+    path.write_bytes(bytes(count * WINDOW_SIZE))  # no hole
+    SPARE_BUFFERS.clear()
     del [bytes(30 * 2**20)][0]  # glibc keeps smaller blocks for the process after it has freed one of this size
     with open_bytes(path, copy=True) as source:
         before = memory("RssAnon")
         views, between = [], []
         for position in range(0, count * WINDOW_SIZE, WINDOW_SIZE):
-            views.append(source.view(position + 1, position + 1 + WINDOW_SIZE + 1))
+            views.append(source.view(position, position + WINDOW_SIZE))
             between.append(bytes(256 * 1024))
         assert memory("RssAnon") - before > count * WINDOW_SIZE // 2
         views.clear()
-        assert memory("RssAnon") - before < 2 * WINDOW_SIZE
+        assert memory("RssAnon") - before < (MOST_SPARE + 3) * WINDOW_SIZE
     assert len(between) == count
+    assert len(SPARE_BUFFERS) == MOST_SPARE
+
+
+@pytest.mark.parametrize("size", [MIN_BUFFERED_SIZE, BUFFER_SIZE - 1, BUFFER_SIZE, BUFFER_SIZE + 1])
+@pytest.mark.parametrize("holding", [lambda view: view[7:], lambda view: np.frombuffer(view, np.uint8)[7:], bytearray])
+def test_a_buffer_is_not_used_again_while_a_view_of_it_is_held(
+    tmp_path: Path, size: int, holding: Callable[[memoryview], memoryview]
+) -> None:
+    path, count = tmp_path / "large", 2 * MOST_SPARE
+    parts = [random.Random(number).randbytes(size) for number in range(count)]  # noqa: S311 - chance that repeats
+    path.write_bytes(b"".join(parts))
+    with open_bytes(path, copy=True) as source:
+        for _ in range(2):
+            held = [holding(source.view(at, at + size)) for at in range(0, count * size, size)]
+            for at in range(0, count * size, size):  # uses what is free, and fills it with another part
+                source.view(count * size - at - size, count * size - at)
+            assert [bytes(view)[-9:] for view in held] == [part[-9:] for part in parts]
+            assert [crc32(view) for view in held] == [
+                crc32(part[-len(view) :]) for part, view in zip(parts, held, strict=True)
+            ]
+
+
+def test_threads_that_read_share_no_buffer(tmp_path: Path) -> None:
+    path, size, count = tmp_path / "large", MIN_BUFFERED_SIZE, 16
+    parts = [bytes([number]) * size for number in range(count)]
+    path.write_bytes(b"".join(parts))
+
+    def read(seed: int) -> list[int]:
+        order = random.Random(seed).choices(range(count), k=40)  # noqa: S311 - chance that repeats
+        with open_bytes(path, copy=True) as source:
+            views = [(number, source.view(number * size, (number + 1) * size)) for number in order[:8]]
+            for number in order[8:]:
+                views[number % 8] = number, source.view(number * size, (number + 1) * size)
+            return [number for number, view in views if bytes(view) != parts[number]]
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(read, range(8))) == [[]] * 8
+
+
+@pytest.mark.parametrize("fault", [OSError(errno.ENOMEM, "no memory"), IndexError()])
+def test_without_a_buffer_the_bytes_are_read_all_the_same(
+    tmp_path: Path, fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_buffer(*_: object, **__: object) -> None:
+        raise fault
+
+    path = tmp_path / "large"
+    path.write_bytes(b"x" * MIN_BUFFERED_SIZE)
+    SPARE_BUFFERS.clear()
+    monkeypatch.setattr("mmap.mmap", no_buffer)
+    with open_bytes(path, copy=True) as source:
+        assert bytes(source.view(0, MIN_BUFFERED_SIZE)) == b"x" * MIN_BUFFERED_SIZE
+    assert not SPARE_BUFFERS
 
 
 def memory(kind: str) -> int:

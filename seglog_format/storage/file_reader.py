@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import weakref
+from collections import deque
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from ctypes import c_ubyte
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
+from weakref import finalize
 
 from seglog_format.errors import Location, UnreadableError, UsageError
 from seglog_format.storage.refused_ranges import RefusedRange, RefusedRanges, RefusedSearch
@@ -42,8 +44,20 @@ STEP_SIZE: Final = 4 * 2**20
 MOST_TRIES: Final = 3
 """Maximum reads of a failing range whose parts can be read."""
 
-OWN_PAGES_SIZE: Final = 2**20
-"""Bytes from which on a part of a file is read into pages of its own."""
+BUFFER_SIZE: Final = 4 * 2**20
+"""Bytes of a buffer for large parts of files."""
+
+MIN_BUFFERED_SIZE: Final = 2**20
+"""Bytes of a part from which on it is read into a buffer, unless it is larger than one."""
+
+BufferContent: Final = c_ubyte * BUFFER_SIZE
+"""Type of an object whose end tells that no view of a buffer is left."""
+
+PRIVATE_MEMORY: Final = mmap.MAP_PRIVATE | mmap.MAP_ANON if hasattr(os, "preadv") else None
+"""Flags for new memory; None if the system has no such memory, or no call to read into it."""
+
+SPARE_BUFFERS: Final[deque[mmap.mmap]] = deque(maxlen=4)
+"""Buffers whose content nobody uses any more."""
 
 NOTED: Final[ContextVar[list[UnreadableError] | None]] = ContextVar("NOTED", default=None)
 
@@ -129,7 +143,7 @@ class FileReader:
         self._descriptor = descriptor
         self._refused = RefusedRanges()
         self._search = RefusedSearch(self._can_read)
-        self.close = weakref.finalize(self, os.close, descriptor)
+        self.close = finalize(self, os.close, descriptor)
 
     def read(self, start: int, end: int) -> bytes | memoryview:
         """Return the bytes from one position to another, or to the first refused one.
@@ -214,28 +228,25 @@ class FileReader:
 
 
 def _read_at(descriptor: int, size: int, position: int) -> bytes | memoryview:
-    """Return some bytes from a position, none at the end of the file.
+    """Return the bytes from a position on, up to so many; none at the end of the file.
 
-    Large parts get pages of their own, which return to the system as soon as the part is dropped. The C library
-    keeps freed memory of that size for the process, and two threads that read windows left 150 MB behind.
+    Large parts are read into buffers that are used again as soon as no view of their content is left. New memory for
+    each would take longer to get than to fill, and the C library keeps freed memory of that size for the process:
+    two threads that read windows left 150 MB behind.
 
     Raises:
         OSError: the disk refuses the first of them.
     """
-    pages = _pages(size)
-    if pages is None:
-        return _read_anywhere(descriptor, size, position)
-    return memoryview(pages)[: os.preadv(descriptor, [pages], position)].toreadonly()
-
-
-def _pages(size: int) -> mmap.mmap | None:
-    """Return memory of the system's own; None for small parts, and where there is none or no call to fill it."""
-    if size < OWN_PAGES_SIZE or not hasattr(os, "preadv"):
-        return None
+    if not MIN_BUFFERED_SIZE <= size <= BUFFER_SIZE or PRIVATE_MEMORY is None:
+        return _pread(descriptor, size, position)
     try:
-        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANON)
-    except OSError:  # no address space left: not the disk's fault
-        return None
+        buffer = SPARE_BUFFERS.pop() if SPARE_BUFFERS else mmap.mmap(-1, BUFFER_SIZE, flags=PRIVATE_MEMORY)
+    except (IndexError, OSError):  # another thread took the last one; no address space is left
+        return _pread(descriptor, size, position)
+    content = BufferContent.from_buffer(buffer)  # every view keeps it alive
+    finalize(content, SPARE_BUFFERS.append, buffer).atexit = False
+    view = memoryview(content).cast("B")[:size]
+    return view[: os.preadv(descriptor, [view], position)].toreadonly()
 
 
 _SEEKING: Final = Lock()
@@ -248,4 +259,4 @@ def _read_by_seeking(descriptor: int, size: int, position: int) -> bytes:
         return os.read(descriptor, size)
 
 
-_read_anywhere: Final = getattr(os, "pread", _read_by_seeking)
+_pread: Final = getattr(os, "pread", _read_by_seeking)

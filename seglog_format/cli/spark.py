@@ -29,7 +29,6 @@ ERRORS: Final = {"UsageError": UsageError, "DataLossError": UsageError, "WriteEr
 """Exit statuses by names of errors that Spark passes on; for all others something cannot be read."""
 
 OURS: Final = re.compile(r"(\w+Error): seglog: (.*)")
-NEEDED: Final = "this needs PySpark: pip install 'seglog-format[spark]'"
 
 paths_argument: Final = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 output_option: Final = click.option("-o", "--output", required=True, metavar="DIR", help="Write here: a new directory.")
@@ -151,12 +150,8 @@ def restore(paths: tuple[str, ...], *, output: str, as_json: bool, master: str, 
 
 
 def _session(master: str) -> SparkSession:
-    try:
-        import pyspark  # noqa: F401 - is it there?
+    from seglog_format.spark import session
 
-        from seglog_format.spark import session
-    except ImportError as error:
-        raise UsageError(NEEDED) from error
     return session("seglog", master=master, settings={"spark.log.level": "ERROR"})
 
 

@@ -93,7 +93,7 @@ def _page(module: str, group: list[Structure]) -> Iterator[str]:
     yield from page_examples.real_files(module)
     if chapter is not None:
         entries = [entry for entry in requirements().values() if entry.chapter == chapter]
-        yield from _oddities(entries)
+        yield from _unusual(entries)
         yield from page_examples.broken_examples(chapter)
         yield from _rules(entries)
 
@@ -107,7 +107,7 @@ def _structure(structure: Structure) -> Iterator[str]:
     yield table(structure)
 
 
-def _oddities(entries: list[Requirement]) -> Iterator[str]:
+def _unusual(entries: list[Requirement]) -> Iterator[str]:
     """Yield what is valid though it looks unusual: rules of level MAY, and where brokers depart from a rule."""
     lines = [f"- {entry.title} ({entry.id})" for entry in entries if entry.level == "MAY"]
     lines += [

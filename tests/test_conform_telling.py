@@ -21,6 +21,7 @@ from seglog_conformance.verdicts import Result, Verdict
 from seglog_conformance.wire_producing import unreported
 
 from seglog_format.cli.main import seglog
+from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,6 +120,13 @@ def test_the_traceback_of_an_adapter_that_does_not_start_is_shown(command: tuple
     lines = [line.strip() for line in done.output.splitlines()]
     assert "import no_such_library" in lines
     assert "ModuleNotFoundError: No module named 'no_such_library'" in lines
+
+
+def test_a_smoke_test_needs_to_know_whom_to_ask() -> None:
+    done = CliRunner().invoke(seglog, ["conform", "smoke"])
+    assert isinstance(done.exception, UsageError)
+    assert "--adapter" in str(done.exception)
+    assert "--testee" in str(done.exception)
 
 
 def test_a_producer_is_not_asked_for_gaps_or_epochs_between_batches() -> None:

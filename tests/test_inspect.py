@@ -16,6 +16,7 @@ from helpers.support import bundled, vector, vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seglog_format import walk
 from seglog_format.cli.inspect import command
 from seglog_format.cli.render_field import bytes_text
 from seglog_format.cli.render_html import page
@@ -231,6 +232,20 @@ def test_remark_tells_what_is_not_shown(two_batches: Path) -> None:
 def test_part_that_is_not_there(two_batches: Path, selection: Selection) -> None:
     with pytest.raises(UsageError, match="no "):
         inspect_file(two_batches, selection)
+
+
+def test_a_position_inside_a_batch_names_the_batch(two_batches: Path) -> None:
+    size = two_batches.stat().st_size
+    middle = size // 2
+    frames = [(frame.position, frame.end) for frame in walk(two_batches.read_bytes())]
+    assert [end for _, end in frames] == [frames[1][0], size]
+    for start, end in frames:
+        for position in (start + 1, end - 1):
+            found = inspect_file(two_batches, Selection(position=position)).blocks[0].problems
+            assert found[-1] == f"position {position} is inside the batch at {start}, which ends at {end}"
+        assert inspect_file(two_batches, Selection(position=start)).blocks[0].problems == []
+    two_batches.write_bytes(bytes(30) + two_batches.read_bytes()[:middle])
+    assert "is inside" not in str(inspect_file(two_batches, Selection(position=40)).blocks[0].problems)
 
 
 def test_directory_is_no_file(tmp_path: Path) -> None:

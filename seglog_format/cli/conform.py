@@ -166,6 +166,9 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
     from seglog_conformance.smoke import smoke as smoke_test
     from seglog_conformance.testee import StartError
 
+    if not options["testees"] and not options["directories"]:
+        msg = "nothing to ask: name an adapter's directory by --adapter, or one of the suite's by --testee"
+        raise UsageError(msg)
     _, every = chosen((), (), options["case_paths"])
     status = 0
     for listed in wanted(options["testees"], options["directories"], options["version"]):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from seglog_conformance.registry import Adapter, Listed
 
 TESTEE_HELP: Final = (
-    "A testee; may be repeated. Without --testee and --adapter all are asked, and the suite's adapters are built first:"
-    " that downloads their libraries and takes minutes."
+    "A testee; may be repeated. Without --testee and --adapter, all commands but smoke ask every testee, and build the"
+    " suite's adapters first: that downloads their libraries and takes minutes."
 )
 
 

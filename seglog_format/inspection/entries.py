@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -77,17 +78,32 @@ def entry_blocks(data: Readable, *, name: str, start: int, count: int | None) ->
         if (count is None or shown < count) and frames.tail.size:
             _add_tail(block, source, frames.tail)
             end, rest_size = source.size, frames.tail.size
+    if not shown:
+        block.problems += _around(source, start, name)
     block.data = source.view(start, frames.position + min(rest_size, MAX_REST_SIZE))
     block.title = f"bytes {start} to {end} of {name}"
     mark_groups(block.fields)
     return [block, *derived], end
 
 
+def _around(source: ByteSource, position: int, name: str) -> Iterator[str]:
+    """Yield which entry of the log a position is inside of; nothing if it is between entries, or behind damage."""
+    with suppress(FormatError):
+        frame = next((one for one in walk(source, path=name) if one.end > position), None)
+        if frame is not None and frame.position < position:
+            yield f"position {position} is inside the {_kind(frame)} at {frame.position}, which ends at {frame.end}"
+
+
+def _kind(frame: Frame) -> str:
+    return "batch" if isinstance(frame.header, RecordBatchHeader) else "message"
+
+
 def _add_entry(block: Block, frame: Frame, name: str) -> list[Block]:
     """Add an entry's fields to the block; return blocks with its decompressed content."""
     at = frame.position - block.position
-    kind = "batch" if isinstance(frame.header, RecordBatchHeader) else "message"
-    block.fields.append(Field(f"{kind} @{frame.position}", at, at + frame.header.size_in_bytes, note=_offsets(frame)))
+    block.fields.append(
+        Field(f"{_kind(frame)} @{frame.position}", at, at + frame.header.size_in_bytes, note=_offsets(frame))
+    )
     problem = _problem(frame, name)
     if problem:
         block.problems.append(problem)

@@ -72,7 +72,12 @@ OffsetCheckpointEntry = Struct(
     / Checked(_of_three(FirstWord), is_utf8, "text in UTF-8", "SEG-CKP-013")
     * Doc("Name of the topic.", "SEG-CKP-003"),
     "partition" / _number(_of_three(Word), 32) * Doc("Number of the partition.", "SEG-CKP-004", "SEG-CKP-003"),
-    "offset" / _number(_of_three(Word), 64) * Doc("What is checkpointed; see the table of files.", "SEG-CKP-008"),
+    "offset"
+    / _number(_of_three(Word), 64)
+    * Doc(
+        "Recovery point, log start offset, high watermark or first dirty offset; the file name says which.",
+        "SEG-CKP-008",
+    ),
     "rest" / Checked(RestOfLine, _is_nothing, "three fields", "SEG-CKP-003") * Doc("Nothing.", "SEG-CKP-003"),
 )
 

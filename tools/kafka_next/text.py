@@ -56,7 +56,7 @@ def _facts(facts: Mapping[str, str]) -> str:
 
 def _change(values: Sequence[str | None]) -> str:
     before, after = values
-    return f"is new: {_code(after)}" if before is None else f"{_code(before)}, now {_code(after)}"
+    return f"{_code(before)}, now {_code(after)}"
 
 
 def _code(value: str | None) -> str:
@@ -71,9 +71,13 @@ def _features(report: Json) -> Iterator[str]:
     yield from (f"- `{name}` is new: {_facts(levels)}" for name, levels in found.get("new", {}).items())
     yield from (f"- `{name}` is gone" for name in found.get("gone", {}))
     for name, levels in found.get("changed", {}).items():
-        yield f"- `{name}`: " + "; ".join(f"`{level}` {_change(values)}" for level, values in levels.items())
+        yield f"- `{name}`: " + "; ".join(f"`{level}` {_level_change(values)}" for level, values in levels.items())
     if found:
         yield ""
+
+
+def _level_change(values: Sequence[str | None]) -> str:
+    return _change(values) if values[0] is not None else f"is new: {_code(values[1])}"
 
 
 def _settings(report: Json) -> Iterator[str]:

@@ -51,13 +51,13 @@ MIN_BUFFERED_SIZE: Final = 2**20
 """Bytes of a part from which on it is read into a buffer, unless it is larger than one."""
 
 BufferContent: Final = c_ubyte * BUFFER_SIZE
-"""Type of an object whose end tells that no view of a buffer is left."""
+"""Type of the object that all views of a buffer keep alive."""
 
 PRIVATE_MEMORY: Final = mmap.MAP_PRIVATE | mmap.MAP_ANON if hasattr(os, "preadv") else None
 """Flags for new memory; None if the system has no such memory, or no call to read into it."""
 
 SPARE_BUFFERS: Final[deque[mmap.mmap]] = deque(maxlen=4)
-"""Buffers whose content nobody uses any more."""
+"""Buffers whose content is not in use any more."""
 
 NOTED: Final[ContextVar[list[UnreadableError] | None]] = ContextVar("NOTED", default=None)
 

@@ -329,3 +329,13 @@ def test_problems_of_a_case() -> None:
     assert "expect has no reject" in case_problems(case("invalid", batches=[]))
     assert any("fewer than two" in text for text in case_problems(case("acceptable", allowed=[])))
     assert any("offset" in text for text in case_problems(case(batches=[{"records": [{"offset": "x"}]}])))
+
+
+@pytest.mark.parametrize("identifier", ["transactions/open", "transactions/open-hides-later", "transactions/two-open"])
+def test_reading_all_that_is_committed_ends_where_reading_from_its_start_does(identifier: str) -> None:
+    from seglog_conformance.reference import Reference
+
+    case = of_suite(identifier)
+    whole = {key: value for key, value in case.request.items() if key != "offset"}
+    answer = Reference().answer({"op": "read", "seq": 1, **whole})
+    assert answer["nextOffset"] == case.expect["nextOffset"]

@@ -163,7 +163,9 @@ def _read_all(partition: Partition, isolation: Isolation, engine: Engine) -> Jso
     records = _reported(_readable(partition), wanted)
     if refused is not None:
         return {**refused, "records": records}
-    return {"ok": True, "records": records, "nextOffset": str(partition.log_end_offset)}
+    is_committed = isolation == "read_committed"
+    end = partition.last_stable_offset if is_committed else partition.log_end_offset
+    return {"ok": True, "records": records, "nextOffset": str(end)}
 
 
 def _readable(partition: Partition) -> Iterator[RecordBatch]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from shutil import copytree
 from typing import TYPE_CHECKING
 
 import pytest
 from helpers.made_partitions import EPOCHS, checkpoint, content, entry, log_sizes, make, names
+from helpers.support import bundled
 from test_cli import FINE, SEGLOG, UNREADABLE, USAGE, Seglog
 
+from seglog_format.cluster.image import ConfigResource, MetadataImage
 from seglog_format.errors import UsageError
 from seglog_format.state.broker_settings import topic_settings
 from seglog_format.state.config import LogConfig
@@ -256,6 +259,45 @@ def test_rolling_has_units_too() -> None:
     found = topic_settings({"log.roll.hours": "2", "log.roll.jitter.hours": "1", "log.roll.ms": "7"})
     config = LogConfig.from_properties(found)
     assert (config.segment_ms, config.segment_jitter_ms) == (7, HOUR_MS)
+
+
+@pytest.fixture
+def with_metadata(tmp_path: Path) -> Path:
+    """Provide a log directory with a compacted topic and the metadata log that has the topic's settings."""
+    for name in ("compact", "cluster-metadata"):
+        for path in bundled(f"4.4.0/{name}").iterdir():
+            copytree(path, tmp_path / "data" / path.name)
+    return tmp_path / "data"
+
+
+STORED = "cleanup.policy=compact delete.retention.ms=100 file.delete.delay.ms=500"
+LONG_AFTER = ("--now", "2030-01-01")
+
+
+def test_the_topics_settings_in_the_metadata_log_count(cli: Seglog, with_metadata: Path, tmp_path: Path) -> None:
+    reported, errors = cli.both("retain", with_metadata, *LONG_AFTER)
+    assert "compact-0: cleanup.policy compact;" in reported
+    assert "deleted" not in reported
+    assert f"compact: settings from the metadata log: {STORED} " in errors
+    file = tmp_path / "server.properties"
+    file.write_text("log.cleanup.policy=delete\n")
+    assert cli("retain", with_metadata, *LONG_AFTER, "--config-file", file) == reported
+    given = ("--config", "cleanup.policy=delete")
+    reported, errors = cli.both("retain", with_metadata / "compact-0", *LONG_AFTER, *given)
+    assert "cleanup.policy delete" in reported
+    assert "deleted by time" in reported
+    assert "cleanup.policy" not in errors
+
+
+def test_a_topics_own_setting_overrides_the_brokers_and_that_all_brokers() -> None:
+    image = MetadataImage()
+    image.configs[ConfigResource(4, "")] = {"log.retention.ms": "1", "log.segment.bytes": "9", "num.io.threads": "8"}
+    image.configs[ConfigResource(4, "7")] = {"log.retention.hours": "2", "log.retention.bytes": "3"}
+    image.configs[ConfigResource(2, "orders")] = {"retention.bytes": "4", "unknown.setting": "5"}
+    assert image.topic_config("orders") == {"retention.ms": "1", "segment.bytes": "9", "retention.bytes": "4"}
+    own = {"retention.ms": str(2 * HOUR_MS), "segment.bytes": "9", "retention.bytes": "3"}
+    assert image.topic_config("other", 7) == own
+    assert image.topic_config("orders", 7) == own | {"retention.bytes": "4"}
 
 
 def test_settings_of_brokers_by_their_names() -> None:

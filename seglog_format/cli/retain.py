@@ -13,6 +13,7 @@ from seglog_format.cli.options import PATH, json_option, path_argument
 from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
+from seglog_format.cli.topic_settings import TopicSettings
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,9 +78,11 @@ def command(  # noqa: PLR0913 - one for each option
 ) -> int:
     """Show which segments at PATH, a partition or log directory, are too old or too many; with --write remove them.
 
-    Settings are those of Kafka's topics (retention.ms, retention.bytes, cleanup.policy and so on) or of brokers
-    (log.retention.hours and so on), with Kafka's defaults. Log start offset and high watermark are those of the
-    checkpoints. Removed files get names that end in .deleted, and the next broker to start deletes them.
+    Settings are those of --config, by the names of Kafka's topics (retention.ms, cleanup.policy and so on) or brokers
+    (log.retention.hours and so on); then those that the metadata log in the directory has for the topic and the
+    broker; then those of --config-file; then Kafka's defaults. Without a metadata log, as in clusters that used
+    ZooKeeper, give what the topic had. Log start offset and high watermark are those of the checkpoints. Removed files
+    get names that end in .deleted, and the next broker to start deletes them.
 
     If the cleanup policy has compact, the segments that compaction rewrites are shown; --write does so if a broker
     would do it now. In internal topics nothing is removed for its age or size, whatever the settings say; the
@@ -89,12 +92,12 @@ def command(  # noqa: PLR0913 - one for each option
         msg = "--explain changes nothing: give either it or --write"
         raise UsageError(msg)
     directory, paths = _partitions(path)
-    config = _config(settings, config_file)
+    topics = TopicSettings(directory, settings, config_file)
     passing = PassingOver("partitions")
     with _held(directory, write=write), progress("Looking", len(paths)) as advance:
         for number, each in enumerate(paths, 1):
             with passing.errors_of(each):
-                _retain(each, directory, config, now, write=write, as_json=as_json)
+                _retain(each, directory, topics, now, write=write, as_json=as_json)
             advance(number)
     return passing.status()
 
@@ -103,30 +106,6 @@ def _held(directory: LogDirectory, *, write: bool) -> Any:  # noqa: ANN401 - a c
     from seglog_format.recovery.apply import writing
 
     return writing(directory) if write else nullcontext()
-
-
-def _config(settings: dict[str, str], config_file: Path | None) -> LogConfig:
-    """Return the settings: options override the file, whose settings of other things than logs are ignored."""
-    from seglog_format.state.broker_settings import topic_settings
-    from seglog_format.state.config import LogConfig
-
-    found = topic_settings(_read(config_file)) if config_file is not None else {}
-    known = {name: value for name, value in found.items() if LogConfig.has_setting(name)}
-    return LogConfig.from_properties(known | topic_settings(settings))
-
-
-def _read(config_file: Path) -> dict[str, str]:
-    from seglog_format.schema.text import properties
-
-    try:
-        pairs = properties(config_file.read_bytes())
-    except OSError as error:
-        msg = f"{config_file}: {error.strerror}"
-        raise UsageError(msg) from error
-    if pairs is None:
-        msg = f"{config_file}: not a properties file"
-        raise UsageError(msg)
-    return dict(pairs)
 
 
 def _partitions(path: Path) -> tuple[LogDirectory, list[Path]]:
@@ -146,14 +125,15 @@ def _partitions(path: Path) -> tuple[LogDirectory, list[Path]]:
 
 
 def _retain(
-    path: Path, directory: LogDirectory, config: LogConfig, now_ms: int | None, *, write: bool, as_json: bool
+    path: Path, directory: LogDirectory, topics: TopicSettings, now_ms: int | None, *, write: bool, as_json: bool
 ) -> None:
     from seglog_format import retain
     from seglog_format.log.directory import LogDirectory
     from seglog_format.storage.environment import system_clock
 
-    is_compacted = config.is_compacted
     topic = path.absolute().name.rpartition("-")[0]
+    config = topics.of(topic)
+    is_compacted = config.is_compacted
     config = _config_of(topic, config)
     at_ms = system_clock() if now_ms is None else now_ms
     plan = retain(path, config, now_ms=at_ms, directory=directory, holds_lock=True)

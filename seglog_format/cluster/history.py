@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from seglog_format.cluster.replay import TOPIC_RESOURCE
+from seglog_format.cluster.image import TOPIC_RESOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from seglog_format.state.broker_settings import topic_settings
+from seglog_format.state.config import LogConfig
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -16,6 +19,10 @@ Fields: TypeAlias = dict[str, Any]
 """Fields of a record by Kafka's names, as JSON types."""
 
 NO_PRODUCER_ID: Final = -1
+TOPIC_RESOURCE: Final = 2
+BROKER_RESOURCE: Final = 4
+ALL_BROKERS: Final = ""
+"""Name of the resource whose settings are the defaults of all brokers."""
 
 
 class ConfigResource(NamedTuple):
@@ -86,6 +93,24 @@ class MetadataImage:
     def topic_named(self, name: str) -> TopicImage | None:
         """Return the topic of a name; None if there is none."""
         return next((topic for topic in self.topics.values() if topic.name == name), None)
+
+    def topic_config(self, topic: str, node_id: int | None = None) -> dict[str, str]:
+        """Return the settings that shape the files of a topic's logs, by the names of topic settings.
+
+        A topic's own setting overrides that of the broker, which overrides the default of all brokers.
+
+        Args:
+            topic: its name.
+            node_id: of the broker; None if it is not known.
+
+        Raises:
+            UsageError: a broker's duration is no number.
+        """
+        found: dict[str, str] = {}
+        for name in (ALL_BROKERS, ALL_BROKERS if node_id is None else str(node_id)):
+            found |= topic_settings(self.configs.get(ConfigResource(BROKER_RESOURCE, name), {}))
+        found |= self.configs.get(ConfigResource(TOPIC_RESOURCE, topic), {})
+        return {name: value for name, value in found.items() if LogConfig.has_setting(name)}
 
     def records(self) -> Iterator[ImageRecord]:
         """Yield the records of a snapshot of this image, in the order in which Kafka writes them."""

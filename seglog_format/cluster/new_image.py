@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seglog_format.cluster.cluster import image_of
 from seglog_format.cluster.comparison import chosen_of, divergence, is_in_sync, safe_leaders
 from seglog_format.cluster.coordinators import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from seglog_format.cluster.image import METADATA_VERSION, ConfigResource, MetadataImage, TopicImage
+from seglog_format.cluster.image import METADATA_VERSION, TOPIC_RESOURCE, ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.releases import LOWEST_METADATA_VERSION, NEEDED_FOR, losses_without, too_high
-from seglog_format.cluster.replay import TOPIC_RESOURCE
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:

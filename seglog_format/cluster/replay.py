@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.cluster.image import ELR_FIELDS, ConfigResource, Fields, MetadataImage, QuotaEntity, TopicImage
+from seglog_format.cluster.image import (
+    ELR_FIELDS,
+    TOPIC_RESOURCE,
+    ConfigResource,
+    Fields,
+    MetadataImage,
+    QuotaEntity,
+    TopicImage,
+)
 from seglog_format.errors import CorruptRecordError, Location
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 NO_LEADER_CHANGE: Final = -2
-TOPIC_RESOURCE: Final = 2
 
 REPLACED_BY_CHANGE: Final = (
     "isr",

@@ -392,6 +392,25 @@ def test_a_compacted_log_may_lack_the_batch_of_a_producer(open_transaction: Path
     assert list(verify(open_transaction, compacted=True)) == []
 
 
+@pytest.mark.req("SEG-PDR-023")
+def test_records_lost_inside_a_segment_hide_no_lost_segment_of_a_log_that_is_not_compacted(tmp_path: Path) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / f"{0:020d}.log").write_bytes(entry(0, 10) + entry(20, 10))
+    (directory / f"{60:020d}.log").write_bytes(entry(60, 10))
+
+    def found(*, compacted: bool | None) -> list[tuple[str, str, bool]]:
+        findings = verify(directory, compacted=compacted)
+        return [
+            (one.requirement, one.severity.value, one.is_failure)
+            for one in findings
+            if one.requirement == "SEG-PDR-014"
+        ]
+
+    assert found(compacted=None) == found(compacted=True) == [("SEG-PDR-014", "note", False)]
+    assert found(compacted=False) == [("SEG-PDR-014", "warning", True)]
+
+
 @pytest.mark.req("SEG-PSN-009")
 def test_damage_hides_the_batch_of_a_producer(open_transaction: Path) -> None:
     log = open_transaction / f"{0:020d}.log"

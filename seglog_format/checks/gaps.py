@@ -140,7 +140,7 @@ class CheckedGaps:
         states: Sequence[SegmentState],
         checkpointed: Mapping[FileKind, int],
         *,
-        is_compacted: bool,
+        is_compacted: bool | None,
         remote: KnowsTiered | None = None,
     ) -> None:
         """Find the gaps.
@@ -149,12 +149,12 @@ class CheckedGaps:
             listing: of the directory.
             states: of its segments.
             checkpointed: the partition's offsets in the checkpoints of the log directory.
-            is_compacted: whether the caller says that the log is compacted.
+            is_compacted: whether the log is compacted; None if it is not known.
             remote: knows where offsets lie that are not here.
         """
         self._listing = listing
         self._remote = remote
-        self._is_known_compacted = is_compacted
+        self._is_compacted = is_compacted
         self._checkpointed = checkpointed
         self._log_start_offset = checkpointed.get(FileKind.LOG_START_OFFSET_CHECKPOINT, 0)
         self.log_end_offset = self._end(states)
@@ -204,8 +204,9 @@ class CheckedGaps:
     def is_compacted(self) -> bool:
         """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""
         cleaned_to = self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT)
-        is_known = self._is_known_compacted or is_known_compacted(self._listing.name, cleaned_to)
-        return is_known or shows_compaction(self._opened())
+        if self._is_compacted is not None:
+            return self._is_compacted
+        return is_known_compacted(self._listing.name, cleaned_to) or shows_compaction(self._opened())
 
     def _opened(self) -> Iterator[LogSegment]:
         for files in self._listing.segments:

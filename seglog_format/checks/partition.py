@@ -51,7 +51,7 @@ class Options:
         advance: called with the size of checked entries.
         prefilter: skips entries for which no check can report a finding; None: each is looked at.
         storage: that files are read through: it decides who parses them.
-        is_compacted: whether gaps between segments are known to come from compaction.
+        is_compacted: whether gaps between segments come from compaction; None if it is not known.
         extent: counts what was checked.
         remote: knows where offsets lie that are not in a directory; None if nothing does.
     """
@@ -60,7 +60,7 @@ class Options:
     advance: Callable[[int], None] | None = None
     prefilter: MakePrefilter | None = None
     storage: LogStorage = LOCAL
-    is_compacted: bool = False
+    is_compacted: bool | None = None
     extent: Extent = field(default_factory=Extent)
     remote: KnowsTiered | None = None
 

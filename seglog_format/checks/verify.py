@@ -35,7 +35,7 @@ def verify(  # noqa: PLR0913 - options by name
     limit: int = DEFAULT_OUTPUT_LIMIT,
     advance: Callable[[int], None] | None = None,
     engine: Engine = Engine.AUTO,
-    compacted: bool = False,
+    compacted: bool | None = None,
     extent: Extent | None = None,
     remote: KnowsTiered | None = None,
 ) -> Iterator[Finding]:
@@ -46,8 +46,8 @@ def verify(  # noqa: PLR0913 - options by name
         limit: maximum bytes that one entry may decompress to; more is refused, with a warning.
         advance: called with the size of checked log entries, to show progress.
         engine: what reads the logs; findings do not depend on it. `Extent.engine` says what was chosen.
-        compacted: whether every log is compacted, so gaps between segments are no warning; if False, only a log is
-            taken for compacted that shows signs of it (SEG-PDR-023).
+        compacted: whether the logs are compacted, so gaps between segments are no warning; None if it is not known: a
+            log is then taken for compacted that shows signs of it, and a hole inside a segment is one (SEG-PDR-023).
         extent: counts what is checked, while it runs.
         remote: the store with the tiered segments of partitions, which says where offsets lie that are not here; its
             content is checked by `RemoteTier.verify`. See `open_tier`.

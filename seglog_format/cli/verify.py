@@ -46,7 +46,10 @@ SEVERITIES: Final = ("error", "warning", "note")
     help="Least severity to print; what is not printed still counts.",
 )
 @click.option(
-    "--compacted", is_flag=True, help="The logs are compacted: offsets missing between segments are no warning."
+    "--compacted/--not-compacted",
+    default=None,
+    help="Whether the logs are compacted, so offsets missing between segments are no warning; by default, their signs"
+    " decide.",
 )
 @limit_option
 @engine_option
@@ -57,7 +60,7 @@ def command(  # noqa: PLR0913 - an option each
     *,
     as_json: bool,
     severity: str,
-    compacted: bool,
+    compacted: bool | None,
     limit: int,
     engine: str,
     stats: bool,
@@ -69,8 +72,9 @@ def command(  # noqa: PLR0913 - an option each
     A broken MUST is an error, a broken SHOULD a warning; a note reports something legal that is worth knowing. The
     exit status is 1 if there is an error, a warning of offsets missing from a log, or no file at all.
     Compaction leaves such gaps: a log counts as compacted if the cleaner's checkpoint beside it names it, if Kafka
-    compacts the topic by itself, if offsets are missing inside its segments too, or with --compacted. 'seglog explain'
-    prints a requirement.
+    compacts the topic by itself, if offsets are missing inside its segments too, or with --compacted. Records lost
+    inside a segment look the same: use --not-compacted for a topic that is not, and for the output of 'seglog salvage'
+    from one. 'seglog explain' prints a requirement.
 
     Of a tiered partition, the offsets that are not here are no finding if segments in REMOTE answer for them all, or,
     without --remote, if __remote_log_metadata beside the partition names such segments. The segments themselves are

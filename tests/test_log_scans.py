@@ -6,9 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.batches import batch, record
 
 from proofs.fuzz.random_damage import damaged
 from proofs.fuzz.random_logs import random_log
+from seglog_format.columnar.recovery_kernels import ColumnarRecovery
+from seglog_format.engine.choice import Engine
 from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions
 from seglog_format.names import FileKind, segment_file_name
@@ -20,10 +23,12 @@ from seglog_format.recovery.log_scans import LogScans
 from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.recovery.segment_scan import scan_segment
+from seglog_format.storage.file_reader import FileReader
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seglog_format.engine.protocols import RecoveryKernels
     from seglog_format.model import Frame, Tail
     from seglog_format.storage.byte_source import Readable
 
@@ -61,9 +66,10 @@ def test_a_plan_reads_each_entry_for_the_settings_and_then_once(
     assert set(inner.values()) == {1}  # there is no index, so that the settings take no look
 
 
+@pytest.mark.parametrize("kernels", [None, ColumnarRecovery()], ids=["walked", "compiled"])
 @pytest.mark.parametrize("most", [log_scans.MOST_REMEMBERED, 0], ids=["remembered", "computed again"])
 def test_what_one_walk_finds_is_what_each_scan_finds_by_itself(
-    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kernels: RecoveryKernels | None, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_scans, "MOST_REMEMBERED", most)
     for seed in range(60):
@@ -72,7 +78,7 @@ def test_what_one_walk_finds_is_what_each_scan_finds_by_itself(
         data = damaged(seed, data)[0] if seed % 3 else data
         listing = list_partition(made(tmp_path / f"topic-{seed}", {log.base_offset: data}))
         with opened_segments(listing) as (segment,):
-            scans = LogScans([segment], (), SETTINGS, is_compared=True)
+            scans = LogScans([segment], (), SETTINGS, kernels, is_compared=True)
             scan = scans.scan(segment)
             assert scan == scan_segment(data, log.base_offset, segment.path)
             end = len(data) if scan.cut is None else scan.cut.position
@@ -82,3 +88,20 @@ def test_what_one_walk_finds_is_what_each_scan_finds_by_itself(
             broker = broker_scan(data, log.base_offset, segment.path, settings=SETTINGS)
             for name in ("outcome", "valid_size", "next_offset", "next_offset_since_4_1", "requirements", "reason"):
                 assert getattr(found, name) == getattr(broker, name), (seed, name)
+
+
+def test_compiled_code_reads_a_sound_segment_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"".join(batch(record(value=bytes(900)), base_offset=number) for number in range(1000))
+    partition = made(tmp_path / "topic-0", {0: data})
+    read: list[int] = []
+    plain_read = FileReader.read
+
+    def counted(reader: FileReader, start: int, end: int) -> bytes | memoryview:
+        read.append(end - start if reader.path.endswith(".log") else 0)
+        return plain_read(reader, start, end)
+
+    monkeypatch.setattr(FileReader, "read", counted)
+    for like_broker in (False, True):
+        read.clear()
+        prepare_recovery(partition, options=RecoveryOptions(like_broker=like_broker, engine=Engine.COLUMNAR))
+        assert len(data) <= sum(read) < 1.5 * len(data)

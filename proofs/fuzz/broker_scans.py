@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seglog_format.recovery.inside import broker_scan, broker_scan_from, sound_index, source_of
+from seglog_format.types import OffsetPosition, TimestampOffset
 
 if TYPE_CHECKING:
     from seglog_format.recovery.inside import BrokerScan, RecoveryKernels
@@ -29,7 +32,12 @@ def broker_scan_by(
     """
     source = source_of(log, "p")
     indexed = None if kernels is None else sound_index(kernels, source, base_offset, settings)
-    found = None if indexed is None else broker_scan_from(indexed, source.size, base_offset, transactions)
-    if found is None:
+    found = None if indexed is None else broker_scan_from(indexed, source.size, transactions)
+    if indexed is None or found is None:
         return broker_scan(source, base_offset, "p", settings=settings, transactions=transactions)
-    return found
+    offsets, times = struct.iter_unpack(">ii", indexed.offset_index), struct.iter_unpack(">qi", indexed.time_index)
+    return replace(
+        found,
+        offset_entries=tuple(OffsetPosition(base_offset + offset, position) for offset, position in offsets),
+        time_entries=tuple(TimestampOffset(time, base_offset + offset) for time, offset in times),
+    )

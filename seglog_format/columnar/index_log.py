@@ -12,7 +12,14 @@ import numpy as np
 
 from seglog_format.columnar.compiled import helper, inlined, kernel
 from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_size
-from seglog_format.columnar.index_sound import LARGEST_SPAN, UNCOVERED_MARKER, marker_in, ordered_offsets
+from seglog_format.columnar.index_sound import (
+    LARGEST_SPAN,
+    UNCOVERED_MARKER,
+    marker_in,
+    ordered_offsets,
+    pass_sound,
+    sound_state,
+)
 from seglog_format.columnar.layout import (
     BATCH_ATTRIBUTES,
     BATCH_MAGIC,
@@ -191,6 +198,70 @@ class IndexedLog:
         return list(zip(*(wanted[:, column].tolist() for column in columns), strict=True))
 
 
+class Indexing:
+    """The index entries of a log, of which one part after the other is added.
+
+    Args:
+        base_offset: of the segment.
+        interval_bytes: `index.interval.bytes`.
+        stores_first_offset: the offset index names the first offset of an entry, not the last.
+
+    Attributes:
+        state: of `index_entries`; its position is relative to the part that is added next.
+    """
+
+    def __init__(self, base_offset: int, interval_bytes: int, *, stores_first_offset: bool) -> None:
+        self.state = state = np.zeros(STATE_SIZE, np.int64)
+        state[BASE_OFFSET], state[INTERVAL], state[STORES_FIRST] = base_offset, interval_bytes, stores_first_offset
+        state[LARGEST_MS] = state[LAST_TIME_MS] = NO_TIMESTAMP
+        state[LATEST_EPOCH], state[LAST_OFFSET] = -1, base_offset - 1
+        self._tables = [np.empty((ROWS, width), np.int64) for width in (2, 2, len(EVENT_COLUMNS), 2)]
+        self._kept: list[list[Table]] = [[], [], [], []]
+
+    def add(self, data: Bytes, origin: int) -> bool:
+        """Index the entries of a part, and keep the content of the tables each time that they are full.
+
+        Args:
+            data: of the log.
+            origin: position in the log of its first byte.
+
+        Returns:
+            Whether all entries so far are covered.
+        """
+        answer = FULL
+        while answer == FULL:
+            self.state[OFFSETS : EPOCHS + 1] = 0
+            answer = index_entries(data, self.state, *self._tables)
+            for part, table, count in zip(
+                self._kept, self._tables, self.state[OFFSETS : EPOCHS + 1].tolist(), strict=True
+            ):
+                part.append(table[:count].copy())
+            self._kept[0][-1][:, 1] += origin
+        return int(self.state[POSITION]) >= 0
+
+    def result(self, end: int) -> IndexedLog:
+        """Return the indexes.
+
+        Args:
+            end: position in the log after the last entry.
+        """
+        base_offset = int(self.state[BASE_OFFSET])
+        if self.state[LARGEST_MS] > self.state[LAST_TIME_MS]:
+            self._kept[1].append(self.state[[LARGEST_MS, LARGEST_OFFSET]].reshape(1, 2))
+        offsets, times, events, epochs = map(np.concatenate, self._kept)
+        offsets[:, 0] -= base_offset
+        times[:, 1] -= base_offset
+        return IndexedLog(
+            _packed(offsets, OFFSET_SLOT),
+            _packed(times, TIME_SLOT),
+            [(epoch, offset) for epoch, offset in epochs.tolist()],
+            events,
+            end,
+            int(self.state[LAST_OFFSET]),
+            bool(self.state[WRAPPERS]),
+        )
+
+
 def index_log(log: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool) -> IndexedLog | None:
     """Index a log as recovery does; return None if an entry before its end is not covered.
 
@@ -205,43 +276,39 @@ def index_log(log: Readable, base_offset: int, interval_bytes: int, *, stores_fi
     source = source_of(log)
     if source.size > LARGEST_SIZE:
         return None
-    state = np.zeros(STATE_SIZE, np.int64)
-    state[BASE_OFFSET], state[INTERVAL], state[STORES_FIRST] = base_offset, interval_bytes, stores_first_offset
-    state[LARGEST_MS] = state[LAST_TIME_MS] = NO_TIMESTAMP
-    state[LATEST_EPOCH], state[LAST_OFFSET] = -1, base_offset - 1
-    tables = [np.empty((ROWS, width), np.int64) for width in (2, 2, len(EVENT_COLUMNS), 2)]
-    kept: list[list[Table]] = [[], [], [], []]
+    indexing = Indexing(base_offset, interval_bytes, stores_first_offset=stores_first_offset)
     windows = Windows(source)
-    _index_in_sight(windows, state, tables, kept)
-    while windows.has_more(state):
-        _index_in_sight(windows, state, tables, kept)
-    if state[POSITION] < 0:
+    is_covered = indexing.add(windows.data, windows.origin)
+    while is_covered and windows.has_more(indexing.state):
+        is_covered = indexing.add(windows.data, windows.origin)
+    return indexing.result(windows.origin + int(indexing.state[POSITION])) if is_covered else None
+
+
+def index_sound_log(
+    log: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
+) -> IndexedLog | None:
+    """Index a log whose entries are all kept by recovery, reading it once; return None if an entry is not covered.
+
+    Args:
+        log: its bytes.
+        base_offset: of the segment.
+        interval_bytes: `index.interval.bytes`.
+        stores_first_offset: the offset index names the first offset of an entry, not the last.
+    """
+    source = source_of(log)
+    if not 0 < source.size <= LARGEST_SIZE:
         return None
-    if state[LARGEST_MS] > state[LAST_TIME_MS]:
-        kept[1].append(state[[LARGEST_MS, LARGEST_OFFSET]].reshape(1, 2))
-    offsets, times, events, epochs = map(np.concatenate, kept)
-    offsets[:, 0] -= base_offset
-    times[:, 1] -= base_offset
-    return IndexedLog(
-        _packed(offsets, OFFSET_SLOT),
-        _packed(times, TIME_SLOT),
-        [(epoch, offset) for epoch, offset in epochs.tolist()],
-        events,
-        windows.origin + int(state[POSITION]),
-        int(state[LAST_OFFSET]),
-        bool(state[WRAPPERS]),
-    )
-
-
-def _index_in_sight(windows: Windows, state: Numbers, tables: list[Table], kept: list[list[Table]]) -> None:
-    """Index the entries in the window, and keep the content of the tables each time that they are full."""
-    answer = FULL
-    while answer == FULL:
-        state[OFFSETS : EPOCHS + 1] = 0
-        answer = index_entries(windows.data, state, *tables)
-        for part, table, count in zip(kept, tables, state[OFFSETS : EPOCHS + 1].tolist(), strict=True):
-            part.append(table[:count].copy())
-        windows.to_log_positions(kept[0][-1], 1)
+    indexing = Indexing(base_offset, interval_bytes, stores_first_offset=stores_first_offset)
+    sound, windows = sound_state(base_offset), Windows(source)
+    has_more = True
+    while has_more:
+        pass_sound(windows.data, sound)
+        indexing.state[POSITION] = 0
+        if not indexing.add(windows.data[: sound[POSITION]], windows.origin):
+            return None
+        end = windows.origin + int(sound[POSITION])
+        has_more = windows.has_more(sound)
+    return indexing.result(end) if end == source.size else None
 
 
 def _packed(table: Table, slot: np.dtype[np.void]) -> bytes:

@@ -102,6 +102,11 @@ def _has_uncovered_marker(data: Region, position: int, size: int) -> bool:
     return kind == UNCOVERED_MARKER[0]
 
 
+def sound_state(base_offset: int) -> Numbers:
+    """Return the state of `pass_sound` at the start of a segment."""
+    return np.array([0, base_offset - 1, base_offset, checksum_path()], np.int64)
+
+
 class SoundEntries:
     """Skips the entries of one log that recovery keeps unconditionally.
 
@@ -112,7 +117,7 @@ class SoundEntries:
 
     def __init__(self, source: Readable, base_offset: int) -> None:
         self._windows = Windows(source)
-        self._state = np.array([0, 0, base_offset, checksum_path()], np.int64)
+        self._state = sound_state(base_offset)
 
     def after(self, position: int, last_offset: int) -> tuple[int, int]:
         """Return position and last offset after the sound entries from a position on.

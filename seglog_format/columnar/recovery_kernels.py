@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seglog_format.columnar.index_log import index_log
+from seglog_format.columnar.index_log import index_log, index_sound_log
 from seglog_format.columnar.index_sound import SoundEntries
 from seglog_format.columnar.ranges import next_range
 from seglog_format.columnar.windows import Windows
@@ -29,6 +29,12 @@ class ColumnarRecovery:
     ) -> IndexedLog | None:
         """Return the indexes of a log; None if the reference has to compute them."""
         return index_log(source, base_offset, interval_bytes, stores_first_offset=stores_first_offset)
+
+    def sound_index(
+        self, source: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
+    ) -> IndexedLog | None:
+        """Return the indexes of a log that recovery keeps whole; None if the reference has to look at an entry."""
+        return index_sound_log(source, base_offset, interval_bytes, stores_first_offset=stores_first_offset)
 
     def ordered_end(self, source: Readable, first_offset: int, last_offset: int) -> tuple[int, int]:
         """Return where the covered entries with offsets in order end, and their last offset."""

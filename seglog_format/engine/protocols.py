@@ -172,6 +172,18 @@ class RecoveryKernels(Protocol):
             stores_first_offset: the offset index names the first offset of an entry, not the last.
         """
 
+    def sound_index(
+        self, source: ByteSource, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
+    ) -> IndexedLog | None:
+        """Compute the indexes of a log that recovery keeps whole; None if the reference has to look at an entry.
+
+        Args:
+            source: bytes of the log.
+            base_offset: of the segment.
+            interval_bytes: `index.interval.bytes`.
+            stores_first_offset: the offset index names the first offset of an entry, not the last.
+        """
+
     def ordered_end(self, source: ByteSource, first_offset: int, last_offset: int) -> tuple[int, int]:
         """Return where the entries with ascending offsets end, and their last offset.
 

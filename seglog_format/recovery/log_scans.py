@@ -13,10 +13,10 @@ from seglog_format.codec.decoders import first_bytes
 from seglog_format.model import INT32_MAX
 from seglog_format.recovery.broker_scan import BrokerScanner
 from seglog_format.recovery.entry_walk import walk_entries
-from seglog_format.recovery.indexed_broker_scan import broker_scan_from, sound_index
+from seglog_format.recovery.indexed_broker_scan import broker_scan_from
 from seglog_format.recovery.open_transactions import OpenTransactions
-from seglog_format.recovery.segment_files import SideFilesBuilder, side_files_from, side_files_of
-from seglog_format.recovery.segment_scan import SegmentScanner, scan_segment
+from seglog_format.recovery.segment_files import SideFilesBuilder, side_files_from, side_files_of, sound_index
+from seglog_format.recovery.segment_scan import SegmentScan, SegmentScanner, scan_segment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from seglog_format.recovery.entry_walk import EntryConsumer, WalkedEntry
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.segment_files import SegmentSideFiles
-    from seglog_format.recovery.segment_scan import SegmentScan
 
 MOST_REMEMBERED: Final = 64 * 2**20
 """Maximum bytes of cached side files: those of about 12 GB of logs. Others are computed again."""
@@ -92,9 +91,7 @@ class LogScans:
             if self._kernels is None:
                 self._walk(segment, segment.source.size, is_scanned=True, is_imitated=self._is_compared)
             else:
-                self._scans[base_offset] = scan_segment(
-                    segment.source, base_offset, segment.path, kernels=self._kernels
-                )
+                self._scans[base_offset] = self._scan_by_kernels(segment, self._kernels)
         return self._scans[base_offset]
 
     def has_overflow(self, segment: LogSegment) -> bool:
@@ -159,26 +156,37 @@ class LogScans:
             self._side_files[key] = found
             self._left -= size
 
+    def _scan_by_kernels(self, segment: LogSegment, kernels: RecoveryKernels) -> SegmentScan:
+        """Scan a segment, and do all that follows from its entries if compiled code finds every one of them sound."""
+        base_offset, source = segment.base_offset, segment.source
+        indexed = sound_index(kernels, source, base_offset, self._settings)
+        if indexed is None:
+            return scan_segment(source, base_offset, segment.path, kernels=kernels)
+        if self._is_compared:
+            self._imitate(segment, indexed)
+        self._remember_indexed(segment, indexed)
+        return SegmentScan(base_offset, indexed.last_offset + 1, None)
+
     def _imitate_by_kernels(self, segment: LogSegment, size: int) -> bool:
         """Scan as a broker does by compiled code, side files included; return whether that was possible."""
-        base_offset = segment.base_offset
-        indexed = self._sound_index(segment) if size == segment.source.size else None
-        if indexed is None:
+        if self._kernels is None or size < segment.source.size or segment.base_offset in self._scans:
+            return False  # the scan of a whole segment has imitated a broker, if that was possible
+        indexed = sound_index(self._kernels, segment.source, segment.base_offset, self._settings)
+        if indexed is None or not self._imitate(segment, indexed):
             return False
-        found = broker_scan_from(indexed, size, base_offset, self._open_transactions.at(base_offset))
-        if found is None:
-            return False
-        self._remember_broker(segment, size, found)
-        transactions = self._open_transactions.at(base_offset)
-        self._remember_side_files((base_offset, size), side_files_from(indexed, transactions))
-        self._open_transactions.carry_on(segment.allowed.last + 1, transactions)
+        self._remember_indexed(segment, indexed)
         return True
 
-    def _sound_index(self, segment: LogSegment) -> IndexedLog | None:
-        """Return the facts for the indexes of a segment from compiled code; None unless it finds every entry sound."""
-        scan = self._scans.get(segment.base_offset)
-        if self._kernels is None or (scan is not None and scan.sound_size < segment.source.size):
-            return None
-        return sound_index(
-            self._kernels, segment.source, segment.base_offset, self._settings, is_known_sound=scan is not None
-        )
+    def _imitate(self, segment: LogSegment, indexed: IndexedLog) -> bool:
+        """Cache a broker's scan of a sound segment; return whether compiled code knows enough for that."""
+        size, base_offset = segment.source.size, segment.base_offset
+        found = broker_scan_from(indexed, size, self._open_transactions.at(base_offset))
+        if found is not None:
+            self._remember_broker(segment, size, found)
+        return found is not None
+
+    def _remember_indexed(self, segment: LogSegment, indexed: IndexedLog) -> None:
+        """Cache the side files of a whole segment."""
+        transactions = self._open_transactions.at(segment.base_offset)
+        self._remember_side_files((segment.base_offset, indexed.end), side_files_from(indexed, transactions))
+        self._open_transactions.carry_on(segment.allowed.last + 1, transactions)

@@ -123,6 +123,14 @@ def indexed_by(
     return kernels.indexed(source, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
 
 
+def sound_index(
+    kernels: RecoveryKernels, source: ByteSource, base_offset: int, settings: IndexSettings
+) -> IndexedLog | None:
+    """Return the facts for the side files of a log that recovery keeps whole; as `RecoveryKernels.sound_index`."""
+    stores_first = settings.indexed_offset is IndexedOffset.FIRST
+    return kernels.sound_index(source, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
+
+
 def side_files_from(found: IndexedLog, transactions: Transactions) -> SegmentSideFiles:
     """Return the side files of a log that compiled code covers to its end; transactions are updated."""
     known_aborts = len(transactions.aborted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -82,14 +82,12 @@ class SegmentScan:
         next_offset: the first offset after what stays; the base offset if nothing stays.
         cut: None if the whole file stays.
         remarks: on kept entries, or where brokers cut differently.
-        sound_size: bytes at the start that compiled code found sound.
     """
 
     base_offset: int
     next_offset: int
     cut: Cut | None
     remarks: tuple[Remark, ...] = ()
-    sound_size: int = field(default=0, compare=False)
 
 
 def scan_segment(
@@ -132,15 +130,12 @@ class SegmentScanner:
         self.position = 0
         self.last_offset = base_offset - 1
         self.remarks: list[Remark] = []
-        self._sound_size: int | None = None
         self._requirements: tuple[str, ...] = ()
         self._reason = ""
 
     def pass_over(self, sound: SoundEntries, position: int) -> int:
         """Keep the entries from a position on that compiled code finds sound."""
         self.position, self.last_offset = sound.after(position, self.last_offset)
-        if self._sound_size is None:
-            self._sound_size = self.position
         return self.position
 
     def take(self, entry: WalkedEntry) -> bool:
@@ -214,10 +209,9 @@ class SegmentScanner:
     def result(self) -> SegmentScan:
         """Return the result of the walk."""
         next_offset, size = self.last_offset + 1, self.source.size - self.position
-        sound_size = self._sound_size or 0
         if not size:
-            return SegmentScan(self.base_offset, next_offset, None, tuple(self.remarks), sound_size)
+            return SegmentScan(self.base_offset, next_offset, None, tuple(self.remarks))
         ids = self._requirements
         ids = ids if ids[0].startswith(RECOVERY_PREFIX) else ("SEG-RCV-003", *ids)
         cut = Cut(self.base_offset, self.path, self.position, size, next_offset, ids, self._reason)
-        return SegmentScan(self.base_offset, next_offset, cut, tuple(self.remarks), sound_size)
+        return SegmentScan(self.base_offset, next_offset, cut, tuple(self.remarks))

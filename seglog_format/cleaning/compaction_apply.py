@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.cleaning.compaction import CompactionPlan, plan_compaction
@@ -25,8 +24,8 @@ from seglog_format.cleaning.compaction_rules import Pass
 from seglog_format.cleaning.compaction_swap import applied, swap_steps
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
 from seglog_format.errors import FormatError, Location, UsageError, write_errors
-from seglog_format.log.directory import LogDirectory
-from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.directory import LogDirectory, log_directory_above
+from seglog_format.log.listing import list_partition
 from seglog_format.log.resolution import CLEANED, SWAP
 from seglog_format.names import FileKind
 from seglog_format.recovery.apply import writing
@@ -43,6 +42,7 @@ from seglog_format.storage.small_files import read_small
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from seglog_format.cleaning.compaction_rules import BatchFate
     from seglog_format.log.listing import PartitionListing
@@ -187,7 +187,7 @@ def compact_partition(  # noqa: PLR0913 - how to compact
         FormatError: a log is damaged; its group of segments is as it was.
         WriteError: a file change failed; it is undone, or recovering the directory completes it.
     """
-    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    directory = directory or log_directory_above(path)
     steps: list[FileStep] = []
     size_after = 0
     with (
@@ -248,10 +248,10 @@ def _opened(  # noqa: PLR0913 - how to compact
     copy: bool | None = None,
 ) -> Iterator[_Work]:
     """Open a partition and plan its compaction; read through copies if another process may truncate files."""
-    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    directory = directory or log_directory_above(path)
     listing = list_partition(path)
     _check_settled(listing)
-    key = listing.name.topic_partition if listing.name is not None else ("", -1)
+    key = listing.topic_partition
     is_mapped = not directory.is_locked if copy is None else not copy
     with opened_segments(listing, is_mapped=is_mapped) as segments:
         facts = [facts_of(segment, files) for segment in segments]

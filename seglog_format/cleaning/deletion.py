@@ -18,8 +18,8 @@ from seglog_format.codec.checkpoints import (
     encode_offset_checkpoint,
 )
 from seglog_format.errors import UsageError, write_errors
-from seglog_format.log.directory import LogDirectory
-from seglog_format.log.listing import LOG_DIRECTORY_KINDS, list_log_directory, list_partition
+from seglog_format.log.directory import LogDirectory, log_directory_above
+from seglog_format.log.listing import LOG_DIRECTORY_KINDS, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.resolution import CLEANED, SWAP
 from seglog_format.names import FileKind, segment_file_name
@@ -164,7 +164,7 @@ def prepare_retention(
             first.
         FormatError: a log cannot be walked to its end, so its age is unknown.
     """
-    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    directory = directory or log_directory_above(path)
     listing = list_partition(path)
     _require_settled(listing)
     with raised_refusals(), opened_segments(listing) as segments:
@@ -173,7 +173,7 @@ def prepare_retention(
         msg = f"{listing.path}: there is no segment"
         raise UsageError(msg)
     end = rows[-1].next_offset
-    key = _key(listing)
+    key = listing.topic_partition
     mark = min(directory.high_watermarks.get(key, end), end)
     plan = plan_retention(
         rows,
@@ -192,10 +192,6 @@ def _require_settled(listing: PartitionListing) -> None:
         if file.name.suffix in {SWAP, CLEANED} or (not file.name.suffix and not file.name.is_canonical):
             msg = f"{file.path} is left over from an interrupted operation: recover the directory first"
             raise UsageError(msg)
-
-
-def _key(listing: PartitionListing) -> tuple[str, int]:
-    return listing.name.topic_partition if listing.name is not None else ("", -1)
 
 
 def retained_segment(segment: LogSegment) -> RetainedSegment:
@@ -247,7 +243,7 @@ def retain_partition(  # noqa: PLR0913 - how to retain
         FormatError: a log cannot be walked to its end.
         WriteError: a file change failed; changes so far are safe, and a second call continues from there.
     """
-    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    directory = directory or log_directory_above(path)
     with nullcontext() if holds_lock else writing(directory):
         prepared = prepare_retention(path, config, now_ms=now_ms, directory=directory)
         require_unchanged(planned, prepared, path)
@@ -273,7 +269,7 @@ def retention_steps(
     """
     if plan.rolls_first:
         yield from _new_segment(listing, log_end_offset, config)
-    yield from _log_start(directory, _key(listing), plan.log_start_offset)
+    yield from _log_start(directory, listing.topic_partition, plan.log_start_offset)
     yield from _epochs(listing, plan.log_start_offset)
     yield from removal_steps(LOCAL_FILES, listing.path, (segment.base_offset for segment in plan.removed))
 

@@ -112,15 +112,14 @@ def _recoveries(
     path: Path, options: RecoveryOptions, passing: PassingOver, *, write: bool
 ) -> Iterator[tuple[PreparedRecovery, RecoveryPlan, Losses]]:
     from seglog_format.cli.paths import kept_partitions, log_directory_at
-    from seglog_format.log.directory import LogDirectory
-    from seglog_format.log.listing import list_log_directory
+    from seglog_format.log.directory import log_directory_above
 
     directory = log_directory_at(path)
     if directory is None:
         if not path.is_dir():
             yield _file_recovery(path, options, write=write)
             return
-        parent = LogDirectory(list_log_directory(path.absolute().parent))
+        parent = log_directory_above(path)
         yield _recovery(path, parent, options, write=write)
         return
     entries = kept_partitions(path, directory)

@@ -110,8 +110,7 @@ def _held(directory: LogDirectory, *, write: bool) -> Any:  # noqa: ANN401 - a c
 
 def _partitions(path: Path) -> tuple[LogDirectory, list[Path]]:
     from seglog_format.cli.paths import log_directory_at
-    from seglog_format.log.directory import LogDirectory
-    from seglog_format.log.listing import list_log_directory
+    from seglog_format.log.directory import log_directory_above
     from seglog_format.names import METADATA_TOPICS
 
     directory = log_directory_at(path)
@@ -121,7 +120,7 @@ def _partitions(path: Path) -> tuple[LogDirectory, list[Path]]:
     if not path.is_dir():
         msg = f"{path}: give a partition directory or a log directory"
         raise UsageError(msg)
-    return LogDirectory(list_log_directory(path.absolute().parent)), [path]
+    return log_directory_above(path), [path]
 
 
 def _retain(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
@@ -19,7 +20,6 @@ from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     import pyarrow as pa
 
@@ -263,3 +263,15 @@ def open_log_directory(path_or_paths: PathOrPaths) -> LogDirectories:
     for path in paths:
         require_log_directory(path)
     return LogDirectories(LogDirectory(list_log_directory(path)) for path in paths)
+
+
+def log_directory_above(path: str | os.PathLike[str]) -> LogDirectory:
+    """Return the log directory that a partition directory is in; it is not checked whether it is one.
+
+    Args:
+        path: of the partition directory.
+
+    Raises:
+        UsageError: the directory above cannot be read.
+    """
+    return LogDirectory(list_log_directory(Path(path).absolute().parent))

@@ -108,6 +108,11 @@ class PartitionListing(NamedTuple):
     storage: LogStorage = LOCAL
 
     @property
+    def topic_partition(self) -> tuple[str, int]:
+        """The topic and number in its name; those of no partition if that is not the name of a partition directory."""
+        return ("", -1) if self.name is None else self.name.topic_partition
+
+    @property
     def blocked(self) -> tuple[FormatError, ...]:
         """Errors for entries that have the name of a log file, and cannot be read as files (SEG-PDR-026)."""
         return tuple(_blocked(self.path / name, reason) for name, reason in self.skipped if _names_a_file(name))

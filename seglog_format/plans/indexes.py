@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import UsageError, write_errors
-from seglog_format.log.directory import LogDirectory
-from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.directory import log_directory_above
+from seglog_format.log.listing import list_partition
 from seglog_format.log.path_kind import PathKind, path_kind, require_partition
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.index_rebuild import rebuilt_indexes
@@ -74,7 +74,7 @@ class PreparedIndexes:
             WriteError: an index could not be written. Those before it are.
         """
         written: list[Path] = []
-        with writing(LogDirectory(list_log_directory(self.path.absolute().parent))):
+        with writing(log_directory_above(self.path)):
             require_unchanged(self._states, states_of(self.path), self.path)
             for segment in self.segments():
                 for index in segment.indexes:

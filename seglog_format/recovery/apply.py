@@ -9,15 +9,14 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.engine.chosen import kernels_of
 from seglog_format.errors import UsageError, WriteError, write_errors
-from seglog_format.log.directory import LogDirectory
+from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.engine_storage import storage_for
-from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.listing import list_partition
 from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.log.path_kind import require_partition
 from seglog_format.names import FileKind
@@ -43,6 +42,7 @@ from seglog_format.storage.planned import Plan, require_unchanged
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
@@ -146,7 +146,7 @@ def prepare_recovery(
             (SEG-PDR-026).
     """
     require_partition(path)
-    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    directory = directory or log_directory_above(path)
     return _prepare(path, directory, options)
 
 
@@ -279,7 +279,7 @@ def recover_partition(
         WriteError: a file change failed; changes so far are safe, and a second recovery continues from there.
     """
     require_partition(path)
-    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    directory = directory or log_directory_above(path)
     with nullcontext() if holds_lock else writing(directory):
         first = prepared = _prepare(path, directory, options)
         require_unchanged(planned, first, path)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.engine.chosen import kernels_of
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.directory import LogDirectory
+from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.engine_storage import storage_for
-from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.listing import list_partition
 from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.path_kind import require_partition
@@ -194,7 +194,7 @@ def circumstances_of(listing: PartitionListing, directory: LogDirectory) -> Circ
 
     The metadata log is always recovered as a whole: its loader uses no recovery point and no clean shutdown.
     """
-    key = listing.name.topic_partition if listing.name is not None else ("", -1)
+    key = listing.topic_partition
     if key[0] in METADATA_TOPICS:
         return Circumstances()
     start = directory.log_start_offsets.get(key, 0)
@@ -233,7 +233,7 @@ def plan_for_partition(
         UnreadableError: the disk refuses something that a plan depends on (SEG-PDR-022).
     """
     require_partition(path)
-    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    directory = directory or log_directory_above(path)
     opened = OpenSegments(1)
     with ExitStack() as closing, raised_refusals():
         listing = list_partition(path)

@@ -13,8 +13,8 @@ from seglog_format.codec.checkpoints import (
     encode_offset_checkpoint,
 )
 from seglog_format.errors import Location, SeglogError, UsageError, write_errors
-from seglog_format.log.directory import LogDirectory
-from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.directory import LogDirectory, log_directory_above
+from seglog_format.log.listing import list_partition
 from seglog_format.model import OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.apply import writing
@@ -142,7 +142,7 @@ def prepare_truncation(
         UsageError: a negative offset, no segment, or the path cannot be read.
         UnreadableError: the disk refuses something that the plan depends on (SEG-PDR-022).
     """
-    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    directory = directory or log_directory_above(path)
     listing = list_partition(path)
     with raised_refusals(), opened_segments(listing) as segments:
         plan = plan_truncation(segments, offset)
@@ -176,7 +176,7 @@ def truncate_to(
             lock of the log directory.
         WriteError: a file change failed; changes so far are safe, and a second truncation continues from there.
     """
-    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    directory = directory or log_directory_above(path)
     with writing(directory):
         prepared = prepare_truncation(path, offset, directory=directory)
         require_unchanged(planned, prepared, path)
@@ -221,7 +221,7 @@ def _removals(listing: PartitionListing, segments: Sequence[LogSegment], plan: T
 
 
 def _lowered(listing: PartitionListing, directory: LogDirectory, plan: TruncationPlan) -> Iterator[FileStep]:
-    key = listing.name.topic_partition if listing.name is not None else ("", -1)
+    key = listing.topic_partition
     for kind in LOWERED:
         path = directory.path / kind.value
         try:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from seglog_format.errors import FormatError
     from seglog_format.types import Gap, Partition
 
     Reading = Callable[..., list[int]]
@@ -81,6 +82,42 @@ def test_records_go_on_behind_a_gap_and_warn(tmp_path: Path) -> None:
     assert issubclass(warning.category, MissingOffsetsWarning)
     assert "5 offsets are missing, 15 to 19 (between segments)" in str(warning.message)
     assert warning.filename == __file__
+
+
+SIZE_FLIPPED = bytearray(entry(0, 5) + entry(5, 5) + entry(10, 5))
+SIZE_FLIPPED[len(entry(0, 5)) + 9] ^= 0x40
+"""The second of three batches claims to be larger than what is left of the file."""
+
+
+@pytest.mark.req("SEG-PDR-024")
+@pytest.mark.parametrize("from_offset", [None, 3, 7])
+def test_a_scan_past_damage_hears_of_a_wrong_size_before_other_segments(
+    from_offset: int | None, tmp_path: Path
+) -> None:
+    damaged: list[FormatError] = []
+    gaps: list[Gap] = []
+    with open_partition(make(tmp_path, {"0.log": bytes(SIZE_FLIPPED), "15.log": entry(15, 5)})) as partition:
+        by_scan(partition, from_offset=from_offset, on_corrupt=damaged.append, on_gap=gaps.append)
+    first = max(5, from_offset or 0)
+    assert [(gap.first_offset, gap.next_offset, gap.kind.value) for gap in gaps] == [(first, 15, "cut segment")]
+    assert [(error.location.position, error.requirements) for error in damaged] == [
+        (len(entry(0, 5)), ("SEG-PDR-024",))
+    ]
+    assert "expected offsets up to 14, where the next segment begins" in str(damaged[0])
+
+
+def test_a_torn_end_of_the_last_segment_is_no_damage(tmp_path: Path) -> None:
+    damaged: list[FormatError] = []
+    with open_partition(make(tmp_path, {"0.log": bytes(SIZE_FLIPPED)})) as partition:
+        assert by_scan(partition, on_corrupt=damaged.append) == [0, 1, 2, 3, 4]
+    assert damaged == []
+
+
+def test_other_gaps_are_no_damage(tmp_path: Path) -> None:
+    damaged: list[FormatError] = []
+    with open_partition(make(tmp_path, DENSE)) as partition:
+        by_scan(partition, on_corrupt=damaged.append, on_gap=lambda _: None)
+    assert damaged == []
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -219,6 +256,17 @@ def test_dump_tells_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixt
         message = f"seglog: {log}: 5 offsets are missing, 15 to 19 (between segments)"
         assert err.splitlines() == ([message] if is_reported else [])
         assert "are missing" not in out
+
+
+@pytest.mark.req("SEG-PDR-024")
+def test_dump_ends_with_one_where_damage_hides_offsets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = make(tmp_path, {"0.log": bytes(SIZE_FLIPPED), "15.log": entry(15, 5)})
+    for path in (directory, directory.parent):
+        assert run(["dump", "--no-records", str(path)]) == 1
+        assert "10 offsets are missing, 5 to 14 (cut segment)" in capsys.readouterr().err
+    assert run(["dump", "--from", "15", str(directory)]) == 0
+    assert run(["dump", str(directory / numbered("0.log"))]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_dump_tells_nothing_of_logs_that_are_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

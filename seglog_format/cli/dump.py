@@ -79,7 +79,8 @@ def command(
 
     With --from or --to, only batches and records are printed, without those of files due for removal. A damaged
     batch is named and skipped; the exit status is 1 then. Offsets missing between two segments are reported on
-    standard error, unless the log is compacted.
+    standard error, unless the log is compacted. The exit status is also 1 where damage hides them: a segment that is
+    not the last ends early, with no whole batch.
 
     Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
     prints all of them.
@@ -93,20 +94,21 @@ def command(
     render = write_json if as_json else _TextWriter()
     long_over = LONG_SIZE if as_json else SHOWN_SIZE
     decode = decode or choices["decode_as"] is not None
-    for line in _lines(path, LineOptions(**choices, decode=decode, long_over=long_over, copy=is_busy(path)), joined):
+    options = LineOptions(**choices, decode=decode, long_over=long_over, copy=is_busy(path))
+    gaps = GapLines(options)
+    for line in _lines(path, options, joined, gaps):
         render(line)
         status = max(status, _status(line))
-    return status
+    return max(status, FINDINGS) if gaps.is_damage_met else status
 
 
-def _lines(path: Path, options: LineOptions, joined: PartitionListing | None) -> Iterator[Line]:
+def _lines(path: Path, options: LineOptions, joined: PartitionListing | None, gaps: GapLines) -> Iterator[Line]:
     from seglog_format.lines import lines_of_source, sources_of
     from seglog_format.lines.sources import sources_in
 
     found = sources_of(path) if joined is None else sources_in(joined.path, joined.storage)
     sources = [source for source in found if options.wants(source)]
     sizes = [source.size for source in sources]
-    gaps = GapLines(options)
     done = 0
     with progress("Reading", sum(sizes)) as advance:
         for source, size in zip(sources, sizes, strict=True):

@@ -21,6 +21,8 @@ class GapLines:
 
     Attributes:
         reached: the first offset after what was read of a log.
+        is_damage_met: whether damage hides offsets that were reported: a segment that is not the last ends early,
+            with no whole entry.
     """
 
     def __init__(self, options: LineOptions) -> None:
@@ -33,6 +35,7 @@ class GapLines:
         self._directory: Path | None = None
         self._watch: GapWatch | None = None
         self.reached = 0
+        self.is_damage_met = False
 
     def begin(self, source: Source) -> None:
         """Begin a file; report what is missing before the first segment of its directory."""
@@ -66,6 +69,7 @@ class GapLines:
     def _tell(self, gap: Gap) -> None:
         if self._options.overlaps(gap.first_offset, max(gap.next_offset, gap.first_offset + 1)):
             diagnose(str(gap))
+            self.is_damage_met |= gap.damage is not None
 
 
 def _is_log(source: Source) -> bool:

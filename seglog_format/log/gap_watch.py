@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from seglog_format.errors import FormatError
     from seglog_format.log.listing import PartitionListing
     from seglog_format.model import MissingOffsets
 
     OnGap: TypeAlias = Callable[[Gap], None]
+    OnCorrupt: TypeAlias = Callable[[FormatError], None]
     AtBorder: TypeAlias = Callable[[int, int, int | None], None]
 
 PACKAGE: Final = __name__.partition(".")[0]
@@ -100,7 +102,8 @@ class GapWatch:
             tail = segment.tail
             if tail is None:
                 return None
-            return SegmentEnd(files, max(reached, segment.next_offset), has_tail=tail.kind is not TailKind.NONE)
+            has_tail = tail.kind is not TailKind.NONE
+            return SegmentEnd(files, max(reached, segment.next_offset), has_tail=has_tail, position=tail.position)
 
     def _gap_at_end(self, log_end_offset: int, path: Path) -> Gap | None:
         gap = gap_at_end(self.listing, log_end_offset, copy=self._copy)
@@ -137,14 +140,17 @@ class Watched:
     _log_start_checkpoint: int
     _copy: bool
 
-    def _watched(self, on_gap: OnGap | None, *, is_from_start: bool) -> AtBorder:
+    def _watched(self, on_gap: OnGap | None, *, is_from_start: bool, on_corrupt: OnCorrupt | None = None) -> AtBorder:
         """Return the function to call at borders between segments; report at once what is missing before the first.
 
         Args:
             on_gap: called with each gap; by default a Python warning is raised.
             is_from_start: reading begins at the log start offset.
+            on_corrupt: called before it with the damage that hides missing offsets, if that is why they are missing.
         """
         callback = warn_of_gap if on_gap is None else on_gap
+        if on_corrupt is not None:
+            callback = partial(_tell_both, on_corrupt, callback)
         if is_from_start:
             self._gap_watch.at_start(callback)
         return partial(self._gap_watch.at_border, callback)
@@ -176,6 +182,12 @@ def _unreadable(end: SegmentEnd) -> Gap | None:
     """Return the gap that a last segment leaves of which nothing can be read; None for any other."""
     base = end.files.base_offset
     return Gap(base, base, GapKind.UNREADABLE, str(end.files.log)) if end.has_tail and end.next_offset == base else None
+
+
+def _tell_both(on_corrupt: OnCorrupt, on_gap: OnGap, gap: Gap) -> None:
+    if (damage := gap.damage) is not None:
+        on_corrupt(damage)
+    on_gap(gap)
 
 
 def _tell(on_gap: OnGap, gap: Gap | None) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.plain.checkpoints import quick_epochs
-from seglog_format.errors import FormatError, Location, SeglogError
+from seglog_format.errors import CorruptRecordError, FormatError, Location, SeglogError
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.time_index import TimeIndex
@@ -66,17 +66,33 @@ class Gap:
             is not known to have existed.
         kind: what explains the gap.
         path: of the file that shows it: the log before the gap, or a file whose log is missing.
+        position: end of the last whole entry in a log that was cut, in bytes; 0 where that is not known.
     """
 
     first_offset: int
     next_offset: int
     kind: GapKind
     path: str
+    position: int = 0
 
     @property
     def missing(self) -> MissingOffsets:
         """The offsets."""
         return MissingOffsets(self.first_offset, self.next_offset)
+
+    @property
+    def damage(self) -> CorruptRecordError | None:
+        """The damage that hides the offsets: a log that was cut, or has a wrong size; None for any other gap.
+
+        Such an end is normal in the last segment only. In any other it breaks SEG-PDR-024.
+        """
+        if self.kind is not GapKind.CUT_SEGMENT:
+            return None
+        at = Location(self.path, self.position, "offset")
+        expected = f"offsets up to {self.next_offset - 1}, where the next segment begins"
+        return CorruptRecordError(
+            at, "SEG-PDR-024", expected=expected, found=f"no whole entry from {self.first_offset} on"
+        )
 
     def __str__(self) -> str:
         if self.kind is GapKind.TIERED:
@@ -97,11 +113,13 @@ class SegmentEnd:
         files: of the segment.
         next_offset: first offset after its last entry.
         has_tail: whether bytes that are no whole entry follow the last one.
+        position: where the last one ends, in bytes; 0 where that is not known.
     """
 
     files: SegmentFiles
     next_offset: int
     has_tail: bool = False
+    position: int = 0
 
 
 def gap_behind(listing: PartitionListing, end: SegmentEnd, following: int, *, copy: bool = False) -> Gap | None:
@@ -115,15 +133,15 @@ def gap_behind(listing: PartitionListing, end: SegmentEnd, following: int, *, co
     """
     if end.next_offset >= following:
         return None
-    offsets = range(end.next_offset, following)
+    offsets, position = range(end.next_offset, following), 0
     orphan = _first_in(offsets, listing.orphans)
     if orphan is not None:
         kind, path = GapKind.MISSING_LOG, orphan.path
     elif end.has_tail or _last_indexed_offset(end.files, listing.storage, copy=copy) in offsets:
-        kind, path = GapKind.CUT_SEGMENT, end.files.log
+        kind, path, position = GapKind.CUT_SEGMENT, end.files.log, end.position
     else:
         kind, path = GapKind.BETWEEN_SEGMENTS, end.files.log
-    return Gap(end.next_offset, following, kind, str(path))
+    return Gap(end.next_offset, following, kind, str(path), position)
 
 
 def gap_before(listing: PartitionListing, log_start_offset: int) -> Gap | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from seglog_format.engine.columnar import Request, Start
     from seglog_format.errors import UndecodedRecordError
-    from seglog_format.log.gap_watch import AtBorder, OnGap
+    from seglog_format.log.gap_watch import AtBorder, OnCorrupt, OnGap
     from seglog_format.log.reading import Isolation, LogReader
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
@@ -203,7 +203,9 @@ class ScannedLog(Protocol):
 
     def _raise_undecided(self, offset: int, transactions: Transactions) -> None: ...
 
-    def _watched(self, on_gap: OnGap | None, *, is_from_start: bool) -> AtBorder: ...
+    def _watched(
+        self, on_gap: OnGap | None, *, is_from_start: bool, on_corrupt: OnCorrupt | None = None
+    ) -> AtBorder: ...
 
 
 class Scannable:
@@ -246,7 +248,9 @@ class Scannable:
             to_timestamp_ms: leave out records of this time and newer ones.
             isolation: ``read_uncommitted`` or ``read_committed``; see `records`.
             on_corrupt: called with each damaged entry, which is then left out; by default the first one ends the scan.
-                Where size or magic of an entry are wrong, the rest of its segment is left out.
+                Where size or magic of an entry are wrong, the rest of its segment is left out. Also called where a
+                segment that is not the last ends before the next one begins: with no whole entry, or with offsets in
+                its indexes only (SEG-PDR-024). Without it, only ``on_gap`` hears of those.
             on_gap: called with missing offsets, as in `records`; not with ``part``.
             batch_rows: rows of an Arrow batch at most, unless one entry alone holds more.
             threads: number of reading threads; the order stays. With ``on_corrupt`` it is one.
@@ -276,7 +280,9 @@ class Scannable:
         entry = find_entry(self._reader, start) if part is None and start >= self.log_start_offset else None
         if part is None and entry is None:
             self._check_range(start)
-        at_border = self._watched(on_gap, is_from_start=from_offset is None) if part is None else None
+        at_border = None
+        if part is None:
+            at_border = self._watched(on_gap, is_from_start=from_offset is None, on_corrupt=on_corrupt)
         decoders = {name: each for name, each in (("key", key), ("value", value)) if each and name in columns}
         has_offset = "offset" in columns
         options = ScanOptions(

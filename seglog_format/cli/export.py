@@ -12,12 +12,12 @@ import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, json_option, size_of
-from seglog_format.cli.output import diagnose, write_json, write_text
+from seglog_format.cli.output import diagnose, missing_object, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
 from seglog_format.cli.statistics import stats_option, write_scan_statistics
 from seglog_format.cli.tier_options import remote_options
-from seglog_format.errors import UsageError
+from seglog_format.errors import UndecodedRecordError, UsageError
 from seglog_format.tables.settings import BYTES_AS, DEFAULT_PARTITIONING, FORMATS
 from seglog_format.values.decoder import KINDS
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.export import ExportOptions, TableExport
     from seglog_format.tables.iceberg_catalog import IcebergLocation
-    from seglog_format.tables.outcome import ExportedPartition
+    from seglog_format.tables.outcome import Change, ExportedPartition
     from seglog_format.tables.settings import TableSettings
     from seglog_format.tables.sources import Source
 
@@ -162,7 +162,9 @@ def command(  # noqa: PLR0913 - an option each
     ends at the high watermark.
 
     The exit status is 1 if a log was cut since the last run, which makes its partition stay unchanged, or if records
-    were deleted before they were exported. Compaction is reported and changes nothing.
+    were deleted before they were exported, or offsets are missing between segments. Compaction is reported and changes
+    nothing. It is 3 if a log is damaged: the table then has the rows before the damage, and 'seglog salvage' copies
+    what follows.
     """
     from seglog_format.log.reading import READ_COMMITTED, READ_UNCOMMITTED
     from seglog_format.scan_statistics import ScanStatistics
@@ -230,7 +232,10 @@ def _run_all(run: TableExport, done: list[ExportedPartition]) -> int:
                 exported = run.run(source, tell, on_gap=lambda gap: diagnose(str(gap)))
                 done.append(exported)
                 for change in exported.changes:
-                    diagnose(str(change))
+                    if not change.kind.is_reported_by_reader:
+                        diagnose(str(change))
+                if exported.stopped_by is not None:
+                    raise exported.stopped_by
             advance(sum(sizes[: number + 1]))
     return passing.status()
 
@@ -244,10 +249,20 @@ def _text(exported: ExportedPartition) -> str:
 
     name = printable(f"{exported.topic}-{exported.partition}")
     aside = f", {count_text(exported.undecoded_count, 'record')} not decoded" if exported.undecoded_count else ""
+    end = f"next offset {exported.next_offset}{_stop_text(exported)}"
     if not exported.row_count:
-        return f"{name}: nothing new{aside}, next offset {exported.next_offset}"
+        return f"{name}: nothing new{aside}, {end}"
     what = f"{count_text(exported.row_count, 'row')} in {count_text(exported.file_count, 'file')}"
-    return f"{name}: {what}, {size_text(exported.size)}{aside}, next offset {exported.next_offset}"
+    return f"{name}: {what}, {size_text(exported.size)}{aside}, {end}"
+
+
+def _stop_text(exported: ExportedPartition) -> str:
+    """Return why no rows follow; empty where the log was read to its end."""
+    if exported.stopped_by is None:
+        return ""
+    if isinstance(exported.stopped_by, UndecodedRecordError):
+        return ", stopped at a record that cannot be decoded"
+    return ", stopped at damage; 'seglog salvage' copies what follows"
 
 
 def as_object(exported: ExportedPartition) -> dict[str, Any]:
@@ -262,5 +277,10 @@ def as_object(exported: ExportedPartition) -> dict[str, Any]:
         "files": exported.file_count,
         "bytes": exported.size,
         "undecoded": exported.undecoded_count,
-        "changes": [{"kind": change.kind.value, "text": change.text} for change in exported.changes],
+        "changes": [_change_object(change) for change in exported.changes],
     }
+
+
+def _change_object(change: Change) -> dict[str, Any]:
+    missing = {} if change.missing is None else {"missing": missing_object(change.missing)}
+    return {"kind": change.kind.value, "text": change.text, **missing}

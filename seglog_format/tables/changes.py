@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seglog_format.log.gaps import GapKind
+from seglog_format.model import MissingOffsets
 from seglog_format.tables.outcome import Change, ChangeKind
 from seglog_format.tables.rows import digest_of_last
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.errors import FormatError
+    from seglog_format.log.gaps import Gap
     from seglog_format.log.partition import Partition
     from seglog_format.tables.progress import Progress, SegmentSize
 
@@ -42,11 +46,33 @@ def changes_of(partition: Partition, progress: Progress, topic: str, number: int
         return
     if start > known:
         text = f"offsets {known} to {start - 1} were deleted from the log before they were exported"
-        yield Change(ChangeKind.DELETED, topic, number, text)
+        yield Change(ChangeKind.DELETED, topic, number, text, MissingOffsets(known, start))
     is_gone = not found and progress.last_offset is not None and progress.last_offset >= start
     if is_gone or _were_compacted(partition, progress):
         text = f"the log was compacted since the last run: the table keeps rows below {known} that it may have lost"
         yield Change(ChangeKind.COMPACTED, topic, number, text)
+
+
+def missing_change(gap: Gap, topic: str, number: int) -> Change | None:
+    """Return the change for a gap that an export passes over; None for one that a later run may find filled.
+
+    That is the case before the log, where a remote store has the offsets, and at its end.
+    """
+    if gap.kind not in {GapKind.BETWEEN_SEGMENTS, GapKind.MISSING_LOG}:
+        return None
+    return Change(ChangeKind.MISSING, topic, number, f"{gap.missing} ({gap.kind.value})", gap.missing)
+
+
+def damage_change(damage: FormatError, gap: Gap | None, topic: str, number: int) -> Change:
+    """Return the change for damage at which an export ends.
+
+    Args:
+        damage: the error.
+        gap: the offsets that it hides; None where they are not known.
+        topic: of the partition.
+        number: of the partition.
+    """
+    return Change(ChangeKind.DAMAGED, topic, number, str(damage), None if gap is None else gap.missing)
 
 
 def _last_row(partition: Partition, progress: Progress) -> str:

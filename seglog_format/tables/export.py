@@ -89,11 +89,13 @@ class TableExport:
         Args:
             source: the partition.
             advance: called with the done part of the work, up to 1.
-            on_gap: as of `Partition.scan`.
+            on_gap: as of `Partition.scan`; not called for offsets that damage hides.
+
+        Returns:
+            What was added. Where the log is damaged, or a record cannot be decoded and that was to end the export, the
+            table has the rows before, and ``stopped_by`` is the error.
 
         Raises:
-            FormatError: the log is damaged; the table has the rows before.
-            UndecodedRecordError: a record cannot be decoded, and that was to end the export; as above.
             WriteError: writing failed; the table has what was complete before.
         """
         from seglog_format.tables.partition_export import PartitionExport  # noqa: PLC0415 - loads Arrow
@@ -279,7 +281,8 @@ def export(  # noqa: PLR0913 - what an export may be asked for
 
     Raises:
         UsageError: a path is no log; the table has another form; or the engine is not installed.
-        FormatError: a log is damaged; the table has the rows before.
+        FormatError: a log is damaged, or a segment that is not the last ends before the next one begins, with no
+            whole entry (SEG-PDR-024); the table has the rows before.
         UndecodedRecordError: a record cannot be decoded, with ``is_strict``; as above.
         WriteError: writing failed; the table has what was complete before.
 
@@ -296,7 +299,13 @@ def export(  # noqa: PLR0913 - what an export may be asked for
     settings = TableSettings(format, tuple(partition_by), isolation, bytes_as, *forms)
     options = ExportOptions(file_size, remote=remote, schemas=known, is_strict=is_strict, statistics=statistics)
     with opened_export(sources, location_of(to, format, catalog), settings, options) as run:
-        return tuple(run.run(source) for source in run.sources)
+        return tuple(_whole(run.run(source)) for source in run.sources)
+
+
+def _whole(exported: ExportedPartition) -> ExportedPartition:
+    if exported.stopped_by is not None:
+        raise exported.stopped_by
+    return exported
 
 
 def schemas_for(sources: tuple[Source, ...], kinds: Collection[str]) -> Schemas | None:

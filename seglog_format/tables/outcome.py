@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from seglog_format.errors import FormatError, UndecodedRecordError
+    from seglog_format.model import MissingOffsets
 
 
 class ChangeKind(Enum):
@@ -15,12 +19,21 @@ class ChangeKind(Enum):
         REWRITTEN: the log has another record where the table has its last one.
         DELETED: records were deleted from the log before the table had them.
         COMPACTED: records that the table has were compacted.
+        MISSING: offsets are missing from the log before the ones that were added.
+        DAMAGED: damage hides what follows: the table ends before it, and so does every further run.
     """
 
     CUT = "cut"
     REWRITTEN = "rewritten"
     DELETED = "deleted"
     COMPACTED = "compacted"
+    MISSING = "missing"
+    DAMAGED = "damaged"
+
+    @property
+    def is_reported_by_reader(self) -> bool:
+        """Whether reading the log also reports it, by `on_gap` or by an error."""
+        return self in {ChangeKind.MISSING, ChangeKind.DAMAGED}
 
 
 class Change(NamedTuple):
@@ -31,12 +44,14 @@ class Change(NamedTuple):
         topic: of the partition.
         partition: its number.
         text: what it means for the table.
+        missing: the offsets that the log does not have, or hides; None where they are not known.
     """
 
     kind: ChangeKind
     topic: str
     partition: int
     text: str
+    missing: MissingOffsets | None = None
 
     @property
     def is_end(self) -> bool:
@@ -65,7 +80,8 @@ class ExportedPartition:
         file_count: number of new files.
         size: bytes of them.
         undecoded_count: number of new rows in the table of what could not be decoded.
-        changes: of the log since the last run.
+        changes: of the log since the last run, and what this one found missing or damaged.
+        stopped_by: the error at which reading ended; None where it reached the end of the log.
     """
 
     topic: str
@@ -77,3 +93,4 @@ class ExportedPartition:
     size: int = 0
     undecoded_count: int = 0
     changes: tuple[Change, ...] = ()
+    stopped_by: FormatError | UndecodedRecordError | None = None

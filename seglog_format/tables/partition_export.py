@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from seglog_format.errors import FormatError, UndecodedRecordError
-from seglog_format.tables.changes import changes_of, closed_segments
+from seglog_format.log.gap_watch import warn_of_gap
+from seglog_format.tables.changes import changes_of, closed_segments, damage_change, missing_change
 from seglog_format.tables.outcome import ExportedPartition
 from seglog_format.tables.progress import Progress
 from seglog_format.tables.read_ahead import read_ahead
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seglog_format.log.gap_watch import OnGap
+    from seglog_format.log.gaps import Gap
     from seglog_format.log.partition import Partition
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.tables.decoding import RowDecoder
     from seglog_format.tables.file_part import FilePart
+    from seglog_format.tables.outcome import Change
     from seglog_format.tables.progress import TopicPartition
     from seglog_format.tables.settings import TableSettings
     from seglog_format.tables.table import Table
@@ -42,7 +45,7 @@ class PartitionExport:
         file_size: bytes after which a file is complete.
         end: first offset not wanted; None for all that there is.
         advance: called with the done part of the work, up to 1.
-        on_gap: called with missing offsets; see `Partition.scan`.
+        on_gap: called with missing offsets that the export passes over; see `Partition.scan`.
         decoder: of keys and values.
         undecoded: where what it cannot decode goes; None to stop there.
         statistics: adds the entries that are left to slower code.
@@ -62,21 +65,26 @@ class PartitionExport:
     _progress: Progress = field(init=False)
     _stored: Progress = field(init=False)
     _part: FilePart | None = field(init=False, default=None)
+    _changes: list[Change] = field(init=False, default_factory=list)
+    _hidden: Gap | None = field(init=False, default=None)
 
     def run(self) -> ExportedPartition:
-        """Add to the table what it does not have yet.
+        """Add to the table what it does not have yet, up to the first damage.
 
         Raises:
-            FormatError: the log is damaged; the rows before are in the table.
             WriteError: writing failed; the table has what was published before.
         """
         known = self.table.progress_of(self.key)
         self._progress = self._stored = before = known or Progress()
-        changes = () if known is None else tuple(changes_of(self.partition, known, *self.key))
         first = max(before.next_offset, self.partition.log_start_offset)
-        if not any(change.is_end for change in changes):
-            self._copy(first)
-            self._store_segments()
+        stopped_by: FormatError | UndecodedRecordError | None = None
+        try:
+            self._add_new(known, first)
+        except UndecodedRecordError as error:
+            stopped_by = error
+        except FormatError as error:
+            stopped_by = error
+            self._changes.append(damage_change(error, self._hidden, *self.key))
         after = self._progress
         return ExportedPartition(
             *self.key,
@@ -86,14 +94,36 @@ class PartitionExport:
             file_count=after.file_count - before.file_count,
             size=after.size - before.size,
             undecoded_count=0 if self.undecoded is None else self.undecoded.count,
-            changes=changes,
+            changes=tuple(self._changes),
+            stopped_by=stopped_by,
         )
+
+    def _add_new(self, known: Progress | None, first: int) -> None:
+        if known is not None:
+            self._changes.extend(changes_of(self.partition, known, *self.key))
+        if not any(change.is_end for change in self._changes):
+            self._copy(first)
+            self._store_segments()
+
+    def _heed(self, gap: Gap) -> None:
+        """Note missing offsets, or end the export where damage hides them: a later run must not be behind them.
+
+        Raises:
+            CorruptRecordError: damage hides them.
+        """
+        if (damage := gap.damage) is not None:
+            self._hidden = gap
+            raise damage
+        change = missing_change(gap, *self.key)
+        if change is not None:
+            self._changes.append(change)
+        (warn_of_gap if self.on_gap is None else self.on_gap)(gap)
 
     def _copy(self, first: int) -> None:
         if self.end is not None and first >= self.end:
             return
         asked = first if self._progress.next_offset else None  # from the start, gaps are reported there as well
-        rows = scanned_rows(self.partition, self.settings, (asked, self.end), self.on_gap, self.statistics)
+        rows = scanned_rows(self.partition, self.settings, (asked, self.end), self._heed, self.statistics)
         total = max(1, (self.partition.log_end_offset if self.end is None else self.end) - first)
         try:
             with read_ahead(groups_of(rows)) as groups:

@@ -85,7 +85,7 @@ def scanned_rows(
     partition: Partition,
     settings: TableSettings,
     offsets: tuple[int | None, int | None],
-    on_gap: OnGap | None,
+    on_gap: OnGap,
     statistics: ScanStatistics | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read the columns of a table from a partition.

@@ -742,7 +742,7 @@ def test_diff_tells_what_differs(cli: Seglog, tmp_path: Path) -> None:
         "a.log offset 10: timestamp differ",
         "  < timestamp 1970-01-01T00:00:01.000Z",
         "  > timestamp 1970-01-01T00:00:07.777Z",
-        "a.log: 0 records the same, 3 differences",
+        "a.log: 0 records the same, 3 differences at 10 to 12",
     ]
 
 
@@ -768,8 +768,9 @@ def test_diff_of_log_directories(cli: Seglog, tmp_path: Path) -> None:
 
 def test_diff_stops_at_damage(cli: Seglog, damaged: Path, tmp_path: Path) -> None:
     (tmp_path / "b.log").write_bytes(vector("V-06"))
-    *_, last = cli.lines("diff", damaged, tmp_path / "b.log", status=FINDINGS)
+    *_, last = cli.lines("diff", damaged, tmp_path / "b.log", status=UNREADABLE)
     assert "SEG-BAT-003" in last["problems"][0]
+    assert last["notComparedFrom"] == 0
 
 
 # explain

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import FINDINGS
+from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import PATH, json_option, limit_option
 from seglog_format.cli.output import write_json, write_text
 
@@ -34,17 +34,22 @@ def command(first: Path, second: Path, *, count: int, as_json: bool, limit: int)
     """Compare the records of FIRST and SECOND by offset: log files, partition directories or log directories.
 
     Records are equal if timestamp, key, value, headers, sequence and control type are equal; batching and
-    compression do not matter. Records after a damaged batch are not compared. The exit status is 1 when anything
-    differs.
+    compression do not matter. Records after a damaged batch are not compared, and the last line says from which offset
+    on. The exit status is 1 when anything differs, and 3 when damage ended a comparison.
     """
     from seglog_format.cli.differences import compared
 
-    status = 0
+    status = DONE
     for comparison in compared(first, second, limit):
         _write(comparison, count, as_json=as_json)
-        if comparison.is_different:
-            status = FINDINGS
+        status = max(status, _status(comparison))
     return status
+
+
+def _status(comparison: Comparison) -> int:
+    if comparison.is_damaged:
+        return UNREADABLE
+    return FINDINGS if comparison.is_different else DONE
 
 
 def _write(comparison: Comparison, count: int, *, as_json: bool) -> None:
@@ -71,4 +76,5 @@ def summary_object(comparison: Comparison) -> dict[str, Any]:
         "equal": comparison.equal,
         "different": comparison.different,
         "problems": comparison.problems,
+        "notComparedFrom": comparison.not_compared_from,
     }

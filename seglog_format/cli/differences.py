@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from seglog_format.cli.lookup_steps import opened
 from seglog_format.cli.paths import log_directory_at
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.records import RecordLines
+from seglog_format.model import NO_PARTITION_LEADER_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 
     from seglog_format.log.directory import LogDirectory, TopicPartition
 
-    Line = dict[str, Any]
+Line: TypeAlias = dict[str, Any]
 
 COMPARED: Final = ("timestamp", "key", "value", "headers", "sequence", "control", "coordinatorEpoch")
 ONLY_FIRST: Final = "only first"
 ONLY_SECOND: Final = "only second"
 CHANGED: Final = "changed"
+MAX_RANGES: Final = 8
+"""Number of ranges of offsets that are kept for the totals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Difference:
         kind: ``only first``, ``only second`` or ``changed``.
         first, second: the records; None where there is none.
         fields: names of fields that differ, if both have a record.
+        leader_epochs: of the batches that hold the records; None where there is no record, or its batch has none.
     """
 
     name: str
@@ -43,6 +47,7 @@ class Difference:
     first: Line | None
     second: Line | None
     fields: tuple[str, ...] = ()
+    leader_epochs: tuple[int | None, int | None] = (None, None)
 
     def as_object(self) -> Line:
         """Return it for JSON."""
@@ -52,9 +57,22 @@ class Difference:
             "offset": self.offset,
             "kind": self.kind,
             "fields": list(self.fields),
+            "leaderEpochs": list(self.leader_epochs),
             "first": self.first,
             "second": self.second,
         }
+
+
+class Entry(NamedTuple):
+    """A record, and the leader epoch of its batch; None where the batch has none."""
+
+    line: Line
+    leader_epoch: int | None
+
+    @property
+    def offset(self) -> int:
+        """Its offset."""
+        return int(self.line["offset"])
 
 
 @dataclass
@@ -67,7 +85,9 @@ class Comparison:
         limit: bytes that one batch may decompress to.
         equal: records that both have.
         different: number of offsets that differ.
-        problems: why a log could not be read to its end.
+        problems: why nothing could be compared, or a log could not be read to its end.
+        ranges: the first offsets that differ, as first and last of each run of compared offsets.
+        not_compared_from: first offset that was not compared because of damage; None if there is no damage.
     """
 
     name: str
@@ -77,6 +97,16 @@ class Comparison:
     equal: int = 0
     different: int = 0
     problems: list[str] = field(default_factory=list)
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    not_compared_from: int | None = None
+    _next_offset: int = 0
+    _is_run: bool = False
+    _is_damaged: bool = False
+
+    @property
+    def is_damaged(self) -> bool:
+        """Return whether damage kept records from being compared."""
+        return self._is_damaged
 
     @property
     def is_different(self) -> bool:
@@ -96,29 +126,41 @@ class Comparison:
         assert self.second is not None
         left, right = self._records(self.first), self._records(self.second)
         one, other = next(left, None), next(right, None)
-        while not self.problems and (one is not None or other is not None):
-            if other is None or (one is not None and one["offset"] < other["offset"]):
-                assert one is not None
-                yield self._count(one["offset"], ONLY_FIRST, one, None)
-                one = next(left, None)
-            elif one is None or other["offset"] < one["offset"]:
-                yield self._count(other["offset"], ONLY_SECOND, None, other)
-                other = next(right, None)
-            else:
-                fields = tuple(name for name in COMPARED if one.get(name) != other.get(name))
-                if fields:
-                    yield self._count(one["offset"], CHANGED, one, other, fields)
-                else:
-                    self.equal += 1
-                one, other = next(left, None), next(right, None)
+        while not self._is_damaged and (one is not None or other is not None):
+            is_first = one is not None and (other is None or one.offset <= other.offset)
+            is_second = other is not None and (one is None or other.offset <= one.offset)
+            found = self._compared(one if is_first else None, other if is_second else None)
+            if found is not None:
+                yield found
+            one = next(left, None) if is_first else one
+            other = next(right, None) if is_second else other
+        if self._is_damaged:
+            self.not_compared_from = self._next_offset
 
-    def _count(
-        self, offset: int, kind: str, first: Line | None, second: Line | None, fields: tuple[str, ...] = ()
-    ) -> Difference:
+    def _compared(self, one: Entry | None, other: Entry | None) -> Difference | None:
+        """Count the records of the next offset, and return how they differ; None if they do not."""
+        kind = CHANGED if one and other else ONLY_FIRST if one else ONLY_SECOND
+        first, second = (None if each is None else each.line for each in (one, other))
+        fields = [name for name in COMPARED if first and second and first.get(name) != second.get(name)]
+        offset = (first or second or {})["offset"]
+        self._next_offset = offset + 1
+        if kind == CHANGED and not fields:
+            self.equal += 1
+            self._is_run = False
+            return None
+        self._count(offset)
+        epochs = (one and one.leader_epoch, other and other.leader_epoch)
+        return Difference(self.name, offset, kind, first, second, tuple(fields), epochs)
+
+    def _count(self, offset: int) -> None:
         self.different += 1
-        return Difference(self.name, offset, kind, first, second, fields)
+        if self._is_run and len(self.ranges) <= MAX_RANGES:
+            self.ranges[-1] = (self.ranges[-1][0], offset)
+        elif len(self.ranges) <= MAX_RANGES:
+            self.ranges.append((offset, offset))
+        self._is_run = True
 
-    def _records(self, path: Path) -> Iterator[Line]:
+    def _records(self, path: Path) -> Iterator[Entry]:
         """Yield the records of a log up to its first damage."""
         with opened(path) as partition:
             for segment in partition.segments:
@@ -126,9 +168,12 @@ class Comparison:
                 lines = RecordLines(source_of(segment.paths.log, segment.paths.log.name, 0), LineOptions())
                 try:
                     for batch in segment.batches():
-                        yield from lines.of(batch)
+                        epoch = batch.header.partition_leader_epoch
+                        known = None if epoch == NO_PARTITION_LEADER_EPOCH else epoch
+                        yield from (Entry(line, known) for line in lines.of(batch))
                 except FormatError as problem:
                     self.problems.append(str(problem))
+                    self._is_damaged = True
                     return
 
 

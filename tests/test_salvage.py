@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.checks import verify
+from seglog_format.cli.main import run
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
@@ -173,6 +175,42 @@ def test_records_behind_damage_are_readable(tmp_path: Path) -> None:
         assert [item.offset for item in log.records()] == [0, 2]
         assert log.log_end_offset == 9
     assert [error for error in verify(target) if error.severity is Severity.ERROR] == []
+
+
+def missing(files: dict[str, bytes], tmp_path: Path) -> list[list[tuple[int, int]]]:
+    return [[(*lost,) for lost in each.missing] for each in salvage(make(tmp_path, files), tmp_path / "rescued-0")]
+
+
+def test_offsets_that_are_lost_are_named(tmp_path: Path) -> None:
+    wide = patched(entry(1, 5), 70, "b", 77, seal=False)
+    files = {"0.log": entry(0) + wide + entry(6), "7.log": wide[:-9], "9.log": entry(9) + FLIPPED}
+    assert missing(files, tmp_path) == [[(1, 6)], [(7, 9)], []]
+
+
+def test_ranges_in_a_row_share_their_offsets(tmp_path: Path) -> None:
+    again = patched(entry(2), 70, "b", 77, seal=False)
+    source = make(tmp_path, {"0.log": entry(0) + FLIPPED + again + entry(3), "4.log": b""})
+    (first, _) = salvage(source, tmp_path / "rescued-0")
+    assert [damage.missing for damage in first.damaged] == [(1, 3)] * len(first.damaged)
+    assert first.missing == ((1, 3),)
+
+
+def test_offsets_behind_damage_of_messages(tmp_path: Path) -> None:
+    damaged = message(1, magic=1, crc=5)
+    later = wrapper(message(0, magic=1), message(1, magic=1), offset=5, magic=1)
+    assert missing({"0.log": message(0, magic=1) + damaged + later}, tmp_path) == [[(1, 4)]]
+
+
+def test_stray_bytes_hide_no_offsets(tmp_path: Path) -> None:
+    assert missing({"0.log": entry(0) + b"x", "1.log": entry(1)}, tmp_path) == [[], []]
+
+
+def test_command_names_lost_offsets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = make(tmp_path, {"0.log": entry(0) + patched(entry(1, 5), 70, "b", 77, seal=False) + entry(6)})
+    assert run(["salvage", str(source), "-o", str(tmp_path / "one")]) == 1
+    assert ", offsets 1 to 5: a wrong checksum [SEG-BAT-003]" in capsys.readouterr().out
+    assert run(["salvage", "--json", str(source), "-o", str(tmp_path / "other")]) == 1
+    assert json.loads(capsys.readouterr().out)["missing"] == [{"firstOffset": 1, "nextOffset": 6, "offsetCount": 5}]
 
 
 METADATA = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"

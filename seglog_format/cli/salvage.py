@@ -9,7 +9,7 @@ import click
 
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, path_argument
-from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.output import missing_object, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
 from seglog_format.errors import UsageError
@@ -46,8 +46,9 @@ def command(
     """Copy the intact batches of the partition or log directory at PATH into a new directory.
 
     Batches, including those after damage, are copied byte for byte with their offsets; indexes are built. Nothing at
-    PATH is changed. Ranges that are not copied are listed; "found by searching" means that the size field before is
-    damaged: the batch has a valid checksum, but its start was found by scanning.
+    PATH is changed. Ranges that are not copied are listed, with the offsets between the batches around them; "found by
+    searching" means that the size field before is damaged: the batch has a valid checksum, but its start was found by
+    scanning.
 
     The exit status is 1 if something was not copied. If writing fails, DIR holds the segments listed so far, complete,
     and nothing of any other.
@@ -110,7 +111,14 @@ def _text(segment: SalvagedSegment) -> Iterator[str]:
     for damage in segment.damaged:
         how = ", the next one found by searching" if damage.is_searched else ""
         what = f"{damage.reason}{how} [{', '.join(damage.requirements)}]"
-        yield f"  not copied: bytes {damage.start} to {damage.end}: {printable(what)}"
+        yield f"  not copied: bytes {damage.start} to {damage.end}{_offsets(damage)}: {printable(what)}"
+
+
+def _offsets(damage: DamagedRange) -> str:
+    if damage.missing is None:
+        return ""
+    first, last = damage.missing.first_offset, damage.missing.next_offset - 1
+    return f", offset {first}" if first == last else f", offsets {first} to {last}"
 
 
 def as_object(directory: str, segment: SalvagedSegment) -> dict[str, Any]:
@@ -124,6 +132,7 @@ def as_object(directory: str, segment: SalvagedSegment) -> dict[str, Any]:
         "nextOffset": segment.next_offset,
         "written": list(segment.names),
         "damaged": [_damage(damage) for damage in segment.damaged],
+        "missing": [missing_object(missing) for missing in segment.missing],
     }
 
 

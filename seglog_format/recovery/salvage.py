@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_partition_metadata, encode_leader_epoch_checkpoint
-from seglog_format.codec.framing import frame_at
 from seglog_format.errors import RefusedError, SeglogError, UnreadableError, UsageError, write_errors
 from seglog_format.log.transactions import Transactions
-from seglog_format.model import INT32_MAX, Frame
+from seglog_format.model import INT32_MAX
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.recovery.entry_walk import row_of
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.recovery.opened_segments import opened_segments
+from seglog_format.recovery.salvage_losses import first_offset, with_missing
 from seglog_format.recovery.salvage_scan import DamagedRange, salvage_scan
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.state.leader_epochs import LeaderEpochs
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
+    from seglog_format.model import MissingOffsets
     from seglog_format.recovery.salvage_scan import SalvageScan
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.storage.byte_source import ByteSource
@@ -59,6 +59,11 @@ class SalvagedSegment:
     next_offset: int
     damaged: tuple[DamagedRange, ...]
     names: tuple[str, ...]
+
+    @property
+    def missing(self) -> tuple[MissingOffsets, ...]:
+        """The offsets that the damage hides, ascending, as far as they are known."""
+        return tuple(dict.fromkeys(damage.missing for damage in self.damaged if damage.missing is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,19 +258,13 @@ def salvaged_parts(segment: LogSegment, source: ByteSource, scan: SalvageScan) -
         if last - base > INT32_MAX:
             if ranges:
                 parts.append(SalvagedPart(base, tuple(ranges)))
-            base, ranges = max(_first_offset(source, start), before + 1), []
+            base, ranges = max(first_offset(source, start), before + 1), []
         before = last
         if ranges and ranges[-1][1] == start:
             ranges[-1] = (ranges[-1][0], end)
         else:
             ranges.append((start, end))
     return (*parts, SalvagedPart(base, tuple(ranges)))
-
-
-def _first_offset(source: ByteSource, position: int) -> int:
-    frame = frame_at(source, position, source.size, source.path)
-    assert isinstance(frame, Frame)
-    return row_of(frame, source.path, has_first_offset=True).first_offset
 
 
 def _reported(
@@ -275,12 +274,13 @@ def _reported(
     parts: Sequence[SalvagedPart],
     refusal: DamagedRange | None,
 ) -> SalvagedSegment:
+    damaged = (*scan.damaged, *(() if refusal is None else (refusal,)))
     return SalvagedSegment(
         log=segment.paths.log,
         size=source.size if refusal is None else refusal.end,
         kept_size=sum(scan.ends) - sum(scan.starts),
         entry_count=len(scan.starts),
         next_offset=scan.last_offsets[-1] + 1 if scan.last_offsets else segment.base_offset,
-        damaged=(*scan.damaged, *(() if refusal is None else (refusal,))),
+        damaged=tuple(with_missing(damage, scan, source, segment.allowed) for damage in damaged),
         names=tuple(segment_file_name(part.base_offset, FileKind.LOG) for part in parts),
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.entry_table import OffsetRange
+    from seglog_format.model import MissingOffsets
     from seglog_format.storage.byte_source import ByteSource, Readable
 
 SEARCH_BUDGET: Final = 16
@@ -57,6 +58,8 @@ class DamagedRange:
         requirements: ids that the bytes at the start break.
         reason: description of the error.
         is_searched: whether the end of the range was found by searching, not by a size field.
+        missing: offsets between the intact entries around it; None where they are not known, or there are none.
+            Compaction or the ends of transactions may have left no records at some of them.
     """
 
     start: int
@@ -64,6 +67,7 @@ class DamagedRange:
     requirements: tuple[str, ...]
     reason: str
     is_searched: bool = False
+    missing: MissingOffsets | None = None
 
 
 @dataclass(slots=True)

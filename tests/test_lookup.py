@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import astuple
+from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,11 @@ import pytest
 from helpers.full_scan import agrees_with_bytes, sampled
 from helpers.lookup_checks import UNDAMAGED, check_positions, check_reads, check_timestamps, logs
 from helpers.scans import segment_directory
+from helpers.support import bundled
 
 from seglog_format import PartitionWriter, build_batch, encode_batch, new_record, open_partition
 from seglog_format.codec.build import build_message_entry
+from seglog_format.errors import UsageError
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CompressionCodec
 from seglog_format.state.config import LogConfig
@@ -182,3 +185,10 @@ def test_trusted_records_start_at_the_index(large_partition: Path, monkeypatch: 
     with open_partition(large_partition, trust_indexes=True) as partition:
         assert next(iter(partition.records(520))).offset == 520
     assert walked == []
+
+
+@pytest.mark.parametrize("value", [datetime(2026, 11, 21, tzinfo=UTC), "2026-11-21", None])
+def test_timestamps_that_are_no_numbers_are_wrong_usage(value: object) -> None:
+    message = "a timestamp is a number of milliseconds since 1970, not "
+    with open_partition(bundled("4.3.0/segs") / "segs-0") as partition, pytest.raises(UsageError, match=message):
+        partition.offset_for_timestamp(value)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy as copied
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from seglog_format.closing import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
@@ -213,9 +213,10 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             log is tiered. Unless indexes are trusted, the columnar engine verifies segments above 32 MiB.
 
         Raises:
-            UsageError: any other negative timestamp.
+            UsageError: any other negative timestamp, or something else than a number.
             FormatError: damage was met before the answer was certain.
         """
+        _require_number(timestamp_ms)
         if timestamp_ms == OffsetSpec.LATEST:
             return TimestampOffset(NO_TIMESTAMP, self.log_end_offset)
         if timestamp_ms in {OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL}:
@@ -267,6 +268,12 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
 
     def __repr__(self) -> str:
         return f"Partition({str(self.path)!r})"
+
+
+def _require_number(timestamp_ms: object) -> None:
+    if not isinstance(timestamp_ms, SupportsIndex):
+        msg = f"a timestamp is a number of milliseconds since 1970, not {timestamp_ms!r}"
+        raise UsageError(msg)
 
 
 def open_partition(

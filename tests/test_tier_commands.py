@@ -128,6 +128,13 @@ def test_nothing_is_written_without_the_key(tmp_path: Path, capsys: pytest.Captu
     assert not target.exists()
 
 
+@pytest.mark.parametrize("command", ["ls", "dump"])
+def test_reading_without_the_key_is_wrong_usage(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    case = tier_case("aiven-both")
+    assert run([command, "--remote", str(case.store), str(case.local / "orders-0")]) == 2
+    assert "no private key key1: name its file by --key key1=FILE, or" in capsys.readouterr().err
+
+
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     case = tier_case("aiven-plain")
     (tmp_path / "kept").write_bytes(b"x")

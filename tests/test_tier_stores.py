@@ -181,7 +181,9 @@ def test_without_a_key_a_command_names_it_and_writes_nothing(
     assert store.failures == 0
     given = [*options(), "--key", f"key2={case().keys['key2']}"]
     assert run(["tier", "fetch", "--topic", "orders", ADDRESS, str(tmp_path / "fetched"), *given]) == 2
-    assert "no private key key1: name its file as key1=FILE, or put it into SEGLOG_TIER_KEY_KEY1" in one_line(capsys)
+    assert "no private key key1: name its file by --key key1=FILE, or put it into SEGLOG_TIER_KEY_KEY1" in one_line(
+        capsys
+    )
     assert run(["lookup", str(case().local / ORDERS), "--offset", "100", "--remote", ADDRESS, *given]) == 2
     assert "no private key key1" in one_line(capsys)
     assert not (tmp_path / "fetched").exists()

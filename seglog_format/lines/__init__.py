@@ -83,11 +83,17 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
 
 
 def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
-    """Yield the lines of one file."""
+    """Yield the lines of one file.
+
+    Raises:
+        UsageError: the file is in a remote store, and something is needed to read it, such as a private key.
+    """
     try:
         with opened(source, copy=options.copy) as content:
             yield from _lines(source, content, options)
     except (OSError, UsageError, FormatError) as error:
+        if isinstance(error, UsageError) and source.storage.is_tiered(source.path):
+            raise
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
         reason = getattr(cause, "strerror", None) or str(cause)
         yield {"type": "file", "file": source.name, "bytes": None, "sha256": None, "error": reason}

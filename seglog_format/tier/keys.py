@@ -81,7 +81,7 @@ class KeyRing:
         elif variable in os.environ:
             pem, origin = os.environ[variable].encode(), variable
         else:
-            msg = f"no private key {shown}: name its file as {shown}=FILE, or put it into {variable}"
+            msg = f"no private key {shown}: name its file by --key {shown}=FILE, or put it into {variable}"
             raise UsageError(msg)
         key = _private_key(pem)
         if key is None or key.size_in_bits() < MIN_MODULUS_BITS:

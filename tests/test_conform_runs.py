@@ -38,6 +38,7 @@ from seglog_conformance.verdicts import FAILURES, Result, Verdict
 
 from seglog_format.cli.conform import command
 from seglog_format.cli.examples import EXAMPLES
+from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -514,6 +515,49 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert (status, "0 findings" in text) == (0, True)
     status, text = invoke("differential", "--testee", "reference", "--testee", "reference", "--family", "1")
     assert (status, "0 disagreements" in text) == (0, True)
+
+
+def refused(*arguments: str) -> str:
+    done = CliRunner().invoke(command, list(arguments), standalone_mode=False)
+    assert isinstance(done.exception, UsageError)
+    return str(done.exception)
+
+
+def test_lists_of_an_adapter_are_not_written_into_the_suite(tmp_path: Path) -> None:
+    text = refused("run", "--adapter", str(tmp_path), "--update-known")
+    assert "name a directory for those of --adapter by --known" in text
+
+
+@pytest.fixture
+def own_adapter(tmp_path: Path) -> Path:
+    """Provide an adapter that has to be built."""
+    path = tmp_path / "mine" / "adapter.toml"
+    path.parent.mkdir()
+    path.write_text('name = "mine"\nlanguage = "C"\nversions = ["1"]\nbuild = [["true"]]\nrun = ["cat"]\n')
+    return path.parent
+
+
+def test_repro_prints_the_expected_answer_and_how_to_build(own_adapter: Path, tmp_path: Path) -> None:
+    options = ["repro", FEW[0].id, "--build", str(tmp_path / "built")]
+    done = CliRunner().invoke(command, [*options, "--adapter", str(own_adapter), "--testee", "kio"])
+    assert done.exception is None
+    what, expected, *pipes = done.stderr.splitlines()
+    assert FEW[0].why in what
+    assert json.loads(expected) == FEW[0].expect
+    assert [line.partition("(")[2] for line in pipes] == [
+        f"build it first: seglog conform run --testee kio --case {FEW[0].id})",
+        f"build it first: seglog conform run --adapter {own_adapter} --case {FEW[0].id})",
+    ]
+
+
+def test_repro_of_what_is_built_says_nothing_of_building(own_adapter: Path, tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "built")
+    builder.testee(listed(str(own_adapter)))
+    assert builder.is_built(read_adapter(own_adapter), "1")
+    options = ["--build", str(tmp_path / "built"), "--adapter", str(own_adapter)]
+    assert "build it first" not in CliRunner().invoke(command, ["repro", FEW[0].id, *options]).stderr
+    (own_adapter / "more.c").write_text("")
+    assert not builder.is_built(read_adapter(own_adapter), "1")
 
 
 @pytest.mark.parametrize("family", ["decisions", "compaction-results"])

@@ -100,6 +100,11 @@ class Adapter:
     extra_memory: int = 0
     address_space: int = 8192 * MEBIBYTE
 
+    @property
+    def is_bundled(self) -> bool:
+        """Whether it is one of the suite's own."""
+        return self.path.parent == ADAPTERS.resolve()
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -221,6 +226,11 @@ class Builder:
     def build_directory(self, adapter: Adapter, version: str) -> Path:
         """Return the directory that an adapter is built in."""
         return (self.builds / f"{adapter.name}-{version}").absolute()
+
+    def is_built(self, adapter: Adapter, version: str) -> bool:
+        """Return whether an adapter is built from the files that it has now, or needs no building."""
+        stamp = self.build_directory(adapter, version) / STAMP
+        return not adapter.build or (stamp.is_file() and stamp.read_text(encoding="utf-8") == _source_digest(adapter))
 
     def command(self, adapter: Adapter, version: str) -> Command:
         """Return how to run what was built."""

@@ -23,8 +23,10 @@ from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from seglog_conformance.cases import Case
+    from seglog_conformance.registry import Adapter, Listed
     from seglog_conformance.runner import Outcome
     from seglog_conformance.verdicts import Result
 
@@ -78,13 +80,19 @@ def command() -> None:
 @click.option("--junit", type=PATH, help="Write JUnit XML to this file.")
 @click.option("--html", type=PATH, help="Write a matrix for a browser to this file.")
 @click.option("--badges", type=PATH, help="Write a badge for each testee to this directory.")
-@click.option("--update-known", is_flag=True, help="Write the lists of known failures again from the results.")
+@click.option(
+    "--update-known",
+    is_flag=True,
+    help="Write the lists of known failures again from the results; with --adapter into the directory of --known.",
+)
 @click.option("--undisclosed", is_flag=True, help="Also write to --jsonl what a list of known failures withholds.")
 def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     """Run cases on testees and print a table of families.
 
     The exit status is 1 when a testee fails in a way that is not on its list of known failures, when a line of that
     list no longer applies, or when an adapter is broken. Testees whose tool chain is missing are named and skipped.
+
+    Known failures (XFAIL) are counted, and not listed: --json and --jsonl show them with their reasons.
     """
     from seglog_conformance.registry import Builder
     from seglog_conformance.runner import Options
@@ -93,6 +101,11 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # or a process would stay
     if options["resume"] and options["jsonl"] is None:
         msg = "--resume needs the file of an earlier run: --jsonl FILE"
+        raise UsageError(msg)
+    if options["update_known"] and options["directories"] and options["known"] is None:
+        msg = (
+            "--update-known would write into the suite's own lists: name a directory for those of --adapter by --known"
+        )
         raise UsageError(msg)
     selection = (options["patterns"], options["families"], options["case_paths"])
     cases, every = chosen(*selection, with_scale=options["with_scale"])
@@ -234,9 +247,8 @@ def case_named(text: str) -> str:
 @testee_options
 @click.option("--cases", "case_paths", multiple=True, type=PATH, help="Files of cases instead of the suite's.")
 def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's values
-    """Print the lines of one case, for piping into an adapter; the expected answer goes to standard error."""
+    """Print the lines of one case, for piping into an adapter; the expected answer goes to standard error, as JSON."""
     from seglog_conformance.protocol import PROTOCOL_VERSION, request_line
-    from seglog_conformance.registry import Builder
 
     cases, _ = chosen((case_named(case_id),), (), options["case_paths"])
     for request in (
@@ -246,11 +258,24 @@ def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's value
         sys.stdout.write(request_line(request).decode())
     for case in cases:
         diagnose(f"{case.id}: {case.level} {case.result}, {', '.join(case.requirements)}: {case.why}")
+        sys.stderr.write(request_line(case.expect).decode())
     if options["testees"] or options["directories"]:
         for listed in wanted(options["testees"], options["directories"], options["version"]):
             if listed.adapter is not None:
-                arguments = Builder(options["build"]).command(listed.adapter, listed.version).arguments
-                diagnose(f"{listed.label}: pipe into {shlex.join(arguments)}")
+                diagnose(_pipe_text(listed, listed.adapter, cases[0].id, options["build"]))
+
+
+def _pipe_text(listed: Listed, adapter: Adapter, case_id: str, builds: Path) -> str:
+    """Return into what the lines of a case are piped, and how to build it if it is not built."""
+    from seglog_conformance.registry import Builder
+
+    builder = Builder(builds)
+    text = f"{listed.label}: pipe into {shlex.join(builder.command(adapter, listed.version).arguments)}"
+    if builder.is_built(adapter, listed.version):
+        return text
+    version = "" if listed.version == adapter.versions[0] else f"@{listed.version}"
+    what = f"--testee {adapter.name}{version}" if adapter.is_bundled else f"--adapter {adapter.path}"
+    return f"{text} (build it first: seglog conform run {what} --case {case_id})"
 
 
 command.add_command(bugs)

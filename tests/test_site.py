@@ -78,6 +78,7 @@ FIRST = {
     "spec/60-lookup": ["lookup"],
     "how-to/rescue-records": ["rescue records"],
     "how-to/rebuild-an-index": ["rebuild index"],
+    "how-to/compare-two-replicas": ["compare replicas"],
     "how-to/find-why-a-consumer-stops": ["consumer stops", "OffsetOutOfRangeException"],
     "how-to/inspect-a-broken-directory": ["broken directory"],
     "how-to/scan-to-arrow": ["pandas"],

@@ -78,10 +78,10 @@ def why_unencodable(batch: dict[str, Any]) -> str | None:
     last = batch["records"][-1]["offset"] if batch["records"] else batch.get("baseOffset")
     for wanted, reason in (
         (batch.get("isControl"), "control batches"),
-        (batch.get("timestampType") == "LogAppendTime", "the time of the append"),
+        (batch.get("timestampType") == "LogAppendTime", "time of the append"),
         (batch.get("deleteHorizonMs") is not None, "delete horizons"),
         (not batch["records"], "empty batches"),
-        (str(batch.get("lastOffset", last)) != str(last), "a last offset without a record"),
+        (str(batch.get("lastOffset", last)) != str(last), "last offset without a record"),
     ):
         if wanted:
             return f"its encoder knows no {reason}"

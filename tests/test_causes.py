@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from helpers.support import REPOSITORY
 from seglog_conformance.known import WITHHELD, read_known
 from seglog_conformance.registry import adapters
 
@@ -65,3 +66,13 @@ def test_the_page_of_an_implementation_shows_the_cause_and_the_fix_beside_its_gr
     shown = page.partition("A wrapper that the broker stamped is read with another time.")[2].partition("###")[0]
     assert "Cause, in 1.61.1: `consumer.go:833`." in shown
     assert "Suggested fix: " in shown
+
+
+def test_the_page_of_an_implementation_names_the_file_that_lists_all_its_failures() -> None:
+    pages = conformance_pages.pages("")
+    named = {path: re.findall(r"`(conformance/known_failures/\S+\.toml)`", page) for path, page in pages.items()}
+    assert named["docs/conformance/kafka-storage-2.8.2.md"] == ["conformance/known_failures/kafka-storage@2.8.2.toml"]
+    for path, page in pages.items():
+        files = [file for file in named[path] if "NAME" not in file]
+        assert all((REPOSITORY / file).is_file() for file in files)
+        assert bool(files) == ("## What does not pass" in page), path

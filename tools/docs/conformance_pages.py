@@ -7,7 +7,7 @@ from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_conformance.known import WITHHELD, Known, read_known
+from seglog_conformance.known import WITHHELD, Known, known_path, read_known
 from seglog_conformance.registry import adapters
 
 from tools.docs import causes, verdicts
@@ -25,9 +25,10 @@ This page shows the results of {libraries} libraries in {languages} languages in
 cases in {families} families. Some libraries are tested in several ways (as a decoder of records, as a client over
 the network, with and without compiled code), which makes {count} implementations. Each case names the rules that it
 rests on and the reason for the expected answer. A cell gives the passed cases of those that were asked; an
-implementation is not asked about a function that it does not have. The page of an implementation lists each failure
-with a reason, and the run fails if any other result differs. [Another page](pairs.md) shows who reads what the
-producers of these libraries write, and [a third](bugs.md) which known defects of older releases the suite shows.
+implementation is not asked about a function that it does not have. The page of an implementation gives the reason of
+each failure, with the first cases of each reason; `conformance/known_failures/NAME.toml` lists all cases, and the run
+fails if any other result differs. [Another page](pairs.md) shows who reads what the producers of these libraries write,
+and [a third](bugs.md) which known defects of older releases the suite shows.
 
 No case is about style. `must` cases are about data that is lost, changed or not exchanged. `should` cases are
 mostly about bytes that no correct writer makes, and that a reader meets after a crash or an attack. `may` cases are
@@ -189,7 +190,8 @@ def _failures(name: str, version: str) -> Iterator[str]:
     if not entries:
         yield "No case fails."
         return
-    yield from ("## What does not pass", "", "By reason; the most frequent first.", "")
+    file = f"conformance/known_failures/{known_path(name, version).name}"
+    yield from ("## What does not pass", "", f"By reason; the most frequent first. `{file}` lists all cases.", "")
     reasons = Counter(entry.reason for entry in entries)
     for reason, _ in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
         group = [entry for entry in entries if entry.reason == reason]

@@ -115,6 +115,24 @@ def test_a_list_of_known_failures_makes_a_run_fine_and_is_strict(tmp_path: Path)
     assert passes.unused == ["gone/for-good"]
 
 
+def test_a_directory_of_known_failures_that_is_missing_is_wrong_usage_unless_it_is_to_be_made(tmp_path: Path) -> None:
+    arguments = ["run", "--testee", "reference", "--family", "1", "--known", str(tmp_path / "lists")]
+    done = CliRunner().invoke(command, arguments)
+    assert isinstance(done.exception, UsageError)
+    assert "--update-known makes it" in str(done.exception)
+    assert invoke(*arguments, "--update-known")[0] == 0
+
+
+def test_an_unknown_family_is_answered_with_those_that_look_alike_or_all() -> None:
+    for text, answer in (
+        ("compressed", "no family 'compressed'; is it "),
+        ("nosuch", "the families are plain-batches, "),
+    ):
+        done = CliRunner().invoke(command, ["list", "--family", text])
+        assert isinstance(done.exception, UsageError)
+        assert answer in str(done.exception)
+
+
 def test_reasons_survive_a_rewrite(tmp_path: Path) -> None:
     (first,) = run("wrong", smoke=False)
     case = first.failures[0].case

@@ -107,6 +107,9 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
             "--update-known would write into the suite's own lists: name a directory for those of --adapter by --known"
         )
         raise UsageError(msg)
+    if options["known"] is not None and not options["update_known"] and not options["known"].is_dir():
+        msg = f"--known {options['known']}: no such directory; --update-known makes it"
+        raise UsageError(msg)
     selection = (options["patterns"], options["families"], options["case_paths"])
     cases, every = chosen(*selection, with_scale=options["with_scale"])
     testees = wanted(options["testees"], options["directories"], options["version"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,9 +89,20 @@ def chosen(
     files = [file for path in case_paths for file in (case_files(path) if path.is_dir() else [path])]
     usual = load_cases(files or None)
     large = [] if files else load_cases(scale_directory())
+    for text in families:
+        if not selected([*usual, *large], [text]):
+            raise UsageError(_no_family(text, [*usual, *large]))
     named = [*patterns, *families]
     cases = selected([*usual, *large] if with_scale else usual, named) or selected(large, named)
     if not cases:
         msg = "no case fits"
         raise UsageError(msg)
     return cases, [*usual, *large]
+
+
+def _no_family(text: str, cases: Sequence[Case]) -> str:
+    """Return that there is no such family, with those whose names look alike, or with all."""
+    names = list(dict.fromkeys(case.family_name for case in cases))
+    alike = get_close_matches(text, names)
+    suggestion = f"is it {' or '.join(alike)}?" if alike else f"the families are {', '.join(names)}"
+    return f"no family {text!r}; {suggestion}"

@@ -139,6 +139,8 @@ def rewrite_known(outcomes: Sequence[Outcome], asked: Sequence[Case], directory:
         The files that were changed.
     """
     base = directory or KNOWN
+    with write_errors("the list of known failures"):
+        base.mkdir(parents=True, exist_ok=True)  # the next run wants it, though there may be no list to write
     changed = []
     for outcome in outcomes:
         if outcome.state != COMPLETE:

@@ -348,9 +348,12 @@ def test_generate_lists_what_a_recipe_can_have(capsys: pytest.CaptureFixture[str
 
     assert run(["generate", "--list"]) == 0
     text = capsys.readouterr().out
-    kinds = text.partition("faults of a topic\n")[2].split()
-    assert all(FAULT.fullmatch(kind) or FAULT.fullmatch(f"{kind}:1") for kind in kinds)
-    assert {"crc@batch", "truncate@byte", "zero-tail"} <= set(kinds)
+    forms = text.partition("faults of a topic\n")[2].split()
+    assert all(FAULT.fullmatch(form.replace("[:N]", "").replace("N", "1")) for form in forms)
+    assert {"crc@batch:N", "truncate@byte:N", "stale-index", "zero-index-tail[:N]"} <= set(forms)
+    assert "name        'generated'\n" in text
+    assert "codec         'none'  # none, gzip, snappy, lz4, zstd\n" in text
+    assert "size   [4, 12]\n" in text.partition("[topic.step.key]\n")[2].partition("[topic")[0]
     recipe = tmp_path / "recipe.toml"
     keys = re.findall(r"^  (\w+) +(.+)$", text.partition("[[topic.step]]\n")[2].partition("\n[")[0], re.MULTILINE)
     lines = [f"{key} = {value}" for key, value in keys if not value.startswith("(")]

@@ -67,23 +67,25 @@ def command(
 
 def _write_list(*, as_json: bool) -> None:
     """Print the keys of each table of a recipe, and the faults."""
-    from seglog_format.generation.faults import fault_kinds
-    from seglog_format.generation.recipe_keys import key_list
+    from seglog_format.generation.faults import fault_forms
+    from seglog_format.generation.recipe_keys import choice_list, key_list
 
+    choices = choice_list()
     for table, keys in key_list().items():
         if as_json:
-            write_json({"type": "table", "table": table, "keys": keys})
+            write_json({"type": "table", "table": table, "keys": keys, "choices": choices[table]})
             continue
         write_text(table)
         width = max(map(len, keys), default=0)
         for key, value in keys.items():
-            write_text(f"  {key:<{width}}  {value}")
+            comment = f"  # {', '.join(choices[table][key])}" if key in choices[table] else ""
+            write_text(f"  {key:<{width}}  {value}{comment}")
     if as_json:
-        write_json({"type": "faults", "faults": fault_kinds()})
+        write_json({"type": "faults", "faults": fault_forms()})
     else:
         write_text("faults of a topic")
-        for kind in fault_kinds():
-            write_text(f"  {kind}")
+        for form in fault_forms():
+            write_text(f"  {form}")
 
 
 def _recipe(path: Path | None, seed: int | None, overrides: tuple[str, ...]) -> Recipe:

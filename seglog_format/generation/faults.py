@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import UsageError
+from seglog_format.generation.recipe import FAULT
 from seglog_format.layouts import (
     MESSAGE_V0_HEADER_LAYOUT,
     MESSAGE_V1_HEADER_LAYOUT,
@@ -146,6 +147,12 @@ INDEX_DAMAGE: Final[dict[str, Callable[[bytes, Path, Fault], bytes]]] = {
 }
 
 
-def fault_kinds() -> list[str]:
-    """Return the kinds of faults, as recipes write them; those of one place take its number after a colon."""
-    return sorted({"crc@batch", MISSING_INDEX, *LOG_DAMAGE, *INDEX_DAMAGE})
+def fault_forms() -> list[str]:
+    """Return the faults as recipes write them, with N for a number, in square brackets where it may be left out."""
+    return sorted(_form(kind) for kind in ("crc@batch", MISSING_INDEX, *LOG_DAMAGE, *INDEX_DAMAGE))
+
+
+def _form(kind: str) -> str:
+    if not FAULT.fullmatch(f"{kind}:1"):
+        return kind
+    return f"{kind}[:N]" if FAULT.fullmatch(kind) else f"{kind}:N"

@@ -28,6 +28,7 @@ START_MS: Final = 1_700_000_000_000
 VALUE_KINDS: Final = ("fixed", "random", "text", "json", "null", "empty")
 ORDERS: Final = ("ascending", "equal", "shuffled", "zero", "none")
 PRODUCER_KINDS: Final = ("plain", "idempotent", "transactional")
+USUAL_NAME: Final = "generated"
 ROLES: Final = ("leader", "follower")
 ENDS: Final = ("clean", "killed")
 CODECS: Final = tuple(codec.label for codec in CompressionCodec)
@@ -156,7 +157,7 @@ class Fault:
 class TopicRecipe:
     """A topic: name, number of partitions, settings, steps of each partition, and faults."""
 
-    name: str
+    name: str = USUAL_NAME
     partitions: int = 1
     config: LogConfig = field(default_factory=LogConfig)
     steps: tuple[StepRecipe, ...] = ()
@@ -226,7 +227,7 @@ def recipe_from(values: Mapping[str, Any]) -> Recipe:
 
 
 def _topic(table: Table) -> TopicRecipe:
-    name = table.text("name", "generated")
+    name = table.text("name", USUAL_NAME)
     try:
         require_topic(name)
     except UsageError as error:

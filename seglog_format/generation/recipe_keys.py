@@ -2,43 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
-from typing import Final
+from dataclasses import fields
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.generation.recipe import (
+    CODECS,
+    ENDS,
+    ORDERS,
+    PRODUCER_KINDS,
+    ROLES,
+    VALUE_KINDS,
     HeaderRecipe,
     ProducerRecipe,
     Recipe,
     StepRecipe,
     TimestampRecipe,
     TopicRecipe,
-    ValueRecipe,
 )
 
-TABLES: Final = ("topics", "config", "steps", "key", "value", "headers", "timestamps", "producers")
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+INNER: Final = ("topics", "config", "steps", "key", "value", "headers", "timestamps", "producers")
 """Attributes that a recipe gives as tables of their own."""
+
+STEP: Final = StepRecipe()
+TABLES: Final = {
+    "top level": Recipe(topics=()),
+    "[[topic]]": TopicRecipe(),
+    "[[topic.step]]": STEP,
+    "[topic.step.key]": STEP.key,
+    "[topic.step.value]": STEP.value,
+    "[topic.step.headers]": HeaderRecipe(),
+    "[topic.step.timestamps]": TimestampRecipe(),
+    "[topic.step.producers]": ProducerRecipe(),
+}
+"""Each table of a recipe as it is where nothing is given."""
+
+CHOICES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "top level": {"end": ENDS},
+    "[[topic.step]]": {"codec": CODECS, "role": ROLES},
+    "[topic.step.key]": {"kind": VALUE_KINDS},
+    "[topic.step.value]": {"kind": VALUE_KINDS},
+    "[topic.step.timestamps]": {"order": ORDERS},
+    "[topic.step.producers]": {"kind": PRODUCER_KINDS},
+}
 
 
 def key_list() -> dict[str, dict[str, str]]:
-    """Return the keys of each table of a recipe, with their defaults as TOML; those without one have to be given."""
-    tables = {
-        "top level": fields(Recipe),
-        "[[topic]]": fields(TopicRecipe),
-        "[[topic.step]]": fields(StepRecipe),
-        "[topic.step.key] and [topic.step.value]": fields(ValueRecipe),
-        "[topic.step.headers]": fields(HeaderRecipe),
-        "[topic.step.timestamps]": fields(TimestampRecipe),
-        "[topic.step.producers]": fields(ProducerRecipe),
-    }
+    """Return the keys of each table of a recipe, with their defaults as TOML."""
     return {
-        name: {key.name: _toml(key.default) for key in keys if key.name not in TABLES} for name, keys in tables.items()
+        name: {key.name: _toml(getattr(usual, key.name)) for key in fields(usual) if key.name not in INNER}
+        for name, usual in TABLES.items()
     }
+
+
+def choice_list() -> dict[str, dict[str, list[str]]]:
+    """Return the values that a key may have, where it takes one of a few words, by table and key."""
+    return {name: {key: list(words) for key, words in CHOICES.get(name, {}).items()} for name in TABLES}
 
 
 def _toml(default: object) -> str:
     """Return a default as a recipe would write it."""
-    if default is MISSING:
-        return "(to be given)"
     if default is None:
         return "(none)"
     if isinstance(default, tuple):

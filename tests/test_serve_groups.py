@@ -164,6 +164,18 @@ def test_who_falls_silent_is_left_out(coordinator: Coordinator, clock: Time) -> 
     assert two.beat() is ErrorCode.unknown_member_id
 
 
+def test_members_expire_after_a_look_that_failed(
+    coordinator: Coordinator, clock: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = settled(coordinator, clock, "a")
+    with monkeypatch.context() as broken:
+        broken.setattr(coordinator, "_expire", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            clock.pass_by(1)
+    clock.pass_by(11)
+    assert one.beat() is ErrorCode.unknown_member_id
+
+
 def test_who_leaves_is_replaced_as_leader(coordinator: Coordinator, clock: Time) -> None:
     one, two = settled(coordinator, clock, "a", "b")
     assert coordinator.leave("g", one.member_id, None) is ErrorCode.none

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from threading import Event
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 
@@ -52,6 +53,23 @@ def test_prometheus_is_told_what_happened() -> None:
             with pytest.raises(HTTPError) as refused:
                 urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/")
             refused.value.close()
+
+
+def fail() -> None:
+    message = "a fault of ours"
+    raise ValueError(message)
+
+
+def test_a_delayed_call_that_fails_is_reported_and_the_next_is_made() -> None:
+    reported: list[str] = []
+    with serving(partition(), reported=reported) as served:
+        delays = served.server._delays
+        called = Event()
+        delays.after(0, fail)
+        delays.after(0, called.set)
+        assert called.wait(10)
+        assert value_of(served.server.metrics.text(served.server.load), "failures_total") == 1
+    assert reported == ["a delayed call failed: ValueError: a fault of ours"]
 
 
 def test_a_process_counts_what_it_finds(tmp_path: Path) -> None:

@@ -13,9 +13,18 @@ if TYPE_CHECKING:
 
 
 class Delays:
-    """Calls functions when their time has come; they must return quickly."""
+    """Calls functions when their time has come; they must return quickly.
 
-    def __init__(self) -> None:
+    One that raises is reported, and the others are still called.
+    """
+
+    def __init__(self, on_failure: Callable[[str], None]) -> None:
+        """Prepare the thread.
+
+        Args:
+            on_failure: called with a message about a function that raised.
+        """
+        self._on_failure = on_failure
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
         self._changed = Condition()
@@ -44,7 +53,10 @@ class Delays:
             action = self._next()
             if action is None:
                 return
-            action()
+            try:
+                action()
+            except Exception as error:  # noqa: BLE001 - a fault of ours ends one call, not the thread of all
+                self._on_failure(f"a delayed call failed: {type(error).__name__}: {error}")
 
     def _next(self) -> Callable[[], None] | None:
         with self._changed:

@@ -306,17 +306,21 @@ class Coordinator:
         """Remove expired members, and complete rebalances that have waited long enough."""
         with self._lock:
             self._is_ticking = False
-            now = self._clock()
-            if now - self._looked_at > IDLE_LOOK_SECONDS:
-                self._looked_at = now
-                self.kept.forget_idle()
-            for group in list(self._groups.values()):
-                self._expire(group, now)
-                self._complete(group, now)
-                if not group.members:
-                    del self._groups[group.group_id]
-            if self._groups:
-                self._tick_soon()
+            try:
+                self._look_at_all(self._clock())
+            finally:  # a failure of one look must not end all later ones
+                if self._groups:
+                    self._tick_soon()
+
+    def _look_at_all(self, now: float) -> None:
+        if now - self._looked_at > IDLE_LOOK_SECONDS:
+            self._looked_at = now
+            self.kept.forget_idle()
+        for group in list(self._groups.values()):
+            self._expire(group, now)
+            self._complete(group, now)
+            if not group.members:
+                del self._groups[group.group_id]
 
     def _expire(self, group: Group, now: float) -> None:
         gone = [

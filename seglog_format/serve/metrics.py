@@ -50,7 +50,7 @@ class Metrics:
             self._findings += 1
 
     def count_failure(self) -> None:
-        """Count a request that failed through a fault of the server."""
+        """Count a request or a delayed call that failed through a fault of the server."""
         with self._lock:
             self._failures += 1
 
@@ -76,7 +76,9 @@ class Metrics:
         yield from _described("received_bytes_total", "counter", "Bytes from clients.", load.received)
         yield from _described("sent_bytes_total", "counter", "Bytes to clients.", load.sent)
         yield from _described("findings_total", "counter", "Things that keep bytes from being served.", findings)
-        yield from _described("failures_total", "counter", "Requests not answered through a fault.", failures)
+        yield from _described(
+            "failures_total", "counter", "Requests and delayed calls that failed through a fault.", failures
+        )
         yield "# HELP seglog_requests_total Requests, by API."
         yield "# TYPE seglog_requests_total counter"
         yield from (f'seglog_requests_total{{api="{name}"}} {count}' for name, count in sorted(requests.items()))

@@ -74,7 +74,7 @@ class Server:
         Args:
             catalog: what to serve.
             settings: address, threads and limits.
-            on_failure: called with a message about a request that failed through a fault of the server.
+            on_failure: called with a message about a request or a delayed call that failed through a fault of ours.
             writers: of the partitions, closed by `stop`; None for a read-only server.
             metrics: the counters to use.
             state: directory that keeps committed offsets over a restart; None for memory alone.
@@ -89,7 +89,7 @@ class Server:
         self._limits = settings.limits
         self._state = state
         self.positions: Positions = {}
-        self._delays = Delays()
+        self._delays = Delays(self._on_failure)
         self.metrics = metrics or Metrics()
         self._coordinator: Coordinator | None = None
         self._making = Lock()

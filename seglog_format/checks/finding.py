@@ -5,14 +5,14 @@ A check is one small function for one requirement. Its *subject* is the class of
     @checks("SEG-LOG-009")
     def offset_span(entry: Entry) -> Iterator[Problem]: ...
 
-`findings_of` runs every check that is registered for a subject's class.
+`findings_of` runs every check that is registered for a subject's class. A class is known by its name,
+because most are imported for annotations alone; so no two subjects have the same name.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from seglog_format.errors import FormatError, Location, RefusedError
 from seglog_format.requirements import Severity, requirement
@@ -96,7 +96,7 @@ class Finding:
 
 CheckFunction = TypeVar("CheckFunction", bound="Callable[[Any], Iterator[Problem]]")
 
-CHECKS: defaultdict[str, list[tuple[str, Callable[[Any], Iterator[Problem]]]]] = defaultdict(list)
+CHECKS: Final[dict[str, list[tuple[str, Callable[[Any], Iterator[Problem]]]]]] = {}
 """Requirement id and function, by the name of the subject's class."""
 
 
@@ -105,14 +105,22 @@ def checks(identifier: str) -> Callable[[CheckFunction], CheckFunction]:
 
     def register(function: CheckFunction) -> CheckFunction:
         subject = next(iter(function.__annotations__.values()))
-        CHECKS[subject].append((identifier, function))
+        CHECKS.setdefault(subject, []).append((identifier, function))
         return function
 
     return register
 
 
 def findings_of(subject: object) -> Iterator[Finding]:
-    """Yield the findings of all checks for a subject's class."""
-    for identifier, check in CHECKS[type(subject).__name__]:
+    """Yield the findings of all checks for a subject's class.
+
+    Raises:
+        LookupError: there are none, so its class, or the annotation of its checks, has a wrong name.
+    """
+    found = CHECKS.get(type(subject).__name__)
+    if found is None:
+        msg = f"no check is registered for {type(subject).__name__}"
+        raise LookupError(msg)
+    for identifier, check in found:
         for problem in check(subject):
             yield Finding.of(identifier, problem)

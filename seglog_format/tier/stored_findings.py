@@ -14,6 +14,7 @@ from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.listing import list_partition
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.requirements import Severity
+from seglog_format.tier import audit_checks  # noqa: F401 - registers the checks of a compared segment
 from seglog_format.tier.audit_subjects import ComparedSegment, StoredLog
 
 if TYPE_CHECKING:

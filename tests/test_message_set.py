@@ -6,7 +6,6 @@ import base64
 import hashlib
 import struct
 import zlib
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -433,12 +432,27 @@ def test_what_brokers_wrote(name: str) -> None:
         assert (entry.trailing_size, entry.dropped_size, sum(entry.inner_trailing_sizes)) == (0, 0, 0)
 
 
-def survives(data: bytes) -> None:
-    """Decode with the checksum made right and without; expect messages or a format error."""
-    for variant in (data, data[:12] + struct.pack(">I", zlib.crc32(data[16:])) + data[16:]):
-        with suppress(FormatError):
-            decode_batch(variant)
+RULES = ("SEG-LOG-", "SEG-BAT-", "SEG-MSG-", "SEG-COD-")
+"""Chapters whose rules damaged messages break."""
+
+
+def broken_rule(data: bytes) -> str | None:
+    """Decode; return the rule that is broken, or None."""
+    try:
+        decode_batch(data)
+    except FormatError as error:
+        return error.requirements[0]
+    return None
+
+
+def decoded_count(data: bytes) -> int:
+    """Decode with the checksum made right and without; count what has messages, and expect broken rules of the rest."""
+    variants = (data, data[:12] + struct.pack(">I", zlib.crc32(data[16:])) + data[16:])
+    for variant in variants:
         list(verify_log(variant))
+    broken = [rule for variant in variants if (rule := broken_rule(variant))]
+    assert all(rule.startswith(RULES) for rule in broken)
+    return len(variants) - len(broken)
 
 
 SMALL = ["V-01", "V-02", "V-03", "V-04", "V-05"]
@@ -447,30 +461,37 @@ SMALL = ["V-01", "V-02", "V-03", "V-04", "V-05"]
 @pytest.mark.parametrize("name", SMALL)
 def test_every_truncation(name: str) -> None:
     data = vector(name)
-    for end in range(len(data)):
-        survives(data[:end])
+    counts = [decoded_count(data[:end]) for end in range(len(data) + 1)]
+    assert counts[0] == 0
+    assert counts[-1] > 0
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_every_flipped_byte(name: str) -> None:
     data = vector(name)
-    for position in range(len(data)):
-        for value in {0x00, 0x7F, 0x80, 0xFF, data[position] ^ 1} - {data[position]}:
-            survives(data[:position] + bytes([value]) + data[position + 1 :])
+    counts = [
+        decoded_count(data[:position] + bytes([value]) + data[position + 1 :])
+        for position in range(len(data))
+        for value in {0x00, 0x7F, 0x80, 0xFF, data[position] ^ 1} - {data[position]}
+    ]
+    assert 0 < sum(counts) < len(counts)
 
 
 def test_every_flipped_byte_inside_a_wrapper() -> None:
     inner = message(0, b"k", b"v", magic=1) + message(3, None, b"vv", magic=1) + message(4)
-    for position in range(len(inner)):
-        for value in (0x00, 0x7F, 0x80, 0xFF, inner[position] ^ 1):
-            survives(wrapper(inner[:position] + bytes([value]) + inner[position + 1 :], offset=100, magic=1))
-    for end in range(len(inner)):
-        survives(wrapper(inner[:end], offset=100, magic=1))
+    changed = [
+        inner[:position] + bytes([value]) + inner[position + 1 :]
+        for position in range(len(inner))
+        for value in (0x00, 0x7F, 0x80, 0xFF, inner[position] ^ 1)
+    ]
+    for contents in (changed, [inner[:end] for end in range(len(inner))]):
+        counts = [decoded_count(wrapper(content, offset=100, magic=1)) for content in contents]
+        assert {0, 2} <= set(counts)
 
 
 @given(st.binary(max_size=120), st.integers(0, 1), st.integers(-(2**63), 2**63 - 1))
 def test_any_bytes_inside_a_wrapper(content: bytes, magic: int, offset: int) -> None:
-    survives(wrapper(content, offset=offset, magic=magic))
+    decoded_count(wrapper(content, offset=offset, magic=magic))
 
 
 NULLABLE = st.none() | st.binary(max_size=40)

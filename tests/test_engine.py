@@ -18,6 +18,7 @@ from seglog_format.cli.main import run
 from seglog_format.cli.options import ENGINES
 from seglog_format.engine import choice
 from seglog_format.engine.choice import LOADED_SIZE, START_SIZE, choose
+from seglog_format.engine.columnar import _loading
 from seglog_format.errors import UsageError
 from seglog_format.log.log_sizes import size_of_logs
 from seglog_format.recovery.apply import RecoveryOptions
@@ -78,6 +79,19 @@ def test_what_is_not_installed_is_refused_by_every_road(partition: Path, monkeyp
         list(rebuild_indexes(partition, engine=Engine.COLUMNAR).segments())
     for command in ("verify", "recover", "index", "ls"):
         assert run([command, "--engine", "columnar", str(partition)]) == 2
+
+
+@pytest.mark.parametrize("name", choice.NEEDED)
+def test_a_missing_package_is_named_and_how_to_install_it(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"needs .*\b{name}\b.*: pip install 'seglog-format\[fast\]'"), _loading():
+        raise ModuleNotFoundError(name=f"{name}.core")
+
+
+@pytest.mark.parametrize("error", [ModuleNotFoundError(name="seglog_format.columnar.none"), ImportError(name="numpy")])
+def test_a_failing_import_is_not_a_missing_package(error: ImportError) -> None:
+    with pytest.raises(ImportError) as found, _loading():
+        raise error
+    assert found.value is error
 
 
 def test_every_road_takes_the_engine_that_is_asked_for(partition: Path) -> None:

@@ -10,7 +10,6 @@ import sys
 import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -323,10 +322,10 @@ def _direct(name: str) -> Answering:
 
         return Reference(Engine(name))
     from seglog_conformance.columnar import Columnar  # noqa: PLC0415 - as above
+    from seglog_format.engine.choice import NOT_INSTALLED, is_installed  # noqa: PLC0415 - as above
 
-    if find_spec("numba") is None or find_spec("pyarrow") is None:
-        msg = "columnar needs numba and pyarrow: pip install 'seglog-format[fast]'"
-        raise UnavailableError(msg)
+    if not is_installed():
+        raise UnavailableError(NOT_INSTALLED)
     return Columnar()
 
 

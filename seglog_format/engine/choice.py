@@ -15,7 +15,9 @@ START_SIZE: Final = 2**25
 LOADED_SIZE: Final = 2**20
 """The same where this process has loaded the columnar engine before."""
 NEEDED: Final = ("numba", "numpy", "pyarrow", "zstandard")
-NOT_INSTALLED: Final = "the columnar engine needs numba, numpy and pyarrow: pip install 'seglog-format[fast]'"
+NOT_INSTALLED: Final = (
+    f"the columnar engine needs {', '.join(NEEDED[:-1])} and {NEEDED[-1]}: pip install 'seglog-format[fast]'"
+)
 COMPILED: Final = "seglog_format.columnar.compiled"
 
 

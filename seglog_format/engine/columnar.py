@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from seglog_format.engine.choice import NOT_INSTALLED
+from seglog_format.engine.choice import NEEDED, NOT_INSTALLED
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,11 +38,13 @@ def _loading() -> Iterator[None]:
     """Load modules of the engine.
 
     Raises:
-        UsageError: what they need is not installed.
+        UsageError: what they need is not installed. Any other failure of an import is a defect, and is not changed.
     """
     try:
         yield
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in NEEDED:
+            raise
         raise UsageError(NOT_INSTALLED) from error
 
 

@@ -23,7 +23,7 @@ from seglog_format.log.record_lists import DeliversRecords
 from seglog_format.log.scanning import Scannable
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.timestamps import OffsetSpec, first_not_older, first_of_largest, first_offset
-from seglog_format.log.transactions import Transactions, scan_transactions
+from seglog_format.log.transaction_scan import scan_transactions
 from seglog_format.log.trusted_lookup import trusted_next_offset
 from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.remote_store import RemoteStore
+    from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn
     from seglog_format.record_model import RecordBatch
     from seglog_format.storage.log_storage import LogStorage
@@ -96,10 +97,9 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
 
     def _segments(self, storage: LogStorage) -> tuple[LogSegment, ...]:
         segment = partial(LogSegment, limit=self._limit, copy=self._copy, opened=self._opened, storage=storage)
-        following = [*self.listing.base_offsets[1:], None]
         return tuple(
             segment(files, next_base_offset=base_offset)
-            for files, base_offset in zip(self.listing.segments, following, strict=False)
+            for files, base_offset in zip(self.listing.segments, [*self.listing.base_offsets[1:], None], strict=False)
         )
 
     @property

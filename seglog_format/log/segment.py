@@ -73,7 +73,7 @@ class LogSegment(Closing):
         last = GREATEST_OFFSET if next_base_offset is None else next_base_offset - 1
         self.allowed = OffsetRange(self.base_offset, last)
         self.limit, self.copy, self.storage = limit, copy, storage
-        self.is_tiered = storage.is_tiered(paths.log)
+        self.is_tiered = storage.tiered_end(paths.log) is not None
         self._opened = opened
         self._bytes: SourceFile | None = None
         self._table = EntryTable(self.allowed)

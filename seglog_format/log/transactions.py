@@ -5,8 +5,7 @@ markers decide: a transactional batch opens its producer's transaction or contin
 closes it, whatever epoch either carries (SEG-LKP-016). A transaction of which compaction left only the marker is empty
 and forgotten.
 
-Of remote segments the transaction indexes decide, as they do for a broker (chapter 46): headers would have to be
-fetched with all else. A segment is copied only when all transactions that began in it have ended.
+Of remote segments less is read, see `scan_transactions`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.decode import verify_checksum
 from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.model import END_MARKER_TYPES, AbortedTxn, ControlRecordType
 
 if TYPE_CHECKING:
@@ -110,35 +108,27 @@ def _last_offset(transaction: AbortedTxn) -> int:
     return transaction.last_offset
 
 
-def scan_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
-    """Read the headers and end markers of a log from its first entry to its end, or to the first damage.
-
-    Every checksum is verified: a damaged header would change what is open and what is not. Of remote segments only the
-    transaction indexes are read, unless a segment behind them has lost its own.
-
-    Args:
-        segments: in order.
-        log_start_offset: records below are hidden, and so is damage in segments that end below it.
-    """
-    local = local_segments(segments)
-    if len(local) < len(segments):
-        found = indexed_transactions(segments, log_start_offset)
-        if found.damage is not None or _read_on(found, local, log_start_offset, needs_index=True):
-            return found
-    return read_transactions(segments, log_start_offset)
-
-
 def read_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
     """Return the transactions of segments by their logs alone, also of remote ones: each is read whole."""
     found = Transactions(end_offset=log_start_offset)
-    _read_on(found, segments, log_start_offset)
+    read_on(found, segments, log_start_offset)
     return found
 
 
-def _read_on(
+def read_on(
     found: Transactions, segments: Sequence[LogSegment], log_start_offset: int, *, needs_index: bool = False
 ) -> bool:
-    """Apply the entries of segments, up to the first damage; return False at a marker that needs a lost index."""
+    """Apply the entries of segments, up to the first damage.
+
+    Args:
+        found: what precedes them; is extended.
+        segments: in order.
+        log_start_offset: damage in segments that end below it is hidden.
+        needs_index: stop at an ABORT marker in a segment whose transaction index is lost.
+
+    Returns:
+        False if it stopped at such a marker.
+    """
     for segment in segments:
         try:
             segment.source.expect(0, None)
@@ -159,58 +149,6 @@ def _read_on(
 def lacks_index(segment: LogSegment, marker: ControlRecordType | None) -> bool:
     """Return whether only the lost index of a segment says where the transaction of a marker began."""
     return marker is ControlRecordType.ABORT and segment.transaction_index is None
-
-
-def indexed_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
-    """Return the transactions of the remote segments that a log begins with, by their transaction indexes.
-
-    Args:
-        segments: of the log, in order.
-        log_start_offset: segments that end below it are passed over.
-
-    Returns:
-        Transactions up to the first segment that is here; those that began before it and end behind it are expected.
-    """
-    found = Transactions(end_offset=log_start_offset)
-    local = local_segments(segments)
-    for segment in segments[: len(segments) - len(local)]:
-        if segment.allowed.last < log_start_offset:
-            continue
-        try:
-            listed = _aborted_in(segment)
-        except FormatError as error:
-            found.damage = error.with_traceback(None)
-            return found
-        for each in listed:
-            found.add_aborted(each)
-        found.end_offset = segment.next_offset if segment is segments[-1] else segment.allowed.last + 1
-    if local:
-        found.end_offset = local[0].base_offset
-        found.expect(each for segment in local for each in _listed_in(segment))
-    return found
-
-
-def _aborted_in(segment: LogSegment) -> list[AbortedTxn]:
-    """Return the aborted transactions that end in the part of a remote segment that counts.
-
-    Raises:
-        FormatError: the index is damaged, or its object.
-    """
-    path = segment.paths.transaction_index
-    if path is None:
-        return []
-    found = TransactionIndex.open(path, segment.base_offset, storage=segment.storage)
-    return [each for each in found.entries if each.last_offset <= segment.allowed.last]
-
-
-def _listed_in(segment: LogSegment) -> tuple[AbortedTxn, ...]:
-    return segment.transaction_index.entries if segment.transaction_index else ()
-
-
-def local_segments(segments: Sequence[LogSegment]) -> Sequence[LogSegment]:
-    """Return the segments behind the last remote one."""
-    count = next((number for number, each in enumerate(reversed(segments)) if each.is_tiered), len(segments))
-    return segments[len(segments) - count :]
 
 
 def end_marker(segment: LogSegment, frame: Frame) -> ControlRecordType | None:

@@ -12,13 +12,8 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError
-from seglog_format.log.transactions import (
-    Transactions,
-    end_marker,
-    indexed_transactions,
-    lacks_index,
-    scan_transactions,
-)
+from seglog_format.log.transaction_scan import indexed_transactions, scan_transactions
+from seglog_format.log.transactions import Transactions, end_marker, lacks_index
 from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_MAGIC
 
 if TYPE_CHECKING:

@@ -52,8 +52,11 @@ class LogStorage(Protocol):
     def is_link(self, path: Path) -> bool:
         """Return whether a path is a symbolic link."""
 
-    def is_tiered(self, path: Path) -> bool:
-        """Return whether a file is that of a remote segment of a tiered partition."""
+    def tiered_end(self, path: Path) -> int | None:
+        """Return the offset after the last one of the remote segment that a file belongs to, without opening it.
+
+        Where only a part of the segment answers, it is the end of that. None for a file that is no remote segment's.
+        """
 
     def status(self, path: Path) -> FileStatus:
         """Return size and time of a file, without opening it.
@@ -94,9 +97,9 @@ class LocalStorage:
         """Return whether a path is a symbolic link."""
         return path.is_symlink()
 
-    def is_tiered(self, path: Path) -> bool:  # noqa: ARG002 - what is here is in no store
-        """Return False."""
-        return False
+    def tiered_end(self, path: Path) -> int | None:  # noqa: ARG002 - what is here is in no store
+        """Return None."""
+        return None
 
     def status(self, path: Path) -> FileStatus:
         """Return size and time of a file, without opening it."""

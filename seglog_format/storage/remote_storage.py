@@ -85,9 +85,9 @@ class RemoteStorage:
         """Return False."""
         return False
 
-    def is_tiered(self, path: Path) -> bool:  # noqa: ARG002 - these are files of partition directories
-        """Return False."""
-        return False
+    def tiered_end(self, path: Path) -> int | None:  # noqa: ARG002 - these are files of partition directories
+        """Return None."""
+        return None
 
     def status(self, path: Path) -> FileStatus:
         """Return size and time of a file, without a request to the store.

@@ -85,9 +85,10 @@ class JoinedStorage:
         """Return whether a path is a symbolic link."""
         return self._file(path) is None and self._storage.is_link(path)
 
-    def is_tiered(self, path: Path) -> bool:
-        """Return whether a file is one of a remote segment."""
-        return self._file(path) is not None
+    def tiered_end(self, path: Path) -> int | None:
+        """Return the offset after the part of a remote segment that answers; None for a file that is here."""
+        file = self._file(path)
+        return None if file is None else file.part.last_offset + 1
 
     def status(self, path: Path) -> FileStatus:
         """Return size and time of a file; of a remote log as it was before it was stored."""

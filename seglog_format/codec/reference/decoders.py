@@ -71,9 +71,9 @@ class DeclaredStorage:
         """Return whether a path is a symbolic link."""
         return self._storage.is_link(path)
 
-    def is_tiered(self, path: Path) -> bool:
-        """Return whether a file is that of a remote segment."""
-        return self._storage.is_tiered(path)
+    def tiered_end(self, path: Path) -> int | None:
+        """Return the offset after a remote segment; as `LogStorage.tiered_end`."""
+        return self._storage.tiered_end(path)
 
     def status(self, path: Path) -> FileStatus:
         """Return size and time of a file."""

@@ -1,0 +1,169 @@
+"""The transactions of a whole log, part of which may be in a remote store (chapters 46 and 60).
+
+Of remote segments the transaction indexes decide, as they do for a broker: headers would have to be fetched with all
+else. A broker copies a segment only when all transactions that have a record in it have ended, but they may end in a
+later segment, and that one can be lost. So where the last remote segment ends, and before a gap, the producer snapshot
+that is stored with a segment says which transactions were still open at its end. Without a snapshot the headers do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.errors import FormatError
+from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.log.transactions import Transactions, read_on, read_transactions
+from seglog_format.names import FileKind, segment_file_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.model import AbortedTxn
+
+
+def scan_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
+    """Read the headers and end markers of a log from its first entry to its end, or to the first damage.
+
+    Every checksum is verified: a damaged header would change what is open and what is not. Of remote segments only the
+    transaction indexes are read, and of the last one before a gap its producer snapshot, unless one of them is lost.
+
+    Args:
+        segments: in order.
+        log_start_offset: records below are hidden, and so is damage in segments that end below it.
+
+    Raises:
+        UsageError: a remote store does not answer, or a key is not at hand.
+    """
+    local = local_segments(segments)
+    if len(local) < len(segments):
+        found = indexed_transactions(segments, log_start_offset)
+        if found.damage is not None or read_on(found, local, log_start_offset, needs_index=True):
+            return found
+    return read_transactions(segments, log_start_offset)
+
+
+def indexed_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
+    """Return the transactions of the remote segments that a log begins with, by their transaction indexes.
+
+    Args:
+        segments: of the log, in order.
+        log_start_offset: segments that end below it are passed over.
+
+    Returns:
+        Transactions up to the first segment that is here, with those that are open there, as far as something says so.
+        Those that began before it and end behind it are expected.
+
+    Raises:
+        UsageError: a remote store does not answer, or a key is not at hand.
+    """
+    found = Transactions(end_offset=log_start_offset)
+    local = local_segments(segments)
+    for number, segment in enumerate(segments[: len(segments) - len(local)]):
+        if segment.allowed.last < log_start_offset:
+            continue
+        _apply(found, segment, log_start_offset)
+        if found.damage is None and not _is_followed(segments, number):
+            _hold_open(found, _open_behind(segments[: number + 1], log_start_offset))
+        if found.damage is not None:
+            return found
+        found.end_offset = segment.next_offset if segment is segments[-1] else segment.allowed.last + 1
+    if local:
+        border = local[0]
+        _hold_open(found, Transactions(open_offsets=_open_at(border, border.base_offset) or {}))
+        found.end_offset = border.base_offset
+        found.expect(each for segment in local for each in _listed_in(segment))
+    return found
+
+
+def _apply(found: Transactions, segment: LogSegment, log_start_offset: int) -> None:
+    """Apply a remote segment: its index, or its log where a transaction from before a gap may end in it."""
+    if found.open_offsets:
+        _apply_log(found, segment, log_start_offset)
+        return
+    try:
+        for each in _aborted_in(segment):
+            found.add_aborted(each)
+    except FormatError as error:
+        found.damage = error.with_traceback(None)
+
+
+def _apply_log(found: Transactions, segment: LogSegment, log_start_offset: int) -> None:
+    """Apply the entries of a remote segment; indexes suffice again when all that was open before it has ended."""
+    before = dict(found.open_offsets)
+    found.end_offset = segment.base_offset
+    found.expect(_listed_in(segment))
+    read_on(found, (segment,), log_start_offset)
+    if found.damage is None and before.items().isdisjoint(found.open_offsets.items()):
+        found.open_offsets.clear()
+
+
+def _is_followed(segments: Sequence[LogSegment], number: int) -> bool:
+    """Return whether the next segment begins where a remote one ends."""
+    following = segments[number + 1 : number + 2]
+    return bool(following) and following[0].base_offset == _tiered_end(segments[number])
+
+
+def _tiered_end(segment: LogSegment) -> int:
+    """Return the offset after a remote segment, as the store or the metadata topic has it."""
+    end = segment.storage.tiered_end(segment.paths.log)
+    assert end is not None
+    return end
+
+
+def _hold_open(found: Transactions, behind: Transactions) -> None:
+    """Add the transactions that are open at an offset to those that are known to be, and the damage before it."""
+    for producer_id, first_offset in behind.open_offsets.items():
+        found.open_offsets.setdefault(producer_id, first_offset)
+    if behind.damage is not None:
+        found.damage, found.end_offset = behind.damage, behind.end_offset
+
+
+def _open_behind(segments: Sequence[LogSegment], log_start_offset: int) -> Transactions:
+    """Return what is open behind the last of remote segments: from the nearest snapshot on, by headers."""
+    known: Mapping[int, int] | None = None
+    first = len(segments)
+    while first and known is None:
+        first -= 1
+        known = _open_at(segments[first], _tiered_end(segments[first]))
+    found = Transactions(open_offsets=dict(known or {}))
+    read_on(found, segments[first + (known is not None) :], log_start_offset)
+    return found
+
+
+def _open_at(segment: LogSegment, offset: int) -> dict[int, int] | None:
+    """Return what the producer snapshot of an offset, beside a segment, calls open; None without a readable one."""
+    path = segment.paths.log.with_name(segment_file_name(offset, FileKind.PRODUCER_SNAPSHOT))
+    storage = segment.storage
+    if path.name not in storage.entries(path.parent).files or not storage.status(path).size:
+        return None
+    try:
+        snapshot = ProducerSnapshot.open(path, storage=storage)
+    except FormatError:
+        return None  # a broker ignores it (SEG-PSN-005)
+    opened = ((each.producer_id, each.current_txn_first_offset) for each in snapshot.producers)
+    return {producer_id: first for producer_id, first in opened if 0 <= first < offset}
+
+
+def _aborted_in(segment: LogSegment) -> list[AbortedTxn]:
+    """Return the aborted transactions that end in the part of a remote segment that counts.
+
+    Raises:
+        FormatError: the index is damaged, or its object.
+    """
+    path = segment.paths.transaction_index
+    if path is None:
+        return []
+    found = TransactionIndex.open(path, segment.base_offset, storage=segment.storage)
+    return [each for each in found.entries if each.last_offset <= segment.allowed.last]
+
+
+def _listed_in(segment: LogSegment) -> tuple[AbortedTxn, ...]:
+    return segment.transaction_index.entries if segment.transaction_index else ()
+
+
+def local_segments(segments: Sequence[LogSegment]) -> Sequence[LogSegment]:
+    """Return the segments behind the last remote one."""
+    count = next((number for number, each in enumerate(reversed(segments)) if each.is_tiered), len(segments))
+    return segments[len(segments) - count :]

@@ -49,6 +49,47 @@ def test_without_the_store_the_plan_names_the_offsets_that_are_missing() -> None
     assert ("orders-0", "offsets 73 to 791 are not in the directory, but in a remote store, or lost") in plan.made.notes
 
 
+def without_local_segments(case: TierCase, target: Path) -> Path:
+    """Copy a log directory, and lose the segments of `orders`, and the topics that are beside it but the metadata."""
+    shutil.copytree(case.local, target)
+    for path in (target / ORDERS).glob("0*"):
+        path.unlink()
+    for path in target.glob("__transaction_state-*"):
+        shutil.rmtree(path)
+    return target
+
+
+def test_plan_and_node_agree_on_a_log_that_only_the_store_has(tmp_path: Path) -> None:
+    case = tier_case("aiven-plain")
+    lost = without_local_segments(case, tmp_path / "lost")
+    plan = resurrect(lost, tmp_path / "node", remote=case.opened())
+    replica = plan.made.logs["orders", 0]
+    assert (replica.log_start_offset, replica.log_end_offset) == (73, 1036)
+    first, second = [text for about, text in plan.made.notes if about == ORDERS]
+    assert first == "offsets 1036 to 1097 are lost: by replication-offset-checkpoint the log had reached 1098"
+    assert "open at offset 976" in second
+    plan.apply()
+    with open_partition(tmp_path / "node" / ORDERS) as log:
+        assert (log.log_start_offset, log.log_end_offset, log.last_stable_offset) == (73, 1036, 976)
+        with open_partition(case.local / ORDERS, remote=case.opened()) as whole:
+            expected = [record for record in whole.records() if record.offset < 1036]
+        assert list(log.records()) == expected
+
+
+def test_leader_epochs_say_how_far_a_log_went_without_checkpoints(tmp_path: Path) -> None:
+    case = tier_case("aiven-plain")
+    lost = without_local_segments(case, tmp_path / "lost")
+    for path in lost.glob("*-offset-checkpoint"):
+        path.unlink()
+    notes = resurrect(lost, remote=case.opened()).made.notes
+    assert any(
+        about == ORDERS and "by leader-epoch-checkpoint the log had reached 1098" in text for about, text in notes
+    )
+    notes = resurrect(lost).made.notes
+    start = "offsets 0 to 1097 are not in the directory, but in a remote store, or lost"
+    assert [text for about, text in notes if about == ORDERS and text.startswith(start)] != []
+
+
 def damaged_store(case: TierCase, target: Path, start: int) -> Path:
     """Copy a store, and flip a bit in the log of a segment of `orders`."""
     shutil.copytree(case.store, target)

@@ -11,13 +11,16 @@ from seglog_format.errors import SeglogError
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.transactions import Transactions, read_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from seglog_format.cluster.cluster import Cluster
+    from seglog_format.cluster.cluster import Cluster, Replica
     from seglog_format.cluster.new_image import NewImage
     from seglog_format.cluster.releases import Release
+    from seglog_format.cluster.whole_log import WholeLog
+    from seglog_format.log.directory import TopicPartition
 
 PRODUCER_ID_DISTANCE: Final = 1_000_000
 """New producer ids start so far above the highest one known, since snapshots lack the latest producers."""
@@ -40,11 +43,22 @@ def note_groups(made: NewImage, cluster: Cluster, release: Release) -> None:
             made.note(f"group {name}", f"is a {group.type} group, which Kafka {release.version} does not know{kept}")
 
 
-def note_transactions(made: NewImage, cluster: Cluster) -> None:
-    """Say what becomes of transactions that were open."""
+def note_transactions(made: NewImage, cluster: Cluster, whole_logs: Mapping[TopicPartition, WholeLog]) -> None:
+    """Say what becomes of transactions that were open.
+
+    A coordinator ends those that it knows to be open. Where offsets are lost, the marker of one that it takes as ended
+    may be among them.
+
+    Args:
+        made: gets the notes.
+        cluster: which the logs are left of.
+        whole_logs: the logs that the node gets.
+    """
     has_coordinator = any(topic == TRANSACTION_STATE for topic, _ in made.logs)
+    known = set()
     for name, fields in sorted(cluster.coordinators.transactions.items()):
         if transaction_state(fields) in OPEN_STATES and has_coordinator:
+            known.add(fields["producerId"])
             partitions = [
                 f"{each['topic']}-{number}"
                 for each in fields["transactionPartitions"] or ()
@@ -54,13 +68,21 @@ def note_transactions(made: NewImage, cluster: Cluster) -> None:
                 f"was open; its coordinator ends it, with one more offset in {', '.join(partitions) or 'no partition'}"
             )
             made.note(f"transaction {name}", text)
-    if not has_coordinator:
-        for (topic, number), replica in sorted(made.logs.items()):
-            with open_partition(replica.path) as partition:
-                if partition.transactions.open_offsets:
-                    offset = partition.last_stable_offset
-                    text = f"a transaction is open at offset {offset}, and no producer is left to end it"
-                    made.note(f"{topic}-{number}", f"{text}; with read_committed, reading stops there")
+    for key, replica in sorted(made.logs.items()):
+        log = whole_logs[key]
+        offsets = () if has_coordinator and not log.missing else _open_offsets(replica, log, known)
+        if offsets:
+            offset = max(min(offsets), log.log_start_offset)
+            text = f"a transaction is open at offset {offset}, and no producer is left to end it"
+            made.note(f"{key[0]}-{key[1]}", f"{text}; with read_committed, reading stops there")
+
+
+def _open_offsets(replica: Replica, log: WholeLog, known: Collection[int]) -> Sequence[int]:
+    """Return where the transactions of a log begin that are open at its end, without those of known producers."""
+    found = Transactions(open_offsets=dict(log.open_offsets))
+    with open_partition(replica.path) as partition:
+        read_on(found, partition.segments, log.log_start_offset)
+    return [first for producer_id, first in found.open_offsets.items() if producer_id not in known]
 
 
 def see_to_producer_ids(made: NewImage, cluster: Cluster) -> None:

@@ -285,7 +285,7 @@ def resurrect(  # noqa: PLR0913 - a choice each
     if state is None or problems:
         see_to_producer_ids(made, cluster)
     note_groups(made, cluster, node.release)
-    note_transactions(made, cluster)
+    note_transactions(made, cluster, whole_logs)
     compared = tuple(comparisons(made, old))
     sources = tuple(each.path for each in cluster.directories.directories)
     points = _recovery_points(cluster)
@@ -312,11 +312,12 @@ def _complete(made: NewImage, remote: RemoteStore | None) -> dict[TopicPartition
     """Add to the logs what the store has of them, and say what is missing even so."""
     found = {}
     for key, replica in sorted(made.logs.items()):
-        log = found[key] = whole_log(replica.path, remote)
+        log = found[key] = whole_log(replica, remote)
         for text in log.missing:
             made.note(f"{key[0]}-{key[1]}", text)
         size = replica.size + log.remote_size
-        made.logs[key] = replica._replace(log_start_offset=log.log_start_offset, size=size)
+        start, end = log.log_start_offset, log.log_end_offset
+        made.logs[key] = replica._replace(log_start_offset=start, log_end_offset=end, size=size)
     return found
 
 

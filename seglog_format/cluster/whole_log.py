@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from seglog_format.log.gaps import leader_epochs
 from seglog_format.log.listing import SegmentFiles, list_partition
+from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.partition import open_partition
-from seglog_format.log.transactions import read_transactions
+from seglog_format.log.transactions import Transactions, read_on
+from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
+    from seglog_format.cluster.cluster import Replica
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.partition import Partition
     from seglog_format.log.remote_store import RemoteStore
+    from seglog_format.log.segment import LogSegment
+
+REACHED: Final = (FileKind.REPLICATION_OFFSET_CHECKPOINT, FileKind.RECOVERY_POINT_CHECKPOINT)
+"""Checkpoints whose offset a log had reached."""
 
 
 class WholeLog(NamedTuple):
@@ -22,6 +30,8 @@ class WholeLog(NamedTuple):
     Attributes:
         listing: of the files. Of segments in the store only the logs, since a broker builds the rest again.
         log_start_offset: the first offset that may be read.
+        log_end_offset: the offset after the last one that there is.
+        open_offsets: first offsets of the transactions that are open behind the segments in the store, by producer id.
         remote_count: number of segments in the store.
         remote_size: bytes of their logs.
         missing: what is neither on the disk nor in the store, or damaged in the store.
@@ -29,40 +39,81 @@ class WholeLog(NamedTuple):
 
     listing: PartitionListing
     log_start_offset: int
+    log_end_offset: int
+    open_offsets: Mapping[int, int]
     remote_count: int
     remote_size: int
     missing: tuple[str, ...]
 
 
-def whole_log(path: Path, remote: RemoteStore | None = None) -> WholeLog:
+class _Stored(NamedTuple):
+    """What reading the segments of a store has found."""
+
+    sound: list[LogSegment]
+    spans: list[tuple[int, int]]
+    damages: list[str]
+    open_offsets: Mapping[int, int]
+
+
+def whole_log(replica: Replica, remote: RemoteStore | None = None) -> WholeLog:
     """Return the files of a log.
 
     Each log in the store is read whole. A damaged one is left out: a broker would cut all that follows as well.
 
     Args:
-        path: of the partition directory.
+        replica: what is on the disk, as examined.
         remote: the store; None for what the directory holds alone.
 
     Raises:
         UsageError: the store does not answer, or a key is not at hand.
         FormatError: what an object says of its partition cannot be read.
     """
-    local = list_partition(path)
-    with open_partition(path, remote=remote) as partition:
-        stored = [segment for segment in partition.segments if segment.base_offset not in local.base_offsets]
-        ends = {segment.base_offset: read_transactions((segment,)) for segment in stored}
-        sound = [segment for segment in stored if ends[segment.base_offset].damage is None]
-        spans = [(segment.base_offset, ends[segment.base_offset].end_offset) for segment in sound]
-        damages = [f"{each.damage}; this segment is left out" for each in ends.values() if each.damage is not None]
-        files = (*(SegmentFiles(each.base_offset, each.paths.log) for each in sound), *local.segments)
+    local = list_partition(replica.path)
+    with open_partition(replica.path, remote=remote) as partition:
+        stored = _read(segment for segment in partition.segments if segment.base_offset not in local.base_offsets)
+        files = (*(SegmentFiles(each.base_offset, each.paths.log) for each in stored.sound), *local.segments)
         bases = tuple(each.base_offset for each in files)
+        start = max(partition.log_start_offset, bases[0] if bases else 0)
+        ends = [replica.log_end_offset or 0] if local.segments else [end for _, end in stored.spans[-1:]]
+        end = max([start, *ends])
+        gaps = _gaps(_first_offset(partition), [*stored.spans, *((base, base) for base in local.base_offsets[:1])])
+        lost = () if replica.damage else _lost_end(local, end, is_empty=not files)  # where it is cut is said anyway
         return WholeLog(
             local._replace(segments=files, base_offsets=bases, storage=partition.listing.storage),
-            max(partition.log_start_offset, bases[0] if bases else 0),
-            len(sound),
-            sum(segment.size for segment in sound),
-            (*damages, *_gaps(_first_offset(partition), [*spans, *((base, base) for base in local.base_offsets[:1])])),
+            start,
+            end,
+            stored.open_offsets,
+            len(stored.sound),
+            sum(segment.size for segment in stored.sound),
+            (*stored.damages, *gaps, *lost),
         )
+
+
+def _read(segments: Iterable[LogSegment]) -> _Stored:
+    """Read logs in a store whole, each once."""
+    stored = _Stored([], [], [], {})
+    for segment in segments:
+        found = Transactions(open_offsets=dict(stored.open_offsets))
+        read_on(found, (segment,), 0)
+        if found.damage is not None:
+            stored.damages.append(f"{found.damage}; this segment is left out")
+            continue
+        stored.sound.append(segment)
+        stored.spans.append((segment.base_offset, found.end_offset))
+        stored = stored._replace(open_offsets=found.open_offsets)
+    return stored
+
+
+def _lost_end(local: PartitionListing, end: int, *, is_empty: bool) -> list[str]:
+    """Name the offsets from the end of a log on that it had by what is left of it."""
+    reached = {kind.value: checkpointed_offset(local, kind) or 0 for kind in REACHED}
+    if epochs := leader_epochs(local):
+        reached[FileKind.LEADER_EPOCH_CHECKPOINT.value] = epochs[-1][1]
+    where, known = max(reached.items(), key=lambda each: each[1])
+    if known <= end:
+        return []
+    what = "not in the directory, but in a remote store, or lost" if is_empty else "lost"
+    return [f"offsets {end} to {known - 1} are {what}: by {where} the log had reached {known}"]
 
 
 def _first_offset(partition: Partition) -> int:

@@ -39,10 +39,10 @@ consumers may read from {begin} on. That is no loss, and `seglog ls` says what i
 Here a client deleted records up to {begin}. The object that holds offset {begin} begins at {first} and stays whole;
 the log start offset alone hides the records before it. Objects that lie wholly below it are deleted.
 
-A transaction may begin in a remote segment and end in a later one. If that one is lost, for example with the disk, nobody
-knows whether the transaction was committed: its records are undecided, and `read_committed` ends before them. The
-producer snapshot that is stored with each segment says which transactions were open at its end, so `seglog` fetches that
-one object where no segment follows, and no log.
+A transaction may begin in a remote segment and end in a later one. If that one is lost, for example with the disk, no
+reader can know whether the transaction was committed: its records are undecided, and `read_committed` ends before them.
+The producer snapshot that is stored with each segment says which transactions were open at its end, so `seglog` fetches
+that one object where no segment follows, and no log.
 
 ## The topic that says what counts
 

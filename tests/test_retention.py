@@ -138,6 +138,11 @@ def test_every_fate_says_why() -> None:
         plan_retention([], LogConfig(), now_ms=0)
 
 
+def test_long_times_are_said_in_days_too() -> None:
+    fates = plan(segments((100, 60 * HOUR_MS), (100, 0)), LogConfig(retention_ms=24 * HOUR_MS)).fates
+    assert fates[0].explanation == "it is 216000000 ms (2.5 days) old, 86400000 ms (1 day) are kept"
+
+
 def model(rows: list[RetainedSegment], config: LogConfig, start: int) -> list[int]:
     """Ten lines that say the same."""
     left = list(rows)

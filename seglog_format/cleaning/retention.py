@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from seglog_format.errors import UsageError
+from seglog_format.state.config import DAY_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -168,7 +169,15 @@ class RetainedLog:
         if limit < 0:
             return Verdict(goes=False, explanation="no limit of time", requirement="SEG-RET-003")
         age = self.now_ms - self.segments[number].age_from_ms
-        return Verdict(age > limit, f"it is {age} ms old, {limit} ms are kept", "SEG-RET-003")
+        return Verdict(age > limit, f"it is {_span_text(age)} old, {_span_text(limit)} are kept", "SEG-RET-003")
+
+
+def _span_text(span_ms: int) -> str:
+    """Return milliseconds as text, from one day on also in days."""
+    if span_ms < DAY_MS:
+        return f"{span_ms} ms"
+    days = f"{span_ms / DAY_MS:.1f}".removesuffix(".0")
+    return f"{span_ms} ms ({days} {'day' if days == '1' else 'days'})"
 
 
 def plan_retention(

@@ -402,6 +402,7 @@ def test_command_only_tells_without_an_output(old: Path, capsys: pytest.CaptureF
     text = capsys.readouterr().out
     assert "node 1 for Kafka 4.4" in text
     assert "Settings to set back later" in text
+    assert text.endswith("nothing written; -o NODE writes it\n")
 
 
 def test_command_writes(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,6 +85,8 @@ def command(
         _write(plan)
         if not as_json:
             write_text(f"written: start Kafka {plan.node.release.version} with {output / 'server.properties'}")
+    elif not as_json:
+        write_text("nothing written; -o NODE writes it")
     return status
 
 

@@ -784,6 +784,10 @@ def test_explain_prints_a_requirement(cli: Seglog, identifier: str) -> None:
     assert "spec/40-offset-index.md" in out
 
 
+def test_explain_says_of_what_may_be_done_when_it_is_noted(cli: Seglog) -> None:
+    assert cli("explain", "SEG-BAT-014").startswith("SEG-BAT-014: MAY (note when used)\n")
+
+
 def test_explain_tells_what_holds_a_requirement(cli: Seglog) -> None:
     shown = {line[2:11].strip(): line[12:] for line in cli("explain", "SEG-COD-016").splitlines() if line[2:3].strip()}
     assert shown["chapter"] == "spec/34-compression.md"

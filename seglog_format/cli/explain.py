@@ -29,7 +29,7 @@ LOOSE_ID: Final = re.compile(r"(?:SEG-?)?([A-Z]{3})(?:-?0*(\d{1,3}))?", re.IGNOR
 
 
 @click.command(epilog=EPILOG)
-@click.argument("identifier", metavar="ID", default="")
+@click.argument("identifier", metavar="[ID]", default="")
 @json_option
 def command(identifier: str, *, as_json: bool) -> None:
     """Print the requirement ID: its text, its level, whom it binds, whether brokers keep it, and what holds it.
@@ -111,7 +111,8 @@ def as_object(requirement: Requirement) -> dict[str, Any]:
 def _explain(requirement: Requirement) -> None:
     import textwrap
 
-    write_text(f"{requirement.id}: {requirement.level} ({requirement.severity.value} when broken)")
+    occasion = "used" if requirement.level == "MAY" else "broken"  # what MAY be there cannot be broken
+    write_text(f"{requirement.id}: {requirement.level} ({requirement.severity.value} when {occasion})")
     write_text("")
     write_text(textwrap.fill(requirement.text, width=88, initial_indent="  ", subsequent_indent="  "))
     write_text("")

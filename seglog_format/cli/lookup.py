@@ -54,7 +54,8 @@ def to_timestamp_ms(_context: click.Context, _parameter: click.Parameter, value:
     "--timestamp",
     callback=to_timestamp_ms,
     metavar="TIME",
-    help="Find the first record that is not older: milliseconds or an ISO time; -1 end, -2 start, -3 latest.",
+    help="Find the first record that is not older: milliseconds or an ISO time; -1 is the end of the log, -2 its start,"
+    " -3 the record with the greatest timestamp.",
 )
 @click.option("--explain", is_flag=True, help="Print every step.")
 @click.option(

@@ -23,11 +23,13 @@ from seglog_format.generation.recipe import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from _typeshed import DataclassInstance
+
 INNER: Final = ("topics", "config", "steps", "key", "value", "headers", "timestamps", "producers")
 """Attributes that a recipe gives as tables of their own."""
 
 STEP: Final = StepRecipe()
-TABLES: Final = {
+TABLES: Final[Mapping[str, DataclassInstance]] = {
     "top level": Recipe(topics=()),
     "[[topic]]": TopicRecipe(),
     "[[topic.step]]": STEP,

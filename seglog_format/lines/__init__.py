@@ -92,7 +92,7 @@ def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
         with opened(source, copy=options.copy) as content:
             yield from _lines(source, content, options)
     except (OSError, UsageError, FormatError) as error:
-        if isinstance(error, UsageError) and source.storage.is_tiered(source.path):
+        if isinstance(error, UsageError) and source.storage.tiered_end(source.path) is not None:
             raise
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
         reason = getattr(cause, "strerror", None) or str(cause)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy as copied
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, SupportsIndex
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.closing import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
@@ -22,7 +22,7 @@ from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogRea
 from seglog_format.log.record_lists import DeliversRecords
 from seglog_format.log.scanning import Scannable
 from seglog_format.log.segment import LogSegment
-from seglog_format.log.timestamps import OffsetSpec, first_not_older, first_of_largest, first_offset
+from seglog_format.log.timestamps import OffsetSpec, first_not_older, first_of_largest, first_offset, require_timestamp
 from seglog_format.log.transaction_scan import scan_transactions
 from seglog_format.log.trusted_lookup import trusted_next_offset
 from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
@@ -216,7 +216,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             UsageError: any other negative timestamp, or something else than a number.
             FormatError: damage was met before the answer was certain.
         """
-        _require_number(timestamp_ms)
+        require_timestamp(timestamp_ms)
         if timestamp_ms == OffsetSpec.LATEST:
             return TimestampOffset(NO_TIMESTAMP, self.log_end_offset)
         if timestamp_ms in {OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL}:
@@ -226,9 +226,6 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             return first_of_largest(self._reader, self.log_start_offset)
         if timestamp_ms == OffsetSpec.LATEST_TIERED:
             return None
-        if timestamp_ms < 0:
-            msg = f"timestamp {timestamp_ms} has no meaning: give 0 or more, or an OffsetSpec (-1 to -5)"
-            raise UsageError(msg)
         return first_not_older(self._reader, timestamp_ms, self.log_start_offset)
 
     def _transactions_for(self, isolation: str) -> Transactions | None:
@@ -268,12 +265,6 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
 
     def __repr__(self) -> str:
         return f"Partition({str(self.path)!r})"
-
-
-def _require_number(timestamp_ms: object) -> None:
-    if not isinstance(timestamp_ms, SupportsIndex):
-        msg = f"a timestamp is a number of milliseconds since 1970, not {timestamp_ms!r}"
-        raise UsageError(msg)
 
 
 def open_partition(

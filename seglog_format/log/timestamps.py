@@ -9,8 +9,10 @@ is chosen for its size. A time index is used only where it is trusted.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, SupportsIndex
 
+from seglog_format.errors import UsageError
 from seglog_format.log.quick_growth import load_engine_for
 from seglog_format.log.trusted_lookup import offset_not_younger
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
@@ -43,6 +45,20 @@ class OffsetSpec(IntEnum):
     """The first offset on this disk: for a directory, the log start offset."""
     LATEST_TIERED = -5
     """The last offset in tiered storage, which a directory does not show."""
+
+
+def require_timestamp(timestamp_ms: object) -> None:
+    """Refuse what is no timestamp in milliseconds, 0 or more, and no `OffsetSpec`.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if not isinstance(timestamp_ms, SupportsIndex):
+        msg = f"a timestamp is a number of milliseconds since 1970, not {timestamp_ms!r}"
+        raise UsageError(msg)
+    if index(timestamp_ms) < min(OffsetSpec):
+        msg = f"timestamp {timestamp_ms} has no meaning: give 0 or more, or an OffsetSpec (-1 to -5)"
+        raise UsageError(msg)
 
 
 def first_offset(reader: LogReader, log_start_offset: int, spec: int) -> TimestampOffset:

@@ -377,8 +377,10 @@ def test_directories_of_a_cluster_with_zookeeper_get_ids_and_producer_ids(tmp_pa
 
 def test_open_transaction_without_its_coordinator_is_told(old: Path) -> None:
     plan = resurrect(old, unknown_topics=True)
-    (note,) = (note for note in plan.made.notes if note.about == "txn-open-0")
-    assert "reading stops there" in note.text
+    lost, opened = (note.text for note in plan.made.notes if note.about == "txn-open-0")
+    assert "open at offset 0" in opened
+    assert "reading stops there" in opened
+    assert lost == "offsets 15 to 15 are lost: by replication-offset-checkpoint the log had reached 16"  # its marker
 
 
 def test_topics_that_the_metadata_does_not_know_are_taken_when_asked_for(old: Path) -> None:

@@ -27,7 +27,7 @@ def ratios(results: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> l
     """Return a row for each target whose work was measured.
 
     Args:
-        results: rows as `session.Row.told` and `wholes` tell them.
+        results: rows as `session.Row.reported` and `wholes` give them.
         limits: megabytes a second, by name; ``codec`` has one for each set.
     """
     found = [row for target in TARGETS if (row := _row(target, results, limits)) is not None]

@@ -8,6 +8,7 @@ import pytest
 from helpers.support import REPOSITORY
 
 from tools import public_names, tidy
+from tools.documented_names import documented_names_exist
 from tools.unused import functions_are_used
 
 if TYPE_CHECKING:
@@ -50,6 +51,66 @@ def test_a_link_to_another_site_without_a_date_is_noticed(tmp_path: Path, when: 
     text = f"# A\n\n[Elsewhere](https://kafka.apache.org/) it is wrong.{when}\n"
     (tmp_path / "spec" / "x.md").write_text(text, encoding="utf-8")
     assert len(list(tidy.links_out_are_dated(tmp_path))) == complaints
+
+
+DOCUMENTED = '''
+class Base:
+    """Base.
+
+    Attributes:
+        first: of the body.
+        second: of a method.
+    """
+
+    first: int = 0
+
+    def __init__(self, size: int) -> None:
+        self.second = size
+
+
+class Derived(Base):
+    """Derived.
+
+    Args:
+        size: of the base.
+
+    Attributes:
+        first: of the base.
+        {attribute}: its own.
+    """
+
+    @property
+    def third(self) -> int:
+        return 0
+
+
+def called(one: int, *others: int, **changed: int) -> None:
+    """Do nothing.
+
+    Args:
+        one: number.
+        *others: more, with an explanation
+            that goes on: here.
+        {parameter}: by name.
+    """
+'''
+
+
+@pytest.mark.parametrize(
+    ("attribute", "parameter", "complaints"),
+    [
+        ("third", "**changed", []),
+        ("fourth", "changed", ["tools/x.py:16: Derived has no fourth, which its docstring explains"]),
+        ("third", "two", ["tools/x.py:32: called has no two, which its docstring explains"]),
+    ],
+)
+def test_a_documented_name_that_is_not_there_is_noticed(
+    tmp_path: Path, attribute: str, parameter: str, complaints: list[str]
+) -> None:
+    (tmp_path / "tools").mkdir()
+    text = DOCUMENTED.format(attribute=attribute, parameter=parameter)
+    (tmp_path / "tools" / "x.py").write_text(text, encoding="utf-8")
+    assert list(documented_names_exist(tmp_path)) == complaints
 
 
 def test_a_long_module_is_noticed(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def chapters(commit: str) -> Iterator[tuple[str, str]]:
     """Stem and text of each chapter, in reading order.
 
     Args:
-        commit: of this repository; empty for the files unchanged.
+        commit: of this repository; empty for the working tree.
     """
     if not commit:
         yield from ((path.stem, path.read_text(encoding="utf-8")) for path in sorted(SPEC.glob("*.md")))

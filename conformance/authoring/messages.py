@@ -86,7 +86,6 @@ class Wrapper:
         offsets: absolute offsets that they read as; the stored ones where None.
         timestamp: of magic 1; the largest inside where None.
         behind: bytes after the messages, before compression.
-        value: the compressed bytes, instead of those that the messages make.
     """
 
     magic: int = 1

@@ -23,7 +23,7 @@ OFFSETS, TIMESTAMPS, TIMESTAMPS_VALID, KEYS, KEYS_VALID, VALUES, VALUES_VALID, H
 """Position of each column in the block; negative if it is not wanted."""
 HEADER_KEYS, HEADER_VALUES, HEADER_VALUES_VALID = range(19, 22)
 POSITIONS: Final = 22
-"""Position in the block of the positions of records (`views.put_place`); negative if they are not wanted."""
+"""Position in the block of the positions of records (`views.put_position`); negative if they are not wanted."""
 DECODERS: Final = 23
 """Functions of libraries for decompression (`decoders.Decoders.slots`)."""
 PLAN_SIZE: Final = DECODERS + 5

@@ -21,7 +21,7 @@ PRODUCE: Final = 0
 LOG_KEYS: Final = frozenset({PRODUCE, 1, 2, 23})
 """Keys of the APIs that look into logs: Produce, Fetch, ListOffsets and OffsetForLeaderEpoch."""
 
-QUICK_THREADS: Final = 2
+FAST_THREADS: Final = 2
 
 
 class TooMuchError(Exception):
@@ -42,10 +42,10 @@ class Lanes:
     """
 
     def __init__(self, length: int, threads: int) -> None:
-        self.quick = RequestQueue(length, QUICK_THREADS)
+        self.fast = RequestQueue(length, FAST_THREADS)
         self.logs = RequestQueue(length, threads)
         self.long = RequestQueue(length)
-        self._all = ((self.logs, threads), (self.quick, QUICK_THREADS), (self.long, 1))
+        self._all = ((self.logs, threads), (self.fast, FAST_THREADS), (self.long, 1))
 
     def __len__(self) -> int:
         return sum(len(queue) for queue, _ in self._all)
@@ -66,7 +66,7 @@ class Lanes:
         key = frame[0] << 8 | frame[1]
         if len(frame) > LIGHT_SIZE and (key != PRODUCE or len(frame) > LIGHT_PRODUCE_SIZE):
             return self.long
-        return self.logs if key in LOG_KEYS else self.quick
+        return self.logs if key in LOG_KEYS else self.fast
 
     def submit(self, job: Job, *, is_long: bool) -> bool:
         """Have a thread call a function soon; return False if the queue is full."""

@@ -148,7 +148,6 @@ class Server:
         """Close the port, answer pending requests, then close all connections and end all threads.
 
         Pending work has a few seconds. A thread that needs longer is abandoned with its result.
-        it finds.
         """
         deadline = time.monotonic() + STOP_SECONDS
         self._acceptor.stop()

@@ -37,7 +37,7 @@ class VerifiedEntries:
     """A mark for each entry of each segment. Callers hold the partition's lock.
 
     Args:
-        pages: reported to which bytes were read.
+        pages: receives the size of what was read, and unmaps pages.
     """
 
     def __init__(self, pages: TouchedPages) -> None:

@@ -31,6 +31,8 @@ class Part(InputPartition):
         narrowed: the range that filters leave.
     """
 
+    value: Any
+
     def __init__(self, value: Any, narrowed: Narrowed) -> None:  # noqa: ANN401 - as Spark has it
         super().__init__(value)
         self.narrowed = narrowed

@@ -233,7 +233,7 @@ def recover(request: Json, engine: Engine) -> Json:
 
 
 def _end_after(done: PreparedRecovery, path: Path, options: RecoveryOptions) -> int:
-    """Return a broker that splits a segment begins again: only then it knows where the log ends."""
+    """Return the log end offset; after a split, that of a second recovery."""
     plan = prepare_recovery(path, options=options).plan if done.splits else done.plan
     return plan.log_end_offset
 
@@ -261,7 +261,7 @@ def _remarks(remarks: Sequence[Remark]) -> list[Json]:
 
 
 def _not_started(failure: Remark) -> Json:
-    """Return a broker would not start."""
+    """Return the rejection for a broker that would not start."""
     reject = {"class": "other", "message": failure.text, "requirement": failure.requirements[0]}
     return {"ok": False, "reject": reject}
 

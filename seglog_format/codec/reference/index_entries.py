@@ -38,10 +38,10 @@ class DeclaredSlots:
         size: bytes of a slot.
     """
 
-    def __init__(self, declaration: Struct, names: tuple[str, ...], quick: Packer) -> None:
+    def __init__(self, declaration: Struct, names: tuple[str, ...], fast: Packer) -> None:
         self._declaration = declaration
         self._names = names
-        self.format = quick.format
+        self.format = fast.format
         self.size = int(declaration.sizeof())
 
     def pack(self, *values: Any) -> bytes:  # noqa: ANN401 - as struct
@@ -66,9 +66,9 @@ DECLARED: Final[Mapping[Packer, Packer]] = {
 }
 
 
-def slots(quick: Packer) -> Packer:
+def slots(fast: Packer) -> Packer:
     """Return the packer by declaration for that of an offset or time index."""
-    return DECLARED[quick]
+    return DECLARED[fast]
 
 
 def decode_transaction_index(data: Buffer, at: Location) -> tuple[AbortedTxn, ...]:

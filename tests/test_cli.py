@@ -782,9 +782,6 @@ def test_explain_prints_a_requirement(cli: Seglog, identifier: str) -> None:
     assert out.startswith("SEG-IDX-004: MUST (error when broken)\n")
     assert "strictly increasing relative offset" in out
     assert "spec/40-offset-index.md" in out
-
-
-def test_explain_says_of_what_may_be_done_when_it_is_noted(cli: Seglog) -> None:
     assert cli("explain", "SEG-BAT-014").startswith("SEG-BAT-014: MAY (note when used)\n")
 
 

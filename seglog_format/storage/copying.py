@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
+import sys
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import write_errors
+
+if sys.platform != "win32":
+    import fcntl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +72,8 @@ def copy_start(source: Path, target: Path, size: int) -> None:
 
 
 def _shares_blocks(source: int, target: int) -> bool:
+    if sys.platform == "win32":
+        return False
     try:
         fcntl.ioctl(target, FICLONE, source)
     except OSError:

@@ -20,7 +20,7 @@ from seglog_format.storage.refused_ranges import RefusedRange, RefusedRanges, Re
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NOTHING_THERE: Final = frozenset(
+NOT_OF_THE_DISK: Final = frozenset(
     {
         errno.ENOENT,
         errno.ENOTDIR,
@@ -34,7 +34,7 @@ NOTHING_THERE: Final = frozenset(
         errno.ENOMEM,
     }
 )
-"""Error numbers that mean a wrong path, not a failing disk."""
+"""Error numbers of the path or of this process, not of a failing disk."""
 
 CUT_SHORT: Final = "the file has become shorter"
 
@@ -115,7 +115,7 @@ def unreadable(path: str, start: int, size: int, error: OSError | None) -> Unrea
 
 def is_refusal(error: OSError) -> bool:
     """Return whether the disk refuses an existing file, as opposed to a wrong path or kind of file."""
-    return error.errno not in NOTHING_THERE
+    return error.errno not in NOT_OF_THE_DISK
 
 
 def refusal_of(name: str, error: OSError) -> UsageError | UnreadableError:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import glob
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 from contextlib import closing, contextmanager, suppress
 from itertools import takewhile
@@ -17,6 +17,9 @@ from seglog_format.errors import UsageError, write_errors
 from seglog_format.names import MAX_NAME_SIZE, printable
 from seglog_format.storage.files import LOCAL_FILES, TEMPORARY_SUFFIX, FileHandle, Files
 from seglog_format.storage.rename_to_new import rename_to_new
+
+if sys.platform != "win32":
+    import fcntl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -103,7 +106,10 @@ def _beside(directory: Path) -> Iterator[Path]:
 
 @contextmanager
 def _held(staging: Path) -> Iterator[None]:
-    """Hold a lock that says other runs that this one is alive."""
+    """Hold a lock that says other runs that this one is alive; Windows opens no directories, and has no such locks."""
+    if sys.platform == "win32":
+        yield
+        return
     descriptor = os.open(staging, os.O_RDONLY)
     try:
         with suppress(OSError):  # file systems without locks
@@ -121,6 +127,8 @@ def _remove_abandoned(parent: Path, prefix: str) -> None:
 
 
 def _is_abandoned(staging: Path) -> bool:
+    if sys.platform == "win32":
+        return False
     try:
         descriptor = os.open(staging, os.O_RDONLY)
     except OSError:

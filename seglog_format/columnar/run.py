@@ -21,7 +21,7 @@ from seglog_format.errors import FormatError
 from seglog_format.model import GREATEST_OFFSET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -132,17 +132,23 @@ class Run:
                 there is a callback for those.
         """
         while not self.is_finished:
-            answer = self._read()
-            if answer in _WITHOUT_OUTPUT:
-                _WITHOUT_OUTPUT[answer](self)
-            elif answer == names.DECOMPRESS:
-                if (yield from self._decompress_next()):
-                    return
-            else:
-                yield from self._filled()
-                self.is_finished = answer == names.RANGE_END
-                if answer == names.FALLBACK and (yield from self._fall_back()):
-                    return
+            match self._read():
+                case names.MORE_ROWS:
+                    self._more_rows()
+                case names.MORE_HEADERS:
+                    self._more_headers()
+                case names.MORE_ARENA:
+                    self._more_arena()
+                case names.OTHER_MAGIC:
+                    self._other_kernel()
+                case names.DECOMPRESS:
+                    if (yield from self._decompress_next()):
+                        return
+                case answer:
+                    yield from self._filled()
+                    self.is_finished = answer == names.RANGE_END
+                    if answer == names.FALLBACK and (yield from self._fall_back()):
+                        return
 
     def _read(self) -> int:
         if self._is_spent:
@@ -212,7 +218,7 @@ class Run:
         grown = min(2 * len(self._arena), MAX_ARENA + SLACK) if len(self._arena) >= self._arena_size else 0
         self._arena = self._pool.take(max(self._arena_size, grown))
 
-    def _decompress_next(self) -> Iterator[pa.RecordBatch] | Any:
+    def _decompress_next(self) -> Generator[pa.RecordBatch, None, bool]:
         """Decompress the entry at the position, which the kernel could not; returns whether that is the end.
 
         From then on the kernel has decoders for gzip and zstd. A container that it still does not take, such as gzip of
@@ -231,7 +237,7 @@ class Run:
     def _has_room(self, size: int) -> bool:
         return size <= len(self._arena) - SLACK - int(self._state[names.ARENA_USED])
 
-    def _decompress(self) -> Iterator[pa.RecordBatch] | Any:
+    def _decompress(self) -> Generator[pa.RecordBatch, None, bool]:
         """Have a library decompress the entry at the position into the arena; return whether it could."""
         content = self._source.decompressed(self.position, int(self._plan[names.LIMIT]))
         if content is None:
@@ -250,7 +256,7 @@ class Run:
         self._request.statistics.library_decompressed += 1
         return True
 
-    def _fall_back(self) -> Iterator[pa.RecordBatch] | Any:
+    def _fall_back(self) -> Generator[pa.RecordBatch, None, bool]:
         """Leave the entry at the position to the fallback decoder; return whether that is the end."""
         if self._window.has_more(self._state):
             self._forget_chunks()
@@ -313,9 +319,3 @@ def _kept_columns(columns: Sequence[str]) -> frozenset[str]:
 
 _PROGRESS: Final = (names.PREVIOUS, names.FLOOR)
 assert names.POSITION == POSITION
-_WITHOUT_OUTPUT: Final = {
-    names.MORE_ROWS: Run._more_rows,  # noqa: SLF001
-    names.MORE_HEADERS: Run._more_headers,  # noqa: SLF001
-    names.MORE_ARENA: Run._more_arena,  # noqa: SLF001
-    names.OTHER_MAGIC: Run._other_kernel,  # noqa: SLF001
-}

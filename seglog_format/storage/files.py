@@ -27,7 +27,7 @@ TEMPORARY_SUFFIX: Final = ".tmp"
 """Suffix of a file that is written to replace another one; brokers remove or ignore such files."""
 
 ZEROS: Final = bytes(1 << 20)
-NANOSECONDS: Final = 1_000_000
+NS_PER_MS: Final = 1_000_000
 
 
 class FileHandle(Protocol):
@@ -283,11 +283,11 @@ class LocalFiles:
 
     def modified_ms(self, path: Path) -> int:
         """Return when a file was last written, in milliseconds since 1970."""
-        return path.stat().st_mtime_ns // NANOSECONDS
+        return path.stat().st_mtime_ns // NS_PER_MS
 
     def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
         """Set when a file was last written."""
-        os.utime(path, ns=(timestamp_ms * NANOSECONDS,) * 2)
+        os.utime(path, ns=(timestamp_ms * NS_PER_MS,) * 2)
 
 
 def _open(path: Path, flags: int) -> int:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 COLUMNS = 80
 EXAMPLE = re.compile(r"^ +(.*\bseglog .*)$", re.MULTILINE)
-TESTED_BESIDE = ("conform", "fixtures", "spark", "tier")
-"""Groups whose examples name adapters, stores and sessions; tests of those run them."""
 
 
 def commands(

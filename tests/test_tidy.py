@@ -9,7 +9,7 @@ from helpers.support import REPOSITORY
 
 from tools import public_names, tidy
 from tools.documented_names import documented_names_exist
-from tools.unused import functions_are_used
+from tools.unused import constants_are_used, functions_are_used
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -111,6 +111,15 @@ def test_a_documented_name_that_is_not_there_is_noticed(
     text = DOCUMENTED.format(attribute=attribute, parameter=parameter)
     (tmp_path / "tools" / "x.py").write_text(text, encoding="utf-8")
     assert list(documented_names_exist(tmp_path)) == complaints
+
+
+def test_a_constant_that_nothing_uses_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "proofs").mkdir()
+    text = "from typing import Final\nUSED: Final = 1\nSIZE: Final = USED\nOLD = 2\nA, B = 1, 2\n"
+    (tmp_path / "proofs" / "x.py").write_text(text, encoding="utf-8")
+    assert list(constants_are_used(tmp_path)) == [
+        f"proofs/x.py:{line}: nothing uses {name}" for line, name in ((3, "SIZE"), (4, "OLD"))
+    ]
 
 
 def test_a_long_module_is_noticed(tmp_path: Path) -> None:

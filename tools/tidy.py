@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tools.documented_names import documented_names_exist
 from tools.lengths import exceptions_are_needed, functions_are_short, modules_are_short
 from tools.public_names import private_uses, unlisted_uses
-from tools.unused import functions_are_used
+from tools.unused import constants_are_used, functions_are_used
 from tools.wording import names_follow_glossary, of_tree, pages_are_plain, phrases_in, texts_are_plain
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def prose_is_plain(root: Path) -> Iterator[str]:
 
 RULES = (
     *(no_machine_in_text, files_are_small, modules_are_short, functions_are_short, exceptions_are_needed, stems_agree),
-    *(functions_are_used, documented_names_exist, links_out_are_dated),
+    *(functions_are_used, constants_are_used, documented_names_exist, links_out_are_dated),
     *(private_uses, unlisted_uses, identifiers_follow_glossary, text_follows_glossary, prose_is_plain),
 )
 

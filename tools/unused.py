@@ -1,8 +1,9 @@
-"""Functions and classes of the package that only tests reach."""
+"""Functions, classes and constants that nothing uses, or only tests."""
 
 from __future__ import annotations
 
 import ast
+import re
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 PACKAGE: Final = "seglog_format"
 CALLERS: Final = (PACKAGE, "conformance", "proofs", "tools", "benchmarks")
 """Directories whose code counts as use."""
+CONSTANT: Final = re.compile(r"_?[A-Z][A-Z0-9_]*")
 KEPT: Final = {f"{PACKAGE}/handbook.py": "the dialect of the articles, which no reader of Kafka's format calls"}
 """Files in which functions may wait for tests, and why."""
 
@@ -32,6 +34,27 @@ def functions_are_used(root: Path) -> Iterator[str]:
                     yield f"{file}:{node.lineno}: nothing outside of tests uses {node.name}"
 
 
+def constants_are_used(root: Path) -> Iterator[str]:
+    """Complain about each constant of a module whose name occurs nowhere else, in tests neither."""
+    trees = {
+        path: _parsed(path) for directory in (*CALLERS, "tests") for path in sorted((root / directory).rglob("*.py"))
+    }
+    used = set(chain.from_iterable(map(_names, trees.values())))
+    for path, tree in trees.items():
+        for name, line in _constants(tree):
+            if name not in used:
+                yield f"{path.relative_to(root).as_posix()}:{line}: nothing uses {name}"
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yield name and line of each constant; those unpacked from a row are one layout, some of which is not needed."""
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for target in targets:
+            if isinstance(target, ast.Name) and CONSTANT.fullmatch(target.id):
+                yield target.id, node.lineno
+
+
 def _parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -48,7 +71,7 @@ def _names(tree: ast.Module) -> Iterator[str]:
     """Yield every name that is used, also in strings, which name modules that load late."""
     for node in ast.walk(tree):
         match node:
-            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
+            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
                 yield name
             case ast.alias(name=name) | ast.Constant(value=str(name)):
                 yield name.rpartition(".")[2]

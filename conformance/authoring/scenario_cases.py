@@ -31,7 +31,6 @@ FLAG: Final = {
         "links": [],
     },
 }
-OFFSET_HEADER: Final = "0\n"
 
 
 def scenarios() -> list[Scenario]:

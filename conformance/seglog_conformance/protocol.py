@@ -35,23 +35,6 @@ OPS: Final = (
     "compact",
     "position",
 )
-REJECT_CLASSES: Final = (
-    "crc",
-    "length",
-    "magic",
-    "count",
-    "varint",
-    "compression",
-    "attributes",
-    "offset",
-    "control",
-    "index",
-    "text",
-    "name",
-    "policy",
-    "limit",
-    "other",
-)
 MAX_BYTES_ON_WIRE: Final = 4096
 """Longer keys and values may cross the wire as a digest."""
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 TITLE: Final = "Conformance of implementations of the segmented log format"
 MOST_ANSWER: Final = 6000
 MOST_STDERR: Final = 1500
-MOST_REQUEST: Final = 20_000
 
 
 def page(outcomes: Sequence[Outcome], cases: Sequence[Case], environment: Json) -> str:

@@ -26,7 +26,6 @@ BASE_OFFSETS: Final = (0, 0, 7, 368_769, 2**40)
 NO_TIMESTAMP: Final = -1
 START_MS: Final = 1_700_000_000_000
 FIRST_PRODUCER_ID: Final = 4000
-ATTRIBUTES_WITHOUT_RECORDS: Final = ~7
 NONE: Final = CompressionCodec.NONE
 MESSAGE_CODECS: Final = (CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.LZ4)
 

@@ -17,7 +17,6 @@ from typing import Final
 from proofs.serve.wire import API_VERSIONS, METADATA, Connection, batch, fetch, header, produce
 
 PAUSE_SECONDS: Final = 0.02
-NO_ERROR: Final = b"\0\0"
 
 
 class Honest:

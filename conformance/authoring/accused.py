@@ -1,4 +1,4 @@
-"""Whom a run accuses, and whether Kafka's newest classes were asked the same in the same run."""
+"""Implementations that a run finds wrong, and whether the same run asked Kafka's newest classes the same."""
 
 from __future__ import annotations
 

@@ -169,6 +169,6 @@ class Examiner:
         return fingerprint(reply.answer, verdict, case.op, self.hello.features) if verdict in FAILURES else ""
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """End the implementation and its processes."""
         self.testee.close()
         self._is_up = False

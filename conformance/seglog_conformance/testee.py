@@ -1,4 +1,4 @@
-"""Who is asked: what the runner knows of an implementation, wherever it runs."""
+"""An implementation under test, as the runner sees it, and the outcomes of a request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEBIBYTE = 1 << 20
 
 
 class Kind(Enum):
-    """What comes of asking."""
+    """The outcome of a request."""
 
     ANSWER = "answer"
     CRASH = "crash"

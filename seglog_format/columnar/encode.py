@@ -1,4 +1,4 @@
-"""Encoder of record batches of magic 2 from Arrow columns, with the same bytes as the reference."""
+"""Encoder of record batches of magic 2 from Arrow columns, with the same bytes as the plain encoder."""
 
 from __future__ import annotations
 

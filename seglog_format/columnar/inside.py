@@ -44,7 +44,7 @@ def decompress_first(log: Bytes, arena: Bytes, *, used: int, limit: int) -> list
         limit: bytes that the entry may decompress to.
 
     Returns:
-        Position of the entry, start and end of its content in the arena; None where it is left to the reference.
+        Position of the entry, start and end of its content in the arena; None where it is left to the fallback decoder.
     """
     plan, state = np.zeros(names.PLAN_SIZE, np.int64), np.zeros(names.STATE_SIZE, np.int64)
     chunks = no_chunks()

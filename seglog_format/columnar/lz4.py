@@ -1,7 +1,7 @@
 """Decompression of lz4 frames with independent blocks, as Kafka's clients write them (chapter 34).
 
-Covers a part of what the reference covers: any other frame is left to it. The limits near the end of a
-block are those of the library that the reference uses, so nothing is accepted that it refuses.
+Covers a part of what the fallback decoder covers: any other frame is left to it. The limits near the end of a
+block are those of the library that the fallback decoder uses, so nothing is accepted that it refuses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows as Python objects: `Record` and `Message`, as the reference makes them, made by a kernel."""
+"""Rows as Python objects: `Record` and `Message`, as the fallback decoder makes them, made by a kernel."""
 
 from __future__ import annotations
 

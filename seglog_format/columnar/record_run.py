@@ -1,4 +1,4 @@
-"""A run that delivers Python objects: the rows of a block become the objects that the reference creates."""
+"""A run that delivers Python objects: the rows of a block become the objects that the fallback decoder creates."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class ColumnarRecovery:
     def indexed(
         self, source: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
     ) -> IndexedLog | None:
-        """Return the indexes of a log; None if the reference has to compute them."""
+        """Return the indexes of a log; None if the fallback decoder has to compute them."""
         return index_log(source, base_offset, interval_bytes, stores_first_offset=stores_first_offset)
 
     def sound_index(

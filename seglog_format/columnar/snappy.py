@@ -1,6 +1,6 @@
 """Decompression of snappy: xerial blocks after a header, or one bare block (chapter 34).
 
-Covers a part of what the reference covers; anything else is left to it.
+Covers a part of what the fallback decoder covers; anything else is left to it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decompression of common gzip members and zstd frames, by functions of libraries (chapter 34).
 
-Anything else is left to the reference.
+Anything else is left to the fallback decoder.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Prefilter(Protocol):
 
 
 class Decompressing(Protocol):
-    """Decompresses with the codecs of the reference."""
+    """Decompresses with the codecs of the fallback decoder."""
 
     def __call__(self, start: int, end: int, codec_id: int, magic: int) -> bytes | None:
         """Return the decompressed bytes of a range of the log; None where they are damaged, or followed by more."""
@@ -163,7 +163,7 @@ class RecoveryKernels(Protocol):
     def indexed(
         self, source: ByteSource, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
     ) -> IndexedLog | None:
-        """Compute the indexes of a log; None where the reference has to.
+        """Compute the indexes of a log; None where the fallback decoder has to.
 
         Args:
             source: bytes of the log, up to where it is to be indexed.

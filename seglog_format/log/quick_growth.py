@@ -26,7 +26,7 @@ def load_engine_for(size: int) -> None:
 
 
 def grow_quickly(table: EntryTable, source: ByteSource, target: int, passed: Callable[[int], None]) -> None:
-    """Add entries to a table until one ends at or above an offset, or until one that only the reference can judge.
+    """Add entries to a table until one ends at or above an offset, or only the fallback decoder can judge one.
 
     Nothing is done for a small log, nor where the columnar engine would have to be loaded first: a single lookup is
     not worth its start.
@@ -80,7 +80,7 @@ def quick_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
 
 
 def first_in_doubt(table: EntryTable, source: ByteSource, start: int, stop: int) -> int:
-    """Return the number of the first walked entry, from one on, whose checksum only the reference can judge.
+    """Return the number of the first walked entry, from one on, whose checksum only the fallback decoder can judge.
 
     Args:
         table: of the entries.
@@ -100,7 +100,7 @@ def first_in_doubt(table: EntryTable, source: ByteSource, start: int, stop: int)
     parts = columnar.batch_tables()(
         source, position=position, end=end, first_offset=first_offset, last_offset=table.allowed.last
     )
-    with suppress(UnreadableError):  # the reference meets it again
+    with suppress(UnreadableError):  # the fallback decoder meets it again
         for part in parts:
             valid = part.column("crc_is_valid")
             if not valid.all():

@@ -35,7 +35,7 @@ class KnownRecords:
         self._size = 0
 
     def find(self, segment: LogSegment, offset: int, *, trust_index: bool = False) -> Record | Message | None:
-        """Return the record at an offset; None where there is none, or where only the reference can say.
+        """Return the record at an offset; None where there is none, or where only the fallback decoder can say.
 
         Args:
             segment: that may hold it.

@@ -183,7 +183,7 @@ class LogReader:
         return batch
 
     def known_record(self, offset: int, found: tuple[int, int] | None) -> Record | Message | None:
-        """Return the record at an offset, where that is known without the reference.
+        """Return the record at an offset, where that is known without the fallback decoder.
 
         Args:
             offset: absolute.

@@ -1,1 +1,5 @@
-"""Which engine reads a log, and the only door to compiled code: nothing else imports `seglog_format.columnar`."""
+"""Which engine reads a log, and the door to compiled code.
+
+Besides this package only three modules of `seglog_format.spark`, which always needs the engine, import
+`seglog_format.columnar`; an import contract lists them.
+"""

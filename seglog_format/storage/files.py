@@ -1,4 +1,4 @@
-"""The file layer, through which everything in this package writes.
+"""The file layer, through which logs and their side files are written.
 
 `LocalFiles` is the local file system. Tests replace it by one that forgets what was not synced, runs
 full, or fails on request.

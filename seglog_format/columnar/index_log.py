@@ -1,6 +1,6 @@
 """The indexes of a segment, and the producers and epochs of its batches, in one walk (chapter 71).
 
-All or nothing: if a log has an entry that the fast path does not cover, the reference computes its indexes.
+All or nothing: if a log has an entry that the fast path does not cover, the fallback decoder computes its indexes.
 """
 
 from __future__ import annotations

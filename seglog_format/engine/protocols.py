@@ -175,7 +175,7 @@ class RecoveryKernels(Protocol):
     def sound_index(
         self, source: ByteSource, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
     ) -> IndexedLog | None:
-        """Compute the indexes of a log that recovery keeps whole; None if the reference has to look at an entry.
+        """Compute the indexes of a log that recovery keeps whole; None if the fallback decoder has to look at one.
 
         Args:
             source: bytes of the log.

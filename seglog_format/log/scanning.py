@@ -146,9 +146,9 @@ def _part(
 
 
 def find_entry(reader: LogReader, offset: int) -> EntryPosition | None:
-    """Find the entry whose header says that it holds an offset; None where only the reference can say.
+    """Find the entry whose header says that it holds an offset; None where only the fallback decoder can say.
 
-    The engine walks over headers at memory speed: the reference would take seconds where each message is an entry.
+    The engine walks over headers at memory speed: the fallback decoder would take seconds where each message is an entry.
     """
     number = reader.floor(offset)
     if number is None or reader.trust_indexes:
@@ -233,8 +233,8 @@ class Scannable:
     ) -> pa.RecordBatchReader:
         """Read the records that `records` delivers, as Arrow batches.
 
-        Needs the extra ``fast``: always uses the columnar engine, which leaves to the reference each entry that it does
-        not cover. So both deliver and refuse the same.
+        Needs the extra ``fast``: always uses the columnar engine, which leaves to the fallback decoder each entry that it
+        does not cover. So both deliver and refuse the same.
 
         Args:
             columns: of ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``; what is not asked for is not

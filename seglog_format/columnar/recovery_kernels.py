@@ -33,7 +33,7 @@ class ColumnarRecovery:
     def sound_index(
         self, source: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
     ) -> IndexedLog | None:
-        """Return the indexes of a log that recovery keeps whole; None if the fallback decoder has to look at an entry."""
+        """Return the indexes of a log that recovery keeps whole; None if the fallback decoder has to look at one."""
         return index_sound_log(source, base_offset, interval_bytes, stores_first_offset=stores_first_offset)
 
     def ordered_end(self, source: Readable, first_offset: int, last_offset: int) -> tuple[int, int]:

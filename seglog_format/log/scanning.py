@@ -148,7 +148,7 @@ def _part(
 def find_entry(reader: LogReader, offset: int) -> EntryPosition | None:
     """Find the entry whose header says that it holds an offset; None where only the fallback decoder can say.
 
-    The engine walks over headers at memory speed: the fallback decoder would take seconds where each message is an entry.
+    The engine walks over headers at memory speed: the fallback decoder would take seconds if each message is an entry.
     """
     number = reader.floor(offset)
     if number is None or reader.trust_indexes:
@@ -233,8 +233,8 @@ class Scannable:
     ) -> pa.RecordBatchReader:
         """Read the records that `records` delivers, as Arrow batches.
 
-        Needs the extra ``fast``: always uses the columnar engine, which leaves to the fallback decoder each entry that it
-        does not cover. So both deliver and refuse the same.
+        Needs the extra ``fast``: always uses the columnar engine, which leaves each entry that it does not cover to the
+        fallback decoder. So both deliver and refuse the same.
 
         Args:
             columns: of ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``; what is not asked for is not

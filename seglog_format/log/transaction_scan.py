@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError
-from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.log.transactions import Transactions, read_on, read_transactions
 from seglog_format.names import FileKind, segment_file_name
@@ -134,6 +133,8 @@ def _open_behind(segments: Sequence[LogSegment], log_start_offset: int) -> Trans
 
 def _open_at(segment: LogSegment, offset: int) -> dict[int, int] | None:
     """Return what the producer snapshot of an offset, beside a segment, calls open; None without a readable one."""
+    from seglog_format.log.producer_snapshot import ProducerSnapshot  # noqa: PLC0415 - logs in one place need none
+
     path = segment.paths.log.with_name(segment_file_name(offset, FileKind.PRODUCER_SNAPSHOT))
     storage = segment.storage
     if path.name not in storage.entries(path.parent).files or not storage.status(path).size:

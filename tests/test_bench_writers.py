@@ -94,6 +94,7 @@ def test_of_a_wrapper_of_magic_1_only_its_own_offset_is_set() -> None:
 def test_the_page_names_what_is_slow_and_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     row = {"writer": "Java", "version": "4", "kind": "plain", "codec": "lz4", "magic": 1, "ratio": 0.3}
     row |= {"recordsPerSecond": 3_000_000, "fallbacks": {"records": 2}, "libraryDecompressed": 5}
+    row |= {"seconds": {"median": 2.0, "least": 1.9, "most": 2.2}}
     gone = {"writer": "kafkajs", "kind": "plain", "codec": "zstd", "magic": 2, "reason": "it has no zstd here"}
     report = json.loads(writers_part.REPORT.read_text(encoding="utf-8")) | {"cells": [row], "below": [row]}
     path = tmp_path / "writers.json"
@@ -103,3 +104,4 @@ def test_the_page_names_what_is_slow_and_what_is_missing(monkeypatch: pytest.Mon
     assert "| Java 4 | magic 1 | 3,000 (0.30, *f* 2, *l* 5) |" in text
     assert "Java 4, magic 1, lz4 (0.30)" in text
     assert "- kafkajs (plain, zstd): it has no zstd here" in text
+    assert "slowest pass within 10% of the median" in text

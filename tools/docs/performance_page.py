@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from tools.docs import performance_summary, writers_part
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
+from tools.docs.spreads import distances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,24 +105,11 @@ def page(report: dict[str, Any], notice: str) -> str:
     """
     sections = (_versions, _left_out, _data, _ratios, _limits, _works, _memory, _articles)
     lines = [f"{notice}# Performance", *performance_summary.lines(report), "", PICTURE_LINE]
-    lines.append(METHOD.format(**report, spread=_spread(report["results"])).rstrip())
+    lines.append(METHOD.format(**report, spread=distances(report["results"])).rstrip())
     for section in sections:
         lines += section(report)
     lines += writers_part.lines()
     return "\n".join(lines) + "\n"
-
-
-def _spread(results: Sequence[dict[str, Any]]) -> str:
-    """Say how far the fastest and the slowest pass of a cell lie from its median."""
-    said = []
-    for name, key in (("fastest", "least"), ("slowest", "most")):
-        shares = sorted(abs(row[key] / row["median"] - 1) for row in results if key in row)
-        if shares:
-            said.append(
-                f"Half of all cells have their {name} pass within {median(shares):.0%} of the median one, all within "
-                f"{shares[-1]:.0%}."
-            )
-    return " ".join(said)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> Iterator[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 def shown(spread: Mapping[str, float], digits: int = 0, scale: int = 1) -> str:
@@ -16,5 +17,18 @@ def shown(spread: Mapping[str, float], digits: int = 0, scale: int = 1) -> str:
         digits: behind the point.
         scale: what each figure is multiplied by.
     """
-    median, least, most = (f"{spread[name] * scale:,.{digits}f}" for name in ("median", "least", "most"))
-    return f"{median} ({least} to {most})"
+    middle, least, most = (f"{spread[name] * scale:,.{digits}f}" for name in ("median", "least", "most"))
+    return f"{middle} ({least} to {most})"
+
+
+def distances(spreads: Sequence[Mapping[str, Any]]) -> str:
+    """Return a sentence on how far the fastest and the slowest pass of each cell are from its median one."""
+    sentences = []
+    for name, key in (("fastest", "least"), ("slowest", "most")):
+        shares = sorted(abs(spread[key] / spread["median"] - 1) for spread in spreads if key in spread)
+        if shares:
+            sentences.append(
+                f"Half of all cells have their {name} pass within {median(shares):.0%} of the median one, all within "
+                f"{shares[-1]:.0%}."
+            )
+    return " ".join(sentences)

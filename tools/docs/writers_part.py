@@ -7,6 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tools.docs.spreads import distances
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -22,9 +24,8 @@ Kafka's own cleaner compacted the compacted logs, and removed a sixth of their r
 
 `{command}`, on {machine[cores]} cores, {machine[system]}; the load was {machine[loadAverage]} at the start and
 {loadAverageAtEnd} at the end. Each log is opened, read to its end and closed, by `{call}`; before that, every record
-was compared with the intended one. The logs of a codec take turns; the best of {rounds} passes counts, in processor
-time, since the machine did other work as well. Each cell has thousands of records a second and the ratio to the best
-writer of the same codec.{marks}
+was compared with the intended one. The logs of a codec take turns; the median of {rounds} passes counts, in processor
+time. {spread} Each cell has thousands of records a second and the ratio to the best writer of the same codec.{marks}
 """
 
 MARKS: Final = """ After the
@@ -37,7 +38,8 @@ def lines() -> Iterator[str]:
     if not REPORT.exists():
         return
     report = json.loads(REPORT.read_text(encoding="utf-8"))
-    yield TEXT.format(**report, marks=MARKS if any(map(_mark, report["cells"])) else "").rstrip()
+    marks = MARKS if any(map(_mark, report["cells"])) else ""
+    yield TEXT.format(**report, spread=distances([row["seconds"] for row in report["cells"]]), marks=marks).rstrip()
     yield from _table(report["cells"])
     yield from _verdict(report)
     yield from _missing(report["missing"])

@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.made_partitions import entry, make
 from helpers.support import authentic, authentic_expected, authentic_names, bundled, vector
 
 from seglog_format.errors import UsageError
@@ -455,3 +456,25 @@ def test_file_that_cannot_be_opened_is_told_and_passed_over(
     first, *rest = lines_of(other.parent)
     assert first == {"type": "file", "file": LOG, "bytes": None, "sha256": None, "error": "Permission denied"}
     assert [line["type"] for line in rest] == ["file", "text"]
+
+
+def files_with_batches(directory: Path, **window: int) -> list[str]:
+    return [line["file"] for line in lines_of(directory, **window) if line["type"] == "batch"]
+
+
+@pytest.mark.req("SEG-PDR-010")
+def test_a_window_reads_the_files_that_readers_of_the_directory_open(tmp_path: Path) -> None:
+    logs = {"0.log": entry(0, 5), "5.log": entry(5, 5), "0.log.swap": entry(0, 10), "10.log": entry(10, 5)}
+    directory = make(tmp_path, logs)
+    assert files_with_batches(directory, from_offset=6, to_offset=8) == [f"{0:020}.log.swap"]
+    for name in (f"{0:020}.log", f"{5:020}.log"):
+        (directory / name).unlink()
+    assert files_with_batches(directory, from_offset=3) == [f"{0:020}.log.swap", f"{10:020}.log"]
+
+
+@pytest.mark.req("SEG-PDR-018")
+def test_a_log_with_a_short_name_stands_where_its_offsets_do(tmp_path: Path) -> None:
+    directory = make(tmp_path, {"0.log": entry(0, 5), "10.log": entry(10, 5)})
+    (directory / "5.log").write_bytes(entry(5, 5))
+    assert files_with_batches(directory, from_offset=4) == [f"{0:020}.log", "5.log", f"{10:020}.log"]
+    assert files_with_batches(directory, from_offset=12) == [f"{10:020}.log"]

@@ -10,7 +10,8 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.errors import FormatError, SeglogError, UsageError
+from seglog_format.log.listing import list_partition
 from seglog_format.names import TEMPORARY_SUFFIXES, FileKind, parse_file_name
 from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
 from seglog_format.storage.directory_entries import stays_inside
@@ -55,7 +56,8 @@ class Source:
         kind: its kind.
         base_offset: from its name; 0 if the name has none.
         next_base_offset: of the next log in the same directory; None for the last one and for other files.
-        is_live: whether its name has none of the suffixes of files being added or removed.
+        is_live: whether readers of its directory open it: its name has none of the suffixes of files being added or
+            removed, or it is a replacement that is to be put in place (SEG-PDR-010).
         size: its size when it was listed.
         storage: that holds it.
     """
@@ -163,13 +165,34 @@ def _kind_by_ending(file_name: str) -> SourceKind:
 
 
 def _with_next_base_offsets(sources: list[Source]) -> list[Source]:
-    """Set the base offset of the next log in the same directory."""
-    following: dict[Path, int] = {}
-    result = []
-    for source in reversed(sources):
-        changed = source
-        if source.path.suffix == ".log":
-            changed = replace(source, next_base_offset=following.get(source.path.parent))
-            following[source.path.parent] = source.base_offset
-        result.append(changed)
-    return result[::-1]
+    """Put the logs of each directory that readers open in order of offsets, each with the base offset of the next."""
+    result = list(sources)
+    of_directories: dict[Path, list[int]] = {}
+    for number, source in enumerate(sources):
+        if FileKind.LOG.value in source.path.suffixes:
+            of_directories.setdefault(source.path.parent, []).append(number)
+    for directory, numbers in of_directories.items():
+        logs = _marked([sources[number] for number in numbers], directory)
+        for number, source in zip(numbers, logs, strict=True):
+            result[number] = source
+    return result
+
+
+def _marked(logs: list[Source], directory: Path) -> list[Source]:
+    """Mark which of a directory's logs readers open (SEG-PDR-010, SEG-PDR-018); those follow each other."""
+    try:
+        listing = list_partition(directory, logs[0].storage)
+    except SeglogError:
+        return logs
+    segments, named = listing.segments, {file.path for file in listing.files}
+    following = [*(segment.base_offset for segment in segments[1:]), None]
+    known = {segment.log: place for place, segment in enumerate(segments)}
+    live = [
+        replace(source, is_live=True, base_offset=segments[place].base_offset, next_base_offset=following[place])
+        for source in logs
+        if (place := known.get(source.path)) is not None
+    ]
+    in_order = iter(sorted(live, key=lambda source: source.base_offset))
+    return [
+        next(in_order) if source.path in known else replace(source, is_live=source.path not in named) for source in logs
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from helpers.exported import make_log, offsets_of
 from helpers.support import bundled
 
 from seglog_format import export, salvage
+from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.main import run
 from seglog_format.errors import CorruptRecordError
 from seglog_format.tables.outcome import ChangeKind
@@ -145,3 +147,14 @@ def test_torn_end_of_the_last_segment_is_nothing_to_tell(
     status, out, err = exported(capsys, segs, tmp_path / "out", "--json")
     assert (status, err) == (0, "")
     assert json_of(out)["changes"] == []
+
+
+def test_a_directory_whose_name_is_no_text_stops_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in (b"\xff-0", b"orders-0"):
+        make_log(tmp_path / "data" / os.fsdecode(name), range(10))
+    assert run(["export", str(tmp_path / "data"), "--to", str(tmp_path / "table")]) == UNREADABLE
+    out, err = capsys.readouterr()
+    assert "orders-0: 10 rows" in out
+    assert "SEG-PDR-002" in err
+    assert run(["resurrect", str(tmp_path / "data")]) in {DONE, FINDINGS}
+    assert "left out: no topic can have this name" in capsys.readouterr().out

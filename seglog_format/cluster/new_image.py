@@ -115,6 +115,9 @@ def new_image(old: MetadataImage, replicas: Replicas, node: NewNode) -> NewImage
     made = NewImage(MetadataImage())
     _take_features(made, old, node)
     for topic in sorted(old.topics.values(), key=lambda each: each.name):
+        if not topic.name.isascii():
+            made.note(topic.name, "left out: no topic can have this name (SEG-PDR-002)")
+            continue
         _take_topic(made, topic, replicas, node)
     _note_unknown_topics(made, old, replicas)
     _take_configs(made, old, node)

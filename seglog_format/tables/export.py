@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.errors import UsageError
+from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.storage.object_store import is_address
 from seglog_format.storage.output_directory import OutputDirectory
@@ -96,8 +96,10 @@ class TableExport:
             table has the rows before, and ``stopped_by`` is the error.
 
         Raises:
+            FormatError: the name of its topic is no text, so no table can have it (SEG-PDR-002).
             WriteError: writing failed; the table has what was complete before.
         """
+        _require_text(source)
         from seglog_format.tables.partition_export import PartitionExport  # noqa: PLC0415 - loads Arrow
         from seglog_format.tables.undecoded import UndecodedRows  # noqa: PLC0415 - as above
 
@@ -300,6 +302,16 @@ def export(  # noqa: PLR0913 - what an export may be asked for
     options = ExportOptions(file_size, remote=remote, schemas=known, is_strict=is_strict, statistics=statistics)
     with opened_export(sources, location_of(to, format, catalog), settings, options) as run:
         return tuple(_whole(run.run(source)) for source in run.sources)
+
+
+def _require_text(source: Source) -> None:
+    """Refuse a topic whose directory is named by bytes that are no UTF-8."""
+    topic = source.key[0]
+    try:
+        topic.encode()
+    except UnicodeEncodeError:
+        at = Location(str(source.path), field="name")
+        raise FormatError(at, "SEG-PDR-002", expected="the name of a topic, in ASCII", found=ascii(topic)) from None
 
 
 def _whole(exported: ExportedPartition) -> ExportedPartition:

@@ -327,7 +327,8 @@ def partition_directory_name(topic: str, partition: int, unique: str = "", state
         UsageError: the topic is not legal (SEG-PDR-002), the partition out of range, or the state unknown.
     """
     require_topic(topic)
-    _require(partition in range(MAX_PARTITION + 1), f"partition {partition} is not from 0 to {MAX_PARTITION}")
+    is_number = isinstance(partition, int) and 0 <= partition <= MAX_PARTITION
+    _require(is_number, f"partition {partition!r} is not from 0 to {MAX_PARTITION}")
     _require(state in ("", *STATES) and bool(state) == bool(unique), f"no state {state!r} with unique part {unique!r}")
     end = f"-{partition}" + (f".{unique}-{state}" if state else "")
     room = MAX_NAME_SIZE - len(end) if state in {"delete", "stray"} else len(topic)

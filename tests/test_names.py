@@ -284,6 +284,8 @@ def test_canonical_names_come_back(offset: int, kind: FileKind, suffix: str) -> 
         (partition_directory_name, ("", 0)),
         (partition_directory_name, ("t", -1)),
         (partition_directory_name, ("t", 2**31)),
+        (partition_directory_name, ("t", "0")),
+        (partition_directory_name, ("t", 1.5)),
         (partition_directory_name, ("t", 0, UUID, "old")),
         (partition_directory_name, ("t", 0, "", "delete")),
         (partition_directory_name, ("t", 0, UUID, "")),

@@ -80,10 +80,10 @@ class RecoveryWork:
 
 def naming_steps(listing: PartitionListing) -> tuple[FileStep, ...]:
     """Give files in use the names that a broker opens (SEG-PDR-005)."""
-    used: list[Path] = []
+    used: set[Path] = set()
     for files in listing.segments:
         companions = (files.log, files.offset_index, files.time_index, files.transaction_index, files.snapshot)
-        used += [path for path in companions if path is not None]
+        used.update(path for path in companions if path is not None)
     in_use = [file for file in listing.files if file.path in used and not file.name.suffix]
     misnamed = [file for file in in_use if not file.name.is_canonical]
     targets = ((file.path, segment_file_name(file.base_offset, file.name.kind)) for file in misnamed)

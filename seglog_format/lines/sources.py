@@ -186,11 +186,11 @@ def _marked(logs: list[Source], directory: Path) -> list[Source]:
         return logs
     segments, named = listing.segments, {file.path for file in listing.files}
     following = [*(segment.base_offset for segment in segments[1:]), None]
-    known = {segment.log: place for place, segment in enumerate(segments)}
+    known = {segment.log: number for number, segment in enumerate(segments)}
     live = [
-        replace(source, is_live=True, base_offset=segments[place].base_offset, next_base_offset=following[place])
+        replace(source, is_live=True, base_offset=segments[number].base_offset, next_base_offset=following[number])
         for source in logs
-        if (place := known.get(source.path)) is not None
+        if (number := known.get(source.path)) is not None
     ]
     in_order = iter(sorted(live, key=lambda source: source.base_offset))
     return [

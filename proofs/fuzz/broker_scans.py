@@ -6,7 +6,7 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seglog_format.recovery.inside import broker_scan, broker_scan_from, sound_index, source_of
+from seglog_format.recovery.inside import broker_scan, broker_scan_from, source_of
 from seglog_format.types import OffsetPosition, TimestampOffset
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ def broker_scan_by(
         transactions: those open where the segment begins; they are updated.
     """
     source = source_of(log, "p")
-    indexed = None if kernels is None else sound_index(kernels, source, base_offset, settings)
+    interval, is_first = settings.interval_bytes, settings.stores_first_offset
+    indexed = (
+        None if kernels is None else kernels.sound_index(source, base_offset, interval, stores_first_offset=is_first)
+    )
     found = None if indexed is None else broker_scan_from(indexed, source.size, transactions)
     if indexed is None or found is None:
         return broker_scan(source, base_offset, "p", settings=settings, transactions=transactions)

@@ -218,17 +218,17 @@ class Indexing:
         self._tables = [np.empty((ROWS, width), np.int64) for width in (2, 2, len(EVENT_COLUMNS), 2)]
         self._kept: list[list[Table]] = [[], [], [], []]
 
-    def add(self, data: Bytes, origin: int) -> bool:
-        """Index the entries of a part, and keep the content of the tables each time that they are full.
+    def add(self, windows: Windows, end: int | None = None) -> bool:
+        """Index the entries in a window, and keep the content of the tables each time that they are full.
 
         Args:
-            data: of the log.
-            origin: position in the log of its first byte.
+            windows: of the log.
+            end: where to stop in the window; None for its end.
 
         Returns:
             Whether all entries so far are covered.
         """
-        answer = FULL
+        data, answer = windows.data[:end], FULL
         while answer == FULL:
             self.state[OFFSETS : EPOCHS + 1] = 0
             answer = index_entries(data, self.state, *self._tables)
@@ -236,7 +236,7 @@ class Indexing:
                 self._kept, self._tables, self.state[OFFSETS : EPOCHS + 1].tolist(), strict=True
             ):
                 part.append(table[:count].copy())
-            self._kept[0][-1][:, 1] += origin
+            windows.to_log_positions(self._kept[0][-1], 1)
         return int(self.state[POSITION]) >= 0
 
     def result(self, end: int) -> IndexedLog:
@@ -278,9 +278,9 @@ def index_log(log: Readable, base_offset: int, interval_bytes: int, *, stores_fi
         return None
     indexing = Indexing(base_offset, interval_bytes, stores_first_offset=stores_first_offset)
     windows = Windows(source)
-    is_covered = indexing.add(windows.data, windows.origin)
+    is_covered = indexing.add(windows)
     while is_covered and windows.has_more(indexing.state):
-        is_covered = indexing.add(windows.data, windows.origin)
+        is_covered = indexing.add(windows)
     return indexing.result(windows.origin + int(indexing.state[POSITION])) if is_covered else None
 
 
@@ -304,7 +304,7 @@ def index_sound_log(
     while has_more:
         pass_sound(windows.data, sound)
         indexing.state[POSITION] = 0
-        if not indexing.add(windows.data[: sound[POSITION]], windows.origin):
+        if not indexing.add(windows, int(sound[POSITION])):
             return None
         end = windows.origin + int(sound[POSITION])
         has_more = windows.has_more(sound)

@@ -28,7 +28,7 @@ from seglog_format.model import (
 from seglog_format.recovery.entry_walk import walk_entries
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.segment_scan import UNREADABLE_MARKER_PREFIXES
-from seglog_format.state.index_build import IndexBuilder, IndexedOffset
+from seglog_format.state.index_build import IndexBuilder
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class BrokerScanner:
     ) -> None:
         self.position = 0
         self._base_offset = base_offset
-        self._needs_first_offset = settings.indexed_offset is IndexedOffset.FIRST
+        self._needs_first_offset = settings.stores_first_offset
         self._indexes = _Indexes(settings.interval_bytes, settings.indexed_offset)
         self._transactions = transactions
         self._known_aborts = len(transactions.aborted)

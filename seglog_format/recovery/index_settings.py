@@ -56,6 +56,11 @@ class IndexSettings:
     interval_reason: str = "the default"
     offset_reason: str = "as brokers since 2.0"
 
+    @property
+    def stores_first_offset(self) -> bool:
+        """Return whether the offset index stores the first offset of an entry, not the last."""
+        return self.indexed_offset is IndexedOffset.FIRST
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

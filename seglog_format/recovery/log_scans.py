@@ -15,7 +15,7 @@ from seglog_format.recovery.broker_scan import BrokerScanner
 from seglog_format.recovery.entry_walk import walk_entries
 from seglog_format.recovery.indexed_broker_scan import broker_scan_from
 from seglog_format.recovery.open_transactions import OpenTransactions
-from seglog_format.recovery.segment_files import SideFilesBuilder, side_files_from, side_files_of, sound_index
+from seglog_format.recovery.segment_files import SideFilesBuilder, side_files_from, side_files_of
 from seglog_format.recovery.segment_scan import SegmentScan, SegmentScanner, scan_segment
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class LogScans:
     def _scan_by_kernels(self, segment: LogSegment, kernels: RecoveryKernels) -> SegmentScan:
         """Scan a segment, and do all that follows from its entries if compiled code finds every one of them sound."""
         base_offset, source = segment.base_offset, segment.source
-        indexed = sound_index(kernels, source, base_offset, self._settings)
+        indexed = self._sound_index(segment, kernels)
         if indexed is None:
             return scan_segment(source, base_offset, segment.path, kernels=kernels)
         if self._is_compared:
@@ -171,11 +171,15 @@ class LogScans:
         """Scan as a broker does by compiled code, side files included; return whether that was possible."""
         if self._kernels is None or size < segment.source.size or segment.base_offset in self._scans:
             return False  # the scan of a whole segment has imitated a broker, if that was possible
-        indexed = sound_index(self._kernels, segment.source, segment.base_offset, self._settings)
+        indexed = self._sound_index(segment, self._kernels)
         if indexed is None or not self._imitate(segment, indexed):
             return False
         self._remember_indexed(segment, indexed)
         return True
+
+    def _sound_index(self, segment: LogSegment, kernels: RecoveryKernels) -> IndexedLog | None:
+        interval, is_first = self._settings.interval_bytes, self._settings.stores_first_offset
+        return kernels.sound_index(segment.source, segment.base_offset, interval, stores_first_offset=is_first)
 
     def _imitate(self, segment: LogSegment, indexed: IndexedLog) -> bool:
         """Cache a broker's scan of a sound segment; return whether compiled code knows enough for that."""

@@ -12,7 +12,6 @@ from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 from seglog_format.small_model import EpochStart
 from seglog_format.state.index_build import (
     IndexBuilder,
-    IndexedOffset,
     encode_offset_index,
     encode_time_index,
 )
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from seglog_format.engine.protocols import IndexedLog, RecoveryKernels
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn, BatchHeader
-    from seglog_format.storage.byte_source import ByteSource, Readable
+    from seglog_format.storage.byte_source import Readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,9 @@ def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
     """
     source = source_of(data, path)
     if kernels is not None:
-        found = indexed_by(kernels, source if end is None else FirstBytes(source, end), base_offset, settings)
+        part = source if end is None else FirstBytes(source, end)
+        interval, is_first = settings.interval_bytes, settings.stores_first_offset
+        found = kernels.indexed(part, base_offset, interval, stores_first_offset=is_first)
         if found is not None and not any(recoverable_frames(source, end, path, start=found.end)):
             return side_files_from(found, transactions)
     builder = SideFilesBuilder(base_offset, settings, transactions)
@@ -87,7 +88,7 @@ class SideFilesBuilder:
 
     def __init__(self, base_offset: int, settings: IndexSettings, transactions: Transactions) -> None:
         self._base_offset = base_offset
-        self._needs_first_offset = settings.indexed_offset is IndexedOffset.FIRST
+        self._needs_first_offset = settings.stores_first_offset
         self._indexes = IndexBuilder(settings.interval_bytes, settings.indexed_offset)
         self._transactions = transactions
         self._known_aborts = len(transactions.aborted)
@@ -113,22 +114,6 @@ class SideFilesBuilder:
             encode_transaction_index(self._transactions.aborted[self._known_aborts :]),
             tuple(self._epochs),
         )
-
-
-def indexed_by(
-    kernels: RecoveryKernels, source: ByteSource, base_offset: int, settings: IndexSettings
-) -> IndexedLog | None:
-    """Return the facts for the side files of a log from compiled code; None if it does not cover the log."""
-    stores_first = settings.indexed_offset is IndexedOffset.FIRST
-    return kernels.indexed(source, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
-
-
-def sound_index(
-    kernels: RecoveryKernels, source: ByteSource, base_offset: int, settings: IndexSettings
-) -> IndexedLog | None:
-    """Return the facts for the side files of a log that recovery keeps whole; as `RecoveryKernels.sound_index`."""
-    stores_first = settings.indexed_offset is IndexedOffset.FIRST
-    return kernels.sound_index(source, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
 
 
 def side_files_from(found: IndexedLog, transactions: Transactions) -> SegmentSideFiles:

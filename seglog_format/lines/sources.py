@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, SeglogError, UsageError
 from seglog_format.log.listing import list_partition
-from seglog_format.names import TEMPORARY_SUFFIXES, FileKind, parse_file_name
+from seglog_format.names import TEMPORARY_SUFFIXES, FileKind, parse_file_name, segment_file_name
 from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
 from seglog_format.storage.directory_entries import stays_inside
 from seglog_format.storage.log_storage import LOCAL
@@ -98,7 +98,7 @@ def sources_of(path: str | Path) -> list[Source]:
     if not stat.S_ISDIR(mode):
         msg = f"{root}: neither a file nor a directory"
         raise UsageError(msg)
-    return _with_next_base_offsets(sorted(_below(root, root, "", set()), key=lambda source: source.name))
+    return _as_opened(list(_below(root, root, "", set())))
 
 
 def sources_in(directory: Path, storage: LogStorage) -> list[Source]:
@@ -113,7 +113,7 @@ def sources_in(directory: Path, storage: LogStorage) -> list[Source]:
         with suppress(UsageError, FormatError):  # errors are reported when the file is read
             size = storage.status(directory / name).size
         found.append(replace(source_of(directory / name, name, size), storage=storage))
-    return _with_next_base_offsets(found)
+    return _as_opened(found)
 
 
 def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Source]:
@@ -164,35 +164,37 @@ def _kind_by_ending(file_name: str) -> SourceKind:
     return next((kind for end, kind in KINDS_BY_ENDING.items() if plain.endswith(end)), SourceKind.OTHER)
 
 
-def _with_next_base_offsets(sources: list[Source]) -> list[Source]:
-    """Put the logs of each directory that readers open in order of offsets, each with the base offset of the next."""
-    result = list(sources)
-    of_directories: dict[Path, list[int]] = {}
-    for number, source in enumerate(sources):
-        if FileKind.LOG.value in source.path.suffixes:
-            of_directories.setdefault(source.path.parent, []).append(number)
-    for directory, numbers in of_directories.items():
-        logs = _marked([sources[number] for number in numbers], directory)
-        for number, source in zip(numbers, logs, strict=True):
-            result[number] = source
-    return result
+def _as_opened(sources: list[Source]) -> list[Source]:
+    """Mark the logs that readers of each directory open, and sort them as if all had the names that brokers give.
+
+    Readers open some files under temporary or short names, and leave out those that are replaced (SEG-PDR-010,
+    SEG-PDR-018).
+    """
+    known: set[Path] = set()
+    opened: dict[Path, tuple[int, int | None]] = {}
+    directories = {source.path.parent: source.storage for source in sources if _is_log(source)}
+    for directory, storage in directories.items():
+        with suppress(SeglogError):
+            listing = list_partition(directory, storage)
+            following = (*listing.base_offsets[1:], None)
+            known.update(file.path for file in listing.files)
+            opened |= {
+                files.log: (files.base_offset, after) for files, after in zip(listing.segments, following, strict=False)
+            }
+
+    def marked(source: Source) -> Source:
+        if source.path in opened:
+            base_offset, after = opened[source.path]
+            return replace(source, is_live=True, base_offset=base_offset, next_base_offset=after)
+        return replace(source, is_live=False) if _is_log(source) and source.path in known else source
+
+    def usual_name(source: Source) -> str:
+        if source.path not in opened:
+            return source.name
+        return source.name.removesuffix(source.path.name) + segment_file_name(source.base_offset, FileKind.LOG)
+
+    return sorted(map(marked, sources), key=usual_name)
 
 
-def _marked(logs: list[Source], directory: Path) -> list[Source]:
-    """Mark which of a directory's logs readers open (SEG-PDR-010, SEG-PDR-018); those follow each other."""
-    try:
-        listing = list_partition(directory, logs[0].storage)
-    except SeglogError:
-        return logs
-    segments, named = listing.segments, {file.path for file in listing.files}
-    following = [*(segment.base_offset for segment in segments[1:]), None]
-    known = {segment.log: number for number, segment in enumerate(segments)}
-    live = [
-        replace(source, is_live=True, base_offset=segments[number].base_offset, next_base_offset=following[number])
-        for source in logs
-        if (number := known.get(source.path)) is not None
-    ]
-    in_order = iter(sorted(live, key=lambda source: source.base_offset))
-    return [
-        next(in_order) if source.path in known else replace(source, is_live=source.path not in named) for source in logs
-    ]
+def _is_log(source: Source) -> bool:
+    return FileKind.LOG.value in source.path.suffixes

@@ -203,9 +203,9 @@ class CheckedGaps:
 
     def is_compacted(self) -> bool:
         """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""
-        cleaned_to = self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT)
         if self._is_compacted is not None:
             return self._is_compacted
+        cleaned_to = self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT)
         return is_known_compacted(self._listing.name, cleaned_to) or shows_compaction(self._opened())
 
     def _opened(self) -> Iterator[LogSegment]:

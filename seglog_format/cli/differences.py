@@ -88,6 +88,7 @@ class Comparison:
         problems: why nothing could be compared, or a log could not be read to its end.
         ranges: the first offsets that differ, as first and last of each run of compared offsets.
         not_compared_from: first offset that was not compared because of damage; None if there is no damage.
+        is_damaged: whether damage kept records from being compared.
     """
 
     name: str
@@ -99,14 +100,9 @@ class Comparison:
     problems: list[str] = field(default_factory=list)
     ranges: list[tuple[int, int]] = field(default_factory=list)
     not_compared_from: int | None = None
+    is_damaged: bool = False
     _next_offset: int = 0
     _is_run: bool = False
-    _is_damaged: bool = False
-
-    @property
-    def is_damaged(self) -> bool:
-        """Return whether damage kept records from being compared."""
-        return self._is_damaged
 
     @property
     def is_different(self) -> bool:
@@ -126,7 +122,7 @@ class Comparison:
         assert self.second is not None
         left, right = self._records(self.first), self._records(self.second)
         one, other = next(left, None), next(right, None)
-        while not self._is_damaged and (one is not None or other is not None):
+        while not self.is_damaged and (one is not None or other is not None):
             is_first = one is not None and (other is None or one.offset <= other.offset)
             is_second = other is not None and (one is None or other.offset <= one.offset)
             found = self._compared(one if is_first else None, other if is_second else None)
@@ -134,7 +130,7 @@ class Comparison:
                 yield found
             one = next(left, None) if is_first else one
             other = next(right, None) if is_second else other
-        if self._is_damaged:
+        if self.is_damaged:
             self.not_compared_from = self._next_offset
 
     def _compared(self, one: Entry | None, other: Entry | None) -> Difference | None:
@@ -173,7 +169,7 @@ class Comparison:
                         yield from (Entry(line, known) for line in lines.of(batch))
                 except FormatError as problem:
                     self.problems.append(str(problem))
-                    self._is_damaged = True
+                    self.is_damaged = True
                     return
 
 

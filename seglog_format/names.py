@@ -175,6 +175,15 @@ def is_legal_topic(topic: str) -> bool:
     return bool(_TOPIC.fullmatch(topic)) and topic not in {".", ".."}
 
 
+def is_text(name: str) -> bool:
+    """Return whether the name of a file or directory is UTF-8; others can be opened, and cannot be stored as text."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def require_topic(topic: str) -> None:
     """Refuse a topic name that a broker would not create (SEG-PDR-002).
 

@@ -13,6 +13,7 @@ from seglog_format.cluster.coordinators import CONSUMER_OFFSETS, SHARE_GROUP_STA
 from seglog_format.cluster.image import METADATA_VERSION, TOPIC_RESOURCE, ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.releases import LOWEST_METADATA_VERSION, NEEDED_FOR, losses_without, too_high
 from seglog_format.errors import UsageError
+from seglog_format.names import is_text
 
 if TYPE_CHECKING:
     from seglog_format.cluster.cluster import Replica, Replicas
@@ -115,7 +116,7 @@ def new_image(old: MetadataImage, replicas: Replicas, node: NewNode) -> NewImage
     made = NewImage(MetadataImage())
     _take_features(made, old, node)
     for topic in sorted(old.topics.values(), key=lambda each: each.name):
-        if not topic.name.isascii():
+        if not is_text(topic.name):
             made.note(topic.name, "left out: no topic can have this name (SEG-PDR-002)")
             continue
         _take_topic(made, topic, replicas, node)

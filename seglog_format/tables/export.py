@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
+from seglog_format.names import is_text
 from seglog_format.storage.object_store import is_address
 from seglog_format.storage.output_directory import OutputDirectory
 from seglog_format.storage.output_store import OutputStore
@@ -307,11 +308,9 @@ def export(  # noqa: PLR0913 - what an export may be asked for
 def _require_text(source: Source) -> None:
     """Refuse a topic whose directory is named by bytes that are no UTF-8."""
     topic = source.key[0]
-    try:
-        topic.encode()
-    except UnicodeEncodeError:
+    if not is_text(topic):
         at = Location(str(source.path), field="name")
-        raise FormatError(at, "SEG-PDR-002", expected="the name of a topic, in ASCII", found=ascii(topic)) from None
+        raise FormatError(at, "SEG-PDR-002", expected="the name of a topic, in ASCII", found=ascii(topic))
 
 
 def _whole(exported: ExportedPartition) -> ExportedPartition:

@@ -149,6 +149,7 @@ def test_torn_end_of_the_last_segment_is_nothing_to_tell(
     assert json_of(out)["changes"] == []
 
 
+@pytest.mark.req("SEG-PDR-002")
 def test_a_directory_whose_name_is_no_text_stops_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in (b"\xff-0", b"orders-0"):
         make_log(tmp_path / "data" / os.fsdecode(name), range(10))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from seglog_format.types import LogSegment, Partition
 
+pytestmark = pytest.mark.req("SEG-LKP-012")
+
 ORDERS = "orders-0"
 EPOCHS, METADATA = "leader-epoch-checkpoint", "partition.metadata"
 

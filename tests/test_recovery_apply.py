@@ -34,6 +34,7 @@ from proofs.fuzz.random_damage import damaged
 from proofs.fuzz.random_logs import random_log
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
+from seglog_format import LogWriter
 from seglog_format.checks import verify
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError, WriteError
@@ -323,6 +324,86 @@ def test_leader_epochs_end_with_the_log(tmp_path: Path) -> None:
     directory = make(tmp_path, {"0.log": data, EPOCHS: b"0\n2\n1 0\n9 2\n"})
     recover_partition(directory)
     assert epochs(directory) == "0\n2\n1 0\n3 1\n" == example("recovered-epochs", CHAPTER).decode()
+
+
+@pytest.mark.req("SEG-RCV-028", "SEG-RCV-036")
+def test_a_broker_adds_leader_epochs_before_it_drops_others(tmp_path: Path) -> None:
+    data = entry(0, epoch=1) + entry(1, epoch=3) + b"x"
+    directory = make(tmp_path, {"0.log": data, EPOCHS: b"0\n2\n1 0\n9 2\n"})
+    recover_partition(directory, options=LIKE_BROKER)
+    assert epochs(directory) == "0\n1\n1 0\n"
+    recover_partition(directory, options=LIKE_BROKER)
+    assert epochs(directory) == "0\n2\n1 0\n3 1\n"
+
+
+@pytest.mark.req("SEG-RCV-036")
+def test_brokers_do_not_start_with_leader_epochs_that_they_cannot_read(tmp_path: Path) -> None:
+    directory = make(tmp_path, {"0.log": entry(0) + b"x", EPOCHS: b"0\n2\n0 0\n"})
+    imitated = prepare_recovery(directory, options=LIKE_BROKER)
+    assert imitated.failure is not None
+    assert "brokers do not start: entry_count" in imitated.failure.text
+    assert not imitated.steps
+    plan = prepare_recovery(directory)
+    assert plan.differences == (imitated.failure,)
+    assert plan.steps
+
+
+@pytest.mark.req("SEG-RCV-032")
+def test_a_log_with_the_name_of_another_segment_is_not_cut(tmp_path: Path) -> None:
+    directory = make(tmp_path, {"0.log": entry(9), "9.log": entry(0) + entry(1) + b"x"})
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+    done = recover_partition(directory)
+    assert done.failure is not None
+    assert done.failure.location.path.endswith(numbered("9.log"))
+    assert not done.steps
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
+
+
+@pytest.mark.req("SEG-RCV-032")
+def test_a_writer_does_not_open_a_log_with_the_name_of_another_segment(tmp_path: Path) -> None:
+    directory = make(tmp_path, {"0.log": entry(9), "9.log": entry(0)})
+    with LogWriter(directory.parent) as writer, pytest.raises(UsageError, match="does not belong to this file name"):
+        writer.open("orders", 0)
+
+
+def lost(files: dict[str, bytes], path: Path) -> list[tuple[str, str, str]]:
+    losses = prepare_recovery(make(path, files)).losses()
+    return [(one.file.lstrip("0"), one.reason.name, one.missing.span) for one in losses.lost]
+
+
+def at(*offsets: int) -> bytes:
+    return b"".join(entry(offset) for offset in offsets)
+
+
+@pytest.mark.req("SEG-RCV-031")
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param({"0.log": at(*range(15)), "7.log": b""}, [(".log", "HIDDEN", "8 offsets, 7 to 14")], id="stray"),
+        pytest.param({"0.log": at(0, 1, 2, 3), "2.log": at(2, 3)}, [], id="twice"),
+        pytest.param({"0.log": at(0, 1, 2, 3), "2.log": at(3)}, [], id="within-the-next"),
+        pytest.param({"0.log": at(0, 1, 2, 1, 2)}, [], id="repeated"),
+        pytest.param({"0.log": at(0, 1, 2, 1, 2, 3, 4)}, [(".log", "CUT", "2 offsets, 3 to 4")], id="back-and-on"),
+        pytest.param({"0.log": at(0, 1, 2, 1, 9)}, [(".log", "CUT", "7 offsets, 3 to 9")], id="compacted"),
+        pytest.param({"0.log": at(0, 1) + b"\1" * 40}, [(".log", "CUT", "offsets from 2 on")], id="no-whole-entry"),
+        pytest.param(
+            {"0.log": at(0, 1, 0), "4.log": at(4, 5), "6.log": at(7)},
+            [
+                (".log", "CUT", "2 offsets, 2 to 3"),
+                ("4.log", "DROPPED", "2 offsets, 4 to 5"),
+                ("6.log", "DROPPED", "offset 7"),
+            ],
+            id="dropped",
+        ),
+        pytest.param(
+            {"0.log": at(0, 1, 2), "5.log": at(5, 6, 1, 9)}, [("5.log", "CUT", "3 offsets, 7 to 9")], id="held-before"
+        ),
+    ],
+)
+def test_offsets_are_lost_if_no_segment_holds_them(
+    files: dict[str, bytes], expected: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    assert lost(files, tmp_path) == expected
 
 
 @pytest.mark.req("SEG-RCV-036")

@@ -121,12 +121,23 @@ class Repairs:
                 found = {"allowed": branches} if is_refusable else expected
                 self.family.add(f"all-{name}{suffix}", "recover", result, why, own, request=request, expect=found)
 
-    def stops(self, name: str, why: str, basis: Basis, files: Files, **options: Any) -> None:  # noqa: ANN401
-        """Add a directory with which a broker does not start."""
-        own = replace(basis, needs=(*basis.needs, "recovery:like-brokers"), source=SOURCE)
-        request = {"files": _hex(files), "options": {"indexIntervalBytes": INTERVAL, **options}}
+    def stops(
+        self,
+        name: str,
+        why: str,
+        basis: Basis,
+        files: Files,
+        *,
+        is_by_text: bool = False,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        """Add a directory with which a broker does not start, or, by the text, nothing is changed."""
+        feature, suffix = ("by-the-text", "-by-the-text") if is_by_text else ("like-brokers", "")
+        said = {"likeBroker": False} if is_by_text else {}
+        own = replace(basis, needs=(*basis.needs, f"recovery:{feature}"), source=SOURCE)
+        request = {"files": _hex(files), "options": {"indexIntervalBytes": INTERVAL, **options, **said}}
         expect = {"reject": {"class": "other"}}
-        self.family.add(f"all-{name}", "recover", "invalid", why, own, request=request, expect=expect)
+        self.family.add(f"all-{name}{suffix}", "recover", "invalid", why, own, request=request, expect=expect)
 
     def truncate(
         self,
@@ -271,7 +282,12 @@ def _epochs(to: Repairs) -> None:
         {**segment(grown[:2]), **epochs((0, 0), (2, 3))},
         6,
     )
+    hidden = {**segment(grown), **epochs((0, 0), (9, 15))}
+    later = "An epoch beyond the end is above that of the last batch"
+    to.recover("epochs-hidden", f"{later}: it goes, and the others are not looked for.", above, hidden, {**segment(grown), **epochs((0, 0))}, 15, modes="b")  # fmt: skip
+    to.recover("epochs-hidden", f"{later}: it goes first, and the others are found.", added, hidden, {**segment(grown), **epochs((0, 0), (2, 3), (5, 9), (6, 12))}, 15, modes="t")  # fmt: skip
     broken = {EPOCHS: b"0\n2\n0 0\n"}
+    to.stops("epochs-unreadable", "Epochs that cannot be read: brokers do not start.", should("SEG-CKP-002", "SEG-RCV-036"), {**ALL, **broken})  # fmt: skip
     to.recover("epochs-unreadable", "One that cannot be read is left alone.", should("SEG-RCV-028"), {**ALL, **broken}, {**ALL, **broken}, 30, modes="t")  # fmt: skip
 
 
@@ -661,21 +677,9 @@ def _strict_order(to: Repairs) -> None:
     )
     low = with_field(SECOND[0].encoded(), BASE_OFFSET, 14)
     below = {name_of(15): low + bytes_of(SECOND[1:]), name_of(15, ".index"): b""}
-    to.recover(
-        "order-below-the-base",
-        "The first batch begins below the name of its file: by the text, it goes.",
-        must("SEG-RCV-032", "SEG-LOG-008"),
-        below,
-        segment([], 15),
-        15,
-        modes="t",
-        plan={
-            "scanned": ["15"],
-            "cuts": [
-                {"baseOffset": "15", "position": 0, "nextOffset": "15", "requirements": ["SEG-RCV-032", "SEG-LOG-008"]}
-            ],
-            "remarks": [{"at": 0, "requirement": "SEG-LOG-008"}],
-        },
+    misnamed = must("SEG-RCV-032", "SEG-LOG-008")
+    to.stops(
+        "order-below-the-base", "Only the name of the file is wrong: nothing goes.", misnamed, below, is_by_text=True
     )
     short = bytes_of(FIRST[:2]) + with_field(FIRST[2].encoded(), LAST_OFFSET_DELTA, -1)
     to.recover(

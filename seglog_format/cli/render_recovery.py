@@ -9,12 +9,12 @@ from seglog_format.cli.render import count_text, printable, size_text
 from seglog_format.cli.style import styled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.index_rebuild import RebuiltSegment
     from seglog_format.recovery.index_settings import IndexSettings
-    from seglog_format.recovery.losses import Losses
+    from seglog_format.recovery.losses import Losses, LostOffsets
     from seglog_format.recovery.plan import RecoveryPlan
     from seglog_format.recovery.segment_scan import Remark
 
@@ -58,14 +58,19 @@ def _changes(recovery: PreparedRecovery, *, is_written: bool) -> Iterator[str]:
 
 def losses_text(losses: Losses, *, is_written: bool) -> Iterator[str]:
     """Yield which offsets cannot be read after a recovery, and which could not before."""
-    if losses.lost:
-        yield f"  {'lost' if is_written else 'to be lost, with --write'}:"
-    for one in losses.lost:
-        yield f"    {printable(one.file)} {one.reason.value}: {one.missing.span}"
+    yield from _lost_text(f"  {'lost' if is_written else 'to be lost, with --write'}:", losses.removed)
+    yield from _lost_text("  hidden, before and after:", losses.hidden)
     if losses.missing:
         yield "  missing already:"
     for gap in losses.missing:
         yield f"    {printable(PurePath(gap.path).name)}: {gap.missing.span} ({gap.kind.value})"
+
+
+def _lost_text(title: str, lost: Sequence[LostOffsets]) -> Iterator[str]:
+    if lost:
+        yield title
+    for one in lost:
+        yield f"    {printable(one.file)} {one.reason.value}: {one.missing.span}"
 
 
 def rebuilt_text(segment: RebuiltSegment) -> Iterator[str]:

@@ -20,9 +20,9 @@ from seglog_format.log.listing import list_partition
 from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.log.path_kind import require_partition
 from seglog_format.names import FileKind
-from seglog_format.recovery.broker_files import BrokerFiles
+from seglog_format.recovery.broker_files import BrokerFiles, unreadable_epochs
 from seglog_format.recovery.broker_plan import BrokerPlan, plan_like_broker
-from seglog_format.recovery.default_plan import differences, plan_by_default
+from seglog_format.recovery.default_plan import differences, misnamed_log, plan_by_default
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.recovery.leftover_files import leftover_steps
 from seglog_format.recovery.log_scans import LogScans
@@ -94,8 +94,9 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
         settings: how indexes are built, and why.
         phases: file changes; each phase is planned again when those before it are done.
         splits: segments that are split.
-        failure: why an imitated broker would not start; then nothing is changed.
+        failure: why nothing is changed: an imitated broker would not start, or a log has the name of another segment.
         differences: where the plan differs from what a broker does.
+        is_like_broker: whether a broker is imitated.
     """
 
     path: Path
@@ -106,6 +107,7 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
     splits: tuple[Split, ...] = ()
     failure: Remark | None = None
     differences: tuple[Remark, ...] = field(default=())
+    is_like_broker: bool = False
 
     @property
     def steps(self) -> tuple[FileStep, ...]:
@@ -116,6 +118,11 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
     def next_phase(self) -> tuple[FileStep, ...]:
         """The next file changes; empty if there is nothing to do."""
         return next((phase for phase in self.phases if phase), ())
+
+    @property
+    def is_brokers_last_phase(self) -> bool:
+        """Return whether an imitated broker only cleans up after the next phase: it recovers once, after its splits."""
+        return self.is_like_broker and not self.splits and self.next_phase is self.phases[-1]
 
     def losses(self) -> Losses:
         """Count the offsets that cannot be read afterwards (SEG-RCV-031); each log is walked.
@@ -156,8 +163,11 @@ def _prepare(
     options: RecoveryOptions,
     *,
     settings: IndexSettings | None = None,
+    keeps_epochs: bool = False,
 ) -> PreparedRecovery:
     """Plan; with the settings of an earlier round the comparison with a broker is skipped.
+
+    The leader epochs can be kept, as a broker has them after its one recovery.
 
     Raises:
         UnreadableError: the disk refuses a file of the partition, or a range of one that the plan depends on: nothing
@@ -186,13 +196,19 @@ def _prepare(
         )
         if broker is not None:
             imitated = plan_like_broker(segments, circumstances, scans.broker_scan)
-            work = RecoveryWork(listing, segments, circumstances, imitated.plan, settings, scans, like_broker=True)
+            work = RecoveryWork(
+                *(listing, segments, circumstances, imitated.plan, settings, scans),
+                like_broker=True,
+                keeps_epochs=keeps_epochs,
+            )
             found = _like_broker(work, imitated, broker)
         else:
             plan = plan_by_default(segments, circumstances, scans.scan, is_full_scan=options.is_full_scan)
             different: tuple[Remark, ...] = ()
             if is_compared:
-                different = differences(segments, plan, plan_like_broker(segments, circumstances, scans.broker_scan))
+                unreadable = unreadable_epochs(listing.path)
+                imitated = plan_like_broker(segments, circumstances, scans.broker_scan)
+                different = (unreadable,) if unreadable else differences(segments, plan, imitated)
             found = _by_default(RecoveryWork(listing, segments, circumstances, plan, settings, scans))
             found = replace(found, differences=different)
     require_no_links(found.steps)
@@ -219,10 +235,12 @@ def _like_broker(work: RecoveryWork, plan: BrokerPlan, files: BrokerFiles) -> Pr
     splits = () if plan.split is None else (plan.split,)
     phase = recovery_steps(work) if plan.split is None else split_steps(plan.split, work.directory)
     failure = files.failure() or plan.failure
-    return _of(work, () if failure else (*names, phase), splits, failure)
+    return replace(_of(work, () if failure else (*names, phase), splits, failure), is_like_broker=True)
 
 
 def _by_default(work: RecoveryWork) -> PreparedRecovery:
+    if failure := misnamed_log(work.plan):
+        return _of(work, (), failure=failure)
     splits = tuple(_splits(work))
     names = leftover_steps(work.listing), naming_steps(work.listing)
     split = (split_steps(split, work.directory) for split in splits)
@@ -232,7 +250,7 @@ def _by_default(work: RecoveryWork) -> PreparedRecovery:
 def _of(
     work: RecoveryWork,
     phases: tuple[tuple[FileStep, ...], ...],
-    splits: tuple[Split, ...],
+    splits: tuple[Split, ...] = (),
     failure: Remark | None = None,
 ) -> PreparedRecovery:
     return PreparedRecovery(work.directory, work.circumstances, work.plan, work.settings, phases, splits, failure)
@@ -269,8 +287,7 @@ def recover_partition(
         planned: the plan to carry out; nothing is changed if the current plan differs.
 
     Returns:
-        The first plan, with all changes that were made; for an imitated broker that would not start,
-        none.
+        The first plan, with all changes that were made; none if it has a `failure`.
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), something else is planned now, or another
@@ -294,7 +311,8 @@ def recover_partition(
                     raise WriteError(msg)
                 apply_steps(prepared.next_phase, files)
                 done.append(prepared.next_phase)
-                prepared = _prepare(path, directory, options, settings=first.settings)
+                keeps_epochs = prepared.is_brokers_last_phase
+                prepared = _prepare(path, directory, options, settings=first.settings, keeps_epochs=keeps_epochs)
     return replace(first, phases=tuple(done), failure=first.failure or prepared.failure)
 
 

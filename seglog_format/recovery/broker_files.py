@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
 from seglog_format.decimal_text import parse_decimal
-from seglog_format.errors import Location
+from seglog_format.errors import FormatError, Location
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.resolution import CLEANED, SWAP
 from seglog_format.log.segment import LogSegment
@@ -22,7 +23,7 @@ from seglog_format.recovery.broker_scan import Outcome, broker_scan
 from seglog_format.recovery.segment_scan import Remark
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 from seglog_format.state.index_build import encode_offset_index, encode_time_index
-from seglog_format.storage.file_bytes import FileBytes, open_log
+from seglog_format.storage.file_bytes import FileBytes, open_log, read_whole
 from seglog_format.storage.file_reader import FileReader
 from seglog_format.storage.file_steps import Remove, Replace, Truncate, settled
 
@@ -60,6 +61,18 @@ def broker_file_name(offset: int, ending: str) -> str:
 
 def _is_brokers_name(path: Path, offset: int) -> bool:
     return path.name.removesuffix(SWAP) == broker_file_name(offset, path.suffixes[0])
+
+
+def unreadable_epochs(directory: Path) -> Remark | None:
+    """Return why brokers do not start: the leader epoch checkpoint of a partition cannot be read."""
+    path = directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
+    try:
+        if path.is_file():
+            decode_leader_epoch_checkpoint(read_whole(path), Location(str(path)))
+    except FormatError as error:
+        text = f"brokers do not start: {error.location.field}: expected {error.expected}, found {error.found}"
+        return Remark(error.location, error.requirements, text)
+    return None
 
 
 @dataclass(frozen=True)
@@ -120,9 +133,10 @@ class BrokerFiles:
         return CreatedSegment if files.base_offset in self._created else LogSegment
 
     def failure(self) -> Remark | None:
-        """Return why nothing is done: a name without a number, or a replacement whose name a broker does not open.
+        """Return why nothing is done.
 
-        Beside such a replacement a broker creates an empty one, which replaces the existing files.
+        A name may have no number, a replacement a name that a broker does not open, or the leader epochs cannot be
+        read. Beside such a replacement a broker creates an empty one, which replaces the existing files.
         """
         for name, offset in self._offsets.items():
             if offset is None:
@@ -130,7 +144,7 @@ class BrokerFiles:
             plain = name.removesuffix(SWAP)
             if name != plain and plain.endswith(NUMBERED) and not _is_brokers_name(self.listing.path / name, offset):
                 return self._remark(name, "nothing is done: brokers put an empty file in the place of this replacement")
-        return None
+        return unreadable_epochs(self.listing.path)
 
     def _remark(self, name: str, text: str) -> Remark:
         return Remark(Location(str(self.listing.path / printable(name)), field="base_offset"), ("SEG-PDR-005",), text)

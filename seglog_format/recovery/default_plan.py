@@ -63,6 +63,18 @@ def _tail_cut(segment: LogSegment) -> Cut | None:
     return Cut(segment.base_offset, segment.path, end, size, next_offset, rules, reason)
 
 
+def misnamed_log(plan: RecoveryPlan) -> Remark | None:
+    """Return why nothing may be done: a log would be emptied though only its name is wrong (SEG-RCV-032).
+
+    Its first entry is intact, and starts below the offset in the file name: brokers do not start.
+    """
+    for cut in plan.cuts:
+        if not cut.position and "SEG-LOG-008" in cut.requirements:
+            text = f"the first entry does not belong to this file name ({cut.reason}): `salvage` reads such a log"
+            return Remark(Location(cut.path, 0, "offset"), ("SEG-RCV-032", "SEG-LOG-008"), text)
+    return None
+
+
 def differences(segments: Sequence[LogSegment], plan: RecoveryPlan, broker: BrokerPlan) -> tuple[Remark, ...]:
     """Return where a plan differs from what a broker does, segment by segment."""
     if broker.failure is not None:

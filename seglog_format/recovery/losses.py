@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -11,8 +13,10 @@ from seglog_format.log.gap_watch import watch_over
 from seglog_format.log.gaps import GapKind
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.segment import LogSegment
+from seglog_format.log.trusted_lookup import starts_at, trusted_next_offset
 from seglog_format.model import MissingOffsets
 from seglog_format.names import FileKind
+from seglog_format.recovery.entry_walk import recoverable_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,7 +24,9 @@ if TYPE_CHECKING:
 
     from seglog_format.log.gaps import Gap
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.model import Frame
     from seglog_format.recovery.plan import RecoveryPlan
+    from seglog_format.recovery.segment_scan import Cut
 
 
 class LossReason(Enum):
@@ -29,6 +35,7 @@ class LossReason(Enum):
     CUT = "is cut"
     DROPPED = "is dropped"
     REPLACED = "is replaced by .swap files"
+    HIDDEN = "holds offsets of the segment after it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class LostOffsets:
     Attributes:
         file: name of the log.
         missing: the offsets.
-        reason: what happens to the file.
+        reason: what happens to the file; for hidden offsets, what hides them, before and after the recovery.
     """
 
     file: str
@@ -51,7 +58,7 @@ class Losses:
     """The offsets that a recovery makes unreadable, and those that it does not bring back.
 
     Attributes:
-        lost: offsets that stop being readable.
+        lost: offsets that stop being readable, or are hidden, and that no other segment holds.
         missing: offsets that are missing before and after; none of a log that is known to be compacted.
         is_compacted: whether a `.swap` file may hold fewer offsets than the segments it replaces.
     """
@@ -59,6 +66,16 @@ class Losses:
     lost: tuple[LostOffsets, ...] = ()
     missing: tuple[Gap, ...] = ()
     is_compacted: bool = False
+
+    @property
+    def removed(self) -> tuple[LostOffsets, ...]:
+        """The offsets that the recovery itself removes."""
+        return tuple(one for one in self.lost if one.reason is not LossReason.HIDDEN)
+
+    @property
+    def hidden(self) -> tuple[LostOffsets, ...]:
+        """The offsets that no reader finds, before the recovery and after it, though a log holds them."""
+        return tuple(one for one in self.lost if one.reason is LossReason.HIDDEN)
 
     @property
     def is_loss(self) -> bool:
@@ -78,7 +95,8 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     """
     listing = list_partition(path)
     watch = watch_over(listing, copy=True)
-    lost = (*_replaced(listing), *_cut_or_dropped(listing, plan))
+    kept = KeptOffsets(listing, plan)
+    lost = tuple(kept.lost((*_replaced(listing), *_cut_or_dropped(listing, plan), *kept.hidden())))
     gaps: list[Gap] = []
     watch.at_start(gaps.append)
     for base_offset, following in pairwise([*listing.base_offsets, None]):
@@ -90,43 +108,115 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     return Losses(lost, missing, is_compacted)
 
 
+class KeptOffsets:
+    """The offsets that readers find after a recovery. A log is walked when it is first asked about.
+
+    Args:
+        listing: of the partition directory.
+        plan: of the recovery.
+    """
+
+    def __init__(self, listing: PartitionListing, plan: RecoveryPlan) -> None:
+        self._segments = [files for files in listing.segments if files.base_offset not in plan.dropped]
+        self._base_offsets = [files.base_offset for files in self._segments]
+        self._ends = {cut.base_offset: cut.next_offset for cut in plan.cuts}
+
+    def hidden(self) -> Iterator[LostOffsets]:
+        """Yield offsets that a log holds at or above the base offset of the segment after it (SEG-PDR-013)."""
+        for number, files in enumerate(self._segments[:-1]):
+            following = self._base_offsets[number + 1]
+            with LogSegment(files, copy=True) as segment:
+                end = self._ends.get(files.base_offset) or trusted_next_offset(segment) or segment.next_offset
+            if end > following:
+                yield LostOffsets(files.log.name, MissingOffsets(following, end), LossReason.HIDDEN)
+
+    def lost(self, candidates: Iterable[LostOffsets]) -> Iterator[LostOffsets]:
+        """Yield the parts of lost offsets that no segment holds, by ascending offset within each file."""
+        for one in candidates:
+            for missing in self._without(one.missing):
+                yield replace(one, missing=missing)
+
+    def _without(self, extent: MissingOffsets) -> Iterator[MissingOffsets]:
+        if not extent.offset_count:
+            yield extent
+            return
+        start = extent.first_offset
+        first = max(bisect_right(self._base_offsets, start) - 1, 0)
+        for number in range(first, bisect_left(self._base_offsets, extent.next_offset)):
+            base_offset, next_offset = self._base_offsets[number], self._next_offset(number)
+            if next_offset > max(base_offset, start):
+                if base_offset > start:
+                    yield MissingOffsets(start, base_offset)
+                start = next_offset
+        if start < extent.next_offset:
+            yield MissingOffsets(start, extent.next_offset)
+
+    @cache  # noqa: B019 - lives as long as one report
+    def _next_offset(self, number: int) -> int:
+        """Return the first offset after those that readers find in a segment."""
+        files, following = self._segments[number], (*self._base_offsets[number + 1 :], None)[0]
+        with LogSegment(files, next_base_offset=following, copy=True) as segment:
+            return self._ends.get(files.base_offset) or segment.next_offset
+
+
 def _replaced(listing: PartitionListing) -> Iterator[LostOffsets]:
-    """Yield offsets in logs that `.swap` files replace, and in no log that counts."""
-    aside = [file for file in listing.set_aside if file.name.kind is FileKind.LOG and not file.name.suffix]
-    kept = [_extent(files) for files in listing.segments] if aside else []
-    for file in aside:
-        extent = _extent(SegmentFiles(file.base_offset, file.path))
-        for missing in _without(extent, kept):
-            yield LostOffsets(file.path.name, missing, LossReason.REPLACED)
-
-
-def _extent(files: SegmentFiles) -> MissingOffsets:
-    """Return the range from the first offset of a log to the one after its last."""
-    with LogSegment(files, copy=True) as segment:
-        return MissingOffsets(files.base_offset, segment.next_offset)
-
-
-def _without(extent: MissingOffsets, kept: Iterable[MissingOffsets]) -> Iterator[MissingOffsets]:
-    """Yield the parts of a range of offsets that are in none of the other, ascending ranges."""
-    start = extent.first_offset
-    for one in kept:
-        if one.first_offset > start and one.first_offset <= extent.next_offset and one.offset_count:
-            yield MissingOffsets(start, one.first_offset)
-        if one.offset_count:
-            start = max(start, one.next_offset)
-    if start < extent.next_offset:
-        yield MissingOffsets(start, extent.next_offset)
+    """Yield the offsets in logs that `.swap` files replace."""
+    for file in listing.set_aside:
+        if file.name.kind is FileKind.LOG and not file.name.suffix:
+            yield from _offsets_in(SegmentFiles(file.base_offset, file.path), LossReason.REPLACED)
 
 
 def _cut_or_dropped(listing: PartitionListing, plan: RecoveryPlan) -> Iterator[LostOffsets]:
     cuts = {cut.base_offset: cut for cut in plan.cuts}
     for files, following in zip(listing.segments, [*listing.base_offsets, 0][1:], strict=True):
-        cut, name = cuts.get(files.base_offset), files.log.name
+        cut = cuts.get(files.base_offset)
         if files.base_offset in plan.dropped:
-            yield LostOffsets(name, _extent(files), LossReason.DROPPED)
+            yield from _offsets_in(files, LossReason.DROPPED)
         elif cut is not None:
-            end = max(_extent(files).next_offset, following, cut.next_offset)
-            yield LostOffsets(name, MissingOffsets(cut.next_offset, end), LossReason.CUT)
+            for missing in _cut_offsets(files, cut, following):
+                yield LostOffsets(files.log.name, missing, LossReason.CUT)
+
+
+def _offsets_in(files: SegmentFiles, reason: LossReason) -> Iterator[LostOffsets]:
+    """Yield the offsets of all whole entries of a log, whatever their order."""
+    with LogSegment(files, copy=True) as segment:
+        first = next(recoverable_frames(segment.source), None)
+        if first is None:
+            return
+        start, end = starts_at(first), segment.next_offset
+        is_in_order = segment.walked.damage is None
+        runs = [MissingOffsets(start, end)] if is_in_order else _runs(recoverable_frames(segment.source), start)
+    for missing in runs:
+        yield LostOffsets(files.log.name, missing, reason)
+
+
+def _cut_offsets(files: SegmentFiles, cut: Cut, following: int) -> Iterator[MissingOffsets]:
+    """Yield the offsets behind a cut, up to the next segment; where no entry is whole, from there on."""
+    with LogSegment(files, copy=True) as segment:
+        runs = _runs(recoverable_frames(segment.source, start=cut.position), cut.next_offset)
+    end = max([run.next_offset for run in runs], default=cut.next_offset)
+    if following > end:
+        runs.append(MissingOffsets(end, following))
+    yield from runs or [MissingOffsets(end, end)]
+
+
+def _runs(frames: Iterable[Frame], start: int) -> list[MissingOffsets]:
+    """Return the ranges of the offsets of entries. Those that compaction left out are in them, where offsets increase.
+
+    Args:
+        frames: in file order.
+        start: the first offset before which nothing is left out.
+    """
+    runs, greatest = [MissingOffsets(start, start)], start
+    for frame in frames:
+        first, end = starts_at(frame), frame.header.next_offset
+        first = min(first, greatest)
+        if first == runs[-1].next_offset:
+            runs[-1] = MissingOffsets(runs[-1].first_offset, end)
+        else:
+            runs.append(MissingOffsets(first, end))
+        greatest = max(greatest, end)
+    return [run for run in runs if run.offset_count > 0]
 
 
 def _is_among(missing: MissingOffsets, lost: Iterable[LostOffsets]) -> bool:

@@ -48,6 +48,7 @@ class RecoveryWork:
         settings: of the indexes.
         scans: of the segments.
         like_broker: create an empty time index for an unscanned segment without one, as brokers do.
+        keeps_epochs: leave the leader epoch checkpoint alone.
     """
 
     listing: PartitionListing
@@ -57,6 +58,7 @@ class RecoveryWork:
     settings: IndexSettings
     scans: LogScans
     like_broker: bool = False
+    keeps_epochs: bool = False
 
     @property
     def directory(self) -> Path:
@@ -190,22 +192,25 @@ def _is_readable(path: Path) -> bool:
 def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[FileStep]:
     """Drop epochs from the log end on (SEG-RCV-028), add later ones (SEG-RCV-036), keep one before the log start.
 
+    Brokers add first: an epoch that they then drop has hidden lower ones, which only a repeated recovery adds.
+
     If all remaining ones are below the start, the last one is kept, so a second plan finds nothing to do. The one
     that is kept begins at the log start (SEG-RCV-037).
     """
     path = work.directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
     known = read_leader_epochs(path)
-    if known is None:
+    if known is None or work.keeps_epochs:
         return
     epochs = LeaderEpochs(known)
     log_start_offset = work.circumstances.log_start_offset
     all_below = bool(found) and work.plan.log_end_offset == log_start_offset
-    epochs.truncate_to(work.plan.log_end_offset + all_below)
+    end = work.plan.log_end_offset + all_below
+    if not work.like_broker:
+        epochs.truncate_to(end)
     for start in found:
         if start.epoch > max((entry.epoch for entry in epochs.entries), default=-1):
             epochs.assign(*start)
-    if work.like_broker:  # whose log may end before entries of an earlier segment
-        epochs.truncate_to(work.plan.log_end_offset + all_below)
+    epochs.truncate_to(end)  # a log may end before entries of an earlier segment
     epochs.start_at(log_start_offset)
     if work.plan.restarts:
         epochs.clear()

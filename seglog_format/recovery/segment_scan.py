@@ -48,6 +48,9 @@ class Remark:
     requirements: tuple[str, ...]
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.location}: {self.text} [{', '.join(self.requirements)}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:

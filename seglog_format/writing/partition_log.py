@@ -111,7 +111,9 @@ class PartitionLog:
             raise UsageError(msg)
         interval, generation = self.config.index_interval_bytes, self.config.generation
         options = RecoveryOptions(interval_bytes=interval, generation=generation)
-        recover_partition(self.path, options=options, files=self._files, holds_lock=True)
+        done = recover_partition(self.path, options=options, files=self._files, holds_lock=True)
+        if done.failure is not None:
+            raise UsageError(str(done.failure))
         self._sync_all()
 
     def _sync_all(self) -> None:

@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from helpers.made_partitions import checkpoint, entry, make, numbered
+from helpers.made_partitions import EMPTY_SNAPSHOT, checkpoint, entry, make, numbered
 from helpers.messages import message, wrapper
 from helpers.support import authentic, authentic_names, bundled
 
@@ -53,6 +53,15 @@ def file(directory: Path, name: str) -> Path:
 
 def missing(first: int, following: int) -> dict[str, int]:
     return {"firstOffset": first, "nextOffset": following, "offsetCount": following - first}
+
+
+@pytest.mark.req("SEG-PDR-024")
+def test_the_snapshot_of_an_empty_segment_is_no_sign_of_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {**DENSE, "15.log": b"", "15.snapshot": EMPTY_SNAPSHOT}
+    (found,) = verified(make(tmp_path, files), capsys)
+    assert (found["requirement"], found["missing"]) == ("SEG-PDR-014", missing(15, 20))
 
 
 @pytest.mark.req("SEG-PDR-014")
@@ -315,7 +324,7 @@ def test_recover_tells_what_an_empty_replacement_takes_away(tmp_path: Path, caps
     assert f"{numbered('92.log')} is replaced by .swap files: 92 offsets, 92 to 183" in capsys.readouterr().out
     assert recovered(directory, capsys, "--write", status=HOLE)["lost"] == found["lost"]
     assert recovered(directory, capsys, status=FINE)["missing"] == [
-        {"file": numbered("92.snapshot"), "kind": "missing log", **missing(92, 184)}
+        {"file": numbered("92.log"), "kind": "between segments", **missing(92, 184)}
     ]
 
 

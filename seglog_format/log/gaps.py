@@ -215,9 +215,11 @@ def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = F
 def with_snapshot(listing: PartitionListing, gap: Gap) -> Gap:
     """Return the gap, explained by a producer snapshot in it, which belongs to the first offset of a segment.
 
-    Only for logs that are not compacted: brokers before 2.8 keep the snapshots of merged segments.
+    Only for logs that are not compacted: brokers before 2.8 keep the snapshots of merged segments. A gap may begin at
+    a segment that holds nothing: its own snapshot explains nothing.
     """
-    snapshot = _first_in(range(*gap.missing), listing.snapshots)
+    first = gap.first_offset + (gap.first_offset in listing.base_offsets)
+    snapshot = _first_in(range(first, gap.next_offset), listing.snapshots)
     if snapshot is None or gap.kind is not GapKind.BETWEEN_SEGMENTS:
         return gap
     return replace(gap, kind=GapKind.MISSING_LOG, path=str(snapshot.path))

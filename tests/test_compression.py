@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import zlib
+from functools import partial
 from itertools import islice
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -24,12 +25,13 @@ import pytest
 import xxhash
 import zstandard
 from helpers.bombs import BOMBS, MEBIBYTE
-from helpers.decoders import decode_batch
+from helpers.decoders import answer, decode_batch
 from helpers.support import REPOSITORY, authentic, authentic_expected, bundled_cases, vector
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress, trailing_size
+from seglog_format.codec.reference.containers import BY_DECLARATION
 from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError
 from seglog_format.schema import compression as schema
 from seglog_format.schema.fields import layout
@@ -53,11 +55,19 @@ END_MARK = bytes(4)
 
 
 def decompressed(codec: int, data: bytes | memoryview, *, magic: int = 2, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:
-    return decompress(codec, data, magic=magic, at=AT, limit=limit)
+    """Decompress, reading the headers by their declarations and by the plain loops, which have to agree."""
+    ask = partial(decompress, codec, data, magic=magic, at=AT, limit=limit)
+    declared = answer(partial(ask, headers=BY_DECLARATION))
+    assert declared == answer(ask)
+    return ask()
 
 
 def trailing(codec: int, data: bytes) -> int:
-    return trailing_size(codec, data, magic=2, at=AT)
+    """Count the bytes that decompression ignores, by both readings of the headers."""
+    ask = partial(trailing_size, codec, data, magic=2, at=AT)
+    declared = answer(partial(ask, headers=BY_DECLARATION))
+    assert declared == answer(ask)
+    return ask()
 
 
 def refusal(codec: int, data: bytes, *, magic: int = 2) -> str:

@@ -34,7 +34,7 @@ from seglog_format.storage.file_bytes import (
     read_whole,
 )
 from seglog_format.storage.file_reader import BUFFER_SIZE, MIN_BUFFERED_SIZE, SPARE_BUFFERS, noted_refusals
-from seglog_format.storage.refused_ranges import BLOCK_SIZE
+from seglog_format.storage.refused_ranges import BLOCK_SIZE, RefusedSearch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -374,6 +374,13 @@ def test_everything_around_refused_bytes_is_read(
         before = disk.failures
         readable_parts(source)
         assert disk.failures == before  # what was refused is not asked for again
+
+
+@pytest.mark.req("SEG-PDR-022")
+def test_all_refused_ranges_of_one_failed_read_are_found() -> None:
+    refused = [(5000, 5100), (5300, 5400), (70_000, 70_001)]
+    search = RefusedSearch(lambda start, end: not any(low < end and start < high for low, high in refused))
+    assert list(search.ranges_in(0, 100_000)) == refused
 
 
 @pytest.mark.req("SEG-PDR-022")

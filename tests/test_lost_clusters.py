@@ -359,7 +359,7 @@ def test_passwords_in_settings_are_printed_only_when_asked_for() -> None:
 def test_downgrade_is_refused_with_a_list_of_what_would_be_lost_and_names_the_groups(tmp_path: Path) -> None:
     cases = ("root", "cluster-metadata", "consumer-offsets", "share-group-state")
     old = old_directory(tmp_path / "old", "4.4.0", cases)
-    with pytest.raises(UsageError, match=r"share\.version 2 \(share groups and their positions\)"):
+    with pytest.raises(UsageError, match=r"share\.version 2 \(share groups and their start offsets\)"):
         resurrect(old, kafka="3.9")
     types = {name: group.type for name, group in open_cluster(old).coordinators.groups.items()}
     plan = resurrect(old, kafka="3.9", downgrade=True)

@@ -11,7 +11,7 @@ from helpers.support import bundled
 
 from seglog_format import PartitionWriter, new_record
 from seglog_format.cli.main import run
-from seglog_format.serve.cold_groups import positions_in
+from seglog_format.serve.cold_groups import committed_offsets_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,20 +54,20 @@ def read_on(port: int) -> dict[int, list[int]]:
 
 
 def test_a_stock_client_goes_on_where_its_group_was(backup: Path, tmp_path: Path) -> None:
-    positions, state = positions_in([backup], pytest.fail), tmp_path / "state"
+    committed, state = committed_offsets_in([backup], pytest.fail), tmp_path / "state"
     state.mkdir()
-    with serving(backup, state=state, positions=positions) as served:
+    with serving(backup, state=state, committed_offsets=committed) as served:
         found = read_on(served.port)
     assert found == {number: list(range(offset, AT_END)) for (_, number), offset in POSITIONS.items()}
-    with serving(backup, state=state, positions=positions) as served:
+    with serving(backup, state=state, committed_offsets=committed) as served:
         kept = served.server._coordinate().kept.of(GROUP)  # what this group would get
     assert {key: at.offset for key, at in kept.items()} == dict.fromkeys(POSITIONS, AT_END)
 
 
-def test_positions_that_do_not_fit_are_reported(backup: Path) -> None:
+def test_committed_offsets_that_do_not_fit_are_reported(backup: Path) -> None:
     reported: list[str] = []
-    positions = positions_in([backup], pytest.fail)
-    with serving(backup, positions=positions, limits={"groups": 2}, reported=reported) as served:
+    committed = committed_offsets_in([backup], pytest.fail)
+    with serving(backup, committed_offsets=committed, limits={"groups": 2}, reported=reported) as served:
         served.server._coordinate()
     assert any("no room for" in each for each in reported)
 
@@ -87,6 +87,6 @@ def test_damage_of_the_topic_is_reported(backup: Path) -> None:
     data[-1] ^= 1
     log.write_bytes(data)
     messages: list[str] = []
-    positions_in([backup], messages.append)
+    committed_offsets_in([backup], messages.append)
     assert len(messages) == 1
     assert str(log) in messages[0]

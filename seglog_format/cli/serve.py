@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from seglog_format.cli.tier_options import RemoteChoice
-    from seglog_format.serve.cold_groups import Positions
+    from seglog_format.serve.cold_groups import OffsetsByGroup
     from seglog_format.serve.server import Server
     from seglog_format.serve.topics import Topic
     from seglog_format.serve.writing import Writers
@@ -224,9 +224,9 @@ def command(  # noqa: PLR0913 - options of a command
         if writers is not None:
             writers.open(catalog.topics)
         ending.happens_in_order()
-        positions = _positions(group_directories, find) if group_directories else {}
+        by_group = _offsets_by_group(group_directories, find) if group_directories else {}
         server = Server(catalog, settings, tell, writers, metrics, state)
-        server.positions = positions
+        server.committed_offsets = by_group
         closing.enter_context(server)
         diagnose(_counted(catalog.topics) + (", open for writing" if writable else ""))
         if new_root is not None:
@@ -264,12 +264,12 @@ def _state(name: str | None, paths: tuple[Path, ...], closing: ExitStack) -> Pat
         return None
 
 
-def _positions(directories: tuple[Path, ...], find: Callable[[str], None]) -> Positions:
+def _offsets_by_group(directories: tuple[Path, ...], find: Callable[[str], None]) -> OffsetsByGroup:
     """Return where groups start, and say how many."""
     from seglog_format.cli.render import count_text
-    from seglog_format.serve.cold_groups import positions_in
+    from seglog_format.serve.cold_groups import committed_offsets_in
 
-    found = positions_in(directories, find)
+    found = committed_offsets_in(directories, find)
     diagnose(f"{count_text(len(found), 'group')} start where brokers left them")
     return found
 

@@ -79,7 +79,7 @@ class Group:
 
 @dataclass(slots=True)
 class CoordinatorState:
-    """Groups, transactions and share groups' positions.
+    """Groups, transactions and the start offsets of share groups.
 
     Attributes:
         groups: by group id.

@@ -154,7 +154,7 @@ def replica_lines(replicas: Replicas) -> Iterator[Line]:
 
 
 def coordinator_lines(cluster: Cluster) -> Iterator[Line]:
-    """Yield groups, what they committed and how far that lies behind, transactions, and share groups' positions."""
+    """Yield groups with their committed offsets and lag, transactions, and the start offsets of share groups."""
     state = cluster.coordinators
     for name, group in sorted(state.groups.items()):
         if group.type != "simple" or group.offsets:

@@ -71,10 +71,10 @@ GROUP_FEATURES: Final = {"consumer": "group.version", "share": "share.version", 
 NEEDED_FOR: Final = {
     METADATA_VERSION: "settings and records of later releases",
     "transaction.version": "the later protocol of transactions; transactions and their states stay",
-    "group.version": "members of groups of the new protocol; their positions stay",
+    "group.version": "members of groups of the new protocol; their committed offsets stay",
     "eligible.leader.replicas.version": "eligible leader replicas, of which a single node has none",
-    "share.version": "share groups and their positions",
-    "streams.version": "streams groups; their positions stay",
+    "share.version": "share groups and their start offsets",
+    "streams.version": "streams groups; their committed offsets stay",
 }
 """What is lost with a feature that is lowered."""
 

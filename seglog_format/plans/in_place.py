@@ -56,12 +56,12 @@ def recover(
 
     Examples:
         >>> from seglog_format import recover
-        >>> plan = recover("demo/broken/crash-flip-0")
-        >>> plan.plan.cut.reason
+        >>> recovery = recover("demo/broken/crash-flip-0")
+        >>> recovery.plan.cut.reason
         'crc: expected 0x0051bb4c, found 0xdf10a37f'
-        >>> [(lost.file, lost.missing.offset_count) for lost in plan.losses().lost]
+        >>> [(lost.file, lost.missing.offset_count) for lost in recovery.losses().lost]
         [('00000000000000000270.log', 18)]
-        >>> done = plan.apply()
+        >>> done = recovery.apply()
         >>> print(done.steps[0].path.name, done.steps[0].text, sep=": ")
         00000000000000000270.log: cut to 14705 bytes
     """
@@ -102,10 +102,10 @@ def retain(
 
     Examples:
         >>> from seglog_format import LogConfig, retain
-        >>> plan = retain("demo/kafka-4.3.0/segs-0", LogConfig(retention_ms=-1, retention_bytes=30_000))
-        >>> [segment.base_offset for segment in plan.plan.removed]
+        >>> retention = retain("demo/kafka-4.3.0/segs-0", LogConfig(retention_ms=-1, retention_bytes=30_000))
+        >>> [segment.base_offset for segment in retention.plan.removed]
         [0, 48, 102, 156, 210]
-        >>> plan.apply().plan.log_start_offset
+        >>> retention.apply().plan.log_start_offset
         264
     """
     at_ms = environment.clock() if now_ms is None else now_ms
@@ -159,10 +159,10 @@ def compact(  # noqa: PLR0913 - how to compact
         >>> with PartitionWriter("written/profiles-0", config) as writer:
         ...     for value in (b"1", b"2", b"3"):
         ...         appended = writer.append([new_record(key=b"ann", value=value, timestamp_ms=1000)])
-        >>> plan = compact("written/profiles-0", config)
-        >>> plan.plan.is_due, [fate.action.value for fate in plan.plan.fates]
+        >>> compaction = compact("written/profiles-0", config)
+        >>> compaction.plan.is_due, [fate.action.value for fate in compaction.plan.fates]
         (True, ['clean', 'clean', 'keep'])
-        >>> done = plan.apply()
+        >>> done = compaction.apply()
         >>> done.size_before, done.size_after
         (144, 72)
     """
@@ -215,10 +215,10 @@ def truncate(
 
     Examples:
         >>> from seglog_format import open_partition, truncate
-        >>> plan = truncate("demo/kafka-4.3.0/segs-0", 100)
-        >>> plan.plan.base_offset, plan.plan.dropped
+        >>> truncation = truncate("demo/kafka-4.3.0/segs-0", 100)
+        >>> truncation.plan.base_offset, truncation.plan.dropped
         (48, (102, 156, 210, 264, 318, 372, 426))
-        >>> done = plan.apply()
+        >>> done = truncation.apply()
         >>> with open_partition("demo/kafka-4.3.0/segs-0") as log:
         ...     log.log_end_offset
         96

@@ -68,8 +68,8 @@ class RecoveryOptions:
 
     Examples:
         >>> from seglog_format import RecoveryOptions, recover
-        >>> plan = recover("demo/broken/crash-flip-0", options=RecoveryOptions(is_full_scan=True))
-        >>> plan.plan.scanned
+        >>> recovery = recover("demo/broken/crash-flip-0", options=RecoveryOptions(is_full_scan=True))
+        >>> recovery.plan.scanned
         (0, 128, 270)
     """
 

@@ -1,4 +1,4 @@
-"""Positions of consumer groups as brokers left them in `__consumer_offsets`."""
+"""Committed offsets of consumer groups as brokers left them in `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from seglog_format.log.directory import TopicPartition
 
-Positions: TypeAlias = "Mapping[str, Mapping[TopicPartition, Committed]]"
+OffsetsByGroup: TypeAlias = "Mapping[str, Mapping[TopicPartition, Committed]]"
 """Committed offsets by group, topic and partition."""
 
 
-def positions_in(directories: Sequence[Path], on_problem: Callable[[str], None]) -> Positions:
+def committed_offsets_in(directories: Sequence[Path], on_problem: Callable[[str], None]) -> OffsetsByGroup:
     """Return what groups had committed.
 
     Args:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kio.schema.errors import ErrorCode
 
-    from seglog_format.serve.cold_groups import Positions
+    from seglog_format.serve.cold_groups import OffsetsByGroup
     from seglog_format.serve.group_store import GroupStore, Saved
     from seglog_format.serve.limits import Limits
 
@@ -51,19 +51,19 @@ class KeptOffsets:
         self._store = store
         store.start()
 
-    def start_at(self, positions: Positions) -> int:
-        """Let groups start at positions from elsewhere, but for partitions with an offset of their own.
+    def start_at(self, committed: OffsetsByGroup) -> int:
+        """Let groups start at offsets that were committed elsewhere, but for partitions with an offset of their own.
 
         Returns:
-            Number of positions for which there is no room.
+            Number of offsets for which there is no room.
         """
         with self._lock:
-            for group_id, offsets in positions.items():
+            for group_id, offsets in committed.items():
                 known = self._committed.of(group_id)
-                for (topic, partition), committed in offsets.items():
+                for (topic, partition), one in offsets.items():
                     if (topic, partition) not in known:
-                        self._committed.commit(group_id, topic, partition, committed)
-            return sum(len(offsets.keys() - self._committed.of(name).keys()) for name, offsets in positions.items())
+                        self._committed.commit(group_id, topic, partition, one)
+            return sum(len(offsets.keys() - self._committed.of(name).keys()) for name, offsets in committed.items())
 
     def _content(self) -> bytes:
         """Return the file of all groups; encode only groups that have changed."""

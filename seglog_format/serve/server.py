@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from seglog_format.serve.calls import Address
     from seglog_format.serve.catalog import Catalog
-    from seglog_format.serve.cold_groups import Positions
+    from seglog_format.serve.cold_groups import OffsetsByGroup
     from seglog_format.serve.groups import Coordinator
     from seglog_format.serve.request_queue import Job, RequestQueue
     from seglog_format.serve.settings import Settings
@@ -57,7 +57,7 @@ class Server:
     Attributes:
         address: host and port that it listens on.
         metrics: its counters.
-        positions: where groups start that have no committed offset of their own; to be set before `start`.
+        committed_offsets: where groups start that have no committed offset of their own; to be set before `start`.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Server:
         self._tell_failure = on_failure
         self._limits = settings.limits
         self._state = state
-        self.positions: Positions = {}
+        self.committed_offsets: OffsetsByGroup = {}
         self._delays = Delays(self._on_failure)
         self.metrics = metrics or Metrics()
         self._coordinator: Coordinator | None = None
@@ -116,9 +116,9 @@ class Server:
                 coordinator = Coordinator(self._delays, limits=self._limits)
                 if self._state is not None:
                     coordinator.kept.keep_in(self._state, self._tell_failure)
-                left_out = coordinator.kept.start_at(self.positions)
+                left_out = coordinator.kept.start_at(self.committed_offsets)
                 if left_out:
-                    self._tell_failure(f"no room for {left_out} positions of groups: they are left out")
+                    self._tell_failure(f"no room for {left_out} committed offsets of groups: they are left out")
                 self._coordinator = coordinator
             return self._coordinator
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.serve.cold_groups import Positions
+    from seglog_format.serve.cold_groups import OffsetsByGroup
     from seglog_format.serve.writing import Writers
 
 
@@ -40,7 +40,7 @@ def serving(
     writers: Writers | None = None,
     limits: dict[str, Answer] | None = None,
     state: Path | None = None,
-    positions: Positions | None = None,
+    committed_offsets: OffsetsByGroup | None = None,
     reported: list[str] | None = None,
     **settings: Answer,
 ) -> Iterator[Served]:
@@ -54,7 +54,7 @@ def serving(
         writers.open(catalog.topics)
     all_settings = Settings(port=0, limits=Limits(**limits or {}), **settings)
     server = Server(catalog, all_settings, failures.append, writers, state=state)
-    server.positions = positions or {}
+    server.committed_offsets = committed_offsets or {}
     with server:
         yield Served(port=server.address.port, findings=findings, failures=failures, server=server)
     assert reported is not None or failures == []

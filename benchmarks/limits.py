@@ -31,7 +31,7 @@ CHUNK: Final = 16_384
 WRAPPED_FROM: Final = 34
 """Where the payload of a wrapper of magic 1 without a key begins."""
 XERIAL_HEADER: Final = 16
-LEAST_SECONDS: Final = 1.5
+MIN_SECONDS: Final = 1.5
 """A limit that had fewer moments than those who are held against it would be passed in a better one."""
 
 
@@ -46,7 +46,7 @@ class Limit:
 def timed(work: Callable[[], object], size: int, rounds: int) -> float:
     """Megabytes a second in the best of some rounds, and of as many more as contenders have passes."""
     seconds: list[float] = []
-    while len(seconds) <= rounds or sum(seconds) < LEAST_SECONDS:
+    while len(seconds) <= rounds or sum(seconds) < MIN_SECONDS:
         start = time.perf_counter()
         work()
         seconds.append(time.perf_counter() - start)

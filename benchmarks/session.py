@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from datasets import DataSet
     from works import Work
 
-LEAST_SECONDS: Final = 1.0
+MIN_SECONDS: Final = 1.0
 """Short passes are repeated until a turn lasts about as long: on a machine whose speed wavers, each median then stands
 for as much time."""
-MOST_PASSES: Final = 40
+MAX_PASSES: Final = 40
 SLOW_SECONDS: Final = 2.0
 SLOW_ROUNDS: Final = 1
 LOOKUPS: Final = 200
@@ -144,7 +144,7 @@ class Session(AbstractContextManager["Session"]):
         if not row.agrees:
             self._say(f"  {row.contender.name}: {row.work.title}, {row.data.name}: other contents than were written")
         seconds = again.seconds[0] * (LOOKUPS if row.work.per_lookup else 1)
-        return 0 if seconds > SLOW_SECONDS else min(MOST_PASSES, math.ceil(LEAST_SECONDS / max(seconds, 1e-6)))
+        return 0 if seconds > SLOW_SECONDS else min(MAX_PASSES, math.ceil(MIN_SECONDS / max(seconds, 1e-6)))
 
     def _expected(self, row: Row) -> int | None:
         return row.data.checksums[row.work.arrives_at] if row.work.arrives_at else None

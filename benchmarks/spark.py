@@ -75,7 +75,7 @@ CEILING: Final = 1.25
 """How many times as long as the ceiling we may take."""
 POINT_SECONDS: Final = 0.5
 POINT_RATIO: Final = 4.0
-LEAST_SHARE: Final = 0.01
+MIN_SHARE: Final = 0.01
 """Of the bytes of a large log, for one offset or one minute."""
 
 BIG_SEGMENT: Final = 2**30

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parent.parent
 HOME: Final = ROOT / "build" / "bench" / "writers"
 CALL: Final = "open_partition(directory).scan()"
-LEAST_RATIO: Final = 0.4
+MIN_RATIO: Final = 0.4
 """No log should be slower than this part of the speed of the best one under its codec."""
 LZ4_RATIO: Final = 0.6
 """What aiokafka's lz4 should reach of librdkafka's."""
@@ -203,8 +203,8 @@ def main() -> int:
         "seglog_format": version("seglog-format"),
         "machine": {**machine(), "loadAverage": load},
         "loadAverageAtEnd": round(os.getloadavg()[0], 1),
-        "leastRatio": LEAST_RATIO,
-        "below": [row for row in cells if row["ratio"] < LEAST_RATIO],
+        "leastRatio": MIN_RATIO,
+        "below": [row for row in cells if row["ratio"] < MIN_RATIO],
         "aiokafkaLz4": {"ratio": ratio_of_lz4(cells), "against": "librdkafka", "atLeast": LZ4_RATIO},
         "cells": cells,
         "missing": missing,
@@ -220,9 +220,7 @@ def tell(report: dict[str, Any]) -> None:
     for row in report["cells"]:
         name = f"{row['writer']}, {row['kind']}, magic {row['magic']}"
         say(f"{row['codec']:7} {name:45} {row['recordsPerSecond']:>12,}/s {row['ratio']:6.2f}")
-    say(
-        f"below {LEAST_RATIO}: {len(report['below'])}; aiokafka's lz4: {report['aiokafkaLz4']['ratio']} of librdkafka's"
-    )
+    say(f"below {MIN_RATIO}: {len(report['below'])}; aiokafka's lz4: {report['aiokafkaLz4']['ratio']} of librdkafka's")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ SEGMENT_BYTES: Final = 8 * 2**20
 FILE_SIZE: Final = "64k"
 AT_ONCE: Final = 0.8
 """Share of the records that are there before the first export."""
-MOST_EXPORTS_PER_KILL: Final = 20
+MAX_EXPORTS_PER_KILL: Final = 20
 LONGEST_SECONDS: Final = 3.0
 """Maximum processor time of an export before it is killed, beyond what its start takes."""
 PATIENCE: Final = 2
@@ -47,7 +47,7 @@ LONGEST_DELAY: Final = 0.03
 """Maximum seconds between the look that ends an export and its kill: it may be waiting for the disk by then."""
 LONGEST_WAIT: Final = 1.0
 """Maximum seconds for which a kill waits for a change of the table."""
-MOST_CHANGES: Final = 4
+MAX_CHANGES: Final = 4
 """Changes of directories by which a part of a table comes to count."""
 LONGEST_PAUSE: Final = 0.2
 """Maximum seconds between two batches that are added to the log."""
@@ -91,7 +91,7 @@ class _Run:
         start = _seconds_to_start(self._root / "second", self._kind)
         latest = start + LONGEST_SECONDS
         with _growing(self._log, self._records, self._dice) as grow_to:
-            for _ in range(MOST_EXPORTS_PER_KILL * self._kills):
+            for _ in range(MAX_EXPORTS_PER_KILL * self._kills):
                 grow_to((self._ends["killed"] + 1) / self._kills)
                 latest = min(latest, self._export_once(self._dice.uniform(start / 2, latest)))
                 if self._ends["killed"] == self._kills:
@@ -159,7 +159,7 @@ def _export(
         used = max(used, processor_seconds(process.pid))
         if seconds is not None and (used >= seconds or time.monotonic() >= end):
             if is_aimed:
-                _wait_for_changes(process, table, random.randint(1, MOST_CHANGES))
+                _wait_for_changes(process, table, random.randint(1, MAX_CHANGES))
             else:
                 process.join(random.uniform(0, LONGEST_DELAY))
             process.kill()

@@ -47,7 +47,7 @@ PROGRAMS: Final = {
     "trace-kill": "proofs.mutants.trace_kill",
 }
 """Modules with a command line of their own, by the name of the proof, which is that of its report."""
-MOST_FAILURES = 50
+MAX_FAILURES = 50
 """So many failures are kept in a report; all of them are counted."""
 
 
@@ -157,7 +157,7 @@ def _report(name: str, options: argparse.Namespace, outcome: Outcome, seconds: f
         "command": shlex.join(["python", "-m", "proofs", name, *_words(options)]),
         **outcome.facts,
         "failures": len(outcome.failures),
-        "failed": list(outcome.failures[:MOST_FAILURES]),
+        "failed": list(outcome.failures[:MAX_FAILURES]),
         "seconds": round(seconds, 1),
         "versions": {"python": platform.python_version(), "seglog-format": _own_version(), **outcome.versions},
         "machine": platform.platform(),

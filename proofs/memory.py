@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Reading needs at most 100 MB more under a held lock; sparse and oversized files do no harm."
 
-MOST_MORE: Final = 100 * MEBIBYTE
+MAX_MORE: Final = 100 * MEBIBYTE
 """Anonymous memory that a held lock may cost."""
 MOST: Final = 300 * MEBIBYTE
 """Anonymous memory that anything about sparse segments may take."""
@@ -89,7 +89,7 @@ def _compared(task: Task, made: Made, failures: list[str]) -> dict[str, Any]:
     if free.status not in {0, 1} or not free.output:
         failures.append(f"{task.name}: status {free.status}: {free.errors[-300:]}")
     more = busy.anonymous_bytes - free.anonymous_bytes
-    if more > MOST_MORE:
+    if more > MAX_MORE:
         failures.append(f"{task.name}: {more // MEBIBYTE} MiB more under a lock")
     return _fact(task.name, busy) | {"without_lock_mib": free.anonymous_bytes // MEBIBYTE}
 

@@ -60,7 +60,7 @@ print(rows)
 """
 FETCH: Final = 1
 FETCH_VERSION: Final = 4
-MOST_BYTES: Final = 2**20
+MAX_BYTES: Final = 2**20
 BATCH_START: Final = struct.Struct(">qi4xb4x2xi")
 
 
@@ -153,8 +153,8 @@ def _connected(port: int) -> socket.socket:
 def _fetched(connection: socket.socket, offset: int) -> bytes:
     topic = b"large"
     request = struct.pack(">hhih", FETCH, FETCH_VERSION, 1, -1)
-    request += struct.pack(">iiiibih", -1, 100, 1, MOST_BYTES, 0, 1, len(topic)) + topic
-    request += struct.pack(">iiqi", 1, 0, offset, MOST_BYTES)
+    request += struct.pack(">iiiibih", -1, 100, 1, MAX_BYTES, 0, 1, len(topic)) + topic
+    request += struct.pack(">iiqi", 1, 0, offset, MAX_BYTES)
     connection.sendall(struct.pack(">i", len(request)) + request)
     (size,) = struct.unpack(">i", _exactly(connection, 4))
     answer = _exactly(connection, size)

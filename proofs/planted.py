@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DESCRIPTION: Final = "Plant 26 faults into each of three decoders written from the specification, and ask the suite."
 DECODERS: Final = ROOT / "conformance" / "planted"
 LIST: Final = "faults.toml"
-LEAST_FLAGGED: Final = 25
+MIN_FLAGGED: Final = 25
 """Of the faults of one decoder."""
 LEVELS: Final = ("must", "should", "may")
 AT_SCALE: Final = "scale/million-records-in-one-batch"
@@ -216,7 +216,7 @@ def complaints(decoder: str, sound: Flag, wanted: Sequence[Fault], flags: Sequen
             found.append(f"{decoder} with {fault.id}: passes all {one.asked} cases")
         if one.result is not None and fault.unflagged:
             found.append(f"{decoder} with {fault.id}: {one.result.case} flags it, which the list rules out")
-    least = len(wanted) - (len(faults(decoder)) - LEAST_FLAGGED)
+    least = len(wanted) - (len(faults(decoder)) - MIN_FLAGGED)
     flagged = sum(one.result is not None for one in flags)
     if flagged < least:
         found.append(f"{decoder}: {flagged} of {len(wanted)} faults are flagged, {least} have to be")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "Attack serve: memory, an honest client's latency, and what is stored, in each attack and 40,000 mutants."
 
 SENDERS: Final = 4
-MOST_FAULT_LINES: Final = 20
+MAX_FAULT_LINES: Final = 20
 FEW_DESCRIPTORS: Final = 150
 GONE_SECONDS: Final = 10
 
@@ -126,7 +126,7 @@ def _measured(target: Target, seen: dict[str, Any]) -> dict[str, Any]:
 def _faults(said: list[str]) -> list[str]:
     """Return what the server said of a fault of its own, with the traceback."""
     first = next((at for at, line in enumerate(said) if "not answered" in line or "Traceback" in line), len(said))
-    return said[first : first + MOST_FAULT_LINES]
+    return said[first : first + MAX_FAULT_LINES]
 
 
 def _takes_new_groups(target: Target) -> bool:

@@ -41,8 +41,8 @@ MEBIBYTE: Final = 2**20
 CHUNK_SIZE: Final = 4 * MEBIBYTE
 """The plug-in's default."""
 SEGMENT_SIZE: Final = 128 * MEBIBYTE
-LEAST_SHARE: Final = 0.8
-MOST_BYTES: Final = 150 * MEBIBYTE
+MIN_SHARE: Final = 0.8
+MAX_BYTES: Final = 150 * MEBIBYTE
 TOPIC_ID: Final = "AAAAAAAAAAEAAAAAAAAAAQ"
 BATCH_HEADER: Final = 61
 CRC_FROM: Final = 21
@@ -96,9 +96,9 @@ def prove(options: argparse.Namespace) -> Outcome:
         "load": os.getloadavg(),
     }
     failures = []
-    if parts / read < LEAST_SHARE:
+    if parts / read < MIN_SHARE:
         failures.append(f"{parts / read:.2f} of the rate of AES, zstd and CRC alone")
-    if most * MEBIBYTE > MOST_BYTES:
+    if most * MEBIBYTE > MAX_BYTES:
         failures.append(f"{most} MiB of memory")
     return Outcome(facts, failures)
 

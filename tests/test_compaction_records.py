@@ -90,8 +90,8 @@ def log(root: Path, *batches: bytes, end_offset: int | None = None, files: dict[
 
 def compacted(directory: Path, now_ms: int = NOW, config: LogConfig = CONFIG, **options: int) -> list[RecordBatch]:
     """Return the batches of the first segment after a pass."""
-    most_keys, expiration_ms = options.get("most_keys", 1000), options.get("producer_expiration_ms", 86_400_000)
-    compact_partition(directory, config, now_ms=now_ms, most_keys=most_keys, producer_expiration_ms=expiration_ms)
+    max_keys, expiration_ms = options.get("max_keys", 1000), options.get("producer_expiration_ms", 86_400_000)
+    compact_partition(directory, config, now_ms=now_ms, max_keys=max_keys, producer_expiration_ms=expiration_ms)
     return batches(directory)
 
 
@@ -138,22 +138,22 @@ def test_records_of_the_clean_part_make_nothing_obsolete_and_become_it(tmp_path:
 
 @pytest.mark.req("SEG-CMP-007")
 @pytest.mark.parametrize(
-    ("most_keys", "end_offset", "expected"),
+    ("max_keys", "end_offset", "expected"),
     [(1, 1, [0, 1, 2, 3, 4, 5]), (2, 3, [1, 2, 3, 4, 5]), (3, 5, [1, 3, 4, 5]), (4, 7, [3, 4, 5])],
 )
 def test_records_after_the_keys_that_can_be_remembered_stay(
-    most_keys: int, end_offset: int, expected: list[int], tmp_path: Path
+    max_keys: int, end_offset: int, expected: list[int], tmp_path: Path
 ) -> None:
     pairs = [("a", "0"), ("a", "1"), ("b", "2"), ("b", "3"), ("c", "4"), ("a", "5")]
     directory = log(tmp_path, data(0, *pairs[:2]), data(2, *pairs[2:]))
-    assert [row[0] for row in kept(compacted(directory, most_keys=most_keys))] == expected
+    assert [row[0] for row in kept(compacted(directory, max_keys=max_keys))] == expected
     assert f"orders 0 {end_offset}\n" in (directory.parent / CLEANER).read_text(encoding="utf-8")
 
 
 @pytest.mark.req("SEG-CMP-007")
 def test_there_even_records_without_a_key_stay(tmp_path: Path) -> None:
     directory = log(tmp_path, data(0, ("a", "0"), ("b", "1"), (None, "2")))
-    assert kept(compacted(directory, most_keys=1)) == [(0, b"a", b"0"), (1, b"b", b"1"), (2, None, b"2")]
+    assert kept(compacted(directory, max_keys=1)) == [(0, b"a", b"0"), (1, b"b", b"1"), (2, None, b"2")]
 
 
 @pytest.mark.req("SEG-CMP-009")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
     from seglog_conformance.runner import Outcome
 
-LEAST_OF_EACH = 2
+MIN_OF_EACH = 2
 """Recorded answers, right and wrong ones, of an implementation whose cases have not changed since."""
 
 
@@ -69,8 +69,8 @@ def test_recorded_answers_are_as_the_list_says(name: str) -> None:
     assert outcome.known.entries, "a list of another version"
     assert [(result.case, result.label, result.notes) for result in outcome.failures] == []
     wrong = [result for result in outcome.results if result.case in outcome.known.entries]
-    assert len(wrong) >= LEAST_OF_EACH
-    assert len(outcome.results) - len(wrong) >= LEAST_OF_EACH, f"python -m authoring.record_answers {name}"
+    assert len(wrong) >= MIN_OF_EACH
+    assert len(outcome.results) - len(wrong) >= MIN_OF_EACH, f"python -m authoring.record_answers {name}"
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)

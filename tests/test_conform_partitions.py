@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from seglog_conformance.cases import Case
 
-MOST_SIZE = 1 << 20
+MAX_SIZE = 1 << 20
 TWO = (RecordModel(value=b"a"), RecordModel(value=b"b", timestamp_delta=5))
 LOG = LogModel((BatchModel(TWO, base_timestamp=100), BatchModel(TWO, gap=3, base_timestamp=200)), base_offset=10)
 
@@ -115,7 +115,7 @@ def test_the_kept_sample_has_every_magic_codec_and_operation() -> None:
     cases = load_cases(FILE, checked=True)
     assert {case.op for case in cases} == {"decode", "encode", "lookup", "read", "index", "recover"}
     assert {need for case in cases for need in case.needs} >= {"magic:0", "magic:1", "magic:2", "codec:zstd"}
-    assert FILE.stat().st_size < MOST_SIZE
+    assert FILE.stat().st_size < MAX_SIZE
     assert {case.id for case in cases} <= {case.id for case in load_cases()}
 
 

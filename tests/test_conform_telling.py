@@ -15,7 +15,7 @@ from seglog_conformance.features import EVERYTHING
 from seglog_conformance.protocol import schema_errors
 from seglog_conformance.reference.testee import Reference
 from seglog_conformance.registry import Listed
-from seglog_conformance.report_table import MOST_ALIKE, alike, failures, group_lines
+from seglog_conformance.report_table import MAX_ALIKE, alike, failures, group_lines
 from seglog_conformance.runner import Outcome
 from seglog_conformance.verdicts import Result, Verdict
 from seglog_conformance.wire_producing import unreported
@@ -72,7 +72,7 @@ def test_an_encoding_that_cannot_be_read_says_why() -> None:
 
 
 def test_results_that_are_alike_are_told_once() -> None:
-    names = [f"crc/{number}" for number in range(2 + MOST_ALIKE)]
+    names = [f"crc/{number}" for number in range(2 + MAX_ALIKE)]
     other = replace(FAILED, case="crc/other", detail="it ended otherwise")
     groups = alike([*(replace(FAILED, case=name) for name in names), other])
     assert [len(group) for group in groups] == [len(names), 1]

@@ -26,7 +26,7 @@ from seglog_format.cli.main import seglog
 if TYPE_CHECKING:
     from seglog_conformance.testee import Testee
 
-MOST_LINES = 105
+MAX_LINES = 105
 TEMPLATES = Path(__file__).parent.parent / "conformance" / "templates"
 SOURCES = {
     "python": "adapter.py",
@@ -175,7 +175,7 @@ def test_a_template_is_short_and_its_description_fits(language: str) -> None:
     adapter = read_adapter(TEMPLATES / language)
     lines = (TEMPLATES / language / SOURCES[language]).read_text(encoding="utf-8").splitlines()
     assert adapter.name == "your-library"
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= MAX_LINES
 
 
 def test_a_description_with_an_unknown_field_is_refused() -> None:

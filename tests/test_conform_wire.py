@@ -18,7 +18,7 @@ from seglog_conformance.positions import after_error, with_positions
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.registry import BUILDS, STAMP, Builder, adapters, listed
 from seglog_conformance.verdicts import FINE, Judgement, Verdict
-from seglog_conformance.wire_endpoint import MOST_ASKED, Endpoint
+from seglog_conformance.wire_endpoint import MAX_ASKED, Endpoint
 
 from proofs.serve.client import Answer, Client
 
@@ -93,7 +93,7 @@ def test_clients_get_the_verdict_that_is_theirs(
 def test_a_client_that_stands_still_is_told_where(examiners: dict[str, Examiner]) -> None:
     result = examined(examiners, "stalls", LASTING_EMPTY)
     assert result.answer is not None
-    assert len(set(result.answer["positions"][-MOST_ASKED:])) == 1
+    assert len(set(result.answer["positions"][-MAX_ASKED:])) == 1
     assert "again and again" in result.detail
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DESCRIPTORS = Path("/proc/self/fd")
-MOST_SPARE: Final = 4
+MAX_SPARE: Final = 4
 
 
 @pytest.fixture
@@ -118,9 +118,9 @@ def test_windows_that_are_dropped_leave_little_memory_behind(tmp_path: Path) -> 
             between.append(bytes(256 * 1024))
         assert memory("RssAnon") - before > count * WINDOW_SIZE // 2
         views.clear()
-        assert memory("RssAnon") - before < (MOST_SPARE + 3) * WINDOW_SIZE
+        assert memory("RssAnon") - before < (MAX_SPARE + 3) * WINDOW_SIZE
     assert len(between) == count
-    assert len(SPARE_BUFFERS) == MOST_SPARE
+    assert len(SPARE_BUFFERS) == MAX_SPARE
 
 
 @pytest.mark.parametrize("size", [MIN_BUFFERED_SIZE, BUFFER_SIZE - 1, BUFFER_SIZE, BUFFER_SIZE + 1])
@@ -128,7 +128,7 @@ def test_windows_that_are_dropped_leave_little_memory_behind(tmp_path: Path) -> 
 def test_a_buffer_is_not_used_again_while_a_view_of_it_is_held(
     tmp_path: Path, size: int, holding: Callable[[memoryview], memoryview]
 ) -> None:
-    path, count = tmp_path / "large", 2 * MOST_SPARE
+    path, count = tmp_path / "large", 2 * MAX_SPARE
     parts = [random.Random(number).randbytes(size) for number in range(count)]  # noqa: S311 - chance that repeats
     path.write_bytes(b"".join(parts))
     with open_bytes(path, copy=True) as source:
@@ -417,7 +417,7 @@ def test_a_slow_disk_is_asked_for_whole_blocks(large: Path, monkeypatch: pytest.
 def test_time_that_is_used_up_ends_the_search(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(large, [(5000, 5100), (2 * WINDOW_SIZE, 2 * WINDOW_SIZE + 1)])
     monkeypatch.setattr(file_reader, "_read_at", disk.read)
-    monkeypatch.setattr(refused_ranges, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(refused_ranges, "MAX_SECONDS", 0.0)
     with open_bytes(large, copy=True) as source:
         _, lost = readable_parts(source)
         assert len(lost) == disk.failures == 2

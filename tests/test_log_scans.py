@@ -67,11 +67,11 @@ def test_a_plan_reads_each_entry_for_the_settings_and_then_once(
 
 
 @pytest.mark.parametrize("kernels", [None, ColumnarRecovery()], ids=["walked", "compiled"])
-@pytest.mark.parametrize("most", [log_scans.MOST_REMEMBERED, 0], ids=["remembered", "computed again"])
+@pytest.mark.parametrize("most", [log_scans.MAX_REMEMBERED, 0], ids=["remembered", "computed again"])
 def test_what_one_walk_finds_is_what_each_scan_finds_by_itself(
     kernels: RecoveryKernels | None, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_scans, "MOST_REMEMBERED", most)
+    monkeypatch.setattr(log_scans, "MAX_REMEMBERED", most)
     for seed in range(60):
         log = random_log(seed)
         data = b"".join(log.entries)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LOG = "00000000000000000000.log"
 LONG = 12 * 2**20
-MOST_MEMORY = 120 * 2**20
+MAX_MEMORY = 120 * 2**20
 ZSTD = 4
 
 VALUES = {"zeros": bytes(LONG), "text": b"text" * (LONG // 4), "letters": "жЖ".encode() * (LONG // 4)}
@@ -62,7 +62,7 @@ def test_dump_of_a_long_field_takes_little_more_than_the_field(tmp_path: Path, f
     log = stored(tmp_path, RECORDS[field](VALUES["zeros"]))
     ended = watched(["-m", "seglog_format.cli", "dump", option, str(log)])
     assert ended.status == 0, ended.errors
-    assert ended.anonymous_bytes < MOST_MEMORY
+    assert ended.anonymous_bytes < MAX_MEMORY
 
 
 @pytest.mark.parametrize("kind", VALUES)
@@ -103,7 +103,7 @@ def test_first_records_of_a_huge_batch_come_at_once(tmp_path: Path) -> None:
     count = 500_000
     log = stored(tmp_path, b"".join(record(offset_delta=number) for number in range(count)), count)
     ended = watched(["-m", "seglog_format.cli", "dump", "--to", "3", str(log)])
-    assert ended.anonymous_bytes < MOST_MEMORY
+    assert ended.anonymous_bytes < MAX_MEMORY
     assert [line.split()[0] for line in ended.output.splitlines()[2:]] == ["0", "1", "2"]
 
 

@@ -16,7 +16,7 @@ from seglog_format.cli.main import run
 from seglog_format.cluster import cluster as cluster_module
 from seglog_format.cluster.image import ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.lines import image_lines
-from seglog_format.cluster.new_image import MOST_PARTITIONS, NewNode, new_image
+from seglog_format.cluster.new_image import MAX_PARTITIONS, NewNode, new_image
 from seglog_format.cluster.partition_counts import add_missing_partitions, count_of, hashes_in, java_hash
 from seglog_format.cluster.releases import RELEASES
 from seglog_format.codec.coordinator_records import decode_coordinator_record
@@ -129,7 +129,7 @@ def test_absurd_partition_number_is_left_out(old: Path) -> None:
     shutil.copytree(old / "plain-0", old / "plain-2147483647")
     plan = resurrect(old)
     assert sorted(plan.made.image.topic_named("plain").partitions) == [0]
-    assert f"at most {MOST_PARTITIONS:,}" in notes_about(plan, "plain-2147483647")[1]
+    assert f"at most {MAX_PARTITIONS:,}" in notes_about(plan, "plain-2147483647")[1]
 
 
 # -- renamed directories -----------------------------------------------------------------------------------------------

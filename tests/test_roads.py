@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = REPOSITORY / "docs" / "explanation" / "architecture.md"
 PACKAGE: Final = Path(seglog_format.__file__).parent
-MOST_STEPS: Final = 20
+MAX_STEPS: Final = 20
 FAR: Final = 32
 """Calls up the stack to look for a step of the road."""
 
@@ -118,7 +118,7 @@ def traced(name: str, tmp_path: Path) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("name", ROADS)
 def test_a_road_is_what_the_page_says(name: str, tmp_path: Path) -> None:
     steps, stacks = steps_of(name), traced(name, tmp_path)
-    assert len(steps) <= MOST_STEPS
+    assert len(steps) <= MAX_STEPS
     order = list(dict.fromkeys(stack[0] for stack in stacks))
     assert [step for step in steps if step not in order] == [], "the page names functions that are not called"
     assert sorted(steps, key=order.index) == steps, "the page names them in another order"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LOG = bytes(range(200)) * 4
 INDEXES = {"offset": b"o" * 24, "timestamp": b"t" * 12, "producerSnapshot": b"p" * 9, "leaderEpoch": b"0\n1\n0 0\n"}
-MOST_MEMORY = 16 * 2**20
+MAX_MEMORY = 16 * 2**20
 UNWRAPPED_IN = 101
 """One of so many flips inside the wrapped data key is tried: each costs an operation of RSA."""
 WRAPPINGS = [
@@ -92,7 +92,7 @@ def bounded_memory() -> Iterator[None]:
     tracemalloc.start()
     try:
         yield
-        assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
+        assert tracemalloc.get_traced_memory()[1] < MAX_MEMORY
     finally:
         tracemalloc.stop()
 

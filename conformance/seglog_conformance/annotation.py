@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
     from seglog_format.inspection.fields import Field
 
-MOST_BYTES: Final = 4096
-MOST_ANNOTATED: Final = 1 << 15
-MOST_FIELDS: Final = 400
-MOST_DECOMPRESSED: Final = 1 << 16
-MOST_FILES: Final = 6
-MOST_TEXT: Final = 40
+MAX_BYTES: Final = 4096
+MAX_ANNOTATED: Final = 1 << 15
+MAX_FIELDS: Final = 400
+MAX_DECOMPRESSED: Final = 1 << 16
+MAX_FILES: Final = 6
+MAX_TEXT: Final = 40
 
 
 class Words:
@@ -53,7 +53,7 @@ def annotated(case: Case, words: Words) -> list[Json]:
 def _inputs(request: Json) -> Iterator[tuple[str, bytes]]:
     if request.get("data"):
         yield "data", bytes.fromhex(request["data"])
-    for name, data in list(request.get("files", {}).items())[:MOST_FILES]:
+    for name, data in list(request.get("files", {}).items())[:MAX_FILES]:
         yield name, bytes.fromhex(data)
 
 
@@ -61,7 +61,7 @@ def _blocks(title: str, data: bytes, words: Words) -> Iterator[Json]:
     if not data:
         return
     is_log = title == "data" or title.endswith(".log")
-    if not is_log or len(data) > MOST_ANNOTATED or _is_bomb(data):
+    if not is_log or len(data) > MAX_ANNOTATED or _is_bomb(data):
         yield _block(title, data, (), (), words)
         return
     blocks, _ = entry_blocks(memoryview(data), name=title, start=0, count=None)
@@ -75,7 +75,7 @@ def _is_bomb(data: bytes) -> bool:
     try:
         for frame in walk(data):
             try:
-                decode_frame(frame, at=Location(), limit=MOST_DECOMPRESSED)
+                decode_frame(frame, at=Location(), limit=MAX_DECOMPRESSED)
             except RefusedError:
                 return True
             except FormatError:
@@ -86,13 +86,13 @@ def _is_bomb(data: bytes) -> bool:
 
 
 def _block(title: str, data: bytes, fields: Any, problems: Any, words: Words) -> Json:  # noqa: ANN401 - sequences
-    shown = data[:MOST_BYTES]
+    shown = data[:MAX_BYTES]
     return {
         "title": title,
         "size": len(data),
         "hex": shown.hex(),
         "problems": list(problems),
-        "fields": [_field(field, words) for field in fields[:MOST_FIELDS] if field.start < len(shown)],
+        "fields": [_field(field, words) for field in fields[:MAX_FIELDS] if field.start < len(shown)],
     }
 
 
@@ -117,5 +117,5 @@ def _value(field: Field) -> str:
     value = field.value
     if isinstance(value, bytes | bytearray | memoryview):
         text = bytes(value).hex()
-        return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}..."
+        return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
     return "null" if value is None else str(value)

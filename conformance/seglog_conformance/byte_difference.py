@@ -11,7 +11,7 @@ from seglog_format.inspection.entries import entry_blocks
 if TYPE_CHECKING:
     from seglog_format.inspection.fields import Field
 
-MOST_BYTES: Final = 16
+MAX_BYTES: Final = 16
 """That are shown where no field is known, or one is long."""
 
 
@@ -36,7 +36,7 @@ def nearest_part(name: str, wanted: str, found: str) -> Difference:
     """Return how bytes that should be a part of others go on there, behind as much of them as there is."""
     length = next(size for size in range(len(wanted), -1, -2) if wanted[:size] in found)
     behind = found.find(wanted[:length]) + length
-    sizes = slice(length, length + 2 * MOST_BYTES), slice(behind, behind + 2 * MOST_BYTES)
+    sizes = slice(length, length + 2 * MAX_BYTES), slice(behind, behind + 2 * MAX_BYTES)
     texts = (wanted[sizes[0]], found[sizes[1]] or "the end")
     return Difference(f"{name} from byte {behind // 2}, behind {length // 2} right bytes of a part", *texts)
 
@@ -54,7 +54,7 @@ def _field_at(data: bytes, position: int) -> Field | None:
 def _shown(data: bytes, field: Field | None, position: int) -> str:
     """Return a value with its bytes, or the bytes alone."""
     if field is None:
-        return data[position : position + MOST_BYTES].hex() or "the end"
+        return data[position : position + MAX_BYTES].hex() or "the end"
     text = data[field.start : field.end].hex()
     is_number = isinstance(field.value, int)
-    return f"{field.value} ({text})" if is_number else data[position : min(field.end, position + MOST_BYTES)].hex()
+    return f"{field.value} ({text})" if is_number else data[position : min(field.end, position + MAX_BYTES)].hex()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seglog_conformance.cases import Case
     from seglog_conformance.protocol import Json
 
-MOST_DIFFERENCES: Final = 20
+MAX_DIFFERENCES: Final = 20
 RECORDS_FIRST: Final = "correct records, then the error"
 """The branch of a refusal by a reader that hands out records one at a time: those in front of the damage came first."""
 UNSTABLE: Final = frozenset({"position", "sizeInBytes", "crc"})
@@ -119,7 +119,7 @@ def _plain(op: str, expect: Json, answer: Json) -> Judgement:
     names = tuple(name for name in expect if name != "branch")
     found = tuple(difference for name in names for difference in differences(name, expect[name], answer, name))
     if found:
-        return Judgement(Verdict.DIFFER, str(found[0]), found[:MOST_DIFFERENCES], names)
+        return Judgement(Verdict.DIFFER, str(found[0]), found[:MAX_DIFFERENCES], names)
     return Judgement(Verdict.PASS, compared=tuple(f"{op}.{name}" for name in names))
 
 
@@ -234,7 +234,7 @@ class _Comparison:
         return self._judgement(Verdict.SILENT, "there is no error, and nothing from the damage on")
 
     def _judgement(self, verdict: Verdict, detail: str = "") -> Judgement:
-        return Judgement(verdict, detail, tuple(self.found[:MOST_DIFFERENCES]), tuple(self.compared))
+        return Judgement(verdict, detail, tuple(self.found[:MAX_DIFFERENCES]), tuple(self.compared))
 
     def _compare(self, expected: list[Json], given: list[Json]) -> None:
         if self.mask.has_batches and self.op != "read":

@@ -25,11 +25,11 @@ VERDICTS: Final = {
 BASE_GROWTH: Final = 64 * MEBIBYTE
 GROWTH_PER_BYTE: Final = 8
 GROWTH_PER_CHARACTER: Final = 24
-LEAST_LINE: Final = 16 * MEBIBYTE
+MIN_LINE: Final = 16 * MEBIBYTE
 LINE_PER_BYTE: Final = 64
 SCALE_FACTOR: Final = 12
 LONGEST_LINE: Final = 1 << 30
-MOST_DIFFERENCES: Final = 8
+MAX_DIFFERENCES: Final = 8
 OUT_OF_MEMORY: Final = ("out of memory", "outofmemory", "memoryerror", "bad_alloc", "allocation failed")
 
 
@@ -43,7 +43,7 @@ def allowance_of(case: Case, *, seconds: float = 10.0, extra: int = 0) -> Allowa
         return Allowance(SCALE_FACTOR * seconds, None, LONGEST_LINE)
     size = max(case.input_size, case.answer_size)
     growth = BASE_GROWTH + GROWTH_PER_BYTE * size + GROWTH_PER_CHARACTER * case.answer_text_size + extra
-    return Allowance(seconds, growth, max(LEAST_LINE, LINE_PER_BYTE * size))
+    return Allowance(seconds, growth, max(MIN_LINE, LINE_PER_BYTE * size))
 
 
 class Examiner:
@@ -153,7 +153,7 @@ class Examiner:
             verdict=judgement.verdict,
             raw=judgement.verdict,
             detail=judgement.detail,
-            differences=tuple(map(str, judgement.differences[:MOST_DIFFERENCES])),
+            differences=tuple(map(str, judgement.differences[:MAX_DIFFERENCES])),
             compared=judgement.compared,
             branch=judgement.branch,
             answer=reply.answer,

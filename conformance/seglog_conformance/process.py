@@ -48,7 +48,7 @@ KILL_FACTOR: Final = 4
 
 IDLE_SHARE: Final = 0.02
 BUSY_SHARE: Final = 0.8
-MOST_PATIENCE: Final = 3
+MAX_PATIENCE: Final = 3
 """A process that used less of its time than the first waits for something; one that used more has had it."""
 
 EXIT_SECONDS: Final = 0.5
@@ -246,7 +246,7 @@ class _Patience:
         used = processor_seconds(self._pid) - self._used
         is_starved = IDLE_SHARE * self._seconds < used < BUSY_SHARE * self._seconds
         self._next = now + self._seconds / 4
-        return not is_starved or now - self._start > MOST_PATIENCE * self._seconds
+        return not is_starved or now - self._start > MAX_PATIENCE * self._seconds
 
 
 class _Child:

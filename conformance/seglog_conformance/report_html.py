@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from seglog_conformance.verdicts import Result
 
 TITLE: Final = "Conformance of implementations of the segmented log format"
-MOST_ANSWER: Final = 6000
-MOST_STDERR: Final = 1500
+MAX_ANSWER: Final = 6000
+MAX_STDERR: Final = 1500
 
 
 def page(outcomes: Sequence[Outcome], cases: Sequence[Case], environment: Json) -> str:
@@ -93,7 +93,7 @@ def _case(case: Case, words: Words, *, is_withheld: bool) -> Json:
         return {**shown, "blocks": [], "expect": str(error)}
 
 
-def _short(value: Any, most: int = MOST_ANSWER) -> Any:  # noqa: ANN401 - any JSON value
+def _short(value: Any, most: int = MAX_ANSWER) -> Any:  # noqa: ANN401 - any JSON value
     text = json.dumps(value)
     return value if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
@@ -127,7 +127,7 @@ def _result(result: Result) -> Json:
     if result.answer is not None and result.verdict is not Verdict.SKIP:
         shown["answer"] = _short({name: value for name, value in result.answer.items() if name != "seq"})
     if result.raw in DEADLY or result.raw is Verdict.ADAPTER_ERROR:
-        shown["stderr"] = result.stderr[-MOST_STDERR:]
+        shown["stderr"] = result.stderr[-MAX_STDERR:]
     if result.growth:
         shown["growth"] = result.growth
     return {name: value for name, value in shown.items() if value not in ("", (), None)}

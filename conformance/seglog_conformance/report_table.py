@@ -27,10 +27,10 @@ STYLES: Final = {
     Verdict.XFAIL: "yellow",
     Verdict.XPASS: "magenta",
 }
-MOST_LINES: Final = 40
-MOST_REASONS: Final = 8
-MOST_ALIKE: Final = 3
-MOST_DIFFERENCES: Final = 3
+MAX_LINES: Final = 40
+MAX_REASONS: Final = 8
+MAX_ALIKE: Final = 3
+MAX_DIFFERENCES: Final = 3
 LAST_LINES: Final = 12
 """Of what an adapter that died wrote to standard error."""
 FIRST: Final = 34
@@ -94,8 +94,8 @@ def not_asked(outcome: Outcome, cases: Mapping[str, Case]) -> Iterator[str]:
         result.detail for result in outcome.results if result.raw is Verdict.SKIP and cases[result.case].level == "must"
     )
     if reasons:
-        named = [f"{count} for want of {reason}" for reason, count in reasons.most_common(MOST_REASONS)]
-        rest = reasons.total() - sum(count for _, count in reasons.most_common(MOST_REASONS))
+        named = [f"{count} for want of {reason}" for reason, count in reasons.most_common(MAX_REASONS)]
+        rest = reasons.total() - sum(count for _, count in reasons.most_common(MAX_REASONS))
         more = [f"{rest} for other reasons"] if rest else []
         yield f"  {reasons.total()} must cases were not asked: {', '.join([*named, *more])}"
 
@@ -103,10 +103,10 @@ def not_asked(outcome: Outcome, cases: Mapping[str, Case]) -> Iterator[str]:
 def failures(outcome: Outcome, cases: Mapping[str, Case] | None = None) -> Iterator[str]:
     """Lines about what fails the run, the first few."""
     groups = alike(outcome.failures)
-    for group in groups[:MOST_LINES]:
+    for group in groups[:MAX_LINES]:
         yield from group_lines(group, cases or {})
-    if len(groups) > MOST_LINES:
-        yield f"  ... and {sum(map(len, groups[MOST_LINES:]))} more"
+    if len(groups) > MAX_LINES:
+        yield f"  ... and {sum(map(len, groups[MAX_LINES:]))} more"
     for case in outcome.unused:
         yield f"  {case}: its line in the list of known failures is of no use"
 
@@ -124,8 +124,8 @@ def group_lines(group: Sequence[Result], cases: Mapping[str, Case]) -> Iterator[
     yield from result_lines(group[0], cases.get(group[0].case))
     others = [result.case for result in group[1:]]
     if others:
-        more = f" and {len(others) - MOST_ALIKE} others" if len(others) > MOST_ALIKE else ""
-        yield f"      the same: {', '.join(others[:MOST_ALIKE])}{more}"
+        more = f" and {len(others) - MAX_ALIKE} others" if len(others) > MAX_ALIKE else ""
+        yield f"      the same: {', '.join(others[:MAX_ALIKE])}{more}"
 
 
 def result_lines(result: Result, case: Case | None = None) -> Iterator[str]:
@@ -134,7 +134,7 @@ def result_lines(result: Result, case: Case | None = None) -> Iterator[str]:
     yield f"  {result.case}: {result.label}{detail}"
     if case is not None and result.verdict not in FINE:
         yield f"      {case.level}, {', '.join(case.requirements)}: {case.why}"
-    for difference in [one for one in result.differences if one != result.detail][:MOST_DIFFERENCES]:
+    for difference in [one for one in result.differences if one != result.detail][:MAX_DIFFERENCES]:
         yield f"      {difference}"
     for note in result.notes:
         if note:

@@ -44,7 +44,7 @@ OPS: Final = ("decode", "position")
 PRODUCER_OP: Final = "encode"
 """What a producer can be asked, where the program behind has one."""
 
-MOST_POSITIONS: Final = 1000
+MAX_POSITIONS: Final = 1000
 UNKNOWN_EPOCH: Final = -1
 NO_LIMIT: Final = 1 << 30
 
@@ -144,7 +144,7 @@ class Wire:
             target = {"bootstrap": self._endpoint.address, "topic": topic, "ended": str(ended)}
             asked = {name: value for name, value in request.items() if name != "data"}
             found = self._client.ask({**asked, "op": "decode", "place": target})
-            return found, [str(offset) for offset in watched.positions[:MOST_POSITIONS]]
+            return found, [str(offset) for offset in watched.positions[:MAX_POSITIONS]]
         finally:
             shutil.rmtree(partition, ignore_errors=True)
             ended.unlink(missing_ok=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TOPIC_PREFIX: Final = "case-"
 
-MOST_ASKED: Final = 4
+MAX_ASKED: Final = 4
 """A consumer that asks for an offset so often, and was answered with bytes before, stands still."""
 
 
@@ -81,7 +81,7 @@ class WatchedPartition(ServedPartition):
             return
         self.positions.append(offset)
         self._asked[offset] += 1
-        if offset >= self._end or self._asked[offset] >= MOST_ASKED:
+        if offset >= self._end or self._asked[offset] >= MAX_ASKED:
             self._is_over = True
             self._ended.touch()
 

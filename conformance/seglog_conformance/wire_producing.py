@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAGIC: Final = 2
 """Of the batches that producers send in the versions of Produce that are answered."""
-MOST_CAPTURED: Final = 1000
+MAX_CAPTURED: Final = 1000
 """Batches of one request; one who sends more is not asked what else there is."""
 
 BASE_OFFSET: Final = struct.Struct(">q")
@@ -99,7 +99,7 @@ class Captured:
         """Keep a batch, whatever is in it."""
         with self._taking:
             first, delta = self._end, LAST_OFFSET_DELTA.unpack_from(data, LAST_OFFSET_DELTA_POSITION)[0]
-            if len(self._batches) < MOST_CAPTURED:
+            if len(self._batches) < MAX_CAPTURED:
                 self._batches.append(_as_stored(data, first, self._epoch))
             self._end = max(first + delta + 1, first)
             return Appended(first, max(first + delta, first))

@@ -55,13 +55,13 @@ class Pass:
         now_ms: the clock.
         cleaner_offset: as checkpointed, if it is.
         high_watermark: where the log ends for it.
-        most_keys: that may be remembered.
+        max_keys: that may be remembered.
     """
 
     now_ms: int
     cleaner_offset: int | None
     high_watermark: int
-    most_keys: int
+    max_keys: int
 
 
 class KeyedMaker(LogMaker):
@@ -193,7 +193,7 @@ def _by_kafka(oracle: Oracle, path: Path, config: LogConfig, this_pass: Pass) ->
         },
         nowMs=this_pass.now_ms,
         highWatermark=this_pass.high_watermark,
-        mapSlots=this_pass.most_keys,
+        mapSlots=this_pass.max_keys,
         **offset,
     )
 
@@ -201,7 +201,7 @@ def _by_kafka(oracle: Oracle, path: Path, config: LogConfig, this_pass: Pass) ->
 def _by_us(result: Result, name: str, path: Path, config: LogConfig, this_pass: Pass, answer: dict[str, Any]) -> None:
     _write_checkpoint(path, "replication-offset-checkpoint", this_pass.high_watermark)
     _write_checkpoint(path, "cleaner-offset-checkpoint", this_pass.cleaner_offset)
-    planned = compact(path, config, now_ms=this_pass.now_ms, most_keys=this_pass.most_keys)
+    planned = compact(path, config, now_ms=this_pass.now_ms, max_keys=this_pass.max_keys)
     _count(result, planned.batch_fates())
     plan = planned.apply().plan
     ours = plan.first_dirty_offset, plan.clean_size, plan.dirty_size

@@ -21,7 +21,7 @@ from proofs.mutants.candidates import LAYERS, OUT_OF_SIGHT, Candidates, Mutant, 
 from proofs.mutants.worker import Flag, Task, loaded_files, reach, run, suite
 from proofs.report_facts import machine, versions
 
-LEAST_SHARE = 0.95
+MIN_SHARE = 0.95
 SLOW_FAMILIES = ("bombs",)
 """Families that are asked last."""
 
@@ -282,7 +282,7 @@ def verdict(found: dict[str, Any], seconds: float) -> int:
         counts = found[name]
         print(f"{name}: {', '.join(f'{key} {value}' for key, value in counts.items())}")
     print(f"{seconds:.0f} s")
-    is_enough = (found["generated"]["share"] or 1) >= LEAST_SHARE and not found["byHand"]["survived"]
+    is_enough = (found["generated"]["share"] or 1) >= MIN_SHARE and not found["byHand"]["survived"]
     return 0 if is_enough else 1
 
 

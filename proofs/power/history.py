@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CLEAN: Final = ".kafka_cleanshutdown"
 PROCESSES: Final = (1, 2, 2, 3)
-MOST_OPERATIONS: Final = (40, 200, 200)
+MAX_OPERATIONS: Final = (40, 200, 200)
 """One of these limits each life."""
 
 CLEAN_LOOKS: Final = 0.6
@@ -98,7 +98,7 @@ class History:
                 cuts.append(Cut(life.when, 0, files.survivors(self.dice), life.promises))
 
         files.after_step = look
-        most = max(MOST_OPERATIONS) if self.world.compacts else self.dice.choice(MOST_OPERATIONS)
+        most = max(MAX_OPERATIONS) if self.world.compacts else self.dice.choice(MAX_OPERATIONS)
         files.step_count = 0
         files.cut_at = None if self.dice.random() < STAYS else self.dice.randint(1, most)
         try:

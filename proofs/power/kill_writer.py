@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 PARTITION: Final = "t-0"
 THREADS: Final = 4
-MOST_LINES: Final = 150
-MOST_DELAY_S: Final = 0.02
-MOST_APPENDS: Final = 100_000
+MAX_LINES: Final = 150
+MAX_DELAY_S: Final = 0.02
+MAX_APPENDS: Final = 100_000
 FLUSHED_SHARE, ROLLED_SHARE = 0.3, 0.02
 CLAIM: Final = "process death only: nothing here shows what survives a loss of power"
 
@@ -57,7 +57,7 @@ class Killed:
 
 def _append_forever(writer: PartitionWriter, number: int, seed: str) -> None:
     dice = random.Random(f"{seed} {number}")
-    for count in range(MOST_APPENDS):
+    for count in range(MAX_APPENDS):
         value = f"{number}.{count}"
         padded = value.encode().ljust(dice.choice((8, 60, 200)))
         acks = dice.random() < FLUSHED_SHARE
@@ -102,8 +102,8 @@ def _acknowledged(root: Path, dice: random.Random, seed: str) -> dict[int, str]:
     command = [sys.executable, "-m", "proofs.power.kill_writer", "--child", str(root), "--seed", seed]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(dice.randint(1, MOST_LINES))]
-        time.sleep(dice.random() * MOST_DELAY_S)
+        lines = [process.stdout.readline() for _ in range(dice.randint(1, MAX_LINES))]
+        time.sleep(dice.random() * MAX_DELAY_S)
         process.kill()
         lines += process.stdout.readlines()
         process.wait()

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from proofs.power.world import World
     from seglog_format import LogWriter, PartitionWriter
 
-MOST_APPENDERS: Final = 8
-MOST_TURNS: Final = (8, 30)
+MAX_APPENDERS: Final = 8
+MAX_TURNS: Final = (8, 30)
 OTHERS_GO_ON, WAITS_FOR_DISK, HAS_PRODUCER, ENDS = 0.4, 0.2, 0.5, 0.4
 KEYS: Final = (None, b"a", b"b", b"c", b"d", b"e")
 
@@ -116,7 +116,7 @@ class Appenders:
         self._world = world
         self._dice = world.dice
         self._counts = world.counts
-        self._appenders = [self._appender(number) for number in range(self._dice.randint(1, MOST_APPENDERS))]
+        self._appenders = [self._appender(number) for number in range(self._dice.randint(1, MAX_APPENDERS))]
         self._at_work: set[int] = set()
 
     def run(self) -> None:
@@ -126,7 +126,7 @@ class Appenders:
             PowerCut: in the middle of one.
         """
         with suppress(BlockedError):
-            most = max(MOST_TURNS) if self._world.compacts else self._dice.choice(MOST_TURNS)
+            most = max(MAX_TURNS) if self._world.compacts else self._dice.choice(MAX_TURNS)
             for _ in range(self._dice.randint(1, most)):
                 self._turn()
 

@@ -17,7 +17,7 @@ Json = Any
 BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 UNSIGNED: Final = {"uint16": 16, "uint32": 32}
 TEXTS: Final = ("", "a", "orders", "x" * 127, "\u00fc\u4e16\U0001f600", "p" * 300)
-MOST_ELEMENTS: Final = 3
+MAX_ELEMENTS: Final = 3
 LEFT_OUT: Final = 0.4
 """Share of the fields in the middle style that get no content of their own."""
 STYLES: Final = ("least", "mixed", "most")
@@ -73,7 +73,7 @@ class Content:
         if least and self._may_be_null(field):
             return None
         if field["type"].startswith("[]"):
-            count = 0 if least else self._random.randint(1, MOST_ELEMENTS)
+            count = 0 if least else self._random.randint(1, MAX_ELEMENTS)
             return [self._one(field, field["type"][2:]) for _ in range(count)]
         return self._one(field, field["type"])
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 BATCH_RECORDS: Final = 500
 """Records of a batch, whoever writes it."""
 FIRST_TIMESTAMP_MS: Final = 1_700_000_000_000
-MOST_STEP_MS: Final = 3
+MAX_STEP_MS: Final = 3
 """Timestamps rise by so much at most from one record to the next."""
 
 EVENTS: Final = ("page_view", "click", "add_to_cart", "search", "login", "purchase", "scroll")
@@ -38,7 +38,7 @@ def rows_of(seed: int, batch_count: int) -> list[list[Row]]:
     for first in range(0, batch_count * BATCH_RECORDS, BATCH_RECORDS):
         rows = []
         for number in range(first, first + BATCH_RECORDS):
-            time_ms += dice.randrange(MOST_STEP_MS + 1)
+            time_ms += dice.randrange(MAX_STEP_MS + 1)
             rows.append(Row(b"key-%08d" % number, _text(dice), time_ms))
         batches.append(rows)
     return batches

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.cleaning.compaction import CompactionPlan, plan_compaction
 from seglog_format.cleaning.compaction_pass import (
-    MOST_KEYS,
+    MAX_KEYS,
     LogCleaner,
     LogState,
     active_producers,
@@ -102,7 +102,7 @@ def prepare_compaction(
     *,
     now_ms: int,
     directory: LogDirectory | None = None,
-    most_keys: int = MOST_KEYS,
+    max_keys: int = MAX_KEYS,
     files: Files = LOCAL_FILES,
 ) -> CompactionPlan:
     """Decide which segments of a partition directory compaction rewrites. Nothing is changed.
@@ -112,14 +112,14 @@ def prepare_compaction(
         config: the settings; whether the cleanup policy has ``compact`` is not checked.
         now_ms: the current time, in milliseconds since 1970.
         directory: the log directory; the directory above by default.
-        most_keys: maximum number of keys in memory.
+        max_keys: maximum number of keys in memory.
         files: file layer that has the modification times.
 
     Raises:
         UsageError: a path is not a directory, or cannot be read; or the directory needs recovery first.
         FormatError: a log is damaged; recovery comes first.
     """
-    with _opened(path, config, now_ms, directory, most_keys, files) as work:
+    with _opened(path, config, now_ms, directory, max_keys, files) as work:
         return work.plan
 
 
@@ -129,7 +129,7 @@ def explain_compaction(  # noqa: PLR0913 - how to compact
     *,
     now_ms: int,
     directory: LogDirectory | None = None,
-    most_keys: int = MOST_KEYS,
+    max_keys: int = MAX_KEYS,
     producer_expiration_ms: int = DAY_MS,
     files: Files = LOCAL_FILES,
 ) -> Iterator[BatchFate]:
@@ -140,7 +140,7 @@ def explain_compaction(  # noqa: PLR0913 - how to compact
         config: as for `compact_partition`.
         now_ms: as for `compact_partition`.
         directory: as for `compact_partition`.
-        most_keys: as for `compact_partition`.
+        max_keys: as for `compact_partition`.
         producer_expiration_ms: as for `compact_partition`.
         files: file layer that has the modification times.
 
@@ -148,7 +148,7 @@ def explain_compaction(  # noqa: PLR0913 - how to compact
         UsageError: as for `compact_partition`.
         FormatError: a log is damaged; recovery comes first.
     """
-    with _opened(path, config, now_ms, directory, most_keys, files) as work:
+    with _opened(path, config, now_ms, directory, max_keys, files) as work:
         cleaner = work.cleaner(producer_expiration_ms)
         for group in work.plan.groups:
             yield from cleaner.fates(group)
@@ -160,7 +160,7 @@ def compact_partition(  # noqa: PLR0913 - how to compact
     *,
     now_ms: int,
     directory: LogDirectory | None = None,
-    most_keys: int = MOST_KEYS,
+    max_keys: int = MAX_KEYS,
     producer_expiration_ms: int = DAY_MS,
     files: Files = LOCAL_FILES,
     holds_lock: bool = False,
@@ -175,7 +175,7 @@ def compact_partition(  # noqa: PLR0913 - how to compact
         config: the settings; whether the cleanup policy has ``compact`` is not checked.
         now_ms: the current time, in milliseconds since 1970.
         directory: the log directory; the directory above by default.
-        most_keys: maximum number of keys in memory.
+        max_keys: maximum number of keys in memory.
         producer_expiration_ms: age after which producers are dropped and no longer keep their last batch.
         files: the file layer that changes go through.
         holds_lock: the caller has the lock of the log directory already.
@@ -192,7 +192,7 @@ def compact_partition(  # noqa: PLR0913 - how to compact
     size_after = 0
     with (
         nullcontext() if holds_lock else writing(directory),
-        _opened(path, config, now_ms, directory, most_keys, files, copy=False) as work,
+        _opened(path, config, now_ms, directory, max_keys, files, copy=False) as work,
     ):
         require_unchanged(planned, work.plan, path)
         cleaner, has_time_index = work.cleaner(producer_expiration_ms), work.settings.has_time_index
@@ -242,7 +242,7 @@ def _opened(  # noqa: PLR0913 - how to compact
     config: LogConfig,
     now_ms: int,
     directory: LogDirectory | None,
-    most_keys: int,
+    max_keys: int,
     files: Files,
     *,
     copy: bool | None = None,
@@ -266,7 +266,7 @@ def _opened(  # noqa: PLR0913 - how to compact
         cleaner_offset = directory.cleaner_offsets.get(key)
         plan = plan_compaction(facts, config, cleaner_offset=cleaner_offset, **known)
         newest = newest_offsets(
-            segments, plan.first_dirty_offset, plan.first_uncleanable_offset, transactions, most_keys
+            segments, plan.first_dirty_offset, plan.first_uncleanable_offset, transactions, max_keys
         )
         if plan.groups and newest.end_offset < plan.end_offset:
             plan = plan_compaction(facts, config, cleaner_offset=cleaner_offset, end_offset=newest.end_offset, **known)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seglog_format.state.producer import Producer
     from seglog_format.storage.files import Files
 
-MOST_KEYS: Final = 128 * 2**20 // 24 * 9 // 10
+MAX_KEYS: Final = 128 * 2**20 // 24 * 9 // 10
 """Default maximum of keys in a broker's pass: 128 MiB, 24 bytes for each key, nine tenths full (SEG-CMP-007)."""
 
 
@@ -125,7 +125,7 @@ def newest_offsets(
     first_dirty_offset: int,
     end_offset: int,
     transactions: Transactions,
-    most_keys: int = MOST_KEYS,
+    max_keys: int = MAX_KEYS,
 ) -> NewestOffsets:
     """Find the newest record of each key in the dirty part of a log (SEG-CMP-007, SEG-CMP-008, SEG-CMP-013).
 
@@ -134,7 +134,7 @@ def newest_offsets(
         first_dirty_offset: where the dirty part begins.
         end_offset: where it ends; a base offset.
         transactions: of the log; records of aborted ones are ignored.
-        most_keys: that may be remembered.
+        max_keys: that may be remembered.
 
     Raises:
         FormatError: a batch is damaged or refused.
@@ -147,18 +147,18 @@ def newest_offsets(
             if header.last_offset < first_dirty_offset:
                 continue
             is_counted = not header.is_control and not transactions.is_aborted(header)
-            if is_counted and not _remember(found, segment.decode(frame), first_dirty_offset, most_keys):
+            if is_counted and not _remember(found, segment.decode(frame), first_dirty_offset, max_keys):
                 return found
             found.end_offset = header.next_offset
         found.end_offset = min(segment.allowed.last + 1, end_offset)
     return found
 
 
-def _remember(found: NewestOffsets, batch: RecordBatch, first_dirty_offset: int, most_keys: int) -> bool:
+def _remember(found: NewestOffsets, batch: RecordBatch, first_dirty_offset: int, max_keys: int) -> bool:
     """Add the keys of a batch; return whether there was room for all."""
     for record in batch.records:
         if record.key is not None and record.offset >= first_dirty_offset:
-            if len(found.by_key) >= most_keys:
+            if len(found.by_key) >= max_keys:
                 return False
             found.by_key[record.key] = record.offset
             found.end_offset = record.offset + 1

@@ -9,7 +9,7 @@ from seglog_format.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-MOST_PARTITIONS: Final = 10_000
+MAX_PARTITIONS: Final = 10_000
 
 
 def create_topics(paths: tuple[Path, ...], wanted: tuple[str, ...], *, writable: bool) -> None:
@@ -62,7 +62,7 @@ def empty_root(paths: tuple[Path, ...], *, writable: bool) -> Path | None:
 
 def _partitions(wanted: str) -> list[tuple[str, int]]:
     topic, _, digits = wanted.partition(":")
-    if digits and not (digits.isascii() and digits.isdecimal() and 1 <= int(digits) <= MOST_PARTITIONS):
-        msg = f"--create {wanted}: the number of partitions is one from 1 to {MOST_PARTITIONS}"
+    if digits and not (digits.isascii() and digits.isdecimal() and 1 <= int(digits) <= MAX_PARTITIONS):
+        msg = f"--create {wanted}: the number of partitions is one from 1 to {MAX_PARTITIONS}"
         raise UsageError(msg)
     return [(topic, number) for number in range(int(digits or 1))]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BROKER_RESOURCE: Final = 4
 
-MOST_PARTITIONS: Final = 100_000
+MAX_PARTITIONS: Final = 100_000
 """Partition numbers from here on are taken for damage: every number below the highest one becomes a partition."""
 
 NAMESPACE: Final = uuid.UUID("0c1d9c5e-6f0a-4e43-9a3c-5d1f4f0f2f7e")
@@ -198,9 +198,9 @@ def _partition_count(made: NewImage, topic: TopicImage, replicas: Replicas) -> i
         made.note(f"{topic.name}-{number}", "has a directory, but the metadata does not know it; taken")
     numbers = sorted(found | topic.partitions.keys())
     for number in numbers:
-        if number >= MOST_PARTITIONS:
-            made.note(f"{topic.name}-{number}", f"left out: a topic has at most {MOST_PARTITIONS:,} partitions here")
-    return max((number for number in numbers if number < MOST_PARTITIONS), default=-1) + 1
+        if number >= MAX_PARTITIONS:
+            made.note(f"{topic.name}-{number}", f"left out: a topic has at most {MAX_PARTITIONS:,} partitions here")
+    return max((number for number in numbers if number < MAX_PARTITIONS), default=-1) + 1
 
 
 def _chosen(made: NewImage, topic: TopicImage, number: int, replicas: Replicas) -> Replica | None:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 DEFAULT_COUNT: Final = 50
 """Kafka's default for these topics."""
 
-MOST_PARTITIONS: Final = 10_000
+MAX_PARTITIONS: Final = 10_000
 """Numbers of partitions above this are not tried."""
 
-MOST_KEYS: Final = 10_000
+MAX_KEYS: Final = 10_000
 """So many keys of one partition are looked at."""
 
 KEY_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -90,7 +90,7 @@ def count_of(hashes: Mapping[int, Collection[int]]) -> int:
     """
     least = max(hashes, default=-1) + 1
     preferred = [least] if len(hashes) == least else [DEFAULT_COUNT]
-    tried = chain((each for each in preferred if each >= least), range(least, MOST_PARTITIONS + 1))
+    tried = chain((each for each in preferred if each >= least), range(least, MAX_PARTITIONS + 1))
     return next((count for count in tried if _fits(count, hashes)), least)
 
 
@@ -105,7 +105,7 @@ def hashes_in(topic: str, path: Path) -> set[int]:
         with open_partition(path) as partition:
             for name in _names(topic, partition.records(on_gap=lambda _gap: None)):
                 found.add(java_hash(name))
-                if len(found) >= MOST_KEYS:
+                if len(found) >= MAX_KEYS:
                     break
     except SeglogError:
         pass

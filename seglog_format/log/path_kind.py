@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 ROOT_KINDS: Final = (LOG_DIRECTORY_KINDS | {FileKind.BOOTSTRAP_SNAPSHOT}) - {FileKind.LOCK}
 """Files that only a log directory has. Other programs also have files named ``.lock``."""
 
-MOST_LOOKED_AT: Final = 200
+MAX_LOOKED_AT: Final = 200
 """Maximum subdirectories of a refused directory that are searched for what the user may have meant."""
 
-MOST_NAMED: Final = 2
+MAX_NAMED: Final = 2
 
 OBJECT_DEPTH: Final = 4
 """Maximum directories between a folder and the objects of a remote store in it that are looked at."""
@@ -235,11 +235,11 @@ def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) ->
         return f"{shown}: an empty directory, nothing of Kafka's; is a disk not mounted?"
     if _holds_objects(directory, entries, storage, OBJECT_DEPTH):
         return f"{shown}: objects of a remote store, not a log: seglog tier ls lists them"
-    found = list(islice(_below(directory, entries, storage), MOST_LOOKED_AT))
+    found = list(islice(_below(directory, entries, storage), MAX_LOOKED_AT))
     hint = ""
     if found:
-        named = " or ".join(printable(storage.name_of(path)) for path in found[:MOST_NAMED])
-        hint = f"; did you mean {named}{', or another below it' if len(found) > MOST_NAMED else ''}?"
+        named = " or ".join(printable(storage.name_of(path)) for path in found[:MAX_NAMED])
+        hint = f"; did you mean {named}{', or another below it' if len(found) > MAX_NAMED else ''}?"
     return (
         f"{shown}: neither a log directory nor a partition directory: no meta.properties or checkpoint, no"
         f" <topic>-<partition> directory, no file of a segment{hint}"
@@ -250,7 +250,7 @@ def _holds_objects(directory: Path, entries: DirectoryEntries, storage: LogStora
     """Return whether a directory, or one of the first below it, holds objects of a remote store."""
     if any(parse_object_name(name) is not None for name in entries.files):
         return True
-    for name in entries.directories[:MOST_NAMED] if depth else ():
+    for name in entries.directories[:MAX_NAMED] if depth else ():
         with suppress(SeglogError):
             if _holds_objects(directory / name, storage.entries(directory / name), storage, depth - 1):
                 return True
@@ -259,12 +259,12 @@ def _holds_objects(directory: Path, entries: DirectoryEntries, storage: LogStora
 
 def _below(directory: Path, entries: DirectoryEntries, storage: LogStorage) -> Iterator[Path]:
     """Yield log directories and partition directories among the first subdirectories, the nearest first."""
-    children = [directory / name for name in entries.directories[:MOST_LOOKED_AT]]
+    children = [directory / name for name in entries.directories[:MAX_LOOKED_AT]]
     grandchildren: list[Path] = []
-    for path in chain(children, islice(grandchildren, MOST_LOOKED_AT)):
+    for path in chain(children, islice(grandchildren, MAX_LOOKED_AT)):
         with suppress(UsageError):
             inner = storage.entries(path)
             if kind_of_entries(path, inner, storage) is not None:
                 yield path
             elif path.parent == directory:
-                grandchildren += [path / name for name in inner.directories[:MOST_LOOKED_AT]]
+                grandchildren += [path / name for name in inner.directories[:MAX_LOOKED_AT]]

@@ -13,7 +13,7 @@ from seglog_format.cleaning.compaction_apply import (
     explain_compaction,
     prepare_compaction,
 )
-from seglog_format.cleaning.compaction_pass import MOST_KEYS
+from seglog_format.cleaning.compaction_pass import MAX_KEYS
 from seglog_format.cleaning.deletion import prepare_retention, retain_partition
 from seglog_format.log.path_kind import require_partition
 from seglog_format.recovery.apply import DEFAULT_OPTIONS, prepare_recovery, recover_partition
@@ -129,7 +129,7 @@ def compact(  # noqa: PLR0913 - how to compact
     *,
     now_ms: int | None = None,
     directory: LogDirectory | None = None,
-    most_keys: int = MOST_KEYS,
+    max_keys: int = MAX_KEYS,
     producer_expiration_ms: int = DAY_MS,
     holds_lock: bool = False,
     environment: Environment = DEFAULT_ENVIRONMENT,
@@ -144,7 +144,7 @@ def compact(  # noqa: PLR0913 - how to compact
         config: the settings of the log; whether the cleanup policy has ``compact`` is not checked.
         now_ms: the time, in milliseconds since 1970; by default that of the environment.
         directory: the log directory; the directory above by default.
-        most_keys: maximum number of keys in memory.
+        max_keys: maximum number of keys in memory.
         producer_expiration_ms: age after which producers are dropped and no longer keep their last batch.
         holds_lock: the caller of `apply` already has the lock of the log directory.
         environment: through which files are changed, and the clock.
@@ -167,14 +167,14 @@ def compact(  # noqa: PLR0913 - how to compact
         (144, 72)
     """
     at_ms = environment.clock() if now_ms is None else now_ms
-    planned = prepare_compaction(path, config, now_ms=at_ms, directory=directory, most_keys=most_keys)
+    planned = prepare_compaction(path, config, now_ms=at_ms, directory=directory, max_keys=max_keys)
     explained = partial(
         explain_compaction,
         path,
         config,
         now_ms=at_ms,
         directory=directory,
-        most_keys=most_keys,
+        max_keys=max_keys,
         producer_expiration_ms=producer_expiration_ms,
     )
     done = partial(
@@ -183,7 +183,7 @@ def compact(  # noqa: PLR0913 - how to compact
         config,
         now_ms=at_ms,
         directory=directory,
-        most_keys=most_keys,
+        max_keys=max_keys,
         producer_expiration_ms=producer_expiration_ms,
         files=environment.files,
         holds_lock=holds_lock,

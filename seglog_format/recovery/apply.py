@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.file_steps import FileStep
     from seglog_format.storage.files import Files
 
-MOST_ROUNDS: Final = 12
+MAX_ROUNDS: Final = 12
 """Maximum number of rounds: one for each kind of work and a last one without work; more mean another writer."""
 
 
@@ -306,7 +306,7 @@ def recover_partition(
             opened_for_change(directory.path, first.path, files, is_changed=bool(first.next_phase)),
         ):
             while prepared.next_phase:
-                if len(done) == MOST_ROUNDS:
+                if len(done) == MAX_ROUNDS:
                     msg = f"{path}: there is something to do after every round; does something else write here?"
                     raise WriteError(msg)
                 apply_steps(prepared.next_phase, files)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TAIL: Final = "bytes that are no whole entry"
 OFFSET_AND_SIZE: Final = 12
-LEAST_SIZE: Final = 14
+MIN_SIZE: Final = 14
 """Smaller sizes end a broker's walk with an error, whatever the magic."""
 DELTA_POSITION, DELTA_SIZE = batch_field_span("last_offset_delta")
 
@@ -195,7 +195,7 @@ def _walked_end(segment: LogSegment, position: int) -> int:
     while position < source.size - ENTRY_PREFIX.size:
         first, data = source.window(position, DELTA_POSITION + DELTA_SIZE)
         offset, size, _, magic = ENTRY_PREFIX.unpack_from(data, position - first)
-        if size < LEAST_SIZE:
+        if size < MIN_SIZE:
             text = "brokers do not start: they walk to here for the log end offset"
             where = Location(segment.path, position, "size", 4)
             raise _StopError(Remark(where, ("SEG-LOG-003",), text))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.segment_files import SegmentSideFiles
 
-MOST_REMEMBERED: Final = 64 * 2**20
+MAX_REMEMBERED: Final = 64 * 2**20
 """Maximum bytes of cached side files: those of about 12 GB of logs. Others are computed again."""
 
 
@@ -82,7 +82,7 @@ class LogScans:
         self._scans: dict[int, SegmentScan] = {}
         self._broker_scans: dict[tuple[int, int], BrokerScan] = {}
         self._side_files: dict[tuple[int, int], SegmentSideFiles] = {}
-        self._left = MOST_REMEMBERED
+        self._left = MAX_REMEMBERED
 
     def scan(self, segment: LogSegment) -> SegmentScan:
         """Return which bytes of a segment stay; as `scan_segment`."""

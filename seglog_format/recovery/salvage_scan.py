@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SEARCH_BUDGET: Final = 16
 """Maximum bytes for checksums during a search, as a multiple of the file's size."""
 
-LEAST_BUDGET: Final = 1 << 26
+MIN_BUDGET: Final = 1 << 26
 
 PATTERN_SIZE: Final = ENTRY_PREFIX.size
 """Number of bytes that show whether an entry may begin there."""
@@ -122,7 +122,7 @@ class _Salvager:
         self.allowed = allowed
         self.path = path
         self.found = SalvageScan()
-        self.budget = max(source.size * SEARCH_BUDGET, LEAST_BUDGET)
+        self.budget = max(source.size * SEARCH_BUDGET, MIN_BUDGET)
         self.pattern = _pattern(allowed)
 
     def run(self) -> SalvageScan:

@@ -31,7 +31,7 @@ SCANNED: Final = {
 
 NO_TIMESTAMP_TYPE: Final = -1
 """The timestamp type that the connector gives for a record without timestamp."""
-MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
+MAX_MILLISECONDS: Final = (2**63 - 1) // 1000
 """Largest timestamp: Spark counts microseconds."""
 
 
@@ -93,7 +93,7 @@ def spark_timestamps(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return array.cast(kind)
     except pa.ArrowInvalid:
         numbers = array.cast(pa.int64())
-        near = pc.less_equal(pc.abs_checked(pc.max_element_wise(numbers, -(2**63) + 1)), MOST_MILLISECONDS)
+        near = pc.less_equal(pc.abs_checked(pc.max_element_wise(numbers, -(2**63) + 1)), MAX_MILLISECONDS)
         return pc.if_else(near, numbers, pa.scalar(None, pa.int64())).cast(array.type).cast(kind)
 
 

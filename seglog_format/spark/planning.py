@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from seglog_format.spark.pieces import AnyTask
     from seglog_format.storage.log_storage import LogStorage
 
-LEAST_SPLIT: Final = 32 * 2**20
+MIN_SPLIT: Final = 32 * 2**20
 """Default minimum bytes of a task: starting one costs about as much as reading a tenth of that."""
 
-MOST_TASKS: Final = 10_000
+MAX_TASKS: Final = 10_000
 """Default maximum number of tasks: Spark's driver keeps a record of each."""
 
 
@@ -258,7 +258,7 @@ def shared_out(pieces: Sequence[tuple[Piece, LogStorage]], options: ReadOptions)
     """
     sizes = [size_of(piece, storage) for piece, storage in pieces]
     total = sum(sizes)
-    target = options.split_size or max(LEAST_SPLIT, total // MOST_TASKS)
+    target = options.split_size or max(MIN_SPLIT, total // MAX_TASKS)
     if options.min_partitions is not None:
         target = min(target, total // (2 * options.min_partitions))  # tasks are up to twice as large
     target = max(target, 1)

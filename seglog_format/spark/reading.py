@@ -37,8 +37,8 @@ LOGGER: Final = logging.getLogger(__name__)
 
 BATCH_SIZE: Final = 4 * 2**20
 """Approximate bytes of keys and values in one batch for Spark."""
-MOST_ROWS: Final = 2**16
-LEAST_ROWS: Final = 2**8
+MAX_ROWS: Final = 2**16
+MIN_ROWS: Final = 2**8
 """Minimum rows of a batch."""
 
 
@@ -131,17 +131,17 @@ class TaskReader:
     def _batch_rows(self, segment: LogSegment, position: int) -> int:
         """Return how many rows are about `BATCH_SIZE`, by the first entry; the engine limits compressed ones."""
         if not {"key", "value", "headers"}.intersection(self.columns.scanned):
-            return MOST_ROWS
+            return MAX_ROWS
         try:
             found = segment.frame_at(position)
         except FormatError:
-            return MOST_ROWS
+            return MAX_ROWS
         if not isinstance(found, Frame) or found.header.codec_id:
-            return MOST_ROWS
+            return MAX_ROWS
         header = found.header
         count = header.records_count if isinstance(header, RecordBatchHeader) else 1
         rows = BATCH_SIZE * max(count, 1) // max(found.end - found.position, 1)
-        return min(max(rows, LEAST_ROWS), MOST_ROWS)
+        return min(max(rows, MIN_ROWS), MAX_ROWS)
 
     def _damage_rows_all(self, piece: Piece, damaged: list[FormatError]) -> Iterator[pa.RecordBatch]:
         while damaged:

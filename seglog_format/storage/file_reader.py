@@ -41,7 +41,7 @@ CUT_SHORT: Final = "the file has become shorter"
 STEP_SIZE: Final = 4 * 2**20
 """Bytes tried at once after a refused range."""
 
-MOST_TRIES: Final = 3
+MAX_TRIES: Final = 3
 """Maximum reads of a failing range whose parts can be read."""
 
 BUFFER_SIZE: Final = 4 * 2**20
@@ -155,7 +155,7 @@ class FileReader:
         Raises:
             UnreadableError: the first byte is refused (SEG-PDR-022).
         """
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             refused = self._refused.next_from(start)
             if refused is not None and refused.start <= start:
                 raise unreadable(self.path, start, refused.end - start, refused.error)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 STAGING_PREFIX: Final = ".seglog-"
-MOST_OF_A_NAME: Final = 40
+MAX_OF_A_NAME: Final = 40
 """Characters of a directory's name that are in that of its staging directory."""
 
 FORBIDDEN: Final = frozenset("\0\\:")
@@ -87,7 +87,7 @@ def _inside(directory: Path) -> Iterator[Path]:
 @contextmanager
 def _beside(directory: Path) -> Iterator[Path]:
     """Fill a directory that gets its name when it is complete."""
-    prefix = f"{STAGING_PREFIX}{directory.name[:MOST_OF_A_NAME]}-"
+    prefix = f"{STAGING_PREFIX}{directory.name[:MAX_OF_A_NAME]}-"
     staging = directory.with_name(f"{prefix}{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
     with directories_for(directory.parent):
         _remove_abandoned(directory.parent, prefix)

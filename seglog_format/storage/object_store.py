@@ -19,7 +19,7 @@ SAME: Final = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss"}
 """Arrow's names of file systems, by Hadoop's names."""
 OF_ARROW: Final = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
 """Schemes that Arrow reads; others are left to fsspec."""
-MOST_OPEN: Final = 64
+MAX_OPEN: Final = 64
 """Maximum number of open files of a store."""
 KEYS: Final = ("access_key", "secret_key")
 
@@ -141,7 +141,7 @@ class Store:
         """Open a file, and ask the store for its size only once."""
         found = self._open.get(path)
         if found is None:
-            if len(self._open) >= MOST_OPEN:
+            if len(self._open) >= MAX_OPEN:
                 self._open.clear()  # other threads keep what they have taken from it
             found = self._open[path] = self._files.open_input_file(f"{self._root}/{path}")
         return found

@@ -19,9 +19,9 @@ BLOCK_SIZE: Final = 4096
 """Minimum bytes that a disk reads at once."""
 LEAF_SIZE: Final = 512
 """Size of the ranges in which readable bytes are searched for inside of a refused range."""
-MOST_SEARCHES: Final = 1024
+MAX_SEARCHES: Final = 1024
 """Maximum failing reads inside of refused ranges, for one file."""
-MOST_SECONDS: Final = 600.0
+MAX_SECONDS: Final = 600.0
 """Maximum time of failing reads of one file, before a failing range is given up as a whole."""
 SLOW_SECONDS: Final = 0.05
 """A failing read that takes longer is one of a disk, which fails in whole blocks."""
@@ -80,8 +80,8 @@ class RefusedSearch:
 
     def __init__(self, can_read: Callable[[int, int], bool]) -> None:
         self._can_read = can_read
-        self._searches = MOST_SEARCHES
-        self._seconds = MOST_SECONDS
+        self._searches = MAX_SEARCHES
+        self._seconds = MAX_SECONDS
         self._finest = 1
 
     def ranges_in(self, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -33,7 +33,7 @@ WRITE_PROPERTIES: Final = {"write.parquet.compression-codec": "zstd"} | {
     f"write.metadata.metrics.column.{name}": "none" for name in WITHOUT_STATISTICS
 }
 """What other writers of the table should keep to."""
-MOST_ATTEMPTS: Final = 10
+MAX_ATTEMPTS: Final = 10
 """Maximum commits of a part, of which others may come first."""
 FILE_NAME: Final = re.compile(r"(?P<topic>.*)-(?P<partition>\d{1,10})-(?P<offset>\d{20})-[0-9a-f]{32}\.parquet")
 
@@ -151,7 +151,7 @@ class IcebergTable:
         """Commit files together with the progress; where others came first, look what they did and try again."""
         from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 - needs the extra
 
-        for _ in range(MOST_ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             try:
                 self._try_commit(key, names, progress)
             except CommitFailedException:
@@ -161,7 +161,7 @@ class IcebergTable:
                     raise UsageError(msg) from None
             else:
                 return
-        msg = f"{self._location.address}: others committed before each of {MOST_ATTEMPTS} attempts: export again"
+        msg = f"{self._location.address}: others committed before each of {MAX_ATTEMPTS} attempts: export again"
         raise UsageError(msg)
 
     def _try_commit(self, key: TopicPartition, names: Sequence[str], progress: Progress) -> None:

@@ -24,9 +24,9 @@ MAX_AHEAD_SIZE: Final = 8 * 2**20
 """Maximum bytes of a log that are fetched before they are asked for, unless a single chunk is larger: more are spread
 over more memory, which costs more than the fetches that wait.
 """
-MOST_LOOKED_AT: Final = 2
+MAX_LOOKED_AT: Final = 2
 """Chunks in a row that a lookup may touch: an entry can begin in one and end in the next."""
-MOST_DOUBLED: Final = 10
+MAX_DOUBLED: Final = 10
 KEPT_SIZE: Final = 8 * 2**20
 """Bytes that are allocated and given back once: from then on the C library keeps up to twice as much of what a thread
 frees. Else it returns two chunks to the system, which clears each page again for the next two: a fifth of all work.
@@ -79,7 +79,7 @@ class ChunkedBytes(Closing):
         """Note that a range will be read from first to last; chunks behind its end may be fetched as well."""
         del end
         self._last = start // self._chunks.chunk_size - 1
-        self._in_a_row = MOST_LOOKED_AT
+        self._in_a_row = MAX_LOOKED_AT
 
     def view(self, start: int, end: int) -> memoryview:
         """Return the bytes from one position to another in one piece, as far as the log goes.
@@ -139,10 +139,10 @@ class ChunkedBytes(Closing):
             return
         self._in_a_row = self._in_a_row + 1 if number == self._last + 1 else 1
         self._last = number
-        if self._in_a_row <= MOST_LOOKED_AT:
+        if self._in_a_row <= MAX_LOOKED_AT:
             return
         most = max(1, MAX_AHEAD_SIZE // self._chunks.chunk_size)
-        ahead = min(2 ** min(self._in_a_row - MOST_LOOKED_AT, MOST_DOUBLED), most)
+        ahead = min(2 ** min(self._in_a_row - MAX_LOOKED_AT, MAX_DOUBLED), most)
         for following in range(number + 1, min(number + 1 + ahead, self._chunks.count)):
             self._fetch_ahead(following)
 

@@ -85,8 +85,8 @@ def test_what_was_read_of_a_segment_is_let_go(orders: Path, isolation: str, monk
     expected = rows(read(orders, isolationLevel=isolation))
     forgotten: list[str] = []
     monkeypatch.setattr(file_bytes, "FORGET_SIZE", FORGOTTEN)
-    monkeypatch.setattr(reading, "MOST_ROWS", IN_BATCH)
-    monkeypatch.setattr(reading, "LEAST_ROWS", IN_BATCH)
+    monkeypatch.setattr(reading, "MAX_ROWS", IN_BATCH)
+    monkeypatch.setattr(reading, "MIN_ROWS", IN_BATCH)
     monkeypatch.setattr(reading, "BATCH_SIZE", 1)
     monkeypatch.setattr(FileBytes, "forget", lambda self: forgotten.append(self.path))
     assert rows(read(orders, isolationLevel=isolation)) == expected

@@ -71,4 +71,4 @@ def test_the_line_through_three_points() -> None:
 
 
 def test_the_page_knows_the_most_tasks_of_a_query() -> None:
-    assert spark_scale_page.MOST_TASKS == planning.MOST_TASKS
+    assert spark_scale_page.MAX_TASKS == planning.MAX_TASKS

@@ -13,7 +13,7 @@ REPORT: Final = Path(__file__).resolve().parents[2] / "reports" / "spark-scale.j
 PAGE: Final = "docs/explanation/spark-at-scale.md"
 MIB, GIB, PIB = 2**20, 2**30, 2**50
 CORES: Final = 1000
-MOST_TASKS: Final = 10_000
+MAX_TASKS: Final = 10_000
 """Of a query, by default; a test holds it to the data source."""
 DRIVER_OF_SPARK: Final = "`spark.driver.memory`"
 
@@ -211,8 +211,8 @@ def _time(report: dict[str, Any]) -> Iterator[str]:
         pickled=pickled * segments / MIB,
         pickled_each=pickled,
         driver=DRIVER_OF_SPARK,
-        tasks=MOST_TASKS,
-        task=PIB / MOST_TASKS / GIB,
+        tasks=MAX_TASKS,
+        task=PIB / MAX_TASKS / GIB,
         hours=per_gib * segments / 3600,
         clock=per_gib * segments / 3600 / CORES,
         rate=CORES / per_gib,

@@ -10,8 +10,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "pyt
 
 from record_builders import record_of
 from seglog_adapter import serve
-from wire_consumer import CONSUMER_FEATURES, MOST_SIZE, POLL_SECONDS, answered, checks_crc
-from wire_producer import IDEMPOTENT, LINGER_MS, MOST_REQUEST_SIZE, TRANSACTIONAL, WAIT_SECONDS, produced
+from wire_consumer import CONSUMER_FEATURES, MAX_SIZE, POLL_SECONDS, answered, checks_crc
+from wire_producer import IDEMPOTENT, LINGER_MS, MAX_REQUEST_SIZE, TRANSACTIONAL, WAIT_SECONDS, produced
 
 import kafka
 
@@ -25,8 +25,8 @@ def decode(request):
         enable_auto_commit=False,
         check_crcs=checks_crc(request),
         fetch_max_wait_ms=50,
-        fetch_max_bytes=MOST_SIZE,
-        max_partition_fetch_bytes=MOST_SIZE,
+        fetch_max_bytes=MAX_SIZE,
+        max_partition_fetch_bytes=MAX_SIZE,
     )
     try:
         consumer.assign([partition])
@@ -51,8 +51,8 @@ def encode(request):
             acks="all",
             **guarantees(kind, target["topic"]),
             compression_type=codec,
-            batch_size=MOST_REQUEST_SIZE,
-            max_request_size=MOST_REQUEST_SIZE,
+            batch_size=MAX_REQUEST_SIZE,
+            max_request_size=MAX_REQUEST_SIZE,
             linger_ms=LINGER_MS,
             request_timeout_ms=1000 * WAIT_SECONDS,
             max_block_ms=1000 * WAIT_SECONDS,

@@ -10,11 +10,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "pyt
 
 from seglog_adapter import RefusedError, SkipError, header_pair, hexed, serve
 from wire_consumer import CONSUMER_FEATURES, POLL_SECONDS, answered, checks_crc
-from wire_producer import IDEMPOTENT, LINGER_MS, MOST_REQUEST_SIZE, TRANSACTIONAL, WAIT_SECONDS, produced
+from wire_producer import IDEMPOTENT, LINGER_MS, MAX_REQUEST_SIZE, TRANSACTIONAL, WAIT_SECONDS, produced
 
 import confluent_kafka
 
-MOST_AT_ONCE = 1000
+MAX_AT_ONCE = 1000
 NEWER = {"allow.auto.create.topics", "batch.size", "isolation.level"}
 """Settings that releases of 2019 do not know, and do without."""
 FLUSHES_AT_ONCE = int(confluent_kafka.libversion()[0].split(".")[0]) > 1
@@ -73,7 +73,7 @@ class Polling:
 
     def __call__(self):
         records = []
-        while self.error is None and len(records) < MOST_AT_ONCE:
+        while self.error is None and len(records) < MAX_AT_ONCE:
             message = self.consumer.poll(0 if records else POLL_SECONDS)
             if message is None:
                 return records
@@ -126,9 +126,9 @@ def encode(request):
                 **guarantees(kind, target["topic"]),
                 "compression.type": codec or "none",
                 "linger.ms": 1000 * WAIT_SECONDS if FLUSHES_AT_ONCE else LINGER_MS,
-                "batch.num.messages": MOST_REQUEST_SIZE // 1000,
-                "batch.size": MOST_REQUEST_SIZE,
-                "message.max.bytes": MOST_REQUEST_SIZE,
+                "batch.num.messages": MAX_REQUEST_SIZE // 1000,
+                "batch.size": MAX_REQUEST_SIZE,
+                "message.max.bytes": MAX_REQUEST_SIZE,
                 "message.timeout.ms": 2000 * WAIT_SECONDS,
                 "allow.auto.create.topics": False,
                 "log_level": 0,

@@ -6,7 +6,7 @@ import zlib
 from codec import Corrupt, decompress, require
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-LEAST_TAIL = 17
+MIN_TAIL = 17
 LARGEST_OFFSET = (1 << 63) - 1
 BATCH_HEADER = 61
 DEFAULT_LIMIT = 1 << 24
@@ -67,7 +67,7 @@ class Cursor:
 def walk(data):
     """Position, size and magic of each entry, and at last where the whole ones end and what follows."""
     at = 0
-    while len(data) - at > LEAST_TAIL:
+    while len(data) - at > MIN_TAIL:
         size, _, magic = struct.unpack_from(">iib", data, at + 8)
         if size == 0 and not any(data[at:]):
             break

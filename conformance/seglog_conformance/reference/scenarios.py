@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seglog_conformance.reference.disk import Disk
     from seglog_format.writing.writer import Acks, PartitionWriter
 
-MOST_KEYS: Final = 1 << 30
+MAX_KEYS: Final = 1 << 30
 LEADER: Final = "leader"
 
 
@@ -225,7 +225,7 @@ def compact(request: Json) -> Json:
                 path,
                 config_of(request),
                 now_ms=int(request["now"]),
-                most_keys=options.get("mostKeys", MOST_KEYS),
+                max_keys=options.get("mostKeys", MAX_KEYS),
                 producer_expiration_ms=int(options.get("producerExpirationMs", DAY_MS)),
                 files=disk,
             )

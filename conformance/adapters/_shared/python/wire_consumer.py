@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.02
 AFTER_SECONDS = 1.0
-MOST_ERRORS = 3
+MAX_ERRORS = 3
 """For how long, and up to how many more errors, a client is polled after its first one."""
 
-MOST_SIZE = 1 << 26
+MAX_SIZE = 1 << 26
 """Bytes of a fetch: any case comes whole."""
 
 CONSUMER_FEATURES = {
@@ -38,7 +38,9 @@ CONSUMER_FEATURES = {
 """What every client here can do and show: it hides batches, control records and the bytes of its header keys."""
 
 
-def answered(request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]], position: Callable[[], int]) -> dict[str, Any]:
+def answered(
+    request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]], position: Callable[[], int]
+) -> dict[str, Any]:
     """Return the answer to ``decode``; where a case asks for it, with what the client does after its first error.
 
     Args:
@@ -56,7 +58,7 @@ def answered(request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]], 
 def went_on(ended: Path, poll: Callable[[], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
     """Yield the records that are handed out after an error, until there are more errors, or nothing comes."""
     error_count, end = 0, time.monotonic() + AFTER_SECONDS
-    while error_count < MOST_ERRORS and time.monotonic() < end:
+    while error_count < MAX_ERRORS and time.monotonic() < end:
         is_ended = ended.exists()
         try:
             records = poll()

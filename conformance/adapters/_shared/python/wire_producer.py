@@ -12,7 +12,7 @@ from seglog_adapter import unhexed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST_REQUEST_SIZE = 1 << 26
+MAX_REQUEST_SIZE = 1 << 26
 """Bytes of a batch or a request: any case goes at once."""
 LINGER_MS = 250
 """So long a client waits for more records, where it cannot be told that there are no more: on a busy machine the next

@@ -69,7 +69,7 @@ def test_data_cannot_be_used_after_closing(path: Path) -> None:
     source = open_bytes(path)
     source.close()
     source.close()
-    with pytest.raises(ValueError, match="released"):
+    with pytest.raises(UsageError, match="closed while it is read"):
         bytes(source.view(0, source.size))
 
 
@@ -80,7 +80,7 @@ def test_views_outlive_closing(path: Path, copy: bool) -> None:  # noqa: FBT001
     source.close()
     assert bytes(part) == b"234"
     assert bytes(rest).endswith(b"56789")
-    with pytest.raises(ValueError, match=r"released|closed"):
+    with pytest.raises(UsageError, match="closed while it is read"):
         source.view(2, 5)
 
 

@@ -6,10 +6,12 @@ entries in place, as a leader does when it appends them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.arguments import require_bytes, require_instance, require_integer
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.errors import UsageError
 from seglog_format.layouts import (
@@ -38,8 +40,6 @@ from seglog_format.record_model import Message, Record, RecordBatch, RecordHeade
 from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, MAGIC_POSITION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from seglog_format.storage.byte_source import Buffer
 
 MAGIC_2: Final = 2
@@ -70,18 +70,31 @@ def new_record(
         key: bytes, or None for null.
         value: bytes, or None for null: in a compacted topic, it deletes the key.
         headers: in order; each a `RecordHeader`, or a pair of key and value.
-        timestamp_ms: milliseconds since 1970, or -1 for none.
+        timestamp_ms: milliseconds since 1970, or -1 for none; 64 bits.
+
+    Raises:
+        UsageError: a key or value that is no bytes, a header that is no pair of bytes, or a timestamp that is
+            no integer of 64 bits.
 
     Examples:
         >>> from seglog_format import new_record
         >>> new_record(key=b"alice", value=b"12 apples", timestamp_ms=1_700_000_000_000).value
         b'12 apples'
     """
+    require_bytes("key", key)
+    require_bytes("value", value)
+    require_integer("timestamp_ms", timestamp_ms)
+    require_instance("headers", headers, Sequence)
     return Record(-1, timestamp_ms, key, value, tuple(map(_header, headers)))
 
 
 def _header(header: RecordHeader | tuple[bytes, bytes | None]) -> RecordHeader:
-    return header if isinstance(header, RecordHeader) else RecordHeader(*header)
+    if not isinstance(header, RecordHeader):
+        require_instance("header", header, tuple)
+        header = RecordHeader(*header)
+    require_instance("header key", header.key, bytes)
+    require_bytes("header value", header.value)
+    return header
 
 
 def build_batch(  # noqa: PLR0913 - each is a field of the header
@@ -114,7 +127,7 @@ def build_batch(  # noqa: PLR0913 - each is a field of the header
         keeps_offsets: whether records keep their offsets, which must increase from `base_offset` or above.
 
     Raises:
-        UsageError: no records, an offset out of range, or offsets that do not increase.
+        UsageError: no records, a number that its field cannot hold, or offsets that do not increase.
 
     Examples:
         >>> from seglog_format import CompressionCodec, build_batch, new_record
@@ -123,6 +136,17 @@ def build_batch(  # noqa: PLR0913 - each is a field of the header
         >>> [record.offset for record in batch.records]
         [7, 8]
     """
+    require_records(records)
+    for name, number, bits in (
+        ("base_offset", base_offset, 64),
+        ("log_append_time_ms", 0 if log_append_time_ms is None else log_append_time_ms, 64),
+        ("producer_id", producer_id, 64),
+        ("producer_epoch", producer_epoch, 16),
+        ("base_sequence", base_sequence, 32),
+        ("partition_leader_epoch", partition_leader_epoch, 32),
+    ):
+        require_integer(name, number, bits=bits)
+    require_instance("codec", codec, CompressionCodec)
     offsets = [record.offset for record in records] if keeps_offsets else _dense(base_offset, len(records))
     _check_offsets(offsets, base_offset)
     base_timestamp_ms = records[0].timestamp_ms
@@ -144,6 +168,18 @@ def build_batch(  # noqa: PLR0913 - each is a field of the header
     )
     placed = (_placed(record, offset, header) for record, offset in zip(records, offsets, strict=True))
     return RecordBatch(0, header, tuple(placed))
+
+
+def require_records(records: object) -> None:
+    """Check that an argument is a sequence of records.
+
+    Raises:
+        UsageError: it is not.
+    """
+    require_instance("records", records, Sequence)
+    assert isinstance(records, Sequence)
+    for record in records:
+        require_instance("record", record, Record)
 
 
 def _dense(base_offset: int, count: int) -> list[int]:
@@ -206,7 +242,8 @@ def build_message_entry(
         log_append_time_ms: the broker's time, which replaces the records' own; None for CreateTime.
 
     Raises:
-        UsageError: another magic, records with headers, or a wrong number of records.
+        UsageError: another magic, records with headers, a wrong number of records, or a number that its field cannot
+            hold.
 
     Examples:
         >>> from seglog_format import CompressionCodec, build_message_entry, encode_batch, new_record
@@ -215,6 +252,10 @@ def build_message_entry(
         >>> wrapper.header.offset, [message.offset for message in wrapper.records]
         (8, [7, 8])
     """
+    require_records(records)
+    require_integer("base_offset", base_offset)
+    require_integer("log_append_time_ms", 0 if log_append_time_ms is None else log_append_time_ms)
+    require_instance("codec", codec, CompressionCodec)
     if magic not in {0, 1} or any(record.headers for record in records):
         msg = f"messages are of magic 0 or 1 and have no headers; magic {magic}"
         raise UsageError(msg)

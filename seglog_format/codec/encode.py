@@ -6,9 +6,13 @@ an uncompressed batch encodes to the bytes that it was decoded from.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from construct import ConstructError
+
+from seglog_format.arguments import require_instance
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compress import compress
 from seglog_format.errors import UsageError
@@ -47,7 +51,8 @@ def encode_batch(batch: RecordBatch) -> bytes:
         The whole entry, its 12-byte prefix included.
 
     Raises:
-        UsageError: header and records do not belong together, or the codec cannot be written.
+        UsageError: header and records do not belong together, a field cannot hold its value, or the codec cannot be
+            written.
 
     Examples:
         >>> from seglog_format import build_batch, decode_batch, encode_batch, new_record
@@ -55,9 +60,14 @@ def encode_batch(batch: RecordBatch) -> bytes:
         >>> len(data), decode_batch(data).records[0].key
         (70, b'k')
     """
-    if isinstance(batch.header, RecordBatchHeader):
-        return _encode_record_batch(batch.header, batch.records)
-    return _encode_message_entry(batch.header, batch.records)
+    require_instance("batch", batch, RecordBatch)
+    try:
+        if isinstance(batch.header, RecordBatchHeader):
+            return _encode_record_batch(batch.header, batch.records)
+        return _encode_message_entry(batch.header, batch.records)
+    except (struct.error, ConstructError) as error:
+        msg = f"batch: a field of header or records cannot hold its value: {error}"
+        raise UsageError(msg) from error
 
 
 def _encode_record_batch(header: RecordBatchHeader, records: Sequence[Record | Message]) -> bytes:

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.arguments import require_offset
 from seglog_format.closing import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine.choice import Engine
@@ -238,6 +239,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
 
     def _check_range(self, offset: int) -> None:
         """Refuse an offset outside of the log; the log end is computed only for one in the last segment."""
+        require_offset("offset", offset)
         is_below = offset < self.log_start_offset
         if is_below or (self._is_in_last_segment(offset) and self._is_above_end(offset)):
             known = f"{self.log_start_offset} to {self.log_end_offset}{self._tiered_text}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from seglog_format.arguments import require_offsets
 from seglog_format.engine import columnar
 from seglog_format.engine.choice import Engine, engine_for, is_loaded, threshold
 from seglog_format.log.log_sizes import size_from
@@ -77,10 +78,12 @@ class DeliversRecords:
 
         Raises:
             OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
-            UsageError: an unknown isolation level, or an engine that is not installed.
+            UsageError: an offset that is no integer, an unknown isolation level, an engine that is not installed, or,
+                while iterating, a partition that was closed.
             FormatError: while iterating: at the first entry that is damaged or refused, after everything before it
                 was delivered (SEG-LKP-014).
         """
+        require_offsets(from_offset=from_offset, to_offset=to_offset)
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
         choice = self.engine_for(start, to_offset, engine=engine)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypedDict
 
+from seglog_format.arguments import require_offsets
 from seglog_format.engine import columnar
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED, Borders
@@ -275,6 +276,7 @@ class Scannable:
             UsageError: an invalid option, or the engine is not installed.
             FormatError: here or while reading on, as from `records`.
         """
+        require_offsets(from_offset=from_offset, to_offset=to_offset)
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
         entry = find_entry(self._reader, start) if part is None and start >= self.log_start_offset else None

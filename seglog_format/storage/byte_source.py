@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 
+from seglog_format.errors import UsageError
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -140,8 +142,16 @@ def source_of(data: Readable, path: str = "") -> ByteSource:
     Args:
         data: bytes or a source.
         path: file name for errors about bytes in memory.
+
+    Raises:
+        UsageError: neither.
     """
-    return MemoryBytes(data, path) if isinstance(data, bytes | bytearray | memoryview) else data
+    if isinstance(data, bytes | bytearray | memoryview):
+        return MemoryBytes(data, path)
+    if not hasattr(data, "window"):
+        msg = f"data: expected bytes, found {type(data).__name__}"
+        raise UsageError(msg)
+    return data
 
 
 def starts_with(source: ByteSource, data: bytes) -> bool:

@@ -46,7 +46,8 @@ class FileBytes(Closing):
     Attributes:
         path: the file, as the caller named it.
         size: bytes of the file when it was opened.
-        is_mapped: whether its bytes are the file itself (mapped), and not a copy of some of them.
+        is_mapped: whether its bytes are the file itself (mapped), and not a copy of some of them; no longer once it is
+            closed.
     """
 
     def __init__(self, path: str, size: int, content: FileReader | mmap.mmap) -> None:
@@ -68,6 +69,7 @@ class FileBytes(Closing):
 
         Raises:
             UnreadableError: the disk refuses one of them (SEG-PDR-022).
+            UsageError: the file was closed.
         """
         end = min(end, self.size)
         if self.is_mapped:
@@ -89,6 +91,7 @@ class FileBytes(Closing):
 
         Raises:
             UnreadableError: the disk refuses one of the bytes that are needed (SEG-PDR-022).
+            UsageError: the file was closed.
         """
         found = self._window
         if self.is_mapped:
@@ -105,7 +108,9 @@ class FileBytes(Closing):
 
     def _read(self, start: int, end: int, stop: int) -> memoryview:
         """Return the bytes up to ``end``, and more up to ``stop`` if nothing prevents that."""
-        assert self._reader is not None
+        if self._reader is None:
+            msg = f"{self.path}: closed while it is read; read to the end before the partition is closed"
+            raise UsageError(msg)
         if stop - start <= WINDOW_SIZE and self._reader.is_hole(start, stop):
             return memoryview(ZEROS)[: stop - start]
         data = self._reader.read(start, stop)
@@ -136,9 +141,10 @@ class FileBytes(Closing):
 
         Views of it stay valid: as long as one is in use the mapping stays.
         """
-        if self._reader is not None:
-            self._reader.close()
-        self._window = Window(0, self._data if self.is_mapped else NOTHING)
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+        self._window, self.is_mapped = Window(0, NOTHING), False
         mapping, self._mapping = self._mapping, None
         try:
             self._data.release()

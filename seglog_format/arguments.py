@@ -1,0 +1,71 @@
+"""Checks of what a caller passes: each says in one sentence which argument, what is expected, and what was found."""
+
+from __future__ import annotations
+
+from operator import index
+from reprlib import repr as short
+from typing import SupportsIndex
+
+from seglog_format.errors import UsageError
+
+
+def require_integer(name: str, value: object, *, bits: int = 64) -> None:
+    """Check that an argument is a signed integer of so many bits, of whatever library; a truth value is none.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise _wrong(name, f"an integer, found {_kind(value)}")
+    if not -(2 ** (bits - 1)) <= index(value) < 2 ** (bits - 1):
+        raise _wrong(name, f"an integer of {bits} bits, found {value}")
+
+
+def require_offset(name: str, value: object) -> None:
+    """Check that an argument is an integer, of whatever size: a range tells what offsets there are.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise _wrong(name, f"an offset, found {_kind(value)}")
+
+
+def require_offsets(*, from_offset: object, to_offset: object) -> None:
+    """Check both ends of a range of offsets; None is the begin or end of the log.
+
+    Raises:
+        UsageError: one is neither.
+    """
+    if from_offset is not None:
+        require_offset("from_offset", from_offset)
+    if to_offset is not None:
+        require_offset("to_offset", to_offset)
+
+
+def require_bytes(name: str, value: object) -> None:
+    """Check that an argument is bytes, or None for null.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if value is not None and not isinstance(value, bytes | bytearray | memoryview):
+        raise _wrong(name, f"bytes or None, found {_kind(value)}")
+
+
+def require_instance(name: str, value: object, *kinds: type) -> None:
+    """Check that an argument is of one of some types.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if not isinstance(value, kinds):
+        raise _wrong(name, f"{' or '.join(kind.__name__ for kind in kinds)}, found {_kind(value)}")
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"{type(value).__name__} {short(value)}"
+
+
+def _wrong(name: str, text: str) -> UsageError:
+    return UsageError(f"{name}: expected {text}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_partition_metadata, encode_leader_epoch_checkpoint
@@ -13,6 +14,7 @@ from seglog_format.model import INT32_MAX
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.recovery.opened_segments import opened_segments
+from seglog_format.recovery.salvage_by_content import has_wrong_names, placed, replaced_logs
 from seglog_format.recovery.salvage_losses import first_offset, with_missing
 from seglog_format.recovery.salvage_scan import DamagedRange, salvage_scan
 from seglog_format.recovery.segment_files import side_files_of
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import MissingOffsets
+    from seglog_format.recovery.salvage_by_content import Placement
     from seglog_format.recovery.salvage_scan import SalvageScan
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.storage.byte_source import ByteSource
@@ -105,9 +108,10 @@ def salvage_partition(
     with opened_segments(listing) as segments:
         settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
         writer = _Writer(target, settings, files)
+        logs = _logs_by_content(listing, segments)
         try:
             with write_errors("salvage"):
-                yield from writer.run(segments)
+                yield from writer.run_by_content(logs) if logs else writer.run(segments)
                 writer.finish(listing)
         except BaseException:
             writer.drop_unfinished()
@@ -117,11 +121,36 @@ def salvage_partition(
 def salvageable(listing: PartitionListing) -> Iterator[SalvagedSegment]:
     """Yield what `salvage_partition` keeps, segment by segment. Nothing is written."""
     with opened_segments(listing) as segments:
+        if logs := _logs_by_content(listing, segments):
+            yield from _reports_by_content(logs, placed(logs, _source))
+            return
         for number, segment in enumerate(segments, 1):
             source, refusal = _opened(segment)
             scan = salvage_scan(source, segment.allowed, segment.path)
             parts = salvaged_parts(segment, source, scan) if scan.starts or number == len(segments) else ()
             yield _reported(segment, source, scan, parts, refusal)
+
+
+def _logs_by_content(listing: PartitionListing, segments: Sequence[LogSegment]) -> list[LogSegment]:
+    """Return the logs of a partition if their names do not say what is in them; else none."""
+    replaced = replaced_logs(listing)
+    return [*segments, *replaced] if segments and (replaced or has_wrong_names(segments)) else []
+
+
+def _source(log: LogSegment) -> ByteSource:
+    return _opened(log)[0]
+
+
+def _reports_by_content(logs: Sequence[LogSegment], placement: Placement) -> Iterator[SalvagedSegment]:
+    """Yield what was kept of each log, wherever it is now."""
+    parts: dict[int, dict[int, None]] = {}
+    for part in placement.parts:
+        for piece in part.pieces:
+            parts.setdefault(piece.log, {})[part.base_offset] = None
+    for number, (log, scan) in enumerate(zip(logs, placement.scans, strict=True)):
+        source, refusal = _opened(log)
+        damaged = (*scan.damaged, *(() if refusal is None else (refusal,)))
+        yield _report(log, source, scan, tuple(parts.get(number, ())), damaged)
 
 
 def require_apart(path: Path, target: Path) -> None:
@@ -156,6 +185,18 @@ class _Writer:
                 self._write_side_files(part.base_offset)
             self.unfinished.clear()
             yield _reported(segment, source, scan, parts, refusal)
+
+    def run_by_content(self, logs: Sequence[LogSegment]) -> Iterator[SalvagedSegment]:
+        """Write the entries of logs in the order of their offsets, then tell of each log what was kept."""
+        self.files.make_directory(self.target)
+        placement = placed(logs, _source)
+        for part in placement.parts:
+            pieces = (_pieces(_source(logs[one.log]), one.start, one.end) for one in part.pieces)
+            path = self.target / segment_file_name(part.base_offset, FileKind.LOG)
+            self._write_pieces(path, chain.from_iterable(pieces))
+            self._write_side_files(part.base_offset)
+            self.unfinished.clear()
+        yield from _reports_by_content(logs, placement)
 
     def _copied(
         self, segment: LogSegment, source: ByteSource, *, is_last: bool
@@ -275,12 +316,23 @@ def _reported(
     refusal: DamagedRange | None,
 ) -> SalvagedSegment:
     damaged = (*scan.damaged, *(() if refusal is None else (refusal,)))
+    shown = tuple(with_missing(damage, scan, source, segment.allowed) for damage in damaged)
+    return _report(segment, source, scan, tuple(part.base_offset for part in parts), shown)
+
+
+def _report(
+    segment: LogSegment,
+    source: ByteSource,
+    scan: SalvageScan,
+    base_offsets: tuple[int, ...],
+    damaged: tuple[DamagedRange, ...],
+) -> SalvagedSegment:
     return SalvagedSegment(
         log=segment.paths.log,
-        size=source.size if refusal is None else refusal.end,
+        size=max(source.size, *(damage.end for damage in damaged), 0),
         kept_size=sum(scan.ends) - sum(scan.starts),
         entry_count=len(scan.starts),
         next_offset=scan.last_offsets[-1] + 1 if scan.last_offsets else segment.base_offset,
-        damaged=tuple(with_missing(damage, scan, source, segment.allowed) for damage in damaged),
-        names=tuple(segment_file_name(part.base_offset, FileKind.LOG) for part in parts),
+        damaged=damaged,
+        names=tuple(segment_file_name(base_offset, FileKind.LOG) for base_offset in base_offsets),
     )

@@ -1,0 +1,253 @@
+"""Salvage of logs whose names do not say which offsets are in them (chapter 71).
+
+Usually a log holds offsets from the number in its name up to the next log. After a copy under a wrong name, or where an
+interrupted replacement left the old log beside a poorer new one, that is not so, and what names exclude would be lost.
+Then every intact entry counts, wherever it is, in the order of the offsets.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain, islice, pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from seglog_format.errors import SeglogError
+from seglog_format.log.entry_table import OffsetRange
+from seglog_format.log.listing import SegmentFiles
+from seglog_format.log.open_segments import OpenSegments
+from seglog_format.log.segment import LogSegment
+from seglog_format.log.trusted_lookup import starts_at, trusted_next_offset
+from seglog_format.model import GREATEST_OFFSET, INT32_MAX, MissingOffsets
+from seglog_format.names import FileKind
+from seglog_format.recovery.entry_walk import recoverable_frames
+from seglog_format.recovery.salvage_losses import first_offset, with_missing
+from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, salvage_scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.storage.byte_source import ByteSource
+
+ANY_OFFSET: Final = OffsetRange(0, GREATEST_OFFSET)
+
+
+class PlacedEntry(NamedTuple):
+    """An intact entry, and the number of the log that it is in."""
+
+    first_offset: int
+    log: int
+    last_offset: int
+    start: int
+    end: int
+
+
+class Piece(NamedTuple):
+    """Bytes of a log, by the number of the log and two positions."""
+
+    log: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPart:
+    """A new segment: its base offset, and its entries, which may come from several logs."""
+
+    base_offset: int
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The intact entries of several logs, each offset once.
+
+    Attributes:
+        parts: the new segments by ascending base offset.
+        scans: of each log: what is kept of it, and what is not, with the reason.
+    """
+
+    parts: tuple[PlacedPart, ...]
+    scans: tuple[SalvageScan, ...]
+
+
+def replaced_logs(listing: PartitionListing) -> list[LogSegment]:
+    """Return the logs that `.swap` files replace: they may hold more than what replaces them."""
+    files = [file for file in listing.set_aside if file.name.kind is FileKind.LOG and not file.name.suffix]
+    opened = OpenSegments(1)
+    return [LogSegment(SegmentFiles(file.base_offset, file.path), copy=True, opened=opened) for file in files]
+
+
+def has_wrong_names(segments: Sequence[LogSegment]) -> bool:
+    """Return whether a log begins below its base offset, or goes on in the next one.
+
+    No checksum covers offsets: a single one may be changed. So two entries have to follow each other there.
+    """
+    return any(_begins_below(segment) or _goes_on_above(segment) for segment in segments)
+
+
+def _begins_below(segment: LogSegment) -> bool:
+    with suppress(SeglogError):
+        first = islice(recoverable_frames(segment.source), 2)
+        return any(
+            starts_at(one) < segment.base_offset and starts_at(two) == one.header.next_offset
+            for one, two in pairwise(first)
+        )
+    return False
+
+
+def _goes_on_above(segment: LogSegment) -> bool:
+    last = segment.allowed.last
+    if last == GREATEST_OFFSET:
+        return False
+    with suppress(SeglogError), LogSegment(segment.paths, copy=True) as whole:
+        end = trusted_next_offset(whole) or whole.next_offset
+        return end > last + 1 and any(
+            starts_at(two) > last and starts_at(two) == one.header.next_offset
+            for one, two in pairwise(recoverable_frames(whole.source))
+        )
+    return False
+
+
+def placed(logs: Sequence[LogSegment], source_of: Callable[[LogSegment], ByteSource]) -> Placement:
+    """Find the intact entries of logs, and place them by their offsets; of two with one offset the first log's counts.
+
+    All entries are held in memory, but not their bytes.
+
+    Args:
+        logs: those that count before those that were replaced.
+        source_of: returns the bytes of a log; called again for each use, as few logs are open at a time.
+    """
+    scans, found = list[SalvageScan](), list[list[PlacedEntry]]()
+    for number, log in enumerate(logs):
+        source = source_of(log)
+        scans.append(_with_offsets(salvage_scan(source, ANY_OFFSET, log.path), source))
+        found.append(list(_entries(number, scans[-1], source)))
+    chosen = list(_chosen(sorted(chain.from_iterable(found))))
+    kept, own = _runs(chosen), [list[PlacedEntry]() for _ in logs]
+    for entry in chosen:
+        own[entry.log].append(entry)
+    shown = (_kept_scan(scan, one, every, kept) for scan, one, every in zip(scans, own, found, strict=True))
+    return Placement(tuple(_parts(chosen, logs)), tuple(shown))
+
+
+def _with_offsets(scan: SalvageScan, source: ByteSource) -> SalvageScan:
+    """Return a scan whose damage has the offsets between the entries around it."""
+    begin = ANY_OFFSET
+    with suppress(SeglogError):
+        begin = OffsetRange(first_offset(source, scan.starts[0]) if scan.starts else 0, GREATEST_OFFSET)
+    return replace(scan, damaged=[with_missing(damage, scan, source, begin) for damage in scan.damaged])
+
+
+def _entries(number: int, scan: SalvageScan, source: ByteSource) -> Iterator[PlacedEntry]:
+    for start, end, last in zip(scan.starts, scan.ends, scan.last_offsets, strict=True):
+        first = last
+        with suppress(SeglogError):
+            first = first_offset(source, start)
+        yield PlacedEntry(first, number, last, start, end)
+
+
+def _chosen(entries: Iterable[PlacedEntry]) -> Iterator[PlacedEntry]:
+    """Yield entries by ascending offset that do not overlap."""
+    reached = 0
+    for entry in entries:
+        if entry.first_offset >= reached:
+            yield entry
+            reached = entry.last_offset + 1
+
+
+def _runs(chosen: Iterable[PlacedEntry]) -> list[MissingOffsets]:
+    """Return the ranges of offsets of entries that follow each other."""
+    runs: list[MissingOffsets] = []
+    for entry in chosen:
+        following = entry.last_offset + 1
+        if runs and runs[-1].next_offset == entry.first_offset:
+            runs[-1] = MissingOffsets(runs[-1].first_offset, following)
+        else:
+            runs.append(MissingOffsets(entry.first_offset, following))
+    return runs
+
+
+def _kept_scan(
+    found: SalvageScan,
+    own: Sequence[PlacedEntry],
+    entries: Sequence[PlacedEntry],
+    kept: Sequence[MissingOffsets],
+) -> SalvageScan:
+    """Return a scan of what is kept of a log; of its other entries it says that their offsets are kept elsewhere."""
+    scan, stays = SalvageScan(), {entry.start for entry in own}
+    for entry in sorted(own, key=_start):
+        scan.starts.append(entry.start)
+        scan.ends.append(entry.end)
+        scan.last_offsets.append(entry.last_offset)
+    scan.damaged += [replace(damage, missing=_without(damage.missing, kept)) for damage in found.damaged]
+    scan.damaged += _doubled(entry for entry in entries if entry.start not in stays)
+    scan.damaged.sort(key=_start)
+    return scan
+
+
+def _start(one: PlacedEntry | DamagedRange) -> int:
+    return one.start
+
+
+def _without(missing: MissingOffsets | None, kept: Sequence[MissingOffsets]) -> MissingOffsets | None:
+    """Return offsets without those at both ends that are kept; None if none is left."""
+    if missing is None:
+        return None
+    first, following = missing
+    for run in kept[max(bisect_right(kept, (first, GREATEST_OFFSET)) - 1, 0) :]:
+        if run.first_offset <= first < run.next_offset:
+            first = run.next_offset
+        elif run.first_offset < following <= run.next_offset:
+            following = run.first_offset
+        if run.first_offset >= following:
+            break
+    return MissingOffsets(first, following) if first < following else None
+
+
+def _doubled(entries: Iterable[PlacedEntry]) -> list[DamagedRange]:
+    """Return the ranges of entries with offsets that are kept from another place."""
+    ranges: list[tuple[int, int, int, int]] = []
+    for entry in entries:
+        if ranges and ranges[-1][1] == entry.start:
+            ranges[-1] = (ranges[-1][0], entry.end, ranges[-1][2], entry.last_offset)
+        else:
+            ranges.append((entry.start, entry.end, entry.first_offset, entry.last_offset))
+    return [
+        DamagedRange(start, end, ("SEG-PDR-013",), f"offsets {first} to {last} are kept from another place")
+        for start, end, first, last in ranges
+    ]
+
+
+def _parts(chosen: Sequence[PlacedEntry], logs: Sequence[LogSegment]) -> Iterator[PlacedPart]:
+    """Yield the new segments. One begins with each log, and where an entry is too far from the base offset or start."""
+    begun, part, end, size = set[int](), list[PlacedEntry](), 0, 0
+    base_offset = 0
+    for entry in chosen:
+        size += entry.end - entry.start
+        if entry.log not in begun or entry.last_offset - base_offset > INT32_MAX or size > INT32_MAX:
+            if part:
+                yield PlacedPart(base_offset, _pieces(part))
+            named = logs[entry.log].base_offset
+            base_offset = named if end <= named <= entry.first_offset else entry.first_offset
+            part, size = [], entry.end - entry.start
+        begun.add(entry.log)
+        part.append(entry)
+        end = entry.last_offset + 1
+    if part:
+        yield PlacedPart(base_offset, _pieces(part))
+    last = max(log.base_offset for log in logs)
+    if last >= end:
+        yield PlacedPart(last, ())
+
+
+def _pieces(entries: Sequence[PlacedEntry]) -> tuple[Piece, ...]:
+    pieces: list[Piece] = []
+    for entry in entries:
+        if pieces and pieces[-1].log == entry.log and pieces[-1].end == entry.start:
+            pieces[-1] = Piece(entry.log, pieces[-1].start, entry.end)
+        else:
+            pieces.append(Piece(entry.log, entry.start, entry.end))
+    return tuple(pieces)

@@ -22,7 +22,7 @@ def require_integer(name: str, value: object, *, bits: int = 64) -> None:
 
 
 def require_offset(name: str, value: object) -> None:
-    """Check that an argument is an integer, of whatever size: a range tells what offsets there are.
+    """Check that an argument is an integer, of whatever size: which offsets there are depends on the log.
 
     Raises:
         UsageError: it is not.

@@ -332,6 +332,33 @@ def test_damage_is_told_with_the_offset_where_the_broker_cuts(tmp_path: Path) ->
     assert f"cut at offset {int(log.stem)}" in note.text
 
 
+def notes_of(plan: Any, about: str) -> list[str]:  # noqa: ANN401 - a plan
+    return [note.text for note in plan.made.notes if note.about == about]
+
+
+def test_a_log_start_above_the_log_is_no_silent_loss(old: Path) -> None:
+    (old / "log-start-offset-checkpoint").write_text("0\n1\nsegs 0 100000\n", encoding="ascii")
+    (text,) = notes_of(resurrect(old), "segs-0")
+    assert "below its checkpointed log start offset, 100000: a broker drops every record" in text
+    assert "`seglog salvage` keeps more" in text
+
+
+def test_a_log_behind_an_empty_one_is_no_silent_loss(old: Path) -> None:
+    first = min((old / "segs-0").glob("*.log"))
+    (old / "segs-0" / f"{3:020d}.log").touch()
+    (text,) = notes_of(resurrect(old), "segs-0")
+    assert f"{first.name} holds offsets of the segment after it" in text
+
+
+def test_a_poorer_replacement_is_no_silent_loss(old: Path, tmp_path: Path) -> None:
+    log = min((old / "segs-0").glob("*.log"))
+    log.with_name(f"{log.name}.swap").touch()
+    (text,) = notes_of(resurrect(old), "segs-0")
+    assert f"{log.name} is replaced by .swap files: " in text
+    other = old_directory(tmp_path / "other")
+    assert resurrect([old, other]).made.logs["segs", 0].path == other / "segs-0"
+
+
 def test_whole_copy_is_taken_instead_of_a_damaged_one(old: Path, tmp_path: Path) -> None:
     other = old_directory(tmp_path / "other")
     log = sorted((old / "segs-0").glob("*.log"))[1]

@@ -11,15 +11,17 @@ from seglog_format.log.partition import open_partition
 from seglog_format.names import FileKind
 from seglog_format.plans.in_place import recover
 from seglog_format.recovery.apply import RecoveryOptions
+from seglog_format.recovery.losses import replaced_or_hidden
 from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.small_model import EpochStart
 from seglog_format.storage.file_steps import Replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from seglog_format.cluster.cluster import Replica, Replicas
     from seglog_format.recovery.apply import PreparedRecovery
+    from seglog_format.recovery.plan import RecoveryPlan
 
 
 def examined(replicas: Replicas, on_replica: Callable[[Replica], None] | None = None) -> Replicas:
@@ -42,8 +44,19 @@ def _examined(copy: Replica, on_replica: Callable[[Replica], None] | None) -> Re
         plan, epochs = recovery.plan, _epochs_after(copy, recovery)
     except SeglogError as error:
         return copy._replace(log_end_offset=None, damage=str(error))
-    found = copy._replace(epochs=epochs, log_end_offset=max(plan.log_end_offset, copy.log_start_offset), damage="")
-    return found if plan.cut is None else found._replace(damage=plan.cut.reason, cut=plan.cut)
+    end = max(plan.log_end_offset, copy.log_start_offset)
+    return copy._replace(epochs=epochs, log_end_offset=end, damage="; ".join(_damages(copy, plan)), cut=plan.cut)
+
+
+def _damages(copy: Replica, plan: RecoveryPlan) -> Iterator[str]:
+    """Yield what is lost of a replica, with the reason."""
+    if plan.restarts:
+        yield f"it ends below its checkpointed log start offset, {copy.log_start_offset}: a broker drops every record"
+        return
+    if plan.cut is not None:
+        yield plan.cut.reason
+    for lost in replaced_or_hidden(copy.path, plan):
+        yield f"{lost.file} {lost.reason.value}: {lost.missing.span}"
 
 
 def _epochs_after(copy: Replica, recovery: PreparedRecovery) -> tuple[EpochStart, ...]:

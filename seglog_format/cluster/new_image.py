@@ -238,7 +238,7 @@ def _listed(numbers: list[int]) -> str:
 
 def _damage(chosen: Replica) -> str:
     end = chosen.log_end_offset
-    where = f"it is cut at offset {end}, where a broker cuts it"
+    where = f"it is cut at offset {end}, where a broker cuts it" if chosen.cut else f"it ends at offset {end}"
     return f"{chosen.path} is damaged: {chosen.damage}; {where}. `seglog salvage` keeps more"
 
 

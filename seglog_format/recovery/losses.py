@@ -108,6 +108,18 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     return Losses(lost, missing, is_compacted)
 
 
+def replaced_or_hidden(path: Path, plan: RecoveryPlan) -> tuple[LostOffsets, ...]:
+    """Return the offsets that no reader finds after a recovery, though nothing of the log is cut or dropped for them.
+
+    Args:
+        path: of the partition directory.
+        plan: of the recovery.
+    """
+    listing = list_partition(path)
+    kept = KeptOffsets(listing, plan)
+    return tuple(kept.lost((*_replaced(listing), *kept.hidden())))
+
+
 class KeptOffsets:
     """The offsets that readers find after a recovery. A log is walked when it is first asked about.
 

@@ -187,7 +187,7 @@ class _Writer:
             yield _reported(segment, source, scan, parts, refusal)
 
     def run_by_content(self, logs: Sequence[LogSegment]) -> Iterator[SalvagedSegment]:
-        """Write the entries of logs in the order of their offsets, then tell of each log what was kept."""
+        """Write the entries of logs in the order of their offsets, then report for each log what was kept."""
         self.files.make_directory(self.target)
         placement = placed(logs, _source)
         for part in placement.parts:

@@ -358,7 +358,7 @@ def test_dump_with_options(cli: Seglog, log: Path) -> None:
 
 def test_dump_refuses_beyond_the_limit(cli: Seglog, log: Path) -> None:
     log.write_bytes(vector("V-09"))
-    assert "refused: " in cli("dump", log, "--limit", "10")
+    assert "refused: " in cli("dump", log, "--limit", "10", status=1)
     assert "refused: " not in cli("dump", log, "--limit", "1k")
 
 

@@ -78,9 +78,9 @@ def command(
     PATH is a file, a partition directory, a log directory, or a directory that holds log directories.
 
     With --from or --to, only batches and records are printed, without those of files due for removal. A damaged
-    batch is named and skipped; the exit status is 1 then. Offsets missing between two segments are reported on
-    standard error, unless the log is compacted. The exit status is also 1 where damage hides them: a segment that is
-    not the last ends early, with no whole batch.
+    batch is named and skipped, and so is one that --limit refuses; the exit status is 1 then. Offsets missing
+    between two segments are reported on standard error, unless the log is compacted. The exit status is also 1
+    where damage hides them: a segment that is not the last ends early, with no whole batch.
 
     Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
     prints all of them.
@@ -133,8 +133,8 @@ def _status(line: Line) -> int:
     if line["type"] == "logEnd" and is_unreadable(line):
         diagnose(unreadable_text(line["file"], line["fileBytes"]))
         return FINDINGS
-    damaged = line.get("invalid") or line.get("error") or line.get("isValid") is False
-    return FINDINGS if damaged else 0
+    is_left_out = any(line.get(key) for key in ("invalid", "error", "refused")) or line.get("isValid") is False
+    return FINDINGS if is_left_out else 0
 
 
 def is_unreadable(line: Line) -> bool:

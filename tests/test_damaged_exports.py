@@ -139,7 +139,7 @@ def test_lost_segment_is_a_change_and_the_rest_is_added(
     assert exported(capsys, segs, tmp_path / "out")[0] == 0
 
 
-def test_torn_end_of_the_last_segment_is_nothing_to_tell(
+def test_torn_end_of_the_last_segment_is_nothing_to_report(
     segs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     last = max(segs.glob("*.log"))

@@ -340,7 +340,7 @@ def test_deleted_records_are_told_and_the_rest_is_added(tmp_path: Path) -> None:
     assert changed_kinds(log, tmp_path / "out") == []
 
 
-def test_retention_of_exported_records_is_nothing_to_tell(tmp_path: Path) -> None:
+def test_retention_of_exported_records_is_nothing_to_report(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t-0", range(10))
     make_log(log, range(10, 20))
     export(log, tmp_path / "out")

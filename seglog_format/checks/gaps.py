@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.checks.partition_directory import Orphan
 from seglog_format.errors import FormatError, Location
+from seglog_format.log.compaction_signs import shows_compaction
 from seglog_format.log.gaps import (
     Gap,
     GapKind,
@@ -15,8 +16,6 @@ from seglog_format.log.gaps import (
     gap_at_end,
     gap_before,
     gap_behind,
-    is_known_compacted,
-    shows_compaction,
     with_snapshot,
 )
 from seglog_format.log.listing import SegmentFiles
@@ -205,13 +204,7 @@ class CheckedGaps:
         """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""
         if self._is_compacted is not None:
             return self._is_compacted
-        cleaned_to = self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT)
-        return is_known_compacted(self._listing.name, cleaned_to) or shows_compaction(self._opened())
-
-    def _opened(self) -> Iterator[LogSegment]:
-        for files in self._listing.segments:
-            with LogSegment(files, copy=True) as segment:
-                yield segment
+        return shows_compaction(self._listing, self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT), copy=True)
 
     def _end_findings(self, log_end_offset: int) -> Iterator[Finding]:
         """Yield findings of snapshots and replaced logs about the log end, unless a checkpoint shows the same."""
@@ -221,5 +214,6 @@ class CheckedGaps:
                 yield from findings_of(SnapshotAndEnd(str(snapshot.path), snapshot.base_offset, log_end_offset))
         for file in self._listing.set_aside:
             if file.name.kind is FileKind.LOG and not file.name.suffix:
-                with LogSegment(SegmentFiles(file.base_offset, file.path), copy=True) as segment:
+                files = SegmentFiles(file.base_offset, file.path)
+                with LogSegment(files, copy=True, storage=self._listing.storage) as segment:
                     yield from findings_of(ReplacedLog(segment.path, segment.next_offset, log_end_offset))

@@ -228,7 +228,7 @@ def _run_all(run: TableExport, done: list[ExportedPartition]) -> int:
     with progress("Exporting", sum(sizes)) as advance:
         for number, source in enumerate(run.sources):
             with passing.errors_of(source.path):
-                tell = partial(_tell, advance, sum(sizes[:number]), sizes[number])
+                tell = partial(_report, advance, sum(sizes[:number]), sizes[number])
                 exported = run.run(source, tell, on_gap=lambda gap: diagnose(str(gap)))
                 done.append(exported)
                 for change in exported.changes:
@@ -240,7 +240,7 @@ def _run_all(run: TableExport, done: list[ExportedPartition]) -> int:
     return passing.status()
 
 
-def _tell(advance: Callable[[int], None], before: int, size: int, part: float) -> None:
+def _report(advance: Callable[[int], None], before: int, size: int, part: float) -> None:
     advance(before + int(size * part))
 
 

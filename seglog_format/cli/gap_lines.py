@@ -46,7 +46,7 @@ class GapLines:
             with suppress(FormatError, UsageError):  # an unreadable file is reported when it is read
                 self._watch = self._watch_over(source.path.parent)
                 if self._options.from_offset is None:
-                    self._watch.at_start(self._tell)
+                    self._watch.at_start(self._report)
 
     def end(self, source: Source) -> None:
         """Report what is missing after a file that was read."""
@@ -58,7 +58,7 @@ class GapLines:
             return
         if (until is None or reached < until) and (following is None or reached < following):
             with suppress(FormatError, UsageError):
-                self._watch.at_border(self._tell, source.base_offset, reached, following)
+                self._watch.at_border(self._report, source.base_offset, reached, following)
 
     def _watch_over(self, directory: Path) -> GapWatch:
         from seglog_format.log.gap_watch import watch_over
@@ -66,7 +66,7 @@ class GapLines:
 
         return watch_over(list_partition(directory), copy=self._options.copy)
 
-    def _tell(self, gap: Gap) -> None:
+    def _report(self, gap: Gap) -> None:
         if self._options.overlaps(gap.first_offset, max(gap.next_offset, gap.first_offset + 1)):
             diagnose(str(gap))
             self.is_damage_met |= gap.damage is not None

@@ -80,7 +80,7 @@ def command(
     from seglog_format.cluster.resurrection import resurrect
 
     plan = resurrect(paths, output, remote=None if remote is None else remote.open(), **choices)
-    _tell(plan, as_json=as_json)
+    _report(plan, as_json=as_json)
     status = FINDINGS if plan.made.notes else 0
     if output is not None:
         _write(plan)
@@ -91,7 +91,7 @@ def command(
     return status
 
 
-def _tell(plan: PreparedResurrection, *, as_json: bool) -> None:
+def _report(plan: PreparedResurrection, *, as_json: bool) -> None:
     if as_json:
         for line in plan.report():
             write_json(line)

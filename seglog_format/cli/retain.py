@@ -34,8 +34,6 @@ Examples:
   seglog retain --write my-topic-0 --config retention.bytes=1073741824
   seglog retain my-topic-0 --config cleanup.policy=compact,delete"""
 
-COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Internal topics that brokers create with ``cleanup.policy=compact``, whatever their own settings say."""
 KEPT_TOPICS: Final = frozenset({"__share_group_state", "__remote_log_metadata"})
 """Internal topics that brokers create with ``cleanup.policy=delete`` and ``retention.ms=-1``."""
 
@@ -136,13 +134,14 @@ def _retain(
     config = _config_of(topic, config)
     at_ms = system_clock() if now_ms is None else now_ms
     plan = retain(path, config, now_ms=at_ms, directory=directory, holds_lock=True)
-    _tell(plan.apply() if write else plan, config, is_written=write, as_json=as_json)
+    _report(plan.apply() if write else plan, config, is_written=write, as_json=as_json)
     if is_compacted and topic not in KEPT_TOPICS:
         _compact(path, LogDirectory(directory.listing), config, at_ms, write=write, as_json=as_json)
 
 
 def _config_of(topic: str, config: LogConfig) -> LogConfig:
     """Return the settings of a topic, which of internal ones are partly fixed."""
+    from seglog_format.log.compaction_signs import COMPACTED_TOPICS
     from seglog_format.state.config import COMPACT, DELETE, UNLIMITED
 
     if topic in COMPACTED_TOPICS:
@@ -152,7 +151,7 @@ def _config_of(topic: str, config: LogConfig) -> LogConfig:
     return config
 
 
-def _tell(found: PreparedRetention, config: LogConfig, *, is_written: bool, as_json: bool) -> None:
+def _report(found: PreparedRetention, config: LogConfig, *, is_written: bool, as_json: bool) -> None:
     from seglog_format.cli.render_retention import retention_text
 
     _write(

@@ -63,12 +63,12 @@ def command(
             with passing.errors_of(directory):
                 target = output / name if name else output
                 plan = salvage(directory, target, interval_bytes=index_interval_bytes, generation=generation)
-                segments = plan.apply(partial(_tell, directory, as_json=as_json))
+                segments = plan.apply(partial(_report, directory, as_json=as_json))
                 status = FINDINGS if any(segment.damaged for segment in segments) else status
     return max(status, passing.status())
 
 
-def _tell(directory: Path, segment: SalvagedSegment, *, as_json: bool) -> None:
+def _report(directory: Path, segment: SalvagedSegment, *, as_json: bool) -> None:
     if as_json:
         write_json(as_object(directory.name, segment))
         return

@@ -134,7 +134,7 @@ def to_parquet(paths: tuple[str, ...], *, output: str, as_json: bool, master: st
     """Write all records as Parquet, by topic and date, and prove that nothing is missing."""
     from seglog_format.spark import jobs
 
-    _tell(jobs.to_parquet(_session(master), paths, output, **_given(options)), output, as_json=as_json)
+    _report(jobs.to_parquet(_session(master), paths, output, **_given(options)), output, as_json=as_json)
 
 
 @command.command(epilog=epilog_of("spark restore"))
@@ -146,7 +146,7 @@ def restore(paths: tuple[str, ...], *, output: str, as_json: bool, master: str, 
     """Write records into a new log directory with their own offsets, up to where the options end."""
     from seglog_format.spark import jobs
 
-    _tell(jobs.restore(_session(master), paths, output, **_given(options)), output, as_json=as_json)
+    _report(jobs.restore(_session(master), paths, output, **_given(options)), output, as_json=as_json)
 
 
 def _session(master: str) -> SparkSession:
@@ -187,7 +187,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a row
     return value if value is None or isinstance(value, (bool, int, float, str, list)) else str(value)
 
 
-def _tell(content: Any, output: str, *, as_json: bool) -> None:  # noqa: ANN401 - `jobs.Content`
+def _report(content: Any, output: str, *, as_json: bool) -> None:  # noqa: ANN401 - `jobs.Content`
     if as_json:
         write_json({"output": output, "records": content.records, "checksum": content.checksum})
         return

@@ -6,6 +6,7 @@ Each raises `UsageError` where the engine is not installed.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from seglog_format.engine.choice import NEEDED, NOT_INSTALLED
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seglog_format.columnar import batch_table, request
+    from seglog_format.columnar.run import Run
     from seglog_format.columnar.schema import Layout
     from seglog_format.engine.protocols import MakePrefilter, RecoveryKernels
     from seglog_format.errors import FormatError
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     Located = tuple[request.Source, Start]
     """The log of a segment, and where to start in it."""
     BatchTables = Callable[..., Iterator[BatchTable]]
+    ReadRun = Callable[[request.Source, Request, Start], Run]
 
 
 @contextmanager
@@ -130,6 +133,14 @@ def scan_start(position: int, previous: int, floor: int, end: int | None = None)
     with _loading():
         from seglog_format.columnar.request import Start  # noqa: PLC0415 - as above
     return Start(position, previous, floor, end)
+
+
+def run_reader() -> ReadRun:
+    """Return what reads a part of a segment into Arrow batches; its runs share their buffers, one after the other."""
+    with _loading():
+        from seglog_format.columnar.copied_run import run_of  # noqa: PLC0415 - as above
+        from seglog_format.columnar.pool import Pool  # noqa: PLC0415 - as above
+    return partial(run_of, pool=Pool())
 
 
 def scan(

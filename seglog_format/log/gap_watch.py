@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.errors import MissingOffsetsWarning
+from seglog_format.log.compaction_signs import shows_compaction
 from seglog_format.log.gaps import (
     Gap,
     GapKind,
@@ -15,8 +16,6 @@ from seglog_format.log.gaps import (
     gap_at_end,
     gap_before,
     gap_behind,
-    is_known_compacted,
-    shows_compaction,
     tiered_gap,
     with_snapshot,
 )
@@ -26,7 +25,7 @@ from seglog_format.model import TailKind
 from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from seglog_format.errors import FormatError
@@ -68,9 +67,9 @@ class GapWatch:
         """Report offsets that are missing before the first segment, or in a log without segments."""
         start = self._log_start_offset
         if self.listing.segments:
-            _tell(on_gap, gap_before(self.listing, start))
+            _report(on_gap, gap_before(self.listing, start))
         else:
-            _tell(on_gap, self._gap_at_end(start, self.listing.path))
+            _report(on_gap, self._gap_at_end(start, self.listing.path))
 
     def at_border(self, on_gap: OnGap, base_offset: int, reached: int, following: int | None) -> None:
         """Report offsets that are missing after a segment.
@@ -88,12 +87,12 @@ class GapWatch:
         if end is None:
             return
         if following is None:
-            _tell(on_gap, self._gap_at_end(end.next_offset, end.files.log) or _unreadable(end))
+            _report(on_gap, self._gap_at_end(end.next_offset, end.files.log) or _unreadable(end))
             return
         gap = gap_behind(self.listing, end, following, copy=self._copy)
         if gap is not None and gap.kind is GapKind.BETWEEN_SEGMENTS:
             gap = None if self.is_compacted else with_snapshot(self.listing, gap)
-        _tell(on_gap, gap)
+        _report(on_gap, gap)
 
     def _end_of(self, base_offset: int, reached: int) -> SegmentEnd | None:
         """Return where a segment ends; None if damage hides it, which readers get as an error."""
@@ -115,12 +114,7 @@ class GapWatch:
     def is_compacted(self) -> bool:
         """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""
         cleaned_to = checkpointed_offset(self.listing, FileKind.CLEANER_OFFSET_CHECKPOINT)
-        return is_known_compacted(self.listing.name, cleaned_to) or shows_compaction(self._segments())
-
-    def _segments(self) -> Iterator[LogSegment]:
-        for files in self.listing.segments:
-            with LogSegment(files, copy=self._copy, storage=self.listing.storage) as segment:
-                yield segment
+        return shows_compaction(self.listing, cleaned_to, copy=self._copy)
 
 
 def watch_over(listing: PartitionListing, *, copy: bool) -> GapWatch:
@@ -150,7 +144,7 @@ class Watched:
         """
         callback = warn_of_gap if on_gap is None else on_gap
         if on_corrupt is not None:
-            callback = partial(_tell_both, on_corrupt, callback)
+            callback = partial(_report_both, on_corrupt, callback)
         if is_from_start:
             self._gap_watch.at_start(callback)
         return partial(self._gap_watch.at_border, callback)
@@ -184,13 +178,13 @@ def _unreadable(end: SegmentEnd) -> Gap | None:
     return Gap(base, base, GapKind.UNREADABLE, str(end.files.log)) if end.has_tail and end.next_offset == base else None
 
 
-def _tell_both(on_corrupt: OnCorrupt, on_gap: OnGap, gap: Gap) -> None:
+def _report_both(on_corrupt: OnCorrupt, on_gap: OnGap, gap: Gap) -> None:
     if (damage := gap.damage) is not None:
         on_corrupt(damage)
     on_gap(gap)
 
 
-def _tell(on_gap: OnGap, gap: Gap | None) -> None:
+def _report(on_gap: OnGap, gap: Gap | None) -> None:
     if gap is not None:
         on_gap(gap)
 

@@ -12,11 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.plain.checkpoints import quick_epochs
-from seglog_format.errors import CorruptRecordError, FormatError, Location, SeglogError
+from seglog_format.errors import CorruptRecordError, Location, SeglogError
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.time_index import TimeIndex
-from seglog_format.model import CompressionCodec, MessageHeader, MissingOffsets
+from seglog_format.model import MissingOffsets
 from seglog_format.names import FileKind
 from seglog_format.storage.log_storage import read_file
 
@@ -25,18 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.listing import NamedFile, PartitionListing, SegmentFiles
-    from seglog_format.log.segment import LogSegment
-    from seglog_format.model import Frame
-    from seglog_format.names import PartitionDirectoryName
     from seglog_format.storage.log_storage import LogStorage
 
 INDEXES: Final[dict[FileKind, type[OffsetIndex | TimeIndex]]] = {
     FileKind.OFFSET_INDEX: OffsetIndex,
     FileKind.TIME_INDEX: TimeIndex,
 }
-
-COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Topics that brokers create with ``cleanup.policy=compact``; all their other topics have ``delete``."""
 
 
 class GapKind(Enum):
@@ -251,47 +245,3 @@ def _indexed_offsets(
             entries = index.raw_entries()
             if entries:
                 yield entries[-1].offset
-
-
-def is_known_compacted(name: PartitionDirectoryName | None, cleaned_to: int | None) -> bool:
-    """Return whether something outside of a log shows that it is compacted (SEG-PDR-023).
-
-    Args:
-        name: of the partition directory; None if it has another name.
-        cleaned_to: the partition's offset in ``cleaner-offset-checkpoint``; None if it is not listed.
-    """
-    return cleaned_to is not None or (name is not None and name.topic in COMPACTED_TOPICS)
-
-
-def shows_compaction(segments: Iterable[LogSegment]) -> bool:
-    """Return whether offsets are missing inside of segments too, which only compaction causes (SEG-PDR-023).
-
-    Headers are walked up to the first missing offset; a compressed wrapper of magic 0 or 1 is decoded.
-    """
-    return any(map(_has_inner_gap, segments))
-
-
-def _has_inner_gap(segment: LogSegment) -> bool:
-    next_offset = segment.base_offset
-    try:
-        for frame in segment.frames():
-            if not _is_dense(segment, frame, next_offset):
-                return True
-            next_offset = frame.header.next_offset
-    except FormatError:
-        return False  # entries after the damage are unknown
-    return False
-
-
-def _is_dense(segment: LogSegment, frame: Frame, next_offset: int) -> bool:
-    """Return whether an entry begins at an offset and holds a record for each offset up to its last."""
-    header = frame.header
-    if not isinstance(header, MessageHeader):
-        return header.base_offset <= next_offset and header.records_count > header.last_offset_delta
-    if header.codec_id == CompressionCodec.NONE:
-        return header.last_offset <= next_offset
-    try:
-        offsets = [message.offset for message in segment.decode(frame).records]
-    except FormatError:
-        return True
-    return not offsets or (offsets[0] <= next_offset and len(offsets) > offsets[-1] - offsets[0])

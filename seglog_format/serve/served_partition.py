@@ -163,7 +163,7 @@ class ServedPartition:
             try:
                 return self._partition.offset_for_timestamp(timestamp_ms)
             except FormatError as error:
-                self._tell(error)
+                self._report(error)
                 raise
 
     def fetch(self, offset: int, max_bytes: int, *, is_committed_only: bool, is_first: bool) -> Fetched:
@@ -186,7 +186,7 @@ class ServedPartition:
                     return self._fetch_raw(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
                 return self._fetch(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
             except FormatError as error:
-                self._tell(error)
+                self._report(error)
                 raise
 
     def _fetch(self, offset: int, max_bytes: int, *, is_committed_only: bool, is_first: bool) -> Fetched:
@@ -231,7 +231,7 @@ class ServedPartition:
         first, wanted = numbers
         table = segment.walked
         has_zstd = self._verified.first(segment, first, offset)
-        stop = self._verified.stop(segment, first + 1, wanted, self._tell) if wanted > first + 1 else wanted
+        stop = self._verified.stop(segment, first + 1, wanted, self._report) if wanted > first + 1 else wanted
         end = table.positions[stop] if stop < len(table.positions) else table.position
         records = self._taken(segment, table.positions[first], end - table.positions[first])
         aborted = self._aborted(offset, table.last_offsets[stop - 1] + 1) if is_committed_only else None
@@ -305,9 +305,9 @@ class ServedPartition:
         last = partition.segments[-1] if partition.segments else None
         if last is not None and last.tail is not None and last.tail.kind is not TailKind.NONE:
             tail = last.tail
-            self._tell(f"{last.path}:{tail.position}: {tail.size} bytes after the last whole entry are not served")
+            self._report(f"{last.path}:{tail.position}: {tail.size} bytes after the last whole entry are not served")
 
-    def _tell(self, finding: object) -> None:
+    def _report(self, finding: object) -> None:
         text = str(finding)
         if text not in self._reported:
             self._reported.add(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.columnar.batch_table import table_parts
+from seglog_format.engine.columnar import batch_tables
 from seglog_format.errors import CorruptRecordError, FormatError, Location, TruncatedError
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.model import Tail, TailKind
@@ -72,7 +72,7 @@ def _location(part: Piece | Damage) -> int:
 def _is_sound(piece: Piece, log: ByteSource, end: int) -> bool:
     """Return whether the compiled check accepts every entry."""
     reached, bounds = piece.start, (piece.base_offset, piece.last_allowed)
-    for part in table_parts(log, position=piece.start, end=end, first_offset=bounds[0], last_offset=bounds[1]):
+    for part in batch_tables()(log, position=piece.start, end=end, first_offset=bounds[0], last_offset=bounds[1]):
         if not part.column("crc_is_valid").all():
             return False
         reached = part.end

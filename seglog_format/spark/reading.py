@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.columnar.copied_run import run_of
-from seglog_format.columnar.pool import Pool
-from seglog_format.columnar.request import Request, Start
-from seglog_format.columnar.schema import Shape
-from seglog_format.columnar.transactions import aborted_numbers
+from seglog_format.engine.columnar import run_reader, scan_request, scan_start
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.partition import Partition
 from seglog_format.model import Frame, RecordBatchHeader
+from seglog_format.scan_statistics import ScanStatistics
 from seglog_format.spark.arrow import SparkColumns
 from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected_end
 from seglog_format.spark.options import DROP_CORRUPT, FAIL_FAST, PERMISSIVE
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from seglog_format.engine.columnar import ReadRun
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.spark.filters import Narrowed
@@ -55,7 +53,7 @@ class TaskReader:
     schema: pa.Schema
     narrowed: Narrowed
     mode: str
-    _pool: Pool = field(default_factory=Pool)
+    _read_run: ReadRun = field(default_factory=run_reader)
     _lost: int = 0
 
     @cached_property
@@ -99,19 +97,20 @@ class TaskReader:
 
     def _run(self, piece: Piece, segment: LogSegment, transactions: Transactions | None) -> Iterator[pa.RecordBatch]:
         source, damaged = PieceSource(piece, segment, transactions), list[FormatError]()
-        request = Request(
-            shape=self._shape,
-            from_offset=piece.from_offset,
-            to_offset=source.to_offset,
-            from_timestamp_ms=self.narrowed.from_timestamp_ms,
-            to_timestamp_ms=self.narrowed.to_timestamp_ms,
+        request = scan_request(
+            self.columns.scanned,
+            "binary",
+            offsets=(piece.from_offset, source.to_offset),
+            timestamps_ms=(self.narrowed.from_timestamp_ms, self.narrowed.to_timestamp_ms),
             batch_rows=self._batch_rows(segment, piece.start),
             limit=piece.limit,
-            aborted=aborted_numbers(() if transactions is None else transactions.aborted),
+            aborted=() if transactions is None else transactions.aborted,
             on_corrupt=None if self.mode == FAIL_FAST else damaged.append,
+            borders=None,
+            statistics=ScanStatistics(),
         )
-        start = Start(piece.start, piece.previous, piece.from_offset, piece.end)
-        run = run_of(source, request, start, self._pool)
+        start = scan_start(piece.start, piece.previous, piece.from_offset, piece.end)
+        run = self._read_run(source, request, start)
         for batch in run.batches():
             yield self.columns.of(batch, piece)
             yield from self._damage_rows_all(piece, damaged)
@@ -123,10 +122,6 @@ class TaskReader:
                 raise UsageError(msg)
             if self.mode == FAIL_FAST:
                 refuse_unexpected_end(piece, segment, source.end_of_log)
-
-    @cached_property
-    def _shape(self) -> Shape:
-        return Shape(self.columns.scanned, "binary")
 
     def _batch_rows(self, segment: LogSegment, position: int) -> int:
         """Return how many rows are about `BATCH_SIZE`, by the first entry; the engine limits compressed ones."""

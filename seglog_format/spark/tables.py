@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from seglog_format.checks import verify
-from seglog_format.columnar.batch_table import table_parts
-from seglog_format.columnar.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
+from seglog_format.engine.columnar import batch_tables
 from seglog_format.field_names import kafka_name
 from seglog_format.log.segment_source import SegmentSource
-from seglog_format.model import INT64_MAX, CompressionCodec, RecordBatchHeader
+from seglog_format.model import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    INT64_MAX,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    CompressionCodec,
+    RecordBatchHeader,
+)
 from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected_end
 from seglog_format.spark.options import FAIL_FAST
 from seglog_format.storage.remote_storage import download
@@ -23,7 +30,7 @@ from seglog_format.storage.remote_storage import download
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.columnar.batch_table import BatchTable
+    from seglog_format.engine.columnar import BatchTable
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.log.segment import LogSegment
@@ -76,14 +83,12 @@ def _runs(piece: Piece, segment: LogSegment, mode: str) -> Iterator[Piece]:
 
 def _entries(piece: Piece, segment: LogSegment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield entries as tables; one that the fast path does not cover is a row of its own, from the fallback decoder."""
-    source = SegmentSource(segment, INT64_MAX, None)
+    source, tables = SegmentSource(segment, INT64_MAX, None), batch_tables()
     position, previous = piece.start, piece.previous
     end = source.size if piece.end is None else piece.end
     while position < end:
         lowest = max(piece.base_offset, previous + 1)
-        for table in table_parts(
-            source, position=position, end=end, first_offset=lowest, last_offset=piece.last_allowed
-        ):
+        for table in tables(source, position=position, end=end, first_offset=lowest, last_offset=piece.last_allowed):
             yield _of_table(table, piece, schema)
             position, previous = table.end, int(table.column("last_offset")[-1])
         if position >= end:
@@ -104,9 +109,9 @@ def _of_table(table: BatchTable, piece: Piece, schema: pa.Schema) -> pa.RecordBa
         "file": pa.repeat(pa.scalar(piece.log), count),
         "position": table.column("position").copy(),
         "codec": CODECS.take(pa.array(attributes & CODEC_MASK)),
-        "timestampType": (attributes & LOG_APPEND_TIME) // LOG_APPEND_TIME,
-        "isTransactional": (attributes & TRANSACTIONAL) != 0,
-        "isControl": (attributes & CONTROL) != 0,
+        "timestampType": (attributes & TIMESTAMP_TYPE_BIT) // TIMESTAMP_TYPE_BIT,
+        "isTransactional": (attributes & TRANSACTIONAL_BIT) != 0,
+        "isControl": (attributes & CONTROL_BIT) != 0,
         "crcIsValid": table.column("crc_is_valid") != 0,
     }
     arrays = [
@@ -129,7 +134,7 @@ def _of_entry(entry: FallbackEntry, position: int, piece: Piece, schema: pa.Sche
         "position": position,
         "size": header.size_in_bytes,
         "codec": codec,
-        "timestampType": int(bool(header.attributes & LOG_APPEND_TIME)),
+        "timestampType": int(bool(header.attributes & TIMESTAMP_TYPE_BIT)),
         "isTransactional": isinstance(header, RecordBatchHeader) and header.is_transactional,
         "isControl": isinstance(header, RecordBatchHeader) and header.is_control,
         "crcIsValid": True,  # else the reference had refused it

@@ -280,6 +280,9 @@ def _reach() -> Iterator[Scenario]:
     """Yield how far a pass goes."""
     ends = must("SEG-CMP-016", since="4.0")
     yield scenario("end-kept", "The last batch stays, empty.", ends, (0, [keyed(0, "a"), keyed(1, "-")]))
+    emptied = (0, [keyed(0, "a"), keyed(999, "-")])
+    yield scenario("end-of-all", "The log ends with it, at the high watermark.", ends, emptied, active=(1000, ()))
+    yield scenario("end-before-the-active", "The log goes on in the active segment.", ends, emptied)
     yield scenario("end-of-a-segment", "Only that of the dirty part.", ends, (0, [keyed(0, "a"), keyed(1, "-")]), LATER)
     few = must("SEG-CMP-007")
     for keys in (2, 3, 4):

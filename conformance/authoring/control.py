@@ -424,6 +424,7 @@ def _unusual_values(family: Family) -> None:
         with_value(marker_value(7, version=1)),
     )
     for name, value in (
+        ("null-value", None),
         ("short-value", b"\0\0\0\0\0"),
         ("empty-value", b""),
         ("negative-value-version", marker_value(7, version=-1)),

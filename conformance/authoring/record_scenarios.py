@@ -279,7 +279,7 @@ def left(op: str, request: Json, answer: Json, newest: Testee) -> Json:
     later = asked(newest, op, request)
     expect = EXPECTED[op](request, answer)
     newer = expect if later is None else EXPECTED[op](request, later)
-    contradicts = any(differences(name, expect[name], newer, name) for name in expect)
+    contradicts = any(True for name in expect for _ in differences(name, expect[name], newer, name))
     return {"expect": expect, **({"newer": newer} if contradicts else {})}
 
 

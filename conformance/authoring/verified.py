@@ -56,6 +56,7 @@ def verified(family: Family) -> None:
     to = Verifying(family)
     _directories(to)
     _segments(to)
+    _last_offsets(to)
     _streams(to)
     _side_files(to)
     _notes(to)
@@ -120,6 +121,17 @@ def _segments(to: Verifying) -> None:
     to.finds("bare", "A log without indexes.", "SEG-PDR-012", {log: bytes_of(FIRST)}, log, "note")
     to.says("others", "Other files mean nothing.", must("SEG-PDR-011"), {**good, "notes.txt": b"mine"})
     to.says("set-aside", "Nor do files that were set aside.", must("SEG-PDR-009"), {**good, f"{log}.cleaned": b"half"})
+
+
+def _last_offsets(to: Verifying) -> None:
+    """Add entries at the end of all offsets."""
+    for name, base in (("before", 2**63 - 7), ("past", 2**63 - 6)):
+        log, units = name_of(base), row(2, base=base)
+        why = (
+            "The last record has the last offset of a log" if name == "before" else "No offset follows the last record"
+        )
+        found = [(log, "SEG-LOG-013", "error")] if name == "past" else []
+        to.says(f"{name}-the-last-offset", f"{why}.", must("SEG-LOG-013"), whole(units, base), *found)
 
 
 def _streams(to: Verifying) -> None:
@@ -195,6 +207,7 @@ def _notes(to: Verifying) -> None:
     to.finds("snapshot-twice", "A producer that occurs twice.", "SEG-PSN-004", {**two, shot: snapshot((9, -1), (9, -1), last_offset=-1)}, shot, "warning")  # fmt: skip
     to.finds("snapshot-ahead", "A snapshot that knows what comes after it.", "SEG-PSN-006", {**two, shot: snapshot((9, 99), last_offset=-1)}, shot, "warning")  # fmt: skip
     to.finds("snapshot-of-another-log", "Its producer has not appended what the log holds.", "SEG-PSN-009", {**two, shot: snapshot((9, -1))}, shot, "error")  # fmt: skip
+    to.finds("snapshot-of-another-producer", "A batch ends at its newest offset, but another producer has sent it.", "SEG-PSN-009", {**two, shot: snapshot((9, -1), last_offset=2)}, shot, "error")  # fmt: skip
     placed = {f"topic-0/{name}": content for name, content in good.items()}
     ahead = {**placed, f"/{POINTS}": offsets(("topic", 0, 99))}
     to.finds("checkpoint-ahead", "A recovery point above the end of the log.", "SEG-CKP-012", ahead, POINTS, "warning")

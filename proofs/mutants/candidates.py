@@ -33,6 +33,7 @@ OUT_OF_SIGHT: Final = {
     "seglog_format/log/broker_lock.py": "whether another process uses the directory; those of requests are its own",
     "seglog_format/state/directory_lock.py": "the same",
     "seglog_format/schema/tracing.py": "finds what a refusal says of its place, which is for people",
+    "seglog_format/inspection/files.py": "what a person pastes into `seglog inspect`",
 }
 """Loaded modules that no operator changes, since no answer depends on them or is meant to, each with its reason."""
 
@@ -54,6 +55,7 @@ class Mutant:
         near: cases that run the changed lines, likely killers.
         around: further cases that run the function around them.
         is_inside: only functions change, and none that runs while modules load.
+        unseen: why no case can flag it; empty where one has to.
     """
 
     kind: str
@@ -66,6 +68,7 @@ class Mutant:
     near: frozenset[int]
     around: frozenset[int]
     is_inside: bool
+    unseen: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -190,10 +193,12 @@ class Candidates:
     def by_hand(self) -> tuple[list[Mutant], list[Mutant]]:
         """Return faults of tests/faults and rules without their statements: in sight of the suite, and out of it.
 
-        One is in sight where a case names its requirement, or runs the changed lines.
+        One is in sight where a case names its requirement, or runs the changed lines, unless the list of faults gives
+        a reason why no case can flag it.
         """
         found = [*self._faults(), *self._rules()]
-        seen = [one for one in found if one.near or (one.around and one.name in self.by_requirement)]
+        reached = [one for one in found if one.near or (one.around and one.name in self.by_requirement)]
+        seen = [one for one in reached if not one.unseen]
         return seen, [one for one in found if one not in seen]
 
     def _faults(self) -> Iterator[Mutant]:
@@ -213,12 +218,24 @@ class Candidates:
             near |= self.by_requirement.get(fault.requirement, frozenset())
         source = fault.find.strip().split("\n")[0]
         is_inside = bool(lines) and all(self._is_inside(fault.file, line) for line in lines)
-        return Mutant(kind, fault.requirement, fault.file, first, source, change, texts, near, around, is_inside)
+        return Mutant(
+            kind,
+            fault.requirement,
+            fault.file,
+            first,
+            source,
+            change,
+            texts,
+            near,
+            around,
+            is_inside,
+            fault.unseen,
+        )
 
     def _rules(self) -> Iterator[Mutant]:
         rule_sites = defaultdict(list)
         for site in sites():
-            if site.form in {"raise", "Checked"} and site.file in self.texts:
+            if site.form in {"raise", "Checked"} and site.file in self.texts and site.file not in OUT_OF_SIGHT:
                 rule_sites[site.requirement].append(site)
         for requirement, found in rule_sites.items():
             parts = [self._cases(site.file, site.line, site.line) for site in found]

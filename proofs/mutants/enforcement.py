@@ -58,6 +58,7 @@ class Fault:
         find: text that occurs exactly once in the symbol.
         replace: text that breaks the rule.
         listed_in: file that lists the fault, below the repository.
+        unseen: why no case of the conformance suite can flag the fault; empty where one has to.
     """
 
     requirement: str
@@ -66,6 +67,7 @@ class Fault:
     find: str
     replace: str
     listed_in: str
+    unseen: str = ""
 
     def apply(self, text: str) -> str:
         """Return the source text with the fault in it.

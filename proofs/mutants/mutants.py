@@ -161,7 +161,8 @@ def report(
 
 
 def _hidden(one: Mutant) -> dict[str, Any]:
-    return {"requirement": one.name, "kind": one.kind, "place": one.scope_path}
+    reason = one.unseen or "no case runs the changed lines"
+    return {"requirement": one.name, "kind": one.kind, "place": one.scope_path, "reason": reason}
 
 
 def _outcome(one: dict[str, Any]) -> Outcome:

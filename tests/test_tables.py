@@ -34,7 +34,7 @@ from seglog_format.cli.main import run
 from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.storage.output_directory import OutputDirectory
 from seglog_format.tables import rows
-from seglog_format.tables.export import ExportOptions, opened_export
+from seglog_format.tables.export_run import ExportOptions, opened_export
 from seglog_format.tables.outcome import ChangeKind
 from seglog_format.tables.settings import TableSettings
 from seglog_format.tables.sources import sources_at
@@ -427,7 +427,8 @@ def test_command_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture
     ("arguments", "status", "text"),
     [
         (["--to", "/proc/nowhere/out"], 4, "writing stopped: /proc/nowhere"),
-        (["--to", "{tmp}/orders-0/00000000000000000000.log"], 2, "is not a directory"),
+        (["--to", "{tmp}/file"], 2, "is not a directory"),
+        (["--to", "{tmp}/orders-0/table"], 2, "keeps its broker from starting"),
         (["--to", "{tmp}/out", "--topic", "missing"], 2, "no partition of topic 'missing' is there"),
         (["--to", "{tmp}/out", "--partition-by", "hour"], 2, "partition_by: each once of topic, partition, day"),
     ],
@@ -436,6 +437,7 @@ def test_command_fails_in_one_line(
     arguments: list[str], status: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = make_log(tmp_path / "orders-0", range(10))
+    (tmp_path / "file").touch()
     assert run(["export", str(log), *(each.format(tmp=tmp_path) for each in arguments)]) == status
     error = capsys.readouterr().err
     assert text in error
@@ -629,3 +631,11 @@ def test_progress_is_shown_on_a_terminal(tmp_path: Path, monkeypatch: pytest.Mon
     assert text == "Exporting"
     assert seen == sorted(seen)
     assert seen[-1] == total == sum(path.stat().st_size for path in (tmp_path / "t-0").glob("*.log"))
+
+
+@pytest.mark.parametrize("inside", ["table", "t-0/table", "."])
+def test_no_table_is_written_into_what_is_read(logs: Path, inside: str) -> None:
+    before = sorted(path.name for path in logs.rglob("*"))
+    with pytest.raises(UsageError, match="which is read"):
+        export(logs, logs / inside)
+    assert sorted(path.name for path in logs.rglob("*")) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,12 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seglog_format.cli.tier_options import RemoteChoice
-    from seglog_format.storage.output_directory import Output
-    from seglog_format.tables.export import ExportOptions, TableExport
-    from seglog_format.tables.iceberg_catalog import IcebergLocation
+    from seglog_format.tables.export import ExportRequest
+    from seglog_format.tables.export_run import TableExport
     from seglog_format.tables.outcome import Change, ExportedPartition
-    from seglog_format.tables.settings import TableSettings
-    from seglog_format.tables.sources import Source
 
 EPILOG: Final = """\b
 Examples:
@@ -59,7 +57,7 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     "--to", required=True, metavar="DIR", help="The table: a directory, made if it is missing, or s3://bucket/table."
 )
 @click.option("--topic", "topics", multiple=True, help="Export only this topic; may be repeated.")
-@click.option("--format", "file_format", type=click.Choice(FORMATS), default="parquet", show_default=True)
+@click.option("--format", type=click.Choice(FORMATS), default="parquet", show_default=True)
 @click.option(
     "--partition-by",
     metavar="LEVELS",
@@ -105,7 +103,7 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
 )
 @click.option(
     "--record-key",
-    "record_key",
+    "key",
     type=click.Choice(KINDS),
     default="bytes",
     show_default=True,
@@ -134,25 +132,13 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
 def command(  # noqa: PLR0913 - an option each
     paths: tuple[Path, ...],
     *,
-    to: str,
-    topics: tuple[str, ...],
-    file_format: str,
-    partition_by: tuple[str, ...],
-    file_size: int,
     committed: bool,
     follow: int | None,
-    bytes_as: str,
-    catalog: str | None,
-    value: str,
-    record_key: str,
     schemas_path: Path | None,
-    schema: str | None,
-    message: str | None,
-    is_plain: bool,
-    is_strict: bool,
     stats: bool,
     remote: RemoteChoice | None,
     as_json: bool,
+    **wanted: Any,  # noqa: ANN401 - the other fields of `ExportRequest`, by their names
 ) -> int:
     """Add the records of log or partition directories to a table, as far as it does not have them yet.
 
@@ -168,25 +154,25 @@ def command(  # noqa: PLR0913 - an option each
     """
     from seglog_format.log.reading import READ_COMMITTED, READ_UNCOMMITTED
     from seglog_format.scan_statistics import ScanStatistics
-    from seglog_format.tables.export import ExportOptions, forms_of, location_of, schemas_for
+    from seglog_format.tables.export import ExportRequest
     from seglog_format.tables.schema_topic import read_schemas
-    from seglog_format.tables.settings import TableSettings
-    from seglog_format.tables.sources import sources_at
 
-    if is_plain and schema is None:
+    if wanted["is_plain"] and wanted["schema"] is None:
         msg = "--plain needs --schema: nothing else says how values were written"
         raise UsageError(msg)
-    store = None if remote is None else remote.open()
     statistics = ScanStatistics()
+    request = ExportRequest(
+        paths,
+        isolation=READ_COMMITTED if committed else READ_UNCOMMITTED,
+        is_followed=bool(follow),
+        remote=None if remote is None else remote.open(),
+        statistics=statistics,
+        **wanted,
+    )
 
     def run_once() -> int:
-        sources = sources_at(paths, topics or None)
-        schemas = schemas_for(sources, {record_key, value}) if schemas_path is None else read_schemas(schemas_path)
-        forms = forms_of(sources, record_key, value, schemas, schema=schema, message=message, is_plain=is_plain)
-        isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
-        settings = TableSettings(file_format, partition_by, isolation, bytes_as, *forms)
-        options = ExportOptions(file_size, bool(follow), store, schemas, is_strict, statistics)
-        return _run_once(sources, location_of(to, file_format, catalog), settings, options, as_json=as_json)
+        schemas = None if schemas_path is None else read_schemas(schemas_path)
+        return _run_once(replace(request, schemas=schemas), as_json=as_json)
 
     status = run_once()
     while follow and status == DONE:
@@ -197,23 +183,16 @@ def command(  # noqa: PLR0913 - an option each
     return status
 
 
-def _run_once(
-    sources: tuple[Source, ...],
-    location: Output | IcebergLocation,
-    settings: TableSettings,
-    options: ExportOptions,
-    *,
-    as_json: bool,
-) -> int:
-    from seglog_format.tables.export import opened_export
+def _run_once(request: ExportRequest, *, as_json: bool) -> int:
+    from seglog_format.tables.export import requested_export
 
     done: list[ExportedPartition] = []
     try:
-        with opened_export(sources, location, settings, options) as run:
+        with requested_export(request) as run:
             status = _run_all(run, done)
     finally:
         for each in done:
-            if each.row_count or not options.is_followed:
+            if each.row_count or not request.is_followed:
                 write_json(as_object(each)) if as_json else write_text(_text(each))
         sys.stdout.flush()
     return max(status, FINDINGS if any(change.is_loss for each in done for change in each.changes) else DONE)
@@ -228,8 +207,8 @@ def _run_all(run: TableExport, done: list[ExportedPartition]) -> int:
     with progress("Exporting", sum(sizes)) as advance:
         for number, source in enumerate(run.sources):
             with passing.errors_of(source.path):
-                tell = partial(_report, advance, sum(sizes[:number]), sizes[number])
-                exported = run.run(source, tell, on_gap=lambda gap: diagnose(str(gap)))
+                part_done = partial(_advance, advance, sum(sizes[:number]), sizes[number])
+                exported = run.run(source, part_done, on_gap=lambda gap: diagnose(str(gap)))
                 done.append(exported)
                 for change in exported.changes:
                     if not change.kind.is_reported_by_reader:
@@ -240,7 +219,7 @@ def _run_all(run: TableExport, done: list[ExportedPartition]) -> int:
     return passing.status()
 
 
-def _report(advance: Callable[[int], None], before: int, size: int, part: float) -> None:
+def _advance(advance: Callable[[int], None], before: int, size: int, part: float) -> None:
     advance(before + int(size * part))
 
 

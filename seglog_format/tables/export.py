@@ -3,128 +3,38 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, contextmanager
-from functools import cache
+from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.errors import UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
-from seglog_format.names import is_text
 from seglog_format.storage.object_store import is_address
 from seglog_format.storage.output_directory import OutputDirectory
 from seglog_format.storage.output_store import OutputStore
+from seglog_format.tables.export_run import DEFAULT_FILE_SIZE, ExportOptions, opened_export
 from seglog_format.tables.schema_topic import beside, read_schemas
 from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, TableSettings
 from seglog_format.tables.sources import sources_at
-from seglog_format.tables.table import opened
 from seglog_format.values.decoder import TYPES, form_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
+    from contextlib import AbstractContextManager
 
     from seglog_format.log.directory import PathOrPaths
-    from seglog_format.log.gap_watch import OnGap
-    from seglog_format.log.partition import Partition
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.output_directory import Output
+    from seglog_format.tables.export_run import TableExport
     from seglog_format.tables.iceberg_catalog import IcebergLocation
     from seglog_format.tables.outcome import ExportedPartition
     from seglog_format.tables.sources import Source
-    from seglog_format.tables.table import Table
     from seglog_format.values.decoder import Form
     from seglog_format.values.schemas import Schemas
-
-DEFAULT_FILE_SIZE: Final = 128 * 2**20
-"""Bytes after which a file of a table is complete."""
-UNDECODED: Final = "undecoded"
-"""What is added to the name of a table for what cannot be decoded."""
-
-
-class ExportOptions(NamedTuple):
-    """What an export may be asked for, besides the form of its table.
-
-    Attributes:
-        file_size: bytes after which a file is complete.
-        is_followed: the logs grow meanwhile, even if no broker holds their lock.
-        remote: the store with tiered segments of the partitions.
-        schemas: those that keys and values were written by; None takes the reader's schema for each.
-        is_strict: stop at a record that cannot be decoded.
-        statistics: adds the entries that are left to slower code.
-    """
-
-    file_size: int = DEFAULT_FILE_SIZE
-    is_followed: bool = False
-    remote: RemoteStore | None = None
-    schemas: Schemas | None = None
-    is_strict: bool = False
-    statistics: ScanStatistics | None = None
-
-
-class TableExport:
-    """A table that is open, and the partitions to add to it; `opened_export` makes one.
-
-    Attributes:
-        sources: the partitions.
-    """
-
-    def __init__(
-        self, sources: tuple[Source, ...], table: Table, options: ExportOptions, undecoded: Callable[[], Table]
-    ) -> None:
-        from seglog_format.tables.decoding import RowDecoder  # noqa: PLC0415 - loads Arrow
-
-        self.sources = sources
-        self._table = table
-        self._options = options
-        self._undecoded = undecoded
-        self._decoder = RowDecoder(table.settings, options.schemas)
-
-    def run(
-        self, source: Source, advance: Callable[[float], None] = lambda _: None, on_gap: OnGap | None = None
-    ) -> ExportedPartition:
-        """Add one partition's new records to the table.
-
-        Args:
-            source: the partition.
-            advance: called with the done part of the work, up to 1.
-            on_gap: as of `Partition.scan`; not called for offsets that damage hides.
-
-        Returns:
-            What was added. Where the log is damaged, or a record cannot be decoded and that was to end the export, the
-            table has the rows before, and ``stopped_by`` is the error.
-
-        Raises:
-            FormatError: the name of its topic is no text, so no table can have it (SEG-PDR-002).
-            WriteError: writing failed; the table has what was complete before.
-        """
-        _require_text(source)
-        from seglog_format.tables.partition_export import PartitionExport  # noqa: PLC0415 - loads Arrow
-        from seglog_format.tables.undecoded import UndecodedRows  # noqa: PLC0415 - as above
-
-        is_followed, is_strict = self._options.is_followed, self._options.is_strict
-        with source.open(self._options.remote, copy=is_followed) as partition:
-            return PartitionExport(
-                source.key,
-                partition,
-                self._table,
-                self._table.settings,
-                file_size=self._options.file_size,
-                end=_end_of(partition) if is_followed or source.is_live else None,
-                advance=advance,
-                on_gap=on_gap,
-                decoder=self._decoder,
-                undecoded=None if is_strict else UndecodedRows(source.key, self._undecoded),
-                statistics=self._options.statistics,
-            ).run()
-
-
-def _end_of(partition: Partition) -> int:
-    """Return where to stop in a log that a broker writes to: what all replicas have stays in it."""
-    end = partition.log_end_offset
-    return end if partition.high_watermark is None else min(end, partition.high_watermark)
 
 
 def location_of(to: str | os.PathLike[str], format: str, catalog: str | None = None) -> Output | IcebergLocation:  # noqa: A002 - the usual name
@@ -165,69 +75,77 @@ def _iceberg_location(to: str, catalog: str | None) -> IcebergLocation:
     return IcebergLocation(catalog, to)
 
 
-@contextmanager
-def opened_export(
-    sources: tuple[Source, ...],
-    location: Output | IcebergLocation,
-    settings: TableSettings,
-    options: ExportOptions = ExportOptions(),  # noqa: B008 - a tuple
-) -> Iterator[TableExport]:
-    """Open a table for an export.
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """What a user asks an export for; the parameters of `export`, with the same meanings.
 
-    Args:
-        sources: the partitions.
-        location: of the table; see `location_of`.
-        settings: of the table.
-        options: of the export.
+    Attributes:
+        paths: of log directories or partition directories.
+        to: the table.
+        topics: leave out all others.
+        format, partition_by, isolation, bytes_as, catalog: the form of the table.
+        key, value: how keys and values are decoded.
+        schemas, schema, message, is_plain: what is known of how they were written.
+        file_size, is_followed, remote, is_strict, statistics: as of `ExportOptions`.
+    """
+
+    paths: Sequence[str | os.PathLike[str]]
+    to: str | os.PathLike[str]
+    topics: Collection[str] | None = None
+    format: str = "parquet"
+    partition_by: Sequence[str] = DEFAULT_PARTITIONING
+    isolation: str = READ_UNCOMMITTED
+    bytes_as: str = "utf8"
+    catalog: str | None = None
+    key: str = "bytes"
+    value: str = "bytes"
+    schemas: Schemas | None = None
+    schema: str | None = None
+    message: str | None = None
+    is_plain: bool = False
+    file_size: int = DEFAULT_FILE_SIZE
+    is_followed: bool = False
+    remote: RemoteStore | None = None
+    is_strict: bool = False
+    statistics: ScanStatistics | None = None
+
+    def forms(self, sources: tuple[Source, ...], schemas: Schemas | None) -> tuple[Form, Form]:
+        """Return how keys and values are decoded.
+
+        Args:
+            sources: the partitions.
+            schemas: the registry's.
+
+        Raises:
+            UsageError: there is no schema, or there are several.
+        """
+        topics = sorted({source.key[0] for source in sources})
+        if len(topics) > 1 and (self.key in TYPES or (self.value in TYPES and self.schema is None)):
+            msg = f"a table has one schema, and {', '.join(topics)} have several: export one topic"
+            raise UsageError(msg)
+        key, subject = form_of(self.key, f"{topics[0]}-key", schemas), f"{topics[0]}-value"
+        own = partial(form_of, schema=self.schema, message=self.message, is_plain=self.is_plain)
+        return key, own(self.value, subject, schemas)
+
+
+def requested_export(request: ExportRequest) -> AbstractContextManager[TableExport]:
+    """Find the partitions, the schemas and the table of a request, and open the table; see `opened_export`.
 
     Raises:
-        UsageError: an invalid setting; the place holds something else; or the engine is not installed.
-        WriteError: the place cannot be written.
+        UsageError: as `export`; or the table would lie in a directory that is read.
+        FormatError: the log of the schemas is damaged.
     """
-    engine_for(Engine.COLUMNAR, 0)
-    if options.file_size < 1:
-        msg = f"file_size is 1 or more, not {options.file_size}"
-        raise UsageError(msg)
-    with ExitStack() as stack:
-        table = stack.enter_context(opened(location, settings))
-
-        @cache
-        def undecoded() -> Table:
-            return stack.enter_context(opened(location.beside(UNDECODED), settings.undecoded()))
-
-        yield TableExport(sources, table, options, undecoded)
-
-
-def forms_of(  # noqa: PLR0913 - what is known of keys and values
-    sources: tuple[Source, ...],
-    key: str,
-    value: str,
-    schemas: Schemas | None,
-    *,
-    schema: str | None = None,
-    message: str | None = None,
-    is_plain: bool = False,
-) -> tuple[Form, Form]:
-    """Return how keys and values are decoded.
-
-    Args:
-        sources: the partitions.
-        key: kind for keys.
-        value: kind for values.
-        schemas: the registry's.
-        schema: text of the reader's schema of values.
-        message: name of the Protobuf message of values.
-        is_plain: values have no header of Schema Registry.
-
-    Raises:
-        UsageError: there is no schema, or there are several.
-    """
-    topics = sorted({source.key[0] for source in sources})
-    if len(topics) > 1 and (key in TYPES or (value in TYPES and schema is None)):
-        msg = f"a table has one schema, and {', '.join(topics)} have several: export one topic"
-        raise UsageError(msg)
-    of_value = form_of(value, f"{topics[0]}-value", schemas, schema=schema, message=message, is_plain=is_plain)
-    return form_of(key, f"{topics[0]}-key", schemas), of_value
+    sources = sources_at(request.paths, request.topics or None)
+    schemas = schemas_for(sources, {request.key, request.value}) if request.schemas is None else request.schemas
+    location = location_of(request.to, request.format, request.catalog)
+    if request.catalog is None and not is_address(os.fspath(request.to)):
+        _refuse_inside(Path(request.to), request.paths)
+    forms = request.forms(sources, schemas)
+    settings = TableSettings(request.format, tuple(request.partition_by), request.isolation, request.bytes_as, *forms)
+    options = ExportOptions(
+        request.file_size, request.is_followed, request.remote, schemas, request.is_strict, request.statistics
+    )
+    return opened_export(sources, location, settings, options)
 
 
 def export(  # noqa: PLR0913 - what an export may be asked for
@@ -296,21 +214,37 @@ def export(  # noqa: PLR0913 - what an export may be asked for
         (450, 450)
     """
     paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
-    sources = sources_at(paths, topics)
-    known = schemas_for(sources, {key, value}) if schemas is None else schemas
-    forms = forms_of(sources, key, value, known, schema=schema, message=message, is_plain=is_plain)
-    settings = TableSettings(format, tuple(partition_by), isolation, bytes_as, *forms)
-    options = ExportOptions(file_size, remote=remote, schemas=known, is_strict=is_strict, statistics=statistics)
-    with opened_export(sources, location_of(to, format, catalog), settings, options) as run:
+    request = ExportRequest(
+        paths,
+        to,
+        topics=topics,
+        format=format,
+        partition_by=partition_by,
+        isolation=isolation,
+        bytes_as=bytes_as,
+        catalog=catalog,
+        key=key,
+        value=value,
+        schemas=schemas,
+        schema=schema,
+        message=message,
+        is_plain=is_plain,
+        file_size=file_size,
+        remote=remote,
+        is_strict=is_strict,
+        statistics=statistics,
+    )
+    with requested_export(request) as run:
         return tuple(_whole(run.run(source)) for source in run.sources)
 
 
-def _require_text(source: Source) -> None:
-    """Refuse a topic whose directory is named by bytes that are no UTF-8."""
-    topic = source.key[0]
-    if not is_text(topic):
-        at = Location(str(source.path), field="name")
-        raise FormatError(at, "SEG-PDR-002", expected="the name of a topic, in ASCII", found=ascii(topic))
+def _refuse_inside(to: Path, paths: Iterable[str | os.PathLike[str]]) -> None:
+    """Refuse a table in a directory that is read: a broker does not start beside a directory that is no partition."""
+    table = to.resolve()
+    for path in map(Path, paths):
+        if table.is_relative_to(path.resolve()):
+            msg = f"{to} is in {path}, which is read: a table in a log directory keeps its broker from starting"
+            raise UsageError(msg)
 
 
 def _whole(exported: ExportedPartition) -> ExportedPartition:

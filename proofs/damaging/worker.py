@@ -157,6 +157,7 @@ class Case:
             "directory not empty",
             "exists",
             "not a regular file",
+            "a symbolic link, which is neither changed nor written through",
         )
         if not any(reason.lower() in said.lower() for reason in reasons):
             self._fail(f"{name}: {said[-300:]}")

@@ -1,4 +1,4 @@
-"""What articles say of logs, measured: each claim with the ratio that this machine gives."""
+"""Claims that articles make about logs, each measured as a ratio on this machine."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ LOOKUPS: Final = 2000
 
 
 def measured(data: DataSet, rounds: int) -> list[dict[str, Any]]:
-    """Every claim.
+    """Measure every claim.
 
     Args:
         data: a log of small batches.
-        rounds: of which the best counts.
+        rounds: how many; the best one counts.
     """
     dice = random.Random(1)  # noqa: S311 - chance that repeats
     return [
@@ -54,17 +54,17 @@ def _best(work: Callable[[], object], rounds: int) -> float:
 
 
 Way = tuple[str, float]
-"""Its name, and its figure."""
+"""A name and its figure."""
 
 
 def _claim(title: str, unit: str, first: Way, second: Way, **more: object) -> dict[str, Any]:
-    """Two figures, and how many times the second is the first."""
+    """Return a claim: two figures, and the ratio of the second to the first."""
     ways = {name: float(f"{figure:.4g}") for name, figure in (first, second)}
     return {"claim": title, "unit": unit, "ways": ways, "ratio": float(f"{second[1] / first[1]:.3g}"), **more}
 
 
 def _reads(data: DataSet, dice: random.Random, rounds: int) -> Iterable[dict[str, Any]]:
-    """Sequential against random reads of 64 KB, from the page cache and, where it can be emptied, from the disk."""
+    """Yield sequential against random reads of 64 KB, from the page cache and, if it can be emptied, from the disk."""
     file = os.open(data.path, os.O_RDONLY)
     try:
         in_order = list(range(0, data.size - BLOCK, BLOCK))
@@ -130,7 +130,7 @@ def _write_seconds(path: Path, size: int, total: int, rounds: int, *, flush: boo
 
 
 def _index_reads(data: DataSet, dice: random.Random, rounds: int) -> dict[str, Any]:
-    """Binary search through a map of the index against a read of each entry that the search looks at."""
+    """Measure a binary search in a mapped index against one that reads each entry it looks at."""
     path = data.path.with_suffix(".index")
     count, offsets = path.stat().st_size // ENTRY.size, [dice.randrange(data.records) for _ in range(LOOKUPS)]
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -149,7 +149,7 @@ def _index_reads(data: DataSet, dice: random.Random, rounds: int) -> dict[str, A
 
 
 def _search(entry: Callable[[int], tuple[int, int]], count: int, offset: int) -> int:
-    """Position of the last entry at or below an offset, 0 where there is none."""
+    """Return the position of the last entry at or below an offset; 0 if there is none."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -161,7 +161,7 @@ def _search(entry: Callable[[int], tuple[int, int]], count: int, offset: int) ->
 
 
 def _densities(data: DataSet, dice: random.Random, rounds: int) -> Iterable[dict[str, Any]]:
-    """Yield an index with an entry every so many bytes against one with an entry for each batch: size, and time."""
+    """Yield an index with an entry every so many bytes against one with an entry for each batch: size and time."""
     log = data.path.read_bytes()
     dense = _entries(log, 0)
     offsets = [dice.randrange(data.records) for _ in range(LOOKUPS)]
@@ -194,7 +194,7 @@ def _entries(log: bytes, interval: int) -> tuple[list[int], list[int]]:
 
 
 def _found(log: bytes, kept: tuple[list[int], list[int]], offset: int) -> int:
-    """Position of the batch with an offset: the entry below, and a walk from there."""
+    """Return the position of the batch with an offset: look up the entry below, then walk from there."""
     entry = bisect_right(kept[0], offset) - 1
     at = kept[1][entry] if entry >= 0 else 0
     while int.from_bytes(log[at : at + 8], "big") + int.from_bytes(log[at + 23 : at + 27], "big") < offset:

@@ -1,4 +1,4 @@
-"""Compression as producers in Java frame it, by the libraries alone: the data do not come from what is measured."""
+"""Compression framed as Java producers frame it, by the libraries alone: the measured code makes no data."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def _xerial(data: bytes) -> bytes:
 
 
 def _zstd(data: bytes) -> bytes:
-    """One frame that does not state its content's size, as a stream's does not."""
+    """Return one frame that does not state its content's size, as a stream's frame does not."""
     stream = zstandard.ZstdCompressor(ZSTD_LEVEL, write_content_size=False, write_checksum=False).compressobj()
     return stream.compress(data) + stream.flush()

@@ -1,11 +1,11 @@
-"""One number for the contents of a log, cheap enough to be part of the work and the same in every language.
+"""A checksum of the contents of a log, cheap enough to be part of the work and the same in every language.
 
-For each record, in order, ``h = h * M + word``, everything modulo 2**64, where ``word`` adds up
+For each record, in order, ``h = h * M + word``, everything modulo 2**64, where ``word`` is the sum
 
     offset + (timestamp << 17) + ((key size + 1) << 40) + ((value size + 1) << 29) + (edges << 31) + (headers << 57)
 
-A size is -1 where there is nothing. ``edges`` has the first and last byte of the key in bits 0 and 8, and those of the
-value in bits 16 and 24. For batches the word is ``last offset + (size in bytes << 40)`` or the CRC, as the work says.
+The size of a null is -1. ``edges`` has the first and last byte of the key in bits 0 and 8, and those of the value in
+bits 16 and 24. For batches the word is ``last offset + (size in bytes << 40)`` or the CRC, depending on the work.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ MODULUS: Final = 1 << 64
 CHUNK: Final = 1 << 16
 
 POWERS: Final = np.multiply.accumulate(
-    np.concatenate([np.ones(1, np.uint64), np.full(CHUNK, MULTIPLIER, np.uint64)])  # wraps, as it shall
+    np.concatenate([np.ones(1, np.uint64), np.full(CHUNK, MULTIPLIER, np.uint64)])  # overflow is intended
 )[::-1]
 """Powers of the multiplier, the highest first; the last is 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a run of records comes to, so that runs that were read apart can be joined.
+    """The checksum of a run of records; parts that were read separately can be joined.
 
     Attributes:
-        number: modulo 2**64.
-        count: of records.
+        number: the checksum, modulo 2**64.
+        count: number of records.
     """
 
     number: int = 0
     count: int = 0
 
     def then(self, words: NDArray[np.uint64]) -> Part:
-        """With more records behind."""
+        """Return this part with more records appended."""
         joined = self
         for start in range(0, len(words), CHUNK):
             some = words[start : start + CHUNK]
@@ -52,13 +52,13 @@ class Part:
         return joined
 
     def joined(self, later: Part) -> Part:
-        """With a run that was read apart behind."""
+        """Return this part followed by one that was read separately."""
         number = self.number * pow(MULTIPLIER, later.count, MODULUS) + later.number
         return Part(number % MODULUS, self.count + later.count)
 
 
 def joined(parts: Iterable[Part]) -> Part:
-    """Return runs that follow each other."""
+    """Join parts that follow each other."""
     total = Part()
     for part in parts:
         total = total.joined(part)
@@ -67,7 +67,7 @@ def joined(parts: Iterable[Part]) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the number is made of, one element for each record; edges as in the module's text."""
+    """The values that enter the checksum, one element per record; see the module for `edges`."""
 
     offsets: NDArray[np.int64]
     timestamps: NDArray[np.int64]
@@ -77,7 +77,7 @@ class Columns:
     header_counts: NDArray[np.int64]
 
     def words(self) -> NDArray[np.uint64]:
-        """One for each record."""
+        """Return one word per record."""
         found: NDArray[np.int64] = self.offsets + (self.timestamps << 17)
         found += (self.key_sizes + 1) << 40
         found += (self.value_sizes + 1) << 29
@@ -86,7 +86,7 @@ class Columns:
 
 
 def batch_words(last_offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """One for each batch."""
+    """Return one word per batch."""
     words: NDArray[np.int64] = last_offsets + (sizes << 40)
     return words.view(np.uint64)
 

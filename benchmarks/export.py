@@ -1,7 +1,7 @@
-"""How quick exports are: Parquet by the command against Arrow's writer alone with the same columns, and their memory.
+"""Compare the speed and memory of exports: Parquet by the command against Arrow's writer alone with the same columns.
 
-The records are of 1 KB, the codec of the files is zstd. Arrow's writer gets the columns ready made, from a file that is
-mapped; the command reads a log, and does all that it does for users: it starts, reads, writes, syncs.
+The records are of 1 KB, and the files are compressed with zstd. Arrow's writer gets the columns from a mapped file; the
+command reads a log and does all that it does for users: it starts, reads, writes, syncs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BATCH_RECORDS: Final = 500
 WORDS: Final = 4096
 AT_LEAST: Final = 0.8
 AT_MOST: Final = 500 * 10**6
-"""Bytes of anonymous memory."""
+"""Limit on anonymous memory, in bytes."""
 POLL_SECONDS: Final = 0.02
 COLUMNS: Final = (
     *("offset", "timestamp", "timestamp_type", "key", "value", "headers"),
@@ -57,7 +57,7 @@ with pa.memory_map(sys.argv[1]) as source:
                 writer.write_table(pa.Table.from_batches(held))
                 held = []
 """
-"""Arrow's writer alone, with groups of about the size that exports write."""
+"""Program that runs Arrow's writer alone, with groups of about the size that exports write."""
 
 
 def main() -> None:
@@ -141,7 +141,7 @@ def _write_columns(log: Path, target: Path) -> None:
 
 
 class Run(NamedTuple):
-    """What a program needed: seconds, seconds of processors, and at most so many bytes of anonymous memory."""
+    """The cost of a program: seconds, processor seconds, and peak anonymous memory in bytes."""
 
     seconds: float
     processor_seconds: float

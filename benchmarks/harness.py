@@ -1,6 +1,6 @@
-"""Peers that do the same work, measured in turns in one run, and compared by ratios.
+"""Peers that do the same work, measured in turns in one run and compared by ratios.
 
-Machines differ and are busy with other things; a ratio of two peers that took turns says more than a figure.
+Machines differ and also run other programs; the ratio of two peers that took turns says more than a single figure.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One who does the work.
+    """A program or library that does the work.
 
     Attributes:
-        name: for the report.
-        run: does it for a while, and tells how many seconds one piece of work took.
+        name: name in the report.
+        run: works for a while, and returns the seconds per piece of work.
     """
 
     name: str
@@ -33,24 +33,24 @@ class Peer:
 
 @dataclass(slots=True)
 class Times:
-    """How many seconds one piece of work took a peer, round by round."""
+    """Seconds per piece of work of a peer, round by round."""
 
     name: str
     seconds: list[float] = field(default_factory=list)
 
     @property
     def median(self) -> float:
-        """Seconds of the round in the middle."""
+        """Return the seconds of the median round."""
         return statistics.median(self.seconds)
 
 
 def measure(peers: Sequence[Peer], rounds: int, warm_up: int = 3) -> list[Times]:
-    """Let the peers take turns.
+    """Measure the peers in turns.
 
     Args:
-        peers: all do the same work.
-        rounds: that count.
-        warm_up: rounds before that do not.
+        peers: peers that do the same work.
+        rounds: rounds that count.
+        warm_up: earlier rounds that do not count.
     """
     times = [Times(peer.name) for peer in peers]
     for number in range(warm_up + rounds):
@@ -63,7 +63,7 @@ def measure(peers: Sequence[Peer], rounds: int, warm_up: int = 3) -> list[Times]
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures depend on, without names; the load says how many others were at work."""
+    """Return the conditions of the figures, without names; the load shows how busy the machine was."""
     return {
         "system": platform.system(),
         "architecture": platform.machine(),
@@ -74,13 +74,13 @@ def machine() -> dict[str, Any]:
 
 
 def java_version() -> str:
-    """Return the first line of what Java says of itself."""
+    """Return the first line of Java's version text."""
     done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)  # noqa: S607 - from PATH
     return done.stderr.splitlines()[0]
 
 
 def our_version() -> str:
-    """Of the package that is measured."""
+    """Return the version of the measured package."""
     return metadata.version("seglog-format")
 
 

@@ -1,4 +1,4 @@
-"""What no reader can pass: copying memory, reading it, checksums, and the codecs alone, over the same bytes."""
+"""Speed limits of any reader on this machine: copying memory, reading it, checksums, and the codecs alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from templates import HEADER
 
 try:
     from isal import igzip, isal_zlib
-except ImportError:  # there is no wheel for every processor
+except ImportError:  # some processors have no wheel
     igzip, isal_zlib = gzip, zlib
 
 if TYPE_CHECKING:
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 16_384
 WRAPPED_FROM: Final = 34
-"""Where the payload of a wrapper of magic 1 without a key begins."""
+"""Position at which the payload of a wrapper of magic 1 without a key begins."""
 XERIAL_HEADER: Final = 16
 MIN_SECONDS: Final = 1.5
-"""A limit that had fewer moments than those who are held against it would be passed in a better one."""
+"""Shortest time to measure a limit: with less time than the contenders have, they would exceed it by luck."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Megabytes a second that the quickest way gave, and each way by name."""
+    """Megabytes per second of the fastest way, and of each way by name."""
 
     best: float
     ways: dict[str, float]
 
 
 def timed(work: Callable[[], object], size: int, rounds: int) -> float:
-    """Megabytes a second in the best of some rounds, and of as many more as contenders have passes."""
+    """Return the megabytes per second of the best round; rounds go on for `MIN_SECONDS` at least."""
     seconds: list[float] = []
     while len(seconds) <= rounds or sum(seconds) < MIN_SECONDS:
         start = time.perf_counter()
@@ -59,11 +59,11 @@ def _limit(ways: dict[str, Callable[[], object]], size: int, rounds: int) -> Lim
 
 
 def memory_limits(data: DataSet, rounds: int) -> dict[str, Limit]:
-    """Of an uncompressed log: ``memcpy``, ``read`` from the page cache, ``crc`` and ``crc32``.
+    """Measure the limits for an uncompressed log: ``memcpy``, ``read`` from the page cache, ``crc`` and ``crc32``.
 
     Args:
-        data: whose bytes are used.
-        rounds: of which the best counts.
+        data: set with the bytes to use.
+        rounds: how many; the best one counts.
     """
     whole = data.path.read_bytes()
     array = np.asarray(np.memmap(data.path, np.uint8, "r"))
@@ -91,11 +91,11 @@ def memory_limits(data: DataSet, rounds: int) -> dict[str, Limit]:
 
 
 def codec_limit(data: DataSet, rounds: int) -> Limit:
-    """Decompressing every batch, in megabytes of log a second.
+    """Measure how fast every batch can be decompressed, in megabytes of log per second.
 
     Args:
         data: a compressed set.
-        rounds: of which the best counts.
+        rounds: how many; the best one counts.
     """
     payloads = list(payloads_of(data.path.read_bytes()))
     found = [payload for _, payload in payloads]
@@ -109,7 +109,7 @@ def _each(one_decompressor: Callable[[bytes], object], payloads: Sequence[bytes]
 
 
 def payloads_of(log: bytes) -> Iterable[tuple[int, bytes]]:
-    """Codec and compressed records of each batch of a compressed set."""
+    """Yield the codec and the compressed records of each batch of a compressed set."""
     at = 0
     while at < len(log):
         end = at + 12 + struct.unpack_from(">i", log, at + 8)[0]
@@ -120,7 +120,7 @@ def payloads_of(log: bytes) -> Iterable[tuple[int, bytes]]:
 
 
 def wheels(codec: int) -> dict[str, Callable[[bytes], object]]:
-    """Return decoders that pip brings, by name."""
+    """Return the decoders that pip installs, by name."""
     zstd = zstandard.ZstdDecompressor()
     known: dict[int, dict[str, Callable[[bytes], object]]] = {
         1: {"zlib": gzip.decompress, "isal": igzip.decompress, "cramjam": cramjam.gzip.decompress},

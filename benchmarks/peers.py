@@ -1,4 +1,4 @@
-"""Who is measured, and how each is built below ``build/bench/peers``; programs that are missing are named."""
+"""The measured programs, and how to build each below ``build/bench/peers``; missing programs are reported by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CLIENTS: Final = (
     "xxhash==3.6.0",
     "zstandard==0.25.0",
 )
-"""Python's clients, and what they are quickest with."""
+"""Python's clients, with the libraries that make them fastest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,15 @@ class Program:
     """One process that does the work of one or more contenders.
 
     Attributes:
-        name: of it.
-        language: it is written in.
+        name: name of the program.
+        language: language it is written in.
         needs: programs that build or run it.
-        build: commands, run in its own directory below ``build/bench/peers``, to which its sources are copied.
-        command: that starts it, from there.
-        environment: variables for it.
-        built_as: another whose build it starts, in a process of its own; or nothing.
-        shares: sources of others that it is built from as well: where they are, and where they go.
-        edits: what is replaced in those.
+        build: commands to run in its own directory below ``build/bench/peers``, to which its sources are copied.
+        command: command that starts it, from there.
+        environment: environment variables for it.
+        built_as: name of another program whose build it runs, in a process of its own; or nothing.
+        shares: source files of other programs that it also needs: where they are, and where to copy them.
+        edits: replacements to make in those.
     """
 
     name: str
@@ -63,20 +63,20 @@ class Program:
 
     @property
     def home(self) -> Path:
-        """Return where it is built."""
+        """Return the directory in which the program is built."""
         return HOME / (self.built_as or self.name)
 
     @property
     def source(self) -> Path:
-        """Return what it is built from."""
+        """Return the directory of the program's sources."""
         return SOURCES / (self.built_as or self.name)
 
     def missing(self) -> list[str]:
-        """Return the programs that it needs and that are not here or do not work."""
+        """Return the required programs that are missing or do not work."""
         return complaints(self.needs)
 
     def built(self) -> None:
-        """Build it, unless that was done since its sources changed.
+        """Build the program, unless its sources have not changed since the last build.
 
         Raises:
             PeerError: a command failed.
@@ -115,20 +115,20 @@ class Program:
         return hashlib.sha256(digested).hexdigest()
 
     def start(self) -> Process:
-        """Start it."""
+        """Start the program."""
         classes = class_path(self.home) if self.language == "Java" else ""
         command = [part.format(home=self.home, classes=classes) for part in self.command]
         return Process(self.name, command, dict(self.environment))
 
 
 def class_path(home: Path) -> str:
-    """Return where Java finds Kafka, and what stands before it."""
+    """Return the class path for Kafka, with the classes that must precede it."""
     target = home / "target"
     return os.pathsep.join([str(target / "classes"), (target / "classpath.txt").read_text(encoding="utf-8").strip()])
 
 
 def java_options() -> tuple[str, ...]:
-    """For long work in one thread: a collector that does not use the other core."""
+    """Return options for long single-threaded work: a garbage collector that leaves the other core free."""
     scratch = (f"-Djava.io.tmpdir={MEMORY}",) if MEMORY.is_dir() else ()
     return ("-Xmx3g", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", *scratch)
 
@@ -147,11 +147,11 @@ BEFORE_THEY_MOVED: Final = (
     ("common.utils.internals.BufferSupplier", "common.record.BufferSupplier"),
     ("common.utils.internals.", "common.utils."),
 )
-"""Where classes are in the oldest release that reads all of the data (it is the first with zstd)."""
+"""Edits for classes that moved, to fit the oldest release that reads all of the data (the first with zstd)."""
 
 
 def _own_process(name: str) -> Program:
-    """Kafka's newest classes once more: a process that has seen one kind of buffer only has compiled for that kind."""
+    """Return Kafka's newest classes in another process, which the JIT compiler optimizes for one kind of buffer."""
     return replace(JAVA, name=name, built_as=JAVA.name)
 
 
@@ -174,7 +174,7 @@ PROGRAMS: Final = (
         "rust", "Rust", ("cargo",), (("cargo", "build", "--quiet", "--release"),), ("{home}/target/release/bench-peer",)
     ),
     Program(
-        # Its manifest asks for a later compiler than it needs.
+        # The crate's manifest asks for a later compiler than it needs.
         "krabka",
         "Rust",
         ("cargo",),
@@ -200,21 +200,21 @@ PROGRAMS: Final = (
 NOT_COMPARABLE: Final = {
     "kafkarrow": "a consumer of brokers by librdkafka (0.1.1): it decodes no log without a broker",
 }
-"""Others that read records into columns, and why they take no part."""
+"""Other readers of records into columns, each with the reason why it takes no part."""
 MAY_BE_MISSING: Final = frozenset({*NOT_COMPARABLE, "krabka"})
-"""A report without these is whole: the crate asks for a compiler that is later than the stable one."""
+"""Contenders that a complete report may lack: krabka needs a compiler later than the stable one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One row of a table.
+    """A contender: one row of a table.
 
     Attributes:
-        name: in reports.
-        program: that it is part of.
-        how: what the program is told besides the work.
-        largest: bytes of a log that it is given at most.
-        magics: that it reads.
+        name: name in reports.
+        program: program that runs it.
+        how: variant of the work, sent to the program.
+        largest: largest log that it is given, in bytes.
+        magics: magics that it reads.
     """
 
     name: str
@@ -225,5 +225,5 @@ class Contender:
 
     @property
     def is_reference(self) -> bool:
-        """Tell whether it is the reference, which reads small logs only."""
+        """Return whether this is the reference, which reads only small logs."""
         return self.how == "reference"

@@ -1,4 +1,4 @@
-"""A peer: a process that stays up, and answers one JSON object per line."""
+"""A peer process that stays up and answers one JSON object per line."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PATIENCE_SECONDS: Final = 300
-"""A peer that gives no answer for so long is ended."""
+"""Time limit for an answer; a peer that exceeds it is ended."""
 
 
 class PeerError(Exception):
-    """A peer could not be built, gives no answer, or says that it failed."""
+    """A peer could not be built, gives no answer, or reports a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a peer says of some passes.
+    """The answer of a peer about some passes.
 
     Attributes:
         seconds: of each pass.
-        contents: what the last came to; nothing where that was not asked for.
-        more: whatever else it says.
+        contents: checksum that the last pass found; nothing if it was not requested.
+        more: all other fields of the answer.
     """
 
     seconds: tuple[float, ...]
@@ -40,15 +40,15 @@ class Answer:
 
 
 class NotBuiltError(Exception):
-    """The peer knows that it cannot do this work yet."""
+    """The peer reports that it does not implement this work yet."""
 
 
 class Process(AbstractContextManager["Process"]):
-    """A peer that was started; use it as a context manager.
+    """A started peer; use it as a context manager.
 
     Args:
-        name: for complaints.
-        command: that starts it.
+        name: name for messages.
+        command: command that starts it.
         environment: variables besides those of this process.
     """
 
@@ -67,19 +67,19 @@ class Process(AbstractContextManager["Process"]):
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether there is no process any more."""
+        """Return whether the process has ended."""
         return self._process.poll() is not None
 
     def run(self, work: str, /, **fields: object) -> Answer:
-        """Have some passes of a work done.
+        """Have the peer run some passes of a work.
 
         Args:
-            work: see the peers.
-            fields: ``path``, ``how``, ``threads``, ``passes``, ``check`` (tell what the pass came to) and others.
+            work: name of the work; see the peers.
+            fields: ``path``, ``how``, ``threads``, ``passes``, ``check`` (report the contents found) and others.
 
         Raises:
-            NotBuiltError: it says so.
-            PeerError: there is no answer, or it failed.
+            NotBuiltError: the peer does not implement the work.
+            PeerError: the peer gives no answer, or failed.
         """
         reported = self._asked(work=work, **fields)
         if "skip" in reported:

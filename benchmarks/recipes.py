@@ -1,4 +1,4 @@
-"""What the data sets hold."""
+"""Contents of the data sets."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a set holds.
+    """The contents of a data set.
 
     Attributes:
-        name: of the set, as in reports.
-        size: bytes at scale 1: of the file, or of what is compressed.
-        about: in words.
-        record: sizes, where contents are random bytes of equal size.
-        batch_size: bytes of a batch, before compression.
-        codec: of the batches or wrappers.
+        name: name of the set in reports.
+        size: bytes at scale 1: of the file, or of the data before compression.
+        about: description in words.
+        record: sizes, if contents are random bytes of equal size.
+        batch_size: bytes of a batch before compression.
+        codec: codec of the batches or wrappers.
         magic: 1 or 2.
         producer: whether batches have a producer.
     """

@@ -1,4 +1,4 @@
-"""Peers of our source beside the Kafka connector: the least that any source costs, and what people do today."""
+"""Peers of our source besides the Kafka connector: the lowest cost of any source, and a common loop by hand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA: Final = (
 
 
 class Ceiling(DataSource):
-    """Hands over Arrow batches that are ready in a mapped file: nothing can be quicker through this interface."""
+    """A source that returns Arrow batches ready-made from a mapped file: no source can be faster by this interface."""
 
     @classmethod
     def name(cls) -> str:
@@ -32,23 +32,23 @@ class Ceiling(DataSource):
         return "ceiling"
 
     def schema(self) -> str:
-        """Return the same as the connector's."""
+        """Return the schema of the connector."""
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a task for each file."""
+        """Return a reader with one task per file."""
         assert schema is not None
         return CeilingReader(self.options["path"])
 
 
 class CeilingReader(DataSourceReader):
-    """Maps files, and hands over what is in them."""
+    """A reader that maps files and returns their batches."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def partitions(self) -> list[InputPartition]:
-        """Return a task for each file."""
+        """Return one task per file."""
         return [InputPartition(str(path)) for path in sorted(Path(self._path).glob("*.arrow"))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -63,7 +63,7 @@ def _batches(reader: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 - pyarrow
 
 
 def prepare_ceiling(spark: SparkSession, logs: str, topic: str, target: Path) -> None:
-    """Write what our source hands over, task by task and batch by batch, to files."""
+    """Write the batches that our source returns to files, task by task and batch by batch."""
     target.mkdir(parents=True, exist_ok=True)
     frame = spark.read.format("seglog").option("subscribe", topic).load(logs)
     schema = to_arrow_schema(spark.read.format("ceiling").load(str(target)).schema, timezone="UTC")
@@ -71,7 +71,7 @@ def prepare_ceiling(spark: SparkSession, logs: str, topic: str, target: Path) ->
 
 
 def _kept(target: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the batches of one task to a file; how many there were."""
+    """Write the batches of one task to a file; yield their count."""
     path, count = Path(target) / f"{TaskContext.get().partitionId():05}.arrow", 0  # type: ignore[union-attr]
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for batch in batches:
@@ -81,13 +81,13 @@ def _kept(target: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> 
 
 
 def by_hand(spark: SparkSession, logs: str, topic: str) -> DataFrame:
-    """Return what people do who know no better: whole files, and a client library in a loop over pandas frames."""
+    """Return a frame made in the simplest way: whole files, and a client library in a loop over pandas frames."""
     files = spark.read.format("binaryFile").option("pathGlobFilter", "*.log").load(f"{logs}/{topic}-*")
     return files.select("path", "content").mapInPandas(_parsed, SCHEMA)
 
 
 def _parsed(frames: Iterator[Any]) -> Iterator[Any]:
-    pd: Any = import_module("pandas")  # on the worker, where it is installed for this
+    pd: Any = import_module("pandas")  # installed only on the worker
     memory_records: Any = import_module("aiokafka.record.memory_records")
 
     names = [column.split()[0] for column in SCHEMA.split(", ")]

@@ -1,4 +1,4 @@
-"""What was measured, for people."""
+"""Tables of the results, as readable text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WIDTH: Final = 34
 
 
 def say_rows(title: str, rows: Sequence[Mapping[str, Any]], say: Say) -> None:
-    """Print a line for each contender, a column for each set."""
+    """Print a line for each contender, with a column for each set."""
     if not rows:
         return
     sets = list(dict.fromkeys(row["data"] for row in rows))
@@ -38,7 +38,7 @@ def _cell(row: Mapping[str, Any]) -> str:
 
 
 def say_limits(limits: Mapping[str, Any], say: Say) -> None:
-    """Print the best way of each contender, and all ways."""
+    """Print the fastest way for each limit, and all ways."""
     say("\nlimits, MB/s of log")
     for kind, ways in {**limits["megabytesPerSecond"], **limits["codecs"]}.items():
         named = ", ".join(f"{name} {speed:,.0f}" for name, speed in ways.items() if name != "best")

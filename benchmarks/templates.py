@@ -1,7 +1,7 @@
-"""Batches of magic 2 by the thousand: the fixed bytes of one batch, laid over random ones.
+"""Batches of magic 2 by the thousand: the fixed bytes of one batch, copied over random bytes.
 
-All batches of a template have the same layout, so numpy writes many at a time. The reference reads a sample of what
-comes out (`datasets`).
+All batches of a template have the same layout, which lets numpy write many at a time. The reference reads a sample of
+the result (`datasets`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BASE_TIMESTAMP_AT, MAX_TIMESTAMP_AT, SEQUENCE_AT = 27, 35, 53
 NO_PRODUCER: Final = (-1, -1, -1)
 FIRST_TIMESTAMP_MS: Final = 1_700_000_000_000
 BATCH_MS: Final = 200
-"""Time between the first records of two batches; all records of a batch are within it."""
+"""Milliseconds between the first records of two batches; all records of a batch lie within them."""
 
 HEADER_SIZE: Final = 61
 assert HEADER.size == HEADER_SIZE
@@ -42,7 +42,7 @@ def varint(number: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Sizes of a record; its bytes are random."""
+    """The sizes of a record; its bytes are random."""
 
     key_size: int
     value_size: int
@@ -52,14 +52,14 @@ class Record:
 
 @dataclass(slots=True)
 class Layout:
-    """The bytes of the records of a batch, and which of them are random."""
+    """The bytes of the records of a batch, with the positions of random ones."""
 
     data: bytearray = field(default_factory=bytearray)
     fixed: list[int] = field(default_factory=list)
     edges: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def add(self, record: Record, offset_delta: int, timestamp_delta: int) -> None:
-        """One more record."""
+        """Add a record."""
         body = Layout()
         body.put(b"\0" + varint(timestamp_delta) + varint(offset_delta) + varint(record.key_size))
         key = body.leave(record.key_size)
@@ -77,25 +77,25 @@ class Layout:
         self.data += body.data
 
     def put(self, data: bytes) -> None:
-        """Bytes that every batch has."""
+        """Add bytes that every batch has."""
         self.fixed += range(len(self.data), len(self.data) + len(data))
         self.data += data
 
     def leave(self, size: int) -> int:
-        """Room for random bytes, and where it begins."""
+        """Reserve space for random bytes; return its position."""
         self.data += bytes(size)
         return len(self.data) - size
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Some batches or messages as they go to the file, and what is in them: an element of each array for each.
+    """Batches or messages as stored in a file, with their contents: each array has one element per batch or message.
 
     Attributes:
-        data: all of them.
-        sizes, crcs, last_offsets, max_timestamps: of each.
-        columns: of their records.
-        uncompressed: bytes, had nothing been compressed.
+        data: bytes of all.
+        sizes, crcs, last_offsets, max_timestamps: values of each.
+        columns: contents of their records.
+        uncompressed: bytes without compression.
     """
 
     data: bytes
@@ -108,12 +108,12 @@ class Entries:
 
 
 class Template:
-    """Batches that differ in offsets, times and random bytes only.
+    """Batches that differ only in offsets, times and random bytes.
 
     Args:
-        record: every record.
-        timestamp_deltas: of the records of a batch, rising.
-        producer: id, epoch and the first sequence number, or none.
+        record: sizes of every record.
+        timestamp_deltas: deltas of the records of a batch, ascending.
+        producer: id, epoch and first sequence number; None for no producer.
     """
 
     def __init__(
@@ -134,13 +134,13 @@ class Template:
         self._edges = np.array(layout.edges).T
 
     def entries(self, dice: np.random.Generator, first_batch: int, base_offset: int, count: int) -> Entries:
-        """So many batches with random contents.
+        """Make so many batches with random contents.
 
         Args:
-            dice: chance that repeats.
-            first_batch: number of the first in the file, which gives its time.
-            base_offset: of the first.
-            count: of batches.
+            dice: seeded random number generator.
+            first_batch: number of the first batch in the file, which determines its time.
+            base_offset: base offset of the first batch.
+            count: number of batches.
         """
         data = np.frombuffer(dice.bytes(self.size * count), np.uint8).reshape(count, self.size).copy()
         data[:, self._fixed] = self._bytes

@@ -1,4 +1,4 @@
-"""Entries that hold JSON-like text, compressed, and messages of magic 1: made one by one, since their sizes differ."""
+"""Entries of compressed JSON-like text, and messages of magic 1: made one by one, because their sizes differ."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Row = tuple[bytes | None, bytes]
 
 
 def text_rows(dice: np.random.Generator, size: int) -> list[Row]:
-    """Rows whose texts come to about so many bytes."""
+    """Return rows whose texts have about so many bytes."""
     count = size // 150
     choices = [dice.integers(0, top, count).tolist() for top in (1 << 62, 7, 40_000, 6, 5000, 20, 2000, 3, 500, 100)]
     rows: list[Row] = []
@@ -52,7 +52,7 @@ def text_rows(dice: np.random.Generator, size: int) -> list[Row]:
 
 
 def random_rows(dice: np.random.Generator, key_size: int, value_size: int, count: int) -> list[Row]:
-    """Rows of random bytes."""
+    """Return rows of random bytes."""
     size = key_size + value_size
     data = dice.bytes(size * count)
     starts = range(0, len(data), size)
@@ -60,7 +60,7 @@ def random_rows(dice: np.random.Generator, key_size: int, value_size: int, count
 
 
 def times_of(dice: np.random.Generator, number: int, count: int) -> list[int]:
-    """Timestamps of an entry, rising, by its number in the file."""
+    """Return the ascending timestamps of an entry, given its number in the file."""
     deltas = np.sort(dice.integers(0, LAST_DELTA_MS, count))
     found: list[int] = (deltas + FIRST_TIMESTAMP_MS + number * BATCH_MS).tolist()
     return found
@@ -84,7 +84,7 @@ def _one(data: bytes, crc: int, uncompressed: int, inside: Columns) -> Entries:
 
 
 def columns(base_offset: int, times: Sequence[int], rows: Sequence[Row]) -> Columns:
-    """Return what the number of the contents is made of."""
+    """Return the columns that the checksum covers."""
     return Columns(
         np.arange(base_offset, base_offset + len(rows)),
         np.array(times, np.int64),
@@ -104,7 +104,7 @@ def _record(number: int, times: Sequence[int], row: Row) -> bytes:
 
 
 def message(offset: int, timestamp: int, row: Row, codec: CompressionCodec = CompressionCodec.NONE) -> bytes:
-    """Return a message of magic 1; a wrapper where there is a codec."""
+    """Return a message of magic 1; with a codec, a wrapper."""
     key, value = row
     sized_key = b"\xff\xff\xff\xff" if key is None else len(key).to_bytes(4, "big") + key
     rest = sized_key + len(value).to_bytes(4, "big") + value
@@ -115,7 +115,7 @@ def message(offset: int, timestamp: int, row: Row, codec: CompressionCodec = Com
 
 
 def messages(base_offset: int, times: Sequence[int], rows: Sequence[Row]) -> Entries:
-    """Return a plain message for each row."""
+    """Return one plain message per row."""
     pairs = enumerate(zip(times, rows, strict=True), base_offset)
     made = [message(offset, time, row) for offset, (time, row) in pairs]
     inside, data = columns(base_offset, times, rows), b"".join(made)
@@ -125,7 +125,7 @@ def messages(base_offset: int, times: Sequence[int], rows: Sequence[Row]) -> Ent
 
 
 def wrapper(codec: CompressionCodec, base_offset: int, times: Sequence[int], rows: Sequence[Row]) -> Entries:
-    """Return a compressed message that holds one for each row, with offsets from 0."""
+    """Return a compressed message with one inner message per row, with offsets from 0."""
     pairs = enumerate(zip(times, rows, strict=True))
     inner = b"".join(message(number, time, row) for number, (time, row) in pairs)
     payload = compress(codec, inner)
@@ -134,5 +134,5 @@ def wrapper(codec: CompressionCodec, base_offset: int, times: Sequence[int], row
 
 
 def crc_of(data: bytes) -> int:
-    """Return the CRC in a message."""
+    """Return the CRC of a message."""
     return int.from_bytes(data[SIZE_FROM:MESSAGE_CRC_FROM], "big")

@@ -1,4 +1,4 @@
-"""What a second core brings at most: one process, and two that share it, sum up or decompress the same bytes."""
+"""Upper bound of the gain by a second core: one process, or two that share the work, sum or decompress equal data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORD: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """How many times as quick two processes are as one, and the seconds of both."""
+    """The ratio of the speed of two processes to one, and the seconds of both."""
 
     times: float
     alone: float
@@ -32,13 +32,13 @@ class Gain:
 
 
 class Part:
-    """One of some parts of a log.
+    """One part of a log.
 
     Args:
-        path: of the log.
-        number: of the part, from 0.
-        parts: how many there are.
-        way: a decoder of `wheels`; nothing for reading.
+        path: path of the log.
+        number: number of the part, from 0.
+        parts: how many parts there are.
+        way: name of a decoder of `wheels`; empty for reading.
     """
 
     def __init__(self, path: Path, number: int, parts: int, way: str) -> None:
@@ -52,7 +52,7 @@ class Part:
             self._words = words[len(words) * number // parts : len(words) * (number + 1) // parts]
 
     def worked(self) -> None:
-        """Read or decompress it."""
+        """Read or decompress this part."""
         if not self._way:
             self._words.sum()
             return
@@ -71,12 +71,12 @@ def _run(reported: tuple[Any, ...]) -> None:
 
 
 def second_core(data: DataSet, codec: Limit | None, rounds: int) -> Gain:
-    """By how much two processes are quicker, in the best of some rounds that take turns.
+    """Return how much faster two processes are, in the best of some rounds taken in turns.
 
     Args:
         data: a set.
-        codec: what decoders give alone, of which the quickest is used; None for reading.
-        rounds: how many.
+        codec: speeds of decoders alone, of which the fastest is used; None for reading.
+        rounds: number of rounds.
     """
     way = "" if codec is None else max(codec.ways, key=codec.ways.__getitem__)
     spawning = get_context("spawn")

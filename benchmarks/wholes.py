@@ -1,4 +1,4 @@
-"""What a process as a whole takes: `seglog verify` against Kafka's dump tool, and memory as logs grow."""
+"""Measure whole processes: `seglog verify` against Kafka's dump tool, and memory as logs grow."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from pipe import Process
 
 VERIFY_SECONDS: Final = 120
-"""A process that is not done by then is not waited for."""
+"""Time limit for a process."""
 SMALLEST: Final = 64 << 20
 LARGEST: Final = (1 << 31) - 1
-"""The largest log that there can be."""
+"""Size of the largest possible log."""
 
 
 def verify_commands(data: DataSet, *, java: bool) -> dict[str, list[str]]:
-    """Return processes that read every record of a log and check it, by name.
+    """Return the commands that read and check every record of a log, by name.
 
     Args:
         data: the log.
-        java: whether Kafka's tool is there.
+        java: whether Kafka's tool is available.
     """
     ours = [sys.executable, "-m", "seglog_format.cli", "verify", str(data.directory)]
     tool = ["java", *java_options(), "-cp", class_path(JAVA.home) if java else "", "kafka.tools.DumpLogSegments"]
@@ -43,13 +43,13 @@ def verify_commands(data: DataSet, *, java: bool) -> dict[str, list[str]]:
 
 
 def has_engine() -> bool:
-    """Tell whether `seglog verify` can use the columnar engine."""
+    """Return whether `seglog verify` can use the columnar engine."""
     command = [sys.executable, "-m", "seglog_format.cli", "verify", "--help"]
     return "--engine" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def process_seconds(command: list[str]) -> float | None:
-    """Return how long a process took, its output thrown away; None where it failed or was not done in time."""
+    """Return the seconds that a process took, its output discarded; None if it failed or exceeded the time limit."""
     start = time.perf_counter()
     try:
         subprocess.run(
@@ -61,19 +61,19 @@ def process_seconds(command: list[str]) -> float | None:
 
 
 def verify_rows(data: DataSet, rounds: int, *, java: bool) -> list[dict[str, Any]]:
-    """Every process in turns.
+    """Measure every process in turns.
 
     Args:
         data: the log.
-        rounds: how often.
-        java: whether Kafka's tool is there.
+        rounds: number of rounds.
+        java: whether Kafka's tool is available.
     """
     commands = verify_commands(data, java=java)
     notes = {} if has_engine() else {"seglog verify": "not built"}
     taken: dict[str, list[float | None]] = {name: [] for name in commands if name not in notes}
     for _ in range(rounds):
         for name, spent in taken.items():
-            if None not in spent:  # one that took too long is not started again
+            if None not in spent:  # a process that exceeded the limit is not started again
                 spent.append(process_seconds(commands[name]))
     rows: list[dict[str, Any]] = [
         {"work": "verify", "data": data.name, "contender": name, "note": note} for name, note in notes.items()
@@ -92,12 +92,12 @@ def _verify_row(data: DataSet, name: str, spent: list[float]) -> dict[str, Any]:
 
 
 def memory_growth(ours: Process, data: DataSet, scale: float) -> list[dict[str, Any]]:
-    """Anonymous memory of a scan of a log, repeated until it is as large as is asked for.
+    """Return the anonymous memory of a scan of a log, repeated up to each size.
 
     Args:
-        ours: this package's process; one that has done nothing else.
-        data: what is repeated.
-        scale: of the sizes.
+        ours: process of this package that has done no other work.
+        data: set to repeat.
+        scale: factor for the sizes.
     """
     found = []
     home = BUILD / "growth"
@@ -112,7 +112,7 @@ def memory_growth(ours: Process, data: DataSet, scale: float) -> list[dict[str, 
 
 
 def _repeated(data: DataSet, size: int, directory: Path) -> Path:
-    """Repeat the batches of a log, at other offsets, up to a size: offsets are not part of the CRC."""
+    """Repeat the batches of a log, at other offsets, up to a size: the CRC does not cover offsets."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{SEGMENT}.log"
     log = np.frombuffer(data.path.read_bytes(), np.uint8).copy()

@@ -1,4 +1,4 @@
-"""What is measured: each work, on which data, by whom, and what the engine has to reach."""
+"""The measured works: each with its data, its contenders, and the ratio that the engine must reach."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ ENDS: Final = ("u100", "s100", "m1u100", "u100_1g")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A table of the report.
+    """A work, which is a table of the report.
 
     Attributes:
-        name: what peers are told.
-        title: for people.
-        data: the sets it is done with.
-        contenders: who does it.
-        call: what a user of this package calls, which is what is timed of ours.
-        arrives_at: which checksum of a set the result has to be; nothing where peers are compared with each other.
-        threads: that share it.
-        per_lookup: seconds are those of one lookup, not of the whole log.
+        name: name that peers know.
+        title: title in tables.
+        data: names of the sets.
+        contenders: contenders that do it.
+        call: call that a user of this package makes; our time is the time of this call.
+        arrives_at: name of the set's checksum that the result must equal; empty if peers are compared with each other.
+        threads: number of threads that share it.
+        per_lookup: whether seconds are those of one lookup, not of the whole log.
     """
 
     name: str
@@ -65,12 +65,12 @@ class Work:
 
     @property
     def key(self) -> str:
-        """Its name in the JSON report."""
+        """Return its name in the JSON report."""
         return self.name if self.threads == 1 else f"{self.name}-{self.threads}-threads"
 
     @property
     def turns(self) -> str:
-        """Works of the same name here take turns with each other: the one is told in terms of the other."""
+        """Return the name of its group: works of one group take turns, because ratios compare them."""
         return "records" if self.name in {"visit", "columns"} else self.key
 
 
@@ -145,18 +145,18 @@ WORKS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What our speed has to be, in terms of the best of others.
+    """The speed required of us, as a ratio to the best of others.
 
     Attributes:
-        title: of the row.
-        work: ours, by key.
-        against: the others' works, by key.
-        data: of both.
-        least: ratio of speeds; of time where `is_time`.
-        ours: which of ours.
-        rivals: who counts, where not everybody does.
-        limit: the physical limit of it: ``crc``, ``codec``, ``two cores`` or nothing.
-        is_time: ratio of times, and at most.
+        title: title of the row.
+        work: key of our work.
+        against: key of the others' work.
+        data: set of both.
+        least: smallest ratio of speeds; the largest ratio of times if `is_time`.
+        ours: name of our contender.
+        rivals: contenders that count, if not all do.
+        limit: physical limit of it: ``crc``, ``codec``, ``two cores`` or empty.
+        is_time: whether the ratio compares times and is an upper bound.
     """
 
     title: str

@@ -25,7 +25,7 @@ MAX_TEXT: Final = 40
 
 
 class Words:
-    """Words that repeat, stored once."""
+    """Table of distinct words, each stored once."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -36,16 +36,16 @@ class Words:
 
     @property
     def table(self) -> list[str]:
-        """All words, by number."""
+        """Return all words, by number."""
         return list(self._numbers)
 
 
 def annotated(case: Case, words: Words) -> list[Json]:
-    """Every run of bytes in a request, with the fields of those that are logs.
+    """Return every run of bytes in a request, with the fields of those that are logs.
 
     Args:
-        case: of which.
-        words: to collect names and documentation in.
+        case: case with the request.
+        words: table for names and documentation.
     """
     return [block for title, data in _inputs(case.request) for block in _blocks(title, data, words)]
 
@@ -71,7 +71,7 @@ def _blocks(title: str, data: bytes, words: Words) -> Iterator[Json]:
 
 
 def _is_bomb(data: bytes) -> bool:
-    """Tell whether something in it decompresses to more than a page should hold."""
+    """Return whether a batch in the bytes decompresses to more than a page should hold."""
     try:
         for frame in walk(data):
             try:
@@ -97,7 +97,7 @@ def _block(title: str, data: bytes, fields: Any, problems: Any, words: Words) ->
 
 
 def _field(field: Field, words: Words) -> list[Any]:
-    """Name, start, size, depth, documentation, state (1 group, 2 wrong), value and note."""
+    """Return name, start, size, depth, documentation, state (1 group, 2 wrong), value and note of a field."""
     doc = f"{field.doc} [{', '.join(field.requirements)}]" if field.requirements else field.doc
     state = int(field.is_group) + 2 * field.failed
     size = field.end - field.start

@@ -1,8 +1,8 @@
-"""Defects that were fixed: an older release fails the cases that name the rule, and a newer one passes them.
+"""Fixed defects: an older release fails the cases that name the rule, and a newer one passes them.
 
-What is claimed stands in `bugs.toml` beside an adapter. A claim holds when the older release fails each of its cases
-with the verdict that is claimed, and the newer one passes each. The file may also have a program of about ten lines
-that reads a case with the library alone, for whoever wants to see it without the suite.
+The claims are in `bugs.toml` next to an adapter. A claim holds when the older release fails each of its cases with the
+claimed verdict, and the newer one passes each. The file may also have a program of about ten lines that reads a case
+with the library alone, for readers who want to see the defect without the suite.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bug:
-    """A defect that a release has and a later one has not.
+    """A defect of a release that a later release fixed.
 
     Attributes:
-        adapter: of the implementation.
-        summary: what is wrong, in a sentence.
-        links: where it was reported, fixed or announced.
-        old: a release that has it.
-        new: a release that has it no more.
-        verdict: of the old release.
-        cases: ids that show it.
+        adapter: adapter of the implementation.
+        summary: description in one sentence.
+        links: reports, fixes or announcements.
+        old: a release with the defect.
+        new: a release without it.
+        verdict: verdict on the old release.
+        cases: ids of cases that show it.
     """
 
     adapter: Adapter
@@ -52,14 +52,14 @@ class Bug:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What became of a claim.
+    """The result of checking a claim.
 
     Attributes:
-        bug: that is claimed.
+        bug: the claim.
         old: verdicts of the old release, by case.
-        new: verdicts of the new one.
-        reason: why a release could not be asked; empty if both were.
-        is_unavailable: what a release needs is not on this machine, so that nothing is known.
+        new: verdicts of the new release.
+        reason: reason why a release could not run; empty if both did.
+        is_unavailable: whether a required program is missing on this machine, which leaves the claim unchecked.
     """
 
     bug: Bug
@@ -70,25 +70,25 @@ class Shown:
 
     @property
     def holds(self) -> bool:
-        """The old release fails each case as claimed, and the new one passes it."""
+        """Return whether the old release fails each case as claimed, and the new one passes it."""
         cases, verdict = self.bug.cases, self.bug.verdict
         return all(self.old.get(case) is verdict and self.new.get(case) is Verdict.PASS for case in cases)
 
 
 def read_bugs(adapter: Adapter) -> list[Bug]:
-    """Return the `bugs.toml` of an adapter; nothing where there is none.
+    """Return the claims in the `bugs.toml` of an adapter; none if there is no file.
 
     Raises:
-        AdapterError: it does not fit its schema.
+        AdapterError: the file does not fit its schema.
     """
     return [_bug(adapter, entry) for entry in _stored(adapter).get("bug", ())]
 
 
 def read_program(adapter: Adapter) -> str:
-    """Return the program beside the claims of an adapter; empty where there is none.
+    """Return the program stored with the claims of an adapter; empty if there is none.
 
     Raises:
-        AdapterError: its `bugs.toml` does not fit its schema.
+        AdapterError: the `bugs.toml` does not fit its schema.
     """
     return str(_stored(adapter).get("program", ""))
 
@@ -121,15 +121,15 @@ def _bug(adapter: Adapter, entry: Json) -> Bug:
 
 
 def show(builder: Builder, bugs: Sequence[Bug], cases: Sequence[Case]) -> list[Shown]:
-    """Ask the releases that claims are about, each once, and see which claims hold.
+    """Run the cases on the claimed releases, each release once, and check the claims.
 
     Args:
-        builder: of adapters.
-        bugs: that are claimed.
-        cases: that there are.
+        builder: builder of adapters.
+        bugs: claims to check.
+        cases: all cases.
 
     Raises:
-        AdapterError: a claim names a case that there is not.
+        AdapterError: a claim names a case that does not exist.
     """
     known = {case.id: case for case in cases}
     if gone := sorted({case for bug in bugs for case in bug.cases} - set(known)):
@@ -143,7 +143,7 @@ def show(builder: Builder, bugs: Sequence[Bug], cases: Sequence[Case]) -> list[S
 
 
 def _releases(bugs: Iterable[Bug]) -> list[tuple[Listed, list[str]]]:
-    """Return the releases to ask, and what."""
+    """Return the releases to run, each with its case ids."""
     found: dict[str, tuple[Listed, dict[str, None]]] = {}
     for bug in bugs:
         for version in (bug.old, bug.new):
@@ -167,7 +167,7 @@ def _verdicts(outcome: Outcome, bug: Bug) -> dict[str, Verdict]:
 
 
 def bug_line(shown: Shown) -> Json:
-    """Return a claim and what became of it, as JSON."""
+    """Return a claim and its result as JSON."""
     bug = shown.bug
     line: Json = {
         "type": "bug",
@@ -183,11 +183,11 @@ def bug_line(shown: Shown) -> Json:
 
 
 def report(shown: Sequence[Shown], command: str) -> Json:
-    """All claims with what they were checked on.
+    """Return all claims with their results and their conditions.
 
     Args:
-        shown: what became of them.
-        command: that did it.
+        shown: results of the claims.
+        command: command of the run.
     """
     holding = [one for one in shown if one.holds]
     return {

@@ -1,4 +1,4 @@
-"""Where two encodings part, said by the field that stands there."""
+"""The first difference of two encodings, described by the field at that position."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from seglog_format.inspection.fields import Field
 
 MAX_BYTES: Final = 16
-"""That are shown where no field is known, or one is long."""
+"""Number of bytes to show if no field is known, or the field is long."""
 
 
 def byte_difference(name: str, expected: str, found: str) -> Difference:
-    """Return the first place where two encodings differ: the field there, with its value and bytes in each.
+    """Return the first position at which two encodings differ: the field there, with its value and bytes in each.
 
     Args:
-        name: of the bytes.
+        name: name of the bytes.
         expected: hex.
         found: hex of other bytes.
     """
@@ -33,7 +33,7 @@ def byte_difference(name: str, expected: str, found: str) -> Difference:
 
 
 def nearest_part(name: str, wanted: str, found: str) -> Difference:
-    """Return how bytes that should be a part of others go on there, behind as much of them as there is."""
+    """Return the difference after the longest prefix of the expected bytes that occurs in the others."""
     length = next(size for size in range(len(wanted), -1, -2) if wanted[:size] in found)
     behind = found.find(wanted[:length]) + length
     sizes = slice(length, length + 2 * MAX_BYTES), slice(behind, behind + 2 * MAX_BYTES)
@@ -42,7 +42,7 @@ def nearest_part(name: str, wanted: str, found: str) -> Difference:
 
 
 def _field_at(data: bytes, position: int) -> Field | None:
-    """Return the smallest field that holds a position; None where bytes cannot be told apart."""
+    """Return the smallest field that holds a position; None if the bytes cannot be parsed."""
     try:
         blocks, _ = entry_blocks(memoryview(data), name="data", start=0, count=None)
     except FormatError:

@@ -1,4 +1,4 @@
-"""``python -m seglog_conformance.check [FILE ...]``: are the cases sound, and does the reference pass them?"""
+"""Check case files, and that the reference passes them: ``python -m seglog_conformance.check [FILE ...]``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def problems_of(case: Case) -> Iterator[str]:
-    """Everything that speaks against a case, the reference's verdict included."""
+    """Yield all problems of a case, including a failure of the reference."""
     yield from case_problems(case)
     for name in case.requirements:
         try:
@@ -32,7 +32,7 @@ def problems_of(case: Case) -> Iterator[str]:
 
 
 def verdict_problem(case: Case) -> str | None:
-    """Return what the reference makes of a case, unless it passes."""
+    """Return the reference's verdict on a case, unless it passes."""
     examiner = Examiner(DirectTestee("reference", Reference(), strict=True))
     examiner.start()
     result = examiner.examine(case)
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Check files, or the whole suite.
 
     Returns:
-        1 if there is something to say, else 0.
+        1 if there is a problem, else 0.
     """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)

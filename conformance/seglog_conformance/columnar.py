@@ -1,7 +1,7 @@
-"""The columnar engine as a testee: what it hands out as Arrow columns, told as records.
+"""The columnar engine as a testee: it delivers Arrow columns, which answers report as records.
 
-The engine leaves odd entries to the reference; how many is counted, so that a test can see that it is the engine which
-reads. It reads logs, in which no offset is delivered twice: bytes whose offsets go back are scanned piece by piece.
+The engine leaves unusual entries to the reference, and counts them: a test can then see that the engine reads most of
+them. It reads logs, which deliver no offset twice: bytes whose offsets decrease are scanned in several pieces.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ FEATURES: Final = {
 
 
 class Stream(MemoryBytes):
-    """Bytes that belong to no segment: any offset may occur in them, in any order.
+    """Bytes that belong to no segment: they may hold any offset, in any order.
 
     Attributes:
-        limit: bytes that an entry may decompress to.
-        fallback_count: entries that were left to the reference.
-        file: the empty name of bytes that came from no file.
+        limit: largest decompressed size of an entry.
+        fallback_count: number of entries left to the reference.
+        file: the empty name of bytes without a file.
     """
 
     def __init__(self, data: memoryview, limit: int) -> None:
@@ -63,14 +63,14 @@ class Stream(MemoryBytes):
 
     @property
     def allowed_offsets(self) -> tuple[int, int]:
-        """Lowest and highest offset."""
+        """Return the lowest and highest allowed offset."""
         return 0, INT64_MAX
 
     def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:  # noqa: ARG002 - the order is free
-        """Decode an entry by the reference; None where the bytes end.
+        """Decode an entry by the reference; None at the end of the bytes.
 
         Raises:
-            FormatError: it is damaged or refused.
+            FormatError: the entry is damaged or refused.
         """
         frame = frame_at(self, position, self.size)
         if isinstance(frame, Tail):
@@ -81,12 +81,12 @@ class Stream(MemoryBytes):
         return FallbackEntry(frame.header, records, frame.end, batch.last_offset)
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
-        """Return what an entry decompresses to; None if it is damaged or exceeds the limit."""
+        """Return the decompressed content of an entry; None if it is damaged or exceeds the limit."""
         frame = frame_at(self, position, self.size)
         return decompressed_bytes(frame, limit=min(limit, self.limit)) if isinstance(frame, Frame) else None
 
     def end_of_damaged(self, position: int) -> int | None:  # noqa: ARG002 - the first one ends it all
-        """Nothing is passed over."""
+        """Return None: reading ends at the first damaged entry."""
         return None
 
 
@@ -94,14 +94,14 @@ class Columnar:
     """Answers ``decode`` through `seglog_format.columnar`.
 
     Attributes:
-        fallback_count: entries that were left to the reference, of all requests.
+        fallback_count: number of entries left to the reference, over all requests.
     """
 
     def __init__(self) -> None:
         self.fallback_count = 0
 
     def hello(self) -> Json:
-        """Return what the engine says of itself."""
+        """Return the description of the engine."""
         implementation = {"name": "seglog-format, columnar", "version": version("seglog-format"), "language": "Python"}
         return {
             "ok": True,
@@ -130,7 +130,7 @@ class Columnar:
 
 
 def _ascending(data: memoryview) -> Iterator[memoryview]:
-    """Pieces in which each entry begins behind the end of the one before; what cannot be walked is in the last."""
+    """Yield pieces in which offsets of entries increase; the last piece includes bytes that cannot be walked."""
     start, last_offset = 0, -1
     try:
         for frame in walk(data):
@@ -163,7 +163,7 @@ def _records(stream: Stream) -> Iterator[Json]:
 
 
 def _plain(column: Any) -> list[Any]:  # noqa: ANN401 - an Arrow array
-    """Return times as milliseconds: Python's own reach from year 1 to 9999."""
+    """Return times as milliseconds: Python's own types only cover the years 1 to 9999."""
     import pyarrow as pa  # noqa: PLC0415 - comes with the engine
 
     return list((column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist())

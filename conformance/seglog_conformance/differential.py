@@ -1,4 +1,4 @@
-"""The same bytes to several implementations: who agrees with whom, with no expectation at all."""
+"""The same bytes for several implementations: groups of equal answers, without an expected one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 REFUSED: Final = "refuses"
 LEAST: Final = 2
 OF_A_RUN: Final = frozenset({"seq", "message", "modified"})
-"""Fields of an answer that no two runs have alike."""
+"""Fields that differ in every run."""
 
 
 class Panel:
-    """Several implementations that are asked the same.
+    """Several implementations that get the same requests.
 
     Args:
-        examiners: one for each; they are up.
+        examiners: examiners of the started implementations, one each.
     """
 
     def __init__(self, examiners: Sequence[Examiner]) -> None:
@@ -36,7 +36,7 @@ class Panel:
         self._headers = "none" if "none" in orders else "unordered" if "unordered" in orders else "ordered"
 
     def groups(self, case: Case) -> dict[str, list[str]]:
-        """Return what came back, and from whom; those that lack what the case needs are left out."""
+        """Return the distinct answers with the names of their implementations, except those that lack a feature."""
         found: dict[str, list[str]] = {}
         for examiner in self.examiners:
             reported = self._reported(examiner, case)
@@ -56,7 +56,7 @@ class Panel:
         return self._signature(case.op, reply.answer) if reply.answer["ok"] else REFUSED
 
     def _signature(self, op: str, answer: Json) -> str:
-        """Return what every implementation tells: the records of a decoder; of other answers, all of it."""
+        """Return the part that every implementation reports: the records of a decoder; of other answers, all of it."""
         if op != "decode":
             return json.dumps(_comparable(answer), sort_keys=True)
         batches = [batch for batch in answer["batches"] if self._has_control or not batch.get("isControl")]
@@ -72,7 +72,7 @@ class Panel:
         return reported
 
     def wrong(self) -> Callable[[Case], tuple[str, tuple[str, ...]] | None]:
-        """Return what a search looks for: bytes that not all answer alike."""
+        """Return the test for a search, which finds bytes with different answers."""
 
         def wrong(case: Case) -> tuple[str, tuple[str, ...]] | None:
             groups = self.groups(case)
@@ -82,14 +82,14 @@ class Panel:
 
 
 def _comparable(value: object) -> object:
-    """Leave out what differs from run to run: times of the clock, and texts, which name temporary directories."""
+    """Remove values that differ from run to run: clock times, and texts, which name temporary directories."""
     if isinstance(value, dict):
         return {name: _comparable(each) for name, each in value.items() if name not in OF_A_RUN}
     return [_comparable(each) for each in value] if isinstance(value, list) else value
 
 
 def reported_groups(groups: dict[str, list[str]]) -> tuple[str, tuple[str, ...]]:
-    """Return who stands on which side, and what each side says."""
+    """Return the implementations of each group, and the answer of each group."""
     ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
     sides = " | ".join(", ".join(names) for _, names in ranked)
     return sides, tuple(f"{', '.join(names)}: {_brief(reported)}" for reported, names in ranked)
@@ -100,6 +100,6 @@ def _brief(reported: str, most: int = 300) -> str:
 
 
 def disagreements(panel: Panel, cases: Sequence[Case]) -> list[tuple[Case, str, tuple[str, ...]]]:
-    """Return the cases that not all answer alike, with who stands where."""
+    """Return the cases with different answers, with the groups."""
     wrong = panel.wrong()
     return [(case, *reported) for case in cases if (reported := wrong(case)) is not None]

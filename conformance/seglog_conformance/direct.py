@@ -1,4 +1,4 @@
-"""Testees in this process: quick, and with no protection but that an exception counts as a crash."""
+"""Testees in this process: fast, and protected only in that an exception counts as a crash."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class DirectTestee:
     """A Python object that answers requests in this process.
 
     Args:
-        name: in the registry.
-        answering: the object.
-        strict: hold requests and answers against their schemas.
+        name: name in the registry.
+        answering: object that answers.
+        strict: whether to validate requests and answers against their schemas.
     """
 
     def __init__(self, name: str, answering: Answering, *, strict: bool = False) -> None:
@@ -31,15 +31,15 @@ class DirectTestee:
 
     @property
     def name(self) -> str:
-        """In the registry."""
+        """Return the name in the registry."""
         return self._name
 
     def start(self) -> Hello:
-        """Greet it."""
+        """Start the testee, and return its description."""
         return hello_of(self._answering.hello())
 
     def ask(self, request: Json, allowance: Allowance) -> Reply:  # noqa: ARG002 - nothing can be held back here
-        """Ask once."""
+        """Send a request once."""
         start = time.perf_counter()
         try:
             answer = self._answering.answer(request)
@@ -59,4 +59,4 @@ class DirectTestee:
             check_strictly({"seq": request["seq"], **answer}, f"answer-{request['op']}")
 
     def close(self) -> None:
-        """There is nothing to leave behind."""
+        """Do nothing: there is no process to end."""

@@ -1,4 +1,4 @@
-"""What a run depends on beside the testees: machine, versions, sums."""
+"""The conditions of a run besides the testees: machine, versions, digests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def suite_digest(cases: Iterable[Case]) -> str:
 
 
 def suite_version() -> str:
-    """Of the package that this is."""
+    """Return the version of this package."""
     try:
         return version("seglog-format")
     except PackageNotFoundError:
@@ -30,7 +30,7 @@ def suite_version() -> str:
 
 
 def environment(cases: Iterable[Case]) -> Json:
-    """For the head of a report."""
+    """Return the environment for the head of a report."""
     return {
         "suite": suite_version(),
         "casesSha256": suite_digest(cases),

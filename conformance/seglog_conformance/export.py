@@ -1,4 +1,4 @@
-"""All cases as an archive of plain files, for those who want the bytes without the runner and without Python."""
+"""All cases as an archive of plain files, for users who want the bytes without the runner and without Python."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ An id is never used again for other bytes. Cases are of suite {version}, SHA-256
 
 
 def export(cases: Sequence[Case], path: Path) -> int:
-    """Write the archive, the same bytes for the same cases.
+    """Write the archive; the same cases give the same bytes.
 
     Args:
-        cases: to write; those whose fixtures are not here are left out.
-        path: of the file.
+        cases: cases to write; those with missing fixtures are left out.
+        path: path of the archive.
 
     Returns:
-        How many cases are in it.
+        The number of cases in the archive.
     """
     entries: dict[str, bytes] = {}
     lines = []
@@ -74,7 +74,7 @@ def export(cases: Sequence[Case], path: Path) -> int:
 
 
 def index(cases: Sequence[Case]) -> Iterator[Json]:
-    """Yield the lines of the archive's index, one for each case whose fixtures are here."""
+    """Yield the lines of the archive's index, one for each case with its fixtures."""
     for case in cases:
         try:
             yield _index_line(case, dict(_files(case)))
@@ -83,7 +83,7 @@ def index(cases: Sequence[Case]) -> Iterator[Json]:
 
 
 def directory(case: Case) -> str:
-    """Of a case in the archive."""
+    """Return the directory of a case in the archive."""
     return f"{case.family:02}-{case.family_name}/{case.id.partition('/')[2]}"
 
 

@@ -1,4 +1,4 @@
-"""What an implementation can do and tell: which cases make sense for it, and which fields can be compared."""
+"""Features of an implementation, which decide about the cases that apply and the fields that can be compared."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
 
 USUAL_RECORD_FIELDS: Final = ("offset", "timestamp", "key", "value", "headers")
-"""What every library tells; more is compared where ``recordFields`` says so."""
+"""Fields that every library reports; more are compared if ``recordFields`` lists them."""
 
 
 DUTIES: Final = frozenset({"crc"})
-"""What a reader has to do whether or not it says so: to leave it out is no reason for leaving cases out."""
+"""Features that readers must have, whether or not they list them: cases are asked even without these."""
 
 ASSUMED: Final = frozenset({"provesIndexes"})
-"""What an implementation does unless it says that it does not. No rule that must be kept rests on these alone."""
+"""Features assumed unless an implementation denies them. No MUST depends on these alone."""
 
 
 def missing_feature(needs: Iterable[str], features: Json) -> str | None:
-    """Return the first feature that a case needs and an implementation does not have.
+    """Return the first feature that a case needs and an implementation lacks.
 
-    ``codec:gzip`` is there when ``codec`` is ``gzip``, a list that holds it, or true. A feature may leave out what an
-    implementation does not tell, never a check that it does not make: cases about checksums are asked of everyone.
+    ``codec:gzip`` is present when ``codec`` is ``gzip``, a list that holds it, or true. A feature may exclude data that
+    an implementation does not report, never a check that it does not make: all testees get the cases about checksums.
     """
     return next((need for need in needs if need not in DUTIES and not has_feature(need, features)), None)
 
 
 def has_feature(need: str, features: Json) -> bool:
-    """Tell whether one feature is there."""
+    """Return whether a feature is present."""
     name, colon, wanted = need.partition(":")
     value = features.get(name, name in ASSUMED)
     if not colon or value is True:
@@ -41,7 +41,7 @@ def has_feature(need: str, features: Json) -> bool:
 
 
 def reported(expect: Json, features: Json) -> Json:
-    """Return an expected answer without what an implementation does not tell: names of files, fields of entries."""
+    """Return an expected answer without data that an implementation does not report: file names, fields of entries."""
     found = expect if features.get("names") else {name: value for name, value in expect.items() if name != "names"}
     if not isinstance(features.get("appended"), list) or "entries" not in found:
         return found
@@ -49,7 +49,7 @@ def reported(expect: Json, features: Json) -> Json:
 
 
 def _reported_entry(entry: Json, features: Json) -> Json:
-    """Return the fields of an entry that are reported, and of its records those that are."""
+    """Return the reported fields of an entry and of its records."""
     found = {name: value for name, value in entry.items() if name in features["appended"]}
     mask = Mask(features)
     if "batches" in found:
@@ -64,12 +64,12 @@ def _reported_records(records: list[Json], mask: Mask) -> list[Json]:
 
 
 class Mask:
-    """Which fields of batches and records are compared for one implementation.
+    """The fields of batches and records that are compared for one implementation.
 
     Attributes:
-        has_control: records of control batches are handed out.
+        has_control: whether records of control batches are delivered.
         header_order: headers are compared in order (``ordered``), as a set (``unordered``), or not at all (``none``).
-        has_tail: what follows the last whole batch is told.
+        has_tail: whether bytes after the last whole batch are reported.
     """
 
     def __init__(self, features: Json) -> None:
@@ -81,7 +81,7 @@ class Mask:
 
     @property
     def has_batches(self) -> bool:
-        """Batches are told apart; else only the run of records is compared."""
+        """Return whether batches are reported separately; else only the sequence of records is compared."""
         return bool(self._meta)
 
     def batch_fields(self, expected: Json) -> list[str]:
@@ -92,7 +92,7 @@ class Mask:
         return [name for name in expected if name != "records" and (known is None or name in known)]
 
     def record_fields(self, expected: Json) -> list[str]:
-        """Return the fields of an expected record that can be compared; headers also where none are expected."""
+        """Return the fields of an expected record that can be compared; headers also if none are expected."""
         names = [name for name in expected if name in self._record_fields and name != "headers"]
         return [*names, "headers"] if self.header_order != "none" and "headers" in self._record_fields else names
 
@@ -125,4 +125,4 @@ EVERYTHING: Final[dict[str, Any]] = {
     "bytesKeys": True,
     "partialTail": True,
 }
-"""Features of an implementation that tells all there is."""
+"""Features of an implementation that reports everything."""

@@ -1,8 +1,8 @@
-"""A fingerprint of an answer that is wrong: what a list of known failures holds beside the verdict.
+"""A fingerprint of a wrong answer, which a list of known failures holds besides the verdict.
 
-A case that fails as listed and in another way than before is a new failure. So whatever the suite could compare is in
-the fingerprint: records and batches with their fields and order, whether there was an error, and of consumers that
-stand still or leave out what they asked for. Texts of errors are not, nor what a compressor decides.
+A listed case that fails in another way is a new failure. The fingerprint therefore covers everything that the suite can
+compare: records and batches with their fields and order, whether there was an error, and for consumers that stall or
+jump the requested offsets. It covers neither texts of errors nor fields that depend on a compressor.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
 
 SIZE: Final = 12
-"""Hexadecimal digits that are kept."""
+"""Number of hexadecimal digits."""
 LEFT_OUT: Final = frozenset({"seq", "reject", "positions", "after", "skip", "error"})
 FOLLOWS: Final = frozenset({"crc"})
-"""What follows from the rest of a batch, and from a clock where one is in it."""
+"""Fields that depend on the rest of a batch, including times from a clock."""
 DAY_MS: Final = 86_400_000
-"""A time so near to now was taken from a clock: no case asks for one."""
+"""Largest distance from now at which a time counts as taken from a clock: no case has such times."""
 NOW: Final = "now"
 WITH_POSITIONS: Final = frozenset({Verdict.STALL, Verdict.JUMP})
 
 
 def fingerprint(answer: Json | None, verdict: Verdict, op: str, features: Json) -> str:
-    """Return the fingerprint of an answer; empty where none came.
+    """Return the fingerprint of an answer; empty if there is none.
 
     Args:
-        answer: as it came.
-        verdict: on it.
-        op: that was asked.
-        features: of the implementation: headers that it keeps in no order count without their order.
+        answer: the answer as received.
+        verdict: verdict on the answer.
+        op: operation of the request.
+        features: features of the implementation: if it does not keep the order of headers, order is ignored.
     """
     if answer is None:
         return ""
@@ -54,9 +54,9 @@ def fingerprint(answer: Json | None, verdict: Verdict, op: str, features: Json) 
 
 
 def _positions(answer: Json, verdict: Verdict) -> list[str]:
-    """Return what a client asked for, each once in a row: where it went wrong there all, else where it came to.
+    """Return the distinct requested offsets: all of them for a stall or jump, else the last one.
 
-    What it asks for after an error depends on how busy it is.
+    The requests after an error depend on the load of the client.
     """
     asked = [offset for offset, _ in groupby(map(str, answer.get("positions") or ()))]
     if not answer.get("ok"):
@@ -65,7 +65,7 @@ def _positions(answer: Json, verdict: Verdict) -> list[str]:
 
 
 def _decoded(answer: Json) -> Json:
-    """Return what was encoded as the reference reads it, without sizes and sums that a compressor decides."""
+    """Return the encoded batches as the reference reads them, without fields that depend on a compressor."""
     from seglog_conformance.compare import UNSTABLE  # noqa: PLC0415 - the reference is needed for encoders alone
     from seglog_conformance.reference import decode  # noqa: PLC0415 - the same
 
@@ -80,7 +80,7 @@ def _decoded(answer: Json) -> Json:
 
 
 def _without_clock(value: Any, now_ms: int) -> Any:  # noqa: ANN401 - any JSON value
-    """Return what an encoder wrote, with the same text for every time from its clock, and no sum over such a time."""
+    """Return a value with the same text for every time from the encoder's clock, and without sums over such times."""
     if isinstance(value, list):
         return [_without_clock(item, now_ms) for item in value]
     if isinstance(value, dict):

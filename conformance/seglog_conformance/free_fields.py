@@ -1,7 +1,7 @@
-"""What the format leaves to an encoder: epoch and first sequence of a batch that has no producer.
+"""Fields that the format leaves to an encoder: epoch and first sequence of a batch without a producer id.
 
-Kafka's validator looks at neither (SEG-BAT-020 asks for an epoch of -1, as a SHOULD; a case of its own asks that).
-Producers write a sequence of -1 or 0 there.
+Kafka's validator checks neither (SEG-BAT-020 asks for an epoch of -1, as a SHOULD; a separate case tests that).
+Producers write a sequence of -1 or 0.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from seglog_format.errors import FormatError
 MAGIC: Final = 2
 CRC: Final = slice(17, 21)
 COVERED: Final = 21
-"""Where what the checksum covers begins."""
+"""Position from which the checksum covers a batch."""
 PRODUCER_ID: Final = slice(43, 51)
 FREE: Final = slice(51, 57)
-"""Producer epoch and base sequence."""
+"""Positions of producer epoch and base sequence."""
 NO_PRODUCER: Final = struct.pack(">q", -1)
 USUAL: Final = struct.pack(">hi", -1, -1)
 
 
 def with_usual_values(data: str) -> str:
-    """Return encoded batches in hex with -1 in the fields that are free, checksums made right if they were.
+    """Return encoded batches in hex with -1 in the free fields, and corrected checksums where they were correct.
 
     Args:
-        data: hex of batches; what cannot be walked comes back as it is.
+        data: batches in hex; data that cannot be walked is returned unchanged.
     """
     try:
         log = bytes.fromhex(data)

@@ -1,6 +1,6 @@
-"""Cases that are made up: model objects, never raw bytes, and named changes to them, so that shrinking keeps a meaning.
+"""Generated cases: model objects, never raw bytes, and named changes to them, which keep their meaning in shrinking.
 
-What comes out of a search is an ordinary case, ready to be kept.
+The result of a search is an ordinary case, which can be kept.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RECORD_BATCH: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class RecordModel:
-    """A record as somebody would think of it."""
+    """A record, independent of any encoding."""
 
     key: bytes | None = None
     value: bytes | None = b""
@@ -45,17 +45,17 @@ class RecordModel:
 
 @dataclass(frozen=True, slots=True)
 class BatchModel:
-    """A batch; of magic 0 and 1 a wrapper, or plain messages where there is no codec.
+    """A batch; in magic 0 and 1 a wrapper, or plain messages if there is no codec.
 
     Attributes:
         records: at least one.
-        codec: name.
-        gap: offsets between the batch before and this one.
-        base_timestamp: of the first record.
-        is_stamped: the broker set the time.
+        codec: name of the codec.
+        gap: number of offsets between the previous batch and this one.
+        base_timestamp: timestamp of the first record.
+        is_stamped: whether the broker set the time.
         producer: id, epoch and first sequence, or None.
-        leader_epoch: of the partition.
-        last_gap: offsets after the last record that the batch still stands for.
+        leader_epoch: leader epoch of the partition.
+        last_gap: number of offsets after the last record that the batch still covers.
     """
 
     records: tuple[RecordModel, ...]
@@ -70,7 +70,7 @@ class BatchModel:
 
 @dataclass(frozen=True, slots=True)
 class LogModel:
-    """What a search draws: batches, the offset they begin at, and a change to their bytes, if any."""
+    """The input of a search: batches, the offset at which they begin, and a change to their bytes, if any."""
 
     batches: tuple[BatchModel, ...]
     base_offset: int = 0
@@ -79,7 +79,7 @@ class LogModel:
 
     @property
     def kind(self) -> str:
-        """Return what was changed, in a word or two."""
+        """Return the name of the change."""
         return "as it is" if self.mutation is None else self.mutation.name
 
 
@@ -89,9 +89,9 @@ def logs(
     """Return logs of up to three batches.
 
     Args:
-        codecs: to choose from.
-        magics: to choose from.
-        is_mutated: with one named change.
+        codecs: possible codecs.
+        magics: possible magics.
+        is_mutated: whether to make one named change.
     """
     data = st.one_of(st.none(), st.binary(max_size=24))
     pair = st.tuples(st.text(max_size=4).map(str.encode), data)
@@ -125,7 +125,7 @@ def logs(
 
 
 def canonical(model: LogModel) -> list[Json]:
-    """Return the entries of a model in the vocabulary of the wire, without what only an encoder knows."""
+    """Return the entries of a model in the wire format, without values that only an encoder knows."""
     batches: list[Json] = []
     offset = model.base_offset
     for batch in model.batches:
@@ -138,14 +138,14 @@ def canonical(model: LogModel) -> list[Json]:
 
 
 def encoded(batches: Sequence[Json]) -> bytes:
-    """Return what the reference makes of entries."""
+    """Return the entries as the reference encodes them."""
     answer = encode({"batches": batches})
     assert answer["ok"], answer
     return bytes.fromhex(answer["data"])
 
 
 def _messages(magic: int, model: BatchModel, offset: int) -> list[Json]:
-    """Return a batch as a wrapper, or as messages one by one; it stands for no offset without a message."""
+    """Return a batch as a wrapper, or as single messages, which cover no offset without a message."""
     batch = _batch(replace(model, last_gap=0, producer=None), offset + model.gap)
     records = [_message(magic, record) for record in batch["records"]]
     if model.codec == "none":
@@ -180,7 +180,7 @@ def _batch(model: BatchModel, base_offset: int) -> Json:
     records, offset = [], base_offset
     for number, one in enumerate(model.records):
         offset += one.gap if number else 0
-        # the first record of a batch stands at its base offset, as producers and brokers have it
+        # the offset of the first record is the base offset, as producers and brokers write it
         records.append(_record(one, offset, model.base_timestamp + (one.timestamp_delta if number else 0)))
         offset += 1
     largest = max(int(record["timestamp"]) for record in records)
@@ -227,7 +227,7 @@ def _hex(data: bytes | None) -> str | None:
 
 
 def case_of(model: LogModel, name: str = "generated") -> Case:
-    """Return a model as a case: its records are expected; of changed bytes, what the reference reads."""
+    """Return a case for a model, which expects its records; for changed bytes, what the reference reads."""
     batches = canonical(model)
     data = encoded(batches)
     result, expect = "valid", {"batches": batches, "consumed": len(data), "tail": None}
@@ -254,12 +254,12 @@ def case_of(model: LogModel, name: str = "generated") -> Case:
 
 
 def asked_of_log(model: LogModel, name: str) -> Iterator[tuple[str, Case]]:
-    """Yield what is asked about a log, and what was changed in it."""
+    """Yield the cases of a log, each with the name of the change."""
     yield model.kind, case_of(model, name)
 
 
 def case_file(cases: Sequence[Case]) -> str:
-    """Cases as the text of a file."""
+    """Return cases as the text of a file."""
     return json.dumps(document(cases, FAMILY, FAMILY_NAME, "Counterexamples"), indent=1) + "\n"
 
 
@@ -267,10 +267,10 @@ def document(cases: Sequence[Case], family: int, name: str, title: str) -> Json:
     """Return cases as the content of a file.
 
     Args:
-        cases: to keep.
-        family: number.
-        name: of the family.
-        title: of the family.
+        cases: cases to store.
+        family: number of the family.
+        name: name of the family.
+        title: title of the family.
     """
     stored = [
         {

@@ -1,4 +1,4 @@
-"""One case on one testee: ask, ask again in a fresh process where it went wrong, and judge."""
+"""One case on one testee: send it, send it again to a new process after a failure, and judge the answer."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ OUT_OF_MEMORY: Final = ("out of memory", "outofmemory", "memoryerror", "bad_allo
 def allowance_of(case: Case, *, seconds: float = 10.0, extra: int = 0) -> Allowance:
     """Return the memory limit of a case: 64 MiB, eight times the larger of input and answer, and the adapter's own.
 
-    The adapter's own is its runtime, and the answer in JSON: a tree of values takes many times its text. Where an
-    answer is summed up, an adapter may hold it whole as JSON first: its memory says nothing of the library.
+    The adapter's own is for its runtime, and for the answer in JSON: a tree of values is many times larger than its
+    text. Where a summary is expected, an adapter may first hold the whole answer: its memory then shows nothing.
     """
     if case.is_summed_up:
         return Allowance(SCALE_FACTOR * seconds, None, LONGEST_LINE)
@@ -47,12 +47,12 @@ def allowance_of(case: Case, *, seconds: float = 10.0, extra: int = 0) -> Allowa
 
 
 class Examiner:
-    """Puts cases to one testee.
+    """Sends cases to one testee, and judges the answers.
 
     Args:
-        testee: that is asked.
-        seconds: for each case.
-        extra_growth: bytes of memory that its runtime may take beside what a case explains.
+        testee: testee to examine.
+        seconds: time limit for each case.
+        extra_growth: memory in bytes that its runtime may take besides what a case explains.
     """
 
     def __init__(self, testee: Testee, *, seconds: float = 10.0, extra_growth: int = 0) -> None:
@@ -64,24 +64,24 @@ class Examiner:
         self._is_up = False
 
     def start(self) -> Hello:
-        """Bring the testee up.
+        """Start the testee.
 
         Raises:
-            StartError: that does not work.
+            StartError: the testee does not start.
         """
         self.hello = self.testee.start()
         self._is_up = True
         return self.hello
 
     def examine(self, case: Case, expected: Verdict | None = None, difference: str = "") -> Result:
-        """Ask one case and judge the answer; where none comes, or not the one expected, ask again in a fresh process.
+        """Send a case and judge the answer; repeat it in a new process if no answer or an unexpected one came.
 
-        So a verdict does not hang on what an implementation keeps of the cases before, and `repro` shows it again.
+        The verdict then does not depend on state from earlier cases, and `repro` shows it again.
 
         Args:
-            case: to ask.
-            expected: what the list of known failures makes of it; None where there is no list.
-            difference: the fingerprint that the list has of it; empty for any.
+            case: case to send.
+            expected: verdict by the list of known failures; None if there is no list.
+            difference: fingerprint in the list; empty for any.
         """
         hello = self.hello or self.start()
         reason = None if case.op in hello.ops else f"op:{case.op}"
@@ -107,11 +107,11 @@ class Examiner:
 
     @staticmethod
     def _is_believed(judgement: Judgement, expected: Verdict | None) -> bool:
-        """Tell whether an answer counts at once: nothing is expected, or the adapter failed or skipped it."""
+        """Return whether an answer counts at once: there is no list, or the adapter failed or skipped the case."""
         return expected is None or judgement.verdict in {Verdict.SKIP, Verdict.ADAPTER_ERROR}
 
     def ask(self, case: Case) -> Reply:
-        """Ask one case once, in a process that is started if there is none."""
+        """Send a case once, to a process that is started if none runs."""
         try:
             if not self._is_up:
                 self.start()

@@ -20,19 +20,19 @@ UNTOUCHED: Final = frozenset({"crc"})
 HEADER_FIELDS: Final = tuple(name for name, row in FIELDS.items() if row.size and name not in UNTOUCHED)
 VALUES: Final = ("zero", "minus one", "largest", "smallest", "one more", "one less", "twice")
 ENDS: Final = ("cut",)
-"""What may follow the last batch is a question of who reads; the fixed cases have those."""
+"""Changes of the end; the effect of bytes after the last batch depends on the reader, and fixed cases cover them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One change.
+    """One change to the bytes of a log.
 
     Attributes:
         where: a field of a header, ``records``, or ``end``.
-        what: which value, or what happens to the end.
-        batch: number of the batch, counted round.
-        at: which byte of the records, counted round; how many bytes at the end.
-        repairs_crc: the checksum is made right again.
+        what: new value, or change of the end.
+        batch: number of the batch, modulo their count.
+        at: number of the byte in the records, modulo their size; for the end, number of bytes.
+        repairs_crc: whether to correct the checksum.
     """
 
     where: str
@@ -43,13 +43,13 @@ class Mutation:
 
     @property
     def name(self) -> str:
-        """Such as ``records_count: one less, checksum repaired``."""
+        """Return a name such as ``records_count: one less, checksum repaired``."""
         repaired = ", checksum repaired" if self.repairs_crc and self.where != "end" else ""
         return f"{self.where}: {self.what}{repaired}"
 
 
 def mutations() -> SearchStrategy[Mutation]:
-    """All of them, simple ones first."""
+    """Return a strategy for all changes, simple ones first."""
     batch = st.integers(0, 2)
     in_header = st.builds(
         Mutation, st.sampled_from(HEADER_FIELDS), st.sampled_from(VALUES), batch, st.just(0), st.booleans()

@@ -1,7 +1,7 @@
-"""Whole partitions that are made up: every magic, indexes as brokers of different times wrote them, and what to ask.
+"""Generated partitions: every magic, indexes as brokers of different times wrote them, and cases about them.
 
-What is looked up and read follows from the records that were drawn, by going through all of them. What an index or a
-recovered log holds, the reference says.
+The expected lookups and reads follow from a walk over all generated records. The expected indexes and recovered logs
+come from the reference.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SAMPLE: Final = 50
 SAMPLE_FAMILY: Final = 50
 SAMPLE_NAME: Final = "generated"
 GENERATIONS: Final = ("none", "0.8", "0.10.1", "2.0")
-"""Whose indexes: none at all, first offsets without times, first offsets with times, last offsets with times."""
+"""Generations of indexes: none; first offsets without times; first offsets with times; last offsets with times."""
 
 MAX_RELATIVE: Final = 2**31 - 1
 OFFSET_ENTRY: Final = struct.Struct(">ii")
@@ -50,16 +50,16 @@ RULES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PartitionModel:
-    """A partition, and what is asked about it.
+    """A partition, with the parameters of the cases about it.
 
     Attributes:
-        log: its entries.
-        generation: whose indexes it has.
-        border: the entry that a second segment begins with, counted round; 0 for one segment.
-        interval: bytes between index entries.
-        asked: which record is looked up and read from, counted round.
-        later: added to the timestamp that is looked up.
-        lost: bytes that are missing at the end when it is recovered.
+        log: entries of the partition.
+        generation: generation of its indexes.
+        border: number of the entry that starts a second segment, modulo their count; 0 for one segment.
+        interval: number of bytes between index entries.
+        asked: number of the record to look up and to read from, modulo their count.
+        later: milliseconds added to the timestamp to look up.
+        lost: number of bytes missing at the end before recovery.
     """
 
     log: LogModel
@@ -72,7 +72,7 @@ class PartitionModel:
 
 
 def partitions() -> SearchStrategy[PartitionModel]:
-    """Return partitions of up to three batches, simple ones first."""
+    """Return a strategy for partitions of up to three batches, simple ones first."""
     return st.builds(
         PartitionModel,
         log=st.one_of(logs(), logs(codecs=("none", "gzip", "snappy", "lz4"), magics=(1, 0))),
@@ -87,7 +87,7 @@ def partitions() -> SearchStrategy[PartitionModel]:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An entry of the log, where it stands."""
+    """An entry of the log with its position."""
 
     batch: Json
     data: bytes
@@ -103,11 +103,11 @@ class _Entry:
 
 
 def asked_of_partition(model: PartitionModel, name: str) -> Iterator[tuple[str, Case]]:
-    """Yield what is asked about a partition, a case for each operation and two for lookups, each with its kind.
+    """Yield the cases about a partition: one for each operation and two for lookups, each with its kind.
 
     Args:
         model: the partition.
-        name: of the testee, for the ids.
+        name: name of the testee, for the ids.
     """
     batches = canonical(model.log)
     data = encoded(batches)
@@ -144,7 +144,7 @@ def asked_of_partition(model: PartitionModel, name: str) -> Iterator[tuple[str, 
         time = {"files": files, "timestamp": str(wanted)}
         yield case("lookup", "the model", time, {"found": _first_not_older(records, wanted)}, "lookup-time")
     if len(segments) > 1:
-        return  # a read ends with a segment, and the others are asked about one log
+        return  # a read ends with a segment, and the other cases are about one log
     base = segments[0][0].first_offset
     read = [_read(record) for record in records if int(record["offset"]) >= int(chosen["offset"])]
     expect = {"records": read, "nextOffset": batches[-1]["nextOffset"]}
@@ -157,10 +157,10 @@ def asked_of_partition(model: PartitionModel, name: str) -> Iterator[tuple[str, 
 
 
 def _bound(batch: Json) -> Json:
-    """Return what binds an encoder.
+    """Return the batch without fields that an encoder may choose.
 
-    Where the broker set the time, the base that deltas count from is free, and so are epoch and sequence without a
-    producer. A producer may send what does not become smaller uncompressed.
+    With a time set by the broker, the base of the deltas is free, and so are epoch and sequence without a producer id.
+    A producer may store a batch uncompressed if compression does not make it smaller.
     """
     free = {"codec"}
     free |= {"baseTimestamp"} if batch["timestampType"] == "LogAppendTime" else set()
@@ -188,7 +188,7 @@ def _read(record: Json) -> Json:
 
 
 def _segments(model: PartitionModel, batches: Sequence[Json]) -> list[list[_Entry]]:
-    """Return the entries of each segment; one that no relative offset of 32 bits reaches begins another."""
+    """Return the entries of each segment; an entry beyond the 32 bits of relative offsets begins a new one."""
     border = model.border % len(batches)
     parts: list[list[_Entry]] = []
     position = 0
@@ -218,14 +218,14 @@ def _files(segments: Sequence[Sequence[_Entry]], generation: str) -> Iterator[tu
 
 
 def _offset_entries(entries: Sequence[_Entry], base: int, generation: str) -> Iterator[bytes]:
-    """Yield an entry for each entry of the log but the first."""
+    """Yield an index entry for each entry of the log but the first."""
     for entry in entries[1:]:
         offset = entry.last_offset if generation == "2.0" else entry.first_offset
         yield OFFSET_ENTRY.pack(offset - base, entry.position)
 
 
 def _time_entries(entries: Sequence[_Entry], base: int) -> Iterator[bytes]:
-    """Yield the largest timestamps so far, each with the last offset of its entry."""
+    """Yield each new largest timestamp, with the last offset of its entry."""
     largest = -1
     for entry in entries:
         timestamp = int(entry.batch["maxTimestamp"])
@@ -240,13 +240,13 @@ def _found(segments: Sequence[Sequence[_Entry]], offset: str) -> Json:
 
 
 def sample(seed: int = SEED) -> list[Case]:
-    """Return the cases of some partitions that a seed draws.
+    """Return the cases of some random partitions.
 
-    They are the same for one release of Hypothesis and one state of this code, whose constants it draws as well. So a
-    file keeps those that the suite asks.
+    They depend on the release of Hypothesis and on the state of this code, whose constants it also draws. The cases of
+    the suite are therefore stored in a file.
 
     Args:
-        seed: part of the ids, which stand for the same bytes for ever.
+        seed: seed, also a part of the ids, which always refer to the same bytes.
     """
     models: list[PartitionModel] = []
 

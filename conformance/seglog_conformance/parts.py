@@ -1,4 +1,4 @@
-"""Where the parts of the suite that are not code lie: in a wheel beside this module, in a working tree above it."""
+"""Directories of the suite's other parts: in a wheel next to this module, in a working tree above it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What whole clients ask for beside what they hand out: standing still, leaving out, going on after an error."""
+"""Checks of the offsets that whole clients request: stalls, jumps, and requests after an error."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
 
 STILL: Final = 3
-"""So often in a row has a consumer asked for an offset that stands still."""
+"""Number of successive requests for one offset that count as a stall."""
 
 COMPARED: Final = ("position.positions",)
 AFTER: Final = ("after.records", "after.position")
 QUIET: Final = frozenset({Verdict.PASS, Verdict.SILENT, Verdict.DIFFER})
-"""What an answer without an error comes to, as far as records go."""
+"""Verdicts on records for answers without an error."""
 
 
 def compare_positions(expected: list[Any], found: list[Any]) -> Judgement:
-    """Return what a consumer asks for next: again and again the same is a stall, anything else that is wrong a jump."""
+    """Return the verdict on a consumer's next positions: a repeated one is a stall, any other wrong one a jump."""
     reported = [str(offset) for offset in found]
     wanted = [str(offset) for offset in expected]
     if reported[: len(wanted)] == wanted:
@@ -34,12 +34,12 @@ def compare_positions(expected: list[Any], found: list[Any]) -> Judgement:
 
 
 def with_positions(judgement: Judgement, expect: Json, answer: Json) -> Judgement:
-    """Return a judgement on records, in the light of what the client asked for; of one that does not tell, as it is.
+    """Return a verdict adjusted to the requested offsets; unchanged if the client does not report them.
 
     Args:
-        judgement: on what was handed out.
+        judgement: verdict on the delivered records.
         expect: the expected answer.
-        answer: of a client.
+        answer: answer of the client.
     """
     asked = [int(offset) for offset in answer.get("positions") or ()]
     if not answer["ok"] or not asked or judgement.verdict not in QUIET:
@@ -58,16 +58,16 @@ def with_positions(judgement: Judgement, expect: Json, answer: Json) -> Judgemen
 
 
 def after_error(judgement: Judgement, expect: Json, answer: Json) -> Judgement:
-    """Return a judgement on a refusal, in the light of what the client did when it was asked again.
+    """Return a verdict on a refusal adjusted to what the client did when it was polled again.
 
-    Kafka's consumer has handed out all records in front of the damage by then. It stands at the first one that it
-    cannot hand out, and raises again. A client that goes on has lost records, one that goes back hands out some twice,
-    and one that refuses good records again and again never hands them out.
+    By then Kafka's consumer has delivered all records before the damage. Its position is the first record that it
+    cannot deliver, and it raises again. A client that goes on has lost records, one that goes back delivers some twice,
+    and one that keeps refusing valid records never delivers them.
 
     Args:
-        judgement: on the refusal.
-        expect: the expected answer, with the position of the first record that cannot be handed out.
-        answer: of a client.
+        judgement: verdict on the refusal.
+        expect: expected answer, with the position of the first record that cannot be delivered.
+        answer: answer of the client.
     """
     wanted, after = expect.get("after"), answer.get("after")
     if judgement.verdict is not Verdict.PASS or wanted is None or after is None:
@@ -91,9 +91,9 @@ def _offsets(batches: Sequence[Json]) -> list[int]:
 
 
 def _strays(first: int, damaged: int, after: Json, asked: Sequence[Any]) -> Iterator[tuple[str, int]]:
-    """Yield what shows that a client stands elsewhere than between two offsets, with the offset that shows it.
+    """Yield signs that a client's position is outside of two offsets, each with its offset.
 
-    What it fetches shows only that it has gone on: a client that has fetched the damage need not fetch it again.
+    Its fetches only show that it went on: a client that has fetched the damage need not fetch it again.
     """
     for offset in _offsets([after]):
         if not first <= offset < damaged:
@@ -106,7 +106,7 @@ def _strays(first: int, damaged: int, after: Json, asked: Sequence[Any]) -> Iter
 
 
 def _moved(expect: Json, asked: Sequence[int], judgement: Judgement) -> tuple[Verdict, str] | None:
-    """Return where bytes have to be read: whether the client came to their end, and by which steps."""
+    """Return a verdict on the positions for valid bytes: whether the client reached their end, and by which steps."""
     last = (expect.get("batches") or [expect])[-1]
     if "nextOffset" not in last:
         return None
@@ -124,7 +124,7 @@ def _moved(expect: Json, asked: Sequence[int], judgement: Judgement) -> tuple[Ve
 
 
 def _stall(asked: Sequence[int], judgement: Judgement) -> tuple[Verdict, str] | None:
-    """Return where bytes have to be refused: whether the client tries again without end, and says nothing."""
+    """Return a verdict on the positions for invalid bytes: whether the client retries forever without an error."""
     if judgement.verdict is Verdict.SILENT and _is_stuck(asked):
         return Verdict.STALL, f"it asks for offset {asked[-1]} again and again, and there is no error"
     return None

@@ -1,4 +1,4 @@
-"""Testees in processes of their own: whatever they do costs one case, never the run."""
+"""Testees in processes of their own: a failure of one costs a case, never the run."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 HELLO: Final = {"seq": 0, "op": "hello", "protocol": PROTOCOL_VERSION}
 CHUNK: Final = 1 << 16
 WATCH_SECONDS: Final = 0.05
-"""How often memory is looked at while an answer is awaited."""
+"""Interval of memory samples while an answer is pending."""
 
 KILL_FACTOR: Final = 4
-"""Beyond so many times the growth that is allowed, a process is ended at once."""
+"""Factor on the allowed growth beyond which a process is ended at once."""
 
 IDLE_SHARE: Final = 0.02
 BUSY_SHARE: Final = 0.8
 MAX_PATIENCE: Final = 3
-"""A process that used less of its time than the first waits for something; one that used more has had it."""
+"""Factor on the time limit on a busy machine; below the first share a process waits, above the second it is late."""
 
 EXIT_SECONDS: Final = 0.5
-"""How long a process that has closed its standard output may take to end; after that it is alive without a voice."""
+"""Time in which a process that has closed its standard output must end; later it counts as alive without output."""
 
 STDERR_SIZE: Final = 1 << 16
 CHUNKS_AT_ONCE: Final = 16
@@ -61,14 +61,14 @@ OUT_OF_MEMORY: Final = (b"out of memory", b"OutOfMemoryError", b"MemoryError", b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """How to run an adapter.
+    """The command and the limits of an adapter.
 
     Attributes:
-        arguments: of its process.
-        directory: to run in; the current one by default.
-        environment: variables beside those of this process.
-        start_seconds: until it has to greet.
-        address_space: bytes beyond those it has after greeting; 0 for no limit.
+        arguments: arguments of its process.
+        directory: working directory; the current one by default.
+        environment: variables besides those of this process.
+        start_seconds: time limit for its greeting.
+        address_space: address space in bytes besides that after its greeting; 0 for no limit.
     """
 
     arguments: tuple[str, ...]
@@ -79,7 +79,7 @@ class Command:
 
 
 class _Stopped(Exception):  # noqa: N818 - not an error of this program
-    """Waiting for an answer ended without one."""
+    """The wait for an answer ended without one."""
 
     def __init__(self, kind: Kind, detail: str) -> None:
         self.kind = kind
@@ -87,12 +87,12 @@ class _Stopped(Exception):  # noqa: N818 - not an error of this program
 
 
 class ProcessTestee:
-    """An adapter in a process of its own, spoken to in JSON lines.
+    """An adapter in a process of its own, which exchanges JSON lines.
 
     Args:
-        name: in the registry.
-        command: how to run it.
-        strict: hold requests and answers against their schemas.
+        name: name in the registry.
+        command: command and limits.
+        strict: whether to validate requests and answers against their schemas.
     """
 
     def __init__(self, name: str, command: Command, *, strict: bool = False) -> None:
@@ -103,14 +103,14 @@ class ProcessTestee:
 
     @property
     def name(self) -> str:
-        """In the registry."""
+        """Return the name in the registry."""
         return self._name
 
     def start(self) -> Hello:
-        """Start the process, again if there is one, and greet it.
+        """Start the process, again if one runs, and read its greeting.
 
         Raises:
-            StartError: it does not start, or does not answer as it should.
+            StartError: the process does not start, or its greeting is invalid.
         """
         self.close()
         try:
@@ -131,7 +131,7 @@ class ProcessTestee:
         return hello
 
     def ask(self, request: Json, allowance: Allowance) -> Reply:
-        """Ask once; after anything but an answer the process is gone."""
+        """Send a request once; after any outcome but an answer the process is gone."""
         child = self._child
         if child is None:
             return Reply(Kind.CRASH, detail="there is no process")
@@ -170,7 +170,7 @@ class ProcessTestee:
         return Reply(kind, None, detail, stderr, seconds, growth)
 
     def close(self) -> None:
-        """Say stop, wait a moment, and leave no process behind."""
+        """Send stop, wait a moment, and end all processes."""
         child, self._child = self._child, None
         if child is not None:
             child.say_stop()
@@ -185,7 +185,7 @@ def _greeting(reply: Reply) -> Hello:
 
 
 class _Watch:
-    """How much memory a process takes while it is asked."""
+    """A watch on the memory of a process during a request."""
 
     def __init__(self, child: _Child, allowance: Allowance) -> None:
         self._child = child
@@ -202,10 +202,10 @@ class _Watch:
             self._company = company_size(child.pid) if child.has_company else 0
 
     def look(self) -> None:
-        """Take a look.
+        """Sample the memory.
 
         Raises:
-            _Stopped: it is far beyond what is allowed.
+            _Stopped: memory is far beyond the limit.
         """
         now = time.monotonic()
         if not self._is_watched or self._most is None or now < self._next:
@@ -216,7 +216,7 @@ class _Watch:
             raise _Stopped(Kind.MEMORY, f"memory grew by {(self._peak - self._before) >> 20} MiB, and it was ended")
 
     def growth(self) -> int | None:
-        """Bytes by which memory grew at its peak; None where that is not known."""
+        """Return the growth of memory at its peak in bytes; None if that is not known."""
         if not self._is_watched or not self._before:
             return None
         memory = memory_of(self._child.pid)
@@ -225,10 +225,10 @@ class _Watch:
 
 
 class _Patience:
-    """How long an answer is waited for.
+    """The time limit of an answer.
 
-    That is the time allowed, and up to three times as long on a busy machine: for a process that works, and has not had
-    as much of the processor.
+    It is the allowed time, and up to three times as long on a busy machine: for a process that works, and has used
+    less processor time than the allowed time.
     """
 
     def __init__(self, pid: int, seconds: float) -> None:
@@ -239,7 +239,7 @@ class _Patience:
         self._used = processor_seconds(pid)
 
     def is_at_end(self) -> bool:
-        """Tell whether it has had its time."""
+        """Return whether the time is over."""
         now = time.monotonic()
         if now < self._next:
             return False
@@ -250,10 +250,10 @@ class _Patience:
 
 
 class _Child:
-    """A process and its three pipes; one thread, no blocking call but the wait for all of them at once.
+    """A process with its three pipes; one thread, and no blocking call but the wait for all pipes at once.
 
     Attributes:
-        has_company: it had started other processes when it greeted: what they have then is no growth.
+        has_company: whether it had other processes when it greeted: their memory then is no growth.
     """
 
     def __init__(self, command: Command) -> None:
@@ -280,15 +280,15 @@ class _Child:
 
     @property
     def pid(self) -> int:
-        """Of the process, and of its session and group."""
+        """Return the id of the process, which is also that of its session and group."""
         return self._process.pid
 
     def exchange(self, line: bytes, patience: _Patience, most: int, watch: _Watch) -> bytes:
         """Write a line and read one.
 
         Raises:
-            _Stopped: none came.
-            ProtocolError: more came than may.
+            _Stopped: no line came.
+            ProtocolError: the line is longer than allowed.
         """
         left = memoryview(line)
         with selectors.DefaultSelector() as selector:
@@ -302,7 +302,7 @@ class _Child:
                 ready = {key.fd for key, _ in selector.select(WATCH_SECONDS)}
                 watch.look()
                 if not ready and self._process.poll() is not None:
-                    raise self._ended()  # something that it has started still holds the pipe
+                    raise self._ended()  # a process that it has started still has the pipe open
                 if self._err in ready and not self._take_stderr():
                     selector.unregister(self._err)
                 if self._in in ready:
@@ -316,7 +316,7 @@ class _Child:
         return answer
 
     def _write(self, left: memoryview) -> memoryview:
-        """Write what the pipe takes; a closed one shows on the other pipe."""
+        """Write as much as the pipe accepts; a closed pipe is noticed at the other one."""
         try:
             return left[os.write(self._in, left[:CHUNK]) :]
         except BlockingIOError:
@@ -334,7 +334,7 @@ class _Child:
             raise ProtocolError(msg)
 
     def _ended(self) -> _Stopped:
-        """Return why there is no standard output any more."""
+        """Return the reason why standard output was closed."""
         try:
             code = self._process.wait(EXIT_SECONDS)
         except subprocess.TimeoutExpired:
@@ -345,7 +345,7 @@ class _Child:
         return _Stopped(Kind.CRASH, f"ended with exit status {code} without an answer")
 
     def _take_stderr(self) -> bool:
-        """Take what is there, as far as it does not pour, and say whether more can come."""
+        """Read the available bytes, within a limit, and return whether more may come."""
         for _ in range(CHUNKS_AT_ONCE):
             try:
                 data = os.read(self._err, CHUNK)
@@ -359,7 +359,7 @@ class _Child:
         return True
 
     def stderr(self) -> str:
-        """Return the end of what it wrote to standard error since it was last asked for."""
+        """Return the end of its standard error since the last call."""
         if self._is_err_open:
             with contextlib.suppress(OSError):
                 self._take_stderr()
@@ -368,7 +368,7 @@ class _Child:
         return text
 
     def say_stop(self) -> None:
-        """Ask it to end, and give it a moment."""
+        """Ask the process to end, and wait a moment."""
         with contextlib.suppress(OSError):
             os.write(self._in, request_line({"seq": 0, "op": "stop"}))
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
@@ -377,7 +377,7 @@ class _Child:
             self._process.wait(EXIT_SECONDS)
 
     def end(self) -> None:
-        """End the process and all that it started."""
+        """End the process and all its descendants."""
         with contextlib.suppress(OSError):
             self._take_stderr()
         end_all(self.pid, self._mark)

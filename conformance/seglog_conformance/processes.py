@@ -1,7 +1,7 @@
-"""Processes of a testee: how large they are, and how to be rid of all of them.
+"""Processes of a testee: their memory, and how to end all of them.
 
-A child gets a session of its own, so that one signal reaches it and what it forked. What leaves the session is found by
-a mark in its environment, where the system shows environments in ``/proc``.
+A child gets a session of its own: one signal then reaches it and its descendants. Processes that leave the session are
+found by a marker in their environment, if the system shows environments in ``/proc``.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ MARK: Final = "SEGLOG_CONFORM_TESTEE"
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 USER_TIME: Final = 11
-"""Place of the field in a process's ``stat``, counted from behind its name; that of the system follows."""
+"""Index of the user time in a process's ``stat``, counted after its name; the system time follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes that a process has in memory now, and had at most since its peak was last set back."""
+    """The present memory of a process in bytes, and its peak since the last reset."""
 
     resident: int
     peak: int
 
 
 def memory_of(pid: int) -> Memory | None:
-    """Return the memory of a process; None where it cannot be known."""
+    """Return the memory of a process; None if it is not known."""
     fields = {}
     with contextlib.suppress(OSError):
         for line in (PROC / str(pid) / "status").read_text(encoding="ascii", errors="replace").splitlines():
@@ -45,18 +45,18 @@ def memory_of(pid: int) -> Memory | None:
 
 
 def reset_peak(pid: int) -> None:
-    """Let the peak of a process start again from what it has now, where the system can do that."""
+    """Reset the peak of a process to its present memory, if the system supports that."""
     with contextlib.suppress(OSError):
         (PROC / str(pid) / "clear_refs").write_text("5", encoding="ascii")
 
 
 def session_size(session: int) -> int:
-    """Bytes in memory of all processes of a session."""
+    """Return the memory of all processes of a session in bytes."""
     return sum(_resident(pid) for pid in _pids() if _session(pid) == session)
 
 
 def company_size(session: int) -> int:
-    """Bytes in memory of all processes of a session but its first."""
+    """Return the memory of all processes of a session but its first, in bytes."""
     return sum(_resident(pid) for pid in _pids() if pid != session and _session(pid) == session)
 
 
@@ -68,7 +68,7 @@ def _resident(pid: int) -> int:
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time that a process has had; 0 where that cannot be known."""
+    """Return the processor time of a process in seconds; 0 if it is not known."""
     try:
         fields = (PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
         return (int(fields[USER_TIME]) + int(fields[USER_TIME + 1])) / TICKS
@@ -89,7 +89,7 @@ def _pids() -> Iterator[int]:
 
 
 def marked(mark: str) -> list[int]:
-    """Return the processes that carry a mark in their environment, this one aside."""
+    """Return the processes with a marker in their environment, except this one."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for pid in _pids():
@@ -101,10 +101,10 @@ def marked(mark: str) -> list[int]:
 
 
 def end_all(group: int, mark: str) -> None:
-    """End a process group, and whatever carries its mark and has left it."""
+    """End a process group, and all processes with its marker that have left it."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-    for _ in range(8):  # one that is ended may just have forked
+    for _ in range(8):  # a process may have forked just before its end
         left = [pid for pid in marked(mark) if not _is_dead(pid)]
         if not left:
             return
@@ -114,7 +114,7 @@ def end_all(group: int, mark: str) -> None:
 
 
 def _is_dead(pid: int) -> bool:
-    """Tell whether nothing is left of a process but its exit status."""
+    """Return whether only the exit status of a process is left."""
     try:
         return (PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[
             0
@@ -124,7 +124,7 @@ def _is_dead(pid: int) -> bool:
 
 
 def cap_address_space(pid: int, size: int) -> None:
-    """Refuse a process more address space than it has now and so many bytes on top, where the system can do that."""
+    """Limit the address space of a process to its present size plus so many bytes, if the system supports that."""
     if not HAS_PROC or not size:
         return
     import resource  # noqa: PLC0415 - not everywhere

@@ -1,7 +1,7 @@
 """The adapter protocol, version 1: JSON lines, one answer for each request.
 
-`schemas/protocol.json` describes every line. What is here are the names, the schema validators, and the reading of a
-line that an adapter wrote.
+`schemas/protocol.json` describes every line. This module holds the names, the schema validators, and the parser of
+lines from an adapter.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ OPS: Final = (
     "position",
 )
 MAX_BYTES_ON_WIRE: Final = 4096
-"""Longer keys and values may cross the wire as a digest."""
+"""Size from which keys and values may be sent as a digest."""
 
 
 class ProtocolError(Exception):
-    """An adapter wrote something that is no line of the protocol."""
+    """A line from an adapter violates the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """Who is judged."""
+    """The implementation under test."""
 
     name: str
     version: str
@@ -56,12 +56,12 @@ class Implementation:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What an adapter says of itself.
+    """The greeting of an adapter.
 
     Attributes:
-        implementation: that it drives.
-        ops: that it answers.
-        features: what the implementation can do and tell; see `features`.
+        implementation: implementation that it drives.
+        ops: supported operations.
+        features: features of the implementation; see `features`.
     """
 
     implementation: Implementation
@@ -70,10 +70,10 @@ class Hello:
 
 
 def hello_of(answer: Json) -> Hello:
-    """Return the answer to ``hello``.
+    """Return the greeting in an answer to ``hello``.
 
     Raises:
-        ProtocolError: it is none.
+        ProtocolError: the answer is no valid greeting.
     """
     found = answer.get("implementation")
     if answer.get("ok") is not True or not isinstance(found, dict):
@@ -93,10 +93,10 @@ def hello_of(answer: Json) -> Hello:
 
 
 def read_answer(line: bytes, seq: int) -> Json:
-    """One line of an adapter.
+    """Parse one line of an adapter.
 
     Raises:
-        ProtocolError: it is no answer, or not the one to this request.
+        ProtocolError: the line is no answer, or belongs to another request.
     """
     try:
         answer = json.loads(line)
@@ -114,10 +114,10 @@ def read_answer(line: bytes, seq: int) -> Json:
 
 
 def check_form(answer: Json) -> None:
-    """Make sure that an answer says which of the four kinds it is.
+    """Check that an answer is of one of the four kinds.
 
     Raises:
-        ProtocolError: it has no result, reject, skip or error.
+        ProtocolError: the answer has no result, reject, skip or error.
     """
     if isinstance(answer.get("skip"), dict) or isinstance(answer.get("error"), dict):
         return
@@ -134,7 +134,7 @@ def shortened(value: object, limit: int = 200) -> str:
 
 
 def request_line(request: Json) -> bytes:
-    """Return a request as it crosses the wire."""
+    """Return the line of a request."""
     return json.dumps(request, separators=(",", ":")).encode() + b"\n"
 
 
@@ -150,8 +150,8 @@ def validator(name: str, definition: str = "") -> Validator:
     """Return a validator of one of the schemas, or of one definition in it.
 
     Args:
-        name: of the schema: ``protocol``, ``case-file``, ``adapter`` or ``known-failures``.
-        definition: of it, such as ``answer-decode``; the whole schema by default.
+        name: name of the schema: ``protocol``, ``case-file``, ``adapter`` or ``known-failures``.
+        definition: name of a definition in it, such as ``answer-decode``; the whole schema by default.
     """
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - costs 100 ms, and most runs need none
 
@@ -162,7 +162,7 @@ def validator(name: str, definition: str = "") -> Validator:
 
 
 def schema_errors(value: object, name: str, definition: str = "") -> list[str]:
-    """Return what a schema has against a value, in a few words each; empty where it fits."""
+    """Return the violations of a schema by a value, in short form; empty if there are none."""
     from jsonschema.exceptions import best_match  # noqa: PLC0415 - as above
 
     errors = sorted(validator(name, definition).iter_errors(value), key=lambda error: list(map(str, error.path)))
@@ -170,9 +170,9 @@ def schema_errors(value: object, name: str, definition: str = "") -> list[str]:
 
 
 def _of_branch(error: Any) -> Any:  # noqa: ANN401 - a ValidationError
-    """Return what the nearest of several forms has against a value, instead of the whole value: the one of its ``ok``.
+    """Return the errors of the best matching of several forms, instead of one about the whole value.
 
-    A form is meant if all its constants fit; among those, the one with the fewest complaints.
+    A form matches if all its constants fit; among those, the one with the fewest errors is taken.
     """
     if error.validator != "oneOf" or not error.context:
         return error
@@ -190,7 +190,7 @@ def _reported(error: Any) -> str:  # noqa: ANN401 - a ValidationError
 
 
 def _rule_broken(error: Any) -> str:  # noqa: ANN401 - a ValidationError
-    """Return what a schema asks for and does not find, without the whole answer where names can tell."""
+    """Return the violated rule of a schema, with names instead of the whole answer where possible."""
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
         unknown = sorted(set(error.instance) - set(error.schema.get("properties", ())))
         return f"it has no fields {', '.join(unknown)}" if unknown else shortened(error.message)
@@ -201,10 +201,10 @@ def _rule_broken(error: Any) -> str:  # noqa: ANN401 - a ValidationError
 
 
 def check_strictly(value: Json, definition: str) -> None:
-    """Hold a line against its schema.
+    """Validate a line against its schema.
 
     Raises:
-        ProtocolError: it does not fit.
+        ProtocolError: the line does not fit.
     """
     errors = schema_errors(value, "protocol", definition)
     if errors:

@@ -1,9 +1,9 @@
-"""Bytes that are made when a case is asked, since they would be too many to keep: a log by its recipe.
+"""Recipes for logs too large to store: their bytes are made when a case is run.
 
-A recipe is a list of parts, laid one behind the other:
+A recipe is a list of parts, in the order of the log:
 
-- ``{"repeat": [{"data": hex, "at": d}, ...], "times": n, "step": k}``: some entries, again and again. A round stands
-  for ``k`` offsets; the number at the head of an entry, which no checksum covers, is ``d`` above the first of them;
+- ``{"repeat": [{"data": hex, "at": d}, ...], "times": n, "step": k}``: some entries, repeated. A round covers ``k``
+offsets; the offset in the head of an entry, which no checksum covers, is ``d`` above the first of them;
 - ``{"batch": {"records": n, "value": hex, "valueTimes": t, "codec": c}, "times": n}``: a batch whose records have null
   keys, timestamps one millisecond apart and a value that is a pattern written ``t`` times; ``c`` is none or gzip.
 """
@@ -32,7 +32,7 @@ def log_of(recipe: list[Json], base_offset: int) -> bytes:
 
     Args:
         recipe: its parts.
-        base_offset: of the first entry.
+        base_offset: offset of the first entry.
     """
     pieces, offset = [], base_offset
     for part in recipe:
@@ -44,7 +44,7 @@ def log_of(recipe: list[Json], base_offset: int) -> bytes:
 
 
 def _round(part: Json) -> tuple[list[tuple[bytes, int]], int]:
-    """Return the entries of a round, each with how far its number is above the first, and how many offsets it takes."""
+    """Return the entries of a round, each with its offset from the first, and the number of offsets in a round."""
     if "batch" in part:
         return [(_batch(part["batch"]), 0)], part["batch"]["records"]
     return [(bytes.fromhex(entry["data"]), entry["at"]) for entry in part["repeat"]], part["step"]
@@ -64,7 +64,7 @@ def _batch(batch: Json) -> bytes:
 
 
 def _records(count: int, fields: bytes) -> Iterator[bytes]:
-    """Yield records that differ in offset and timestamp alone, ``fields`` being the null key and what follows it."""
+    """Yield records that differ only in offset and timestamp; ``fields`` is the null key and the rest of the record."""
     for delta in range(count):
         number = _varint(delta)
         yield b"".join((_varint(1 + 2 * len(number) + len(fields)), b"\0", number, number, fields))

@@ -1,4 +1,4 @@
-"""Adapters: what `adapter.toml` says, building them, and the testees that come of it."""
+"""Adapters: reading `adapter.toml`, building them, and making testees of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seglog_conformance.toolchains import complaints
 
 try:
     import fcntl
-except ImportError:  # not everywhere are there locks of this kind
+except ImportError:  # some systems have no such locks
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
@@ -39,24 +39,24 @@ REFERENCE: Final = "reference"
 PLAIN: Final = "plain"
 COLUMNAR: Final = "columnar"
 DIRECT: Final = (REFERENCE, PLAIN, COLUMNAR)
-"""Testees that live in this process."""
+"""Testees that run in this process."""
 STAMP: Final = ".built"
 LOG: Final = "build.log"
 LOCK: Final = ".lock"
 SHARED: Final = "_shared"
-"""What several adapters use stands in a directory of this name beside them."""
+"""Name of the directory next to the adapters for files that several of them use."""
 CLAIMS: Final = "bugs.toml"
-"""What is claimed about releases; nothing is built again because of it."""
+"""File of the claims about releases; a change of it causes no new build."""
 
 BUILD_SECONDS: Final = 1800
 
 
 class AdapterError(Exception):
-    """An adapter's description cannot be used, or it does not build."""
+    """An adapter's description is invalid, or its build fails."""
 
 
 class UnavailableError(AdapterError):
-    """What an adapter needs is not on this machine."""
+    """A program that an adapter needs is missing on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,22 +64,22 @@ class Adapter:
     """An adapter as its `adapter.toml` describes it.
 
     Attributes:
-        name: of the implementation in reports and file names.
-        path: of its directory.
-        title: for people.
-        language: of the implementation.
-        homepage: of the implementation.
-        issues: where its defects are reported.
-        versions: that it can be built with; the first is the default.
-        asked: versions that a run asks where it names no testee.
-        toolchain: programs that have to be on the PATH, and to work.
-        build: commands, run in order in the build directory.
-        run: the command that speaks the protocol.
-        environment: variables for both.
-        seconds: for one case.
-        start_seconds: until it greets.
-        extra_memory: bytes that its runtime may take beside what a case explains.
-        address_space: bytes beyond what it has after greeting; 0 for no limit.
+        name: name of the implementation in reports and file names.
+        path: path of its directory.
+        title: title in reports.
+        language: language of the implementation.
+        homepage: homepage of the implementation.
+        issues: address for reports of its defects.
+        versions: versions that can be built; the first is the default.
+        asked: versions that run if no testee is named.
+        toolchain: programs that must be on the PATH, and work.
+        build: commands to run in order in the build directory.
+        run: command that speaks the protocol.
+        environment: environment variables for both.
+        seconds: time limit for a case.
+        start_seconds: time limit for the greeting.
+        extra_memory: memory in bytes that its runtime may take besides what a case explains.
+        address_space: address space in bytes besides that after its greeting; 0 for no limit.
     """
 
     name: str
@@ -101,18 +101,18 @@ class Adapter:
 
     @property
     def is_bundled(self) -> bool:
-        """Whether it is one of the suite's own."""
+        """Return whether it is one of the suite's own."""
         return self.path.parent == ADAPTERS.resolve()
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A testee that can be asked for.
+    """A testee that can run.
 
     Attributes:
-        name: of the adapter, and in reports.
-        version: that is asked for; empty for the one there is.
-        adapter: its description; None for one that lives in this process.
+        name: name of the adapter, also in reports.
+        version: requested version; empty for the only one.
+        adapter: description; None for a testee in this process.
     """
 
     name: str
@@ -121,7 +121,7 @@ class Listed:
 
     @property
     def label(self) -> str:
-        """Name and version."""
+        """Return name and version."""
         return f"{self.name} {self.version}".rstrip()
 
 
@@ -129,7 +129,7 @@ def read_adapter(directory: Path) -> Adapter:
     """Read the `adapter.toml` of a directory.
 
     Raises:
-        AdapterError: there is none, or it does not fit its schema.
+        AdapterError: the file is missing, or does not fit its schema.
     """
     path = directory / "adapter.toml"
     try:
@@ -167,7 +167,7 @@ def _adapter(directory: Path, stored: Json) -> Adapter:
 
 
 def adapters(directory: Path | None = None) -> list[Adapter]:
-    """All adapters of a directory, by name.
+    """Return all adapters of a directory, by name.
 
     Raises:
         AdapterError: one of them cannot be read.
@@ -177,10 +177,10 @@ def adapters(directory: Path | None = None) -> list[Adapter]:
 
 
 def listed(name: str, *, directory: Path | None = None) -> Listed:
-    """Return a testee by name: ``reference``, an adapter's name or directory, with ``@version`` where another is meant.
+    """Return a testee by name: ``reference``, or an adapter's name or directory, with ``@version`` for another version.
 
     Raises:
-        AdapterError: there is no such adapter.
+        AdapterError: the adapter does not exist.
     """
     plain, _, version = name.partition("@")
     if plain in DIRECT:
@@ -197,12 +197,12 @@ def listed(name: str, *, directory: Path | None = None) -> Listed:
 
 
 class Builder:
-    """Builds adapters and makes testees of them.
+    """Builds adapters, and makes testees of them.
 
     Args:
-        builds: where they are built, a directory for each adapter and version.
-        strict: hold every line against its schema.
-        rebuild: build also what has been built.
+        builds: directory for builds, with one directory for each adapter and version.
+        strict: whether to validate every line against its schema.
+        rebuild: whether to repeat finished builds.
     """
 
     def __init__(self, builds: Path = BUILDS, *, strict: bool = False, rebuild: bool = False) -> None:
@@ -211,11 +211,11 @@ class Builder:
         self.rebuild = rebuild
 
     def testee(self, wanted: Listed) -> Testee:
-        """The testee, built.
+        """Return the testee, after building it.
 
         Raises:
             UnavailableError: a tool chain is missing.
-            AdapterError: it does not build.
+            AdapterError: the build fails.
         """
         if wanted.adapter is None:
             return DirectTestee(wanted.name, _direct(wanted.name), strict=self.strict)
@@ -223,16 +223,16 @@ class Builder:
         return ProcessTestee(wanted.name, self.command(wanted.adapter, wanted.version), strict=self.strict)
 
     def build_directory(self, adapter: Adapter, version: str) -> Path:
-        """Return the directory that an adapter is built in."""
+        """Return the build directory of an adapter."""
         return (self.builds / f"{adapter.name}-{version}").absolute()
 
     def is_built(self, adapter: Adapter, version: str) -> bool:
-        """Return whether an adapter is built from the files that it has now, or needs no building."""
+        """Return whether an adapter is built from its present files, or needs no build."""
         stamp = self.build_directory(adapter, version) / STAMP
         return not adapter.build or (stamp.is_file() and stamp.read_text(encoding="utf-8") == _source_digest(adapter))
 
     def command(self, adapter: Adapter, version: str) -> Command:
-        """Return how to run what was built."""
+        """Return the command and limits of a built adapter."""
         words = self._words(adapter, version)
         environment = {name: _filled(value, words) for name, value in adapter.environment.items()}
         return Command(
@@ -274,7 +274,7 @@ class Builder:
 
 @contextmanager
 def _alone_in(build_directory: Path) -> Iterator[None]:
-    """Wait until no other process builds there; where the system has no such locks, do not."""
+    """Lock the build directory against other processes, if the system supports such locks."""
     with (build_directory / LOCK).open("w") as lock:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -311,7 +311,7 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 
 def _direct(name: str) -> Answering:
-    """Return what answers in this process.
+    """Return the object that answers in this process.
 
     Raises:
         UnavailableError: the columnar engine is not installed.
@@ -330,7 +330,7 @@ def _direct(name: str) -> Answering:
 
 
 def _source_digest(adapter: Adapter) -> str:
-    """Return a digest of all files that an adapter is built from, and of what all adapters share."""
+    """Return a digest of all files from which an adapter is built, including the shared ones."""
     total = hashlib.sha256()
     for directory in (adapter.path, adapter.path.parent / SHARED):
         for path in _sources(directory):

@@ -1,4 +1,4 @@
-"""A badge for a page: how many of the cases that matter most an implementation passes."""
+"""A badge for a page: the share of the ``must`` cases that an implementation passes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SVG: Final = """\
 
 
 def badge(outcome: Outcome, cases: Mapping[str, Case]) -> str:
-    """Return an SVG that says how many of the ``must`` cases that were asked pass."""
+    """Return an SVG with the share of passed ``must`` cases."""
     message, colour = _message(outcome, cases)
     left, right = int(len(LABEL) * LETTER) + 12, int(len(message) * LETTER) + 12
     title = f"{LABEL}: {outcome.name} {outcome.version} {message}"

@@ -1,7 +1,7 @@
-"""A matrix of implementations and families as one page for a browser: no server, no network, nothing but the file.
+"""A matrix of implementations and families as one HTML page, which needs no server and no network.
 
-A cell leads to its cases, and a case to the bytes with their fields, what was expected, what came back, and how to ask
-again. The page holds its data as JSON, deflated; text is only ever put into it as text.
+A cell leads to its cases, and a case to the bytes with their fields, the expected answer, the answer, and the command
+that repeats it. The page holds its data as deflated JSON, and inserts text only as text.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def page(outcomes: Sequence[Outcome], cases: Sequence[Case], environment: Json) 
 
 
 def packed(value: Json) -> str:
-    """Base64 of deflated JSON."""
+    """Return deflated JSON in base64."""
     text = json.dumps(value, separators=(",", ":"))
     return b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
 
 
 def content(outcomes: Sequence[Outcome], cases: Sequence[Case], environment: Json) -> Json:
-    """Return what the page's script reads."""
+    """Return the data for the page's script."""
     words = Words()
     withheld = withheld_cases(outcomes)
     shown = [_case(case, words, is_withheld=case.id in withheld) for case in cases]
@@ -66,7 +66,7 @@ def content(outcomes: Sequence[Outcome], cases: Sequence[Case], environment: Jso
 
 
 def withheld_cases(outcomes: Sequence[Outcome]) -> set[str]:
-    """Return ids of cases whose bytes are not published: they crash or hang a program whose authors do not know yet."""
+    """Return ids of cases with unpublished bytes: they crash or hang a program whose authors are not informed yet."""
     return {result.case for outcome in outcomes for result in outcome.results if result.disclosure}
 
 
@@ -115,7 +115,7 @@ def _testee(outcome: Outcome) -> Json:
 
 
 def _result(result: Result) -> Json:
-    """One result; of one whose bytes are withheld only the verdict."""
+    """Return one result; if its bytes are withheld, only the verdict."""
     shown: Json = {"case": result.case, "verdict": str(result.verdict), "label": result.label}
     if result.raw is not result.verdict:
         shown["raw"] = str(result.raw)

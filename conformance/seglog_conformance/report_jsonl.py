@@ -1,6 +1,6 @@
-"""Results as JSON lines: one line for the run, one for each testee, one for each case; also read to go on with a run.
+"""Results as JSON lines: one for the run, one for each testee, one for each case; a run can resume from them.
 
-A line is written as soon as its result is there, so that a run which is cut short can be taken up again.
+Each line is written as soon as its result is known: an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seglog_conformance.runner import Outcome
 
 LONGEST_ANSWER: Final = 20_000
-"""Characters of an answer that a report keeps; longer ones can be asked for again."""
+"""Longest answer in a report, in characters; for longer ones the case can be repeated."""
 
 NAMES: Final = {field.name: field.name for field in fields(Result)}
 
@@ -32,7 +32,7 @@ def run_line(environment: Json, *, seed: int | None) -> Json:
 
 
 def testee_line(outcome: Outcome) -> Json:
-    """Return who was asked, and how that ended."""
+    """Return the line of a testee, with the state in which its run ended."""
     hello = outcome.hello
     said = {} if hello is None else {name: getattr(hello.implementation, name) for name in IMPLEMENTATION}
     return {
@@ -53,11 +53,11 @@ IMPLEMENTATION: Final = ("name", "version", "language", "homepage", "issues")
 
 
 def result_line(result: Result, *, withholds: bool = True) -> Json:
-    """One result.
+    """Return the line of a result.
 
     Args:
-        result: that came.
-        withholds: leave out what came back where its disclosure is withheld.
+        result: result to report.
+        withholds: whether to leave out answers whose disclosure is withheld.
     """
     line: Json = {"type": "result", **{name: getattr(result, name) for name in NAMES}}
     line["verdict"], line["raw"] = str(result.verdict), str(result.raw)
@@ -88,7 +88,7 @@ def _lines(path: Path) -> Iterator[Json]:
 
 
 def _result(line: Json) -> Result:
-    """Return a result as it was before the list of known failures was looked at, which may have changed since."""
+    """Return a result as it was without the list of known failures, which may have changed."""
     values: dict[str, Any] = {name: line[name] for name in NAMES if name in line}
     raw = Verdict(line["raw"])
     for name in ("differences", "compared"):
@@ -100,7 +100,7 @@ class JsonLines:
     """Writes a report line by line.
 
     Args:
-        stream: to write to.
+        stream: stream to write to.
         withholds: as in `result_line`.
     """
 
@@ -112,17 +112,17 @@ class JsonLines:
         """Write one line at once.
 
         Raises:
-            WriteError: it did not work.
+            WriteError: the line could not be written.
         """
         with write_errors("the report"):
             self._stream.write(json.dumps(line, separators=(",", ":")) + "\n")
             self._stream.flush()
 
     def result(self, _outcome: Outcome, result: Result) -> None:
-        """Write a result, as it comes."""
+        """Write a result at once."""
         self.write(result_line(result, withholds=self._withholds))
 
     def testees(self, outcomes: Iterable[Outcome]) -> None:
-        """Write how the run ended."""
+        """Write the final lines of the testees."""
         for outcome in outcomes:
             self.write(testee_line(outcome))

@@ -1,4 +1,4 @@
-"""Results as JUnit XML, which build servers show."""
+"""Results as JUnit XML, which build servers display."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ def _case(suite: ET.Element, result: Result, case: Case) -> None:
 
 
 def _clean(text: str) -> str:
-    """Without what XML cannot hold."""
+    """Return a text without characters that XML does not allow."""
     return "".join(one if one in "\t\n" or one.isprintable() else "�" for one in text)

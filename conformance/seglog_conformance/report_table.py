@@ -1,4 +1,4 @@
-"""What a run found, for a terminal."""
+"""The results of a run, for a terminal."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ MAX_REASONS: Final = 8
 MAX_ALIKE: Final = 3
 MAX_DIFFERENCES: Final = 3
 LAST_LINES: Final = 12
-"""Of what an adapter that died wrote to standard error."""
+"""Number of lines shown of the standard error of an adapter that died."""
 FIRST: Final = 34
 EACH: Final = 21
-"""Characters of columns."""
+"""Width of columns in characters."""
 
 
 def console(columns: int) -> Console:
-    """Return a console that is wide enough for so many columns; a terminal has its own width."""
+    """Return a console wide enough for so many columns; a terminal has its own width."""
     found = Console(highlight=False)
     return found if found.is_terminal else Console(highlight=False, width=max(found.width, FIRST + EACH * columns))
 
 
 def table(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> Table:
-    """Families by implementations: how many of the cases that were asked pass, and what the others came to."""
+    """Return a table of families by implementations: passed cases, and the other verdicts."""
     grid = Table(caption="cases that pass, of those that were asked", caption_justify="left")
     grid.add_column("family", no_wrap=True)
     complete = [outcome for outcome in outcomes if outcome.state == COMPLETE]
@@ -60,7 +60,7 @@ def table(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> Table:
 
 
 def cell(counts: Mapping[Verdict, int]) -> Text:
-    """``11/12`` and what the rest came to; a dash where nothing was asked."""
+    """Return a text such as ``11/12`` with the other verdicts; a dash if no case was run."""
     asked = sum(count for verdict, count in counts.items() if verdict is not Verdict.SKIP)
     if not asked:
         return Text("-", style="dim")
@@ -71,7 +71,7 @@ def cell(counts: Mapping[Verdict, int]) -> Text:
 
 
 def summary(outcome: Outcome) -> str:
-    """One line for one testee."""
+    """Return one line about a testee."""
     name = f"{outcome.name} {outcome.version}".rstrip()
     if outcome.state != COMPLETE:
         subject = "the adapter is broken" if outcome.state == "broken" else "not run"
@@ -83,13 +83,13 @@ def summary(outcome: Outcome) -> str:
 
 
 def why_incomplete(outcome: Outcome) -> Iterator[str]:
-    """Yield what follows the first line of why a testee was not asked, such as the traceback of an adapter."""
+    """Yield the further lines of the reason why a testee did not run, such as the traceback of an adapter."""
     if outcome.state != COMPLETE:
         yield from (f"    {line}" for line in outcome.reason.splitlines()[1:])
 
 
 def not_asked(outcome: Outcome, cases: Mapping[str, Case]) -> Iterator[str]:
-    """Yield a line that says how many ``must`` cases were left out, by what was missing; nothing if none was."""
+    """Yield a line with the number of skipped ``must`` cases, by missing feature; nothing if none was skipped."""
     reasons = Counter(
         result.detail for result in outcome.results if result.raw is Verdict.SKIP and cases[result.case].level == "must"
     )
@@ -101,7 +101,7 @@ def not_asked(outcome: Outcome, cases: Mapping[str, Case]) -> Iterator[str]:
 
 
 def failures(outcome: Outcome, cases: Mapping[str, Case] | None = None) -> Iterator[str]:
-    """Lines about what fails the run, the first few."""
+    """Yield lines about failures of the run, the first few."""
     groups = alike(outcome.failures)
     for group in groups[:MAX_LINES]:
         yield from group_lines(group, cases or {})
@@ -112,7 +112,7 @@ def failures(outcome: Outcome, cases: Mapping[str, Case] | None = None) -> Itera
 
 
 def alike(results: Iterable[Result]) -> list[list[Result]]:
-    """Return results by what they came to, in their order; who fails everywhere alike is told so once."""
+    """Return results grouped by equal failure, in their order."""
     groups: dict[tuple[object, ...], list[Result]] = {}
     for result in results:
         groups.setdefault((result.label, result.detail, result.differences, result.notes), []).append(result)
@@ -120,7 +120,7 @@ def alike(results: Iterable[Result]) -> list[list[Result]]:
 
 
 def group_lines(group: Sequence[Result], cases: Mapping[str, Case]) -> Iterator[str]:
-    """Yield the first of some results that are alike, and the names of the others."""
+    """Yield the lines of the first result of a group, and the names of the others."""
     yield from result_lines(group[0], cases.get(group[0].case))
     others = [result.case for result in group[1:]]
     if others:
@@ -129,7 +129,7 @@ def group_lines(group: Sequence[Result], cases: Mapping[str, Case]) -> Iterator[
 
 
 def result_lines(result: Result, case: Case | None = None) -> Iterator[str]:
-    """Yield a result in a few lines; of one that fails also level, rules and reason of the case, where it is given."""
+    """Yield a result in a few lines; a failure with level, rules and reason of its case, if that is given."""
     detail = "" if result.verdict is Verdict.SKIP or not result.detail else f": {result.detail}"
     yield f"  {result.case}: {result.label}{detail}"
     if case is not None and result.verdict not in FINE:
@@ -144,7 +144,7 @@ def result_lines(result: Result, case: Case | None = None) -> Iterator[str]:
 
 
 def cross_table(pairs: Sequence[Pair]) -> Table:
-    """Return producers by consumers."""
+    """Return a table of producers by consumers."""
     consumers = list(dict.fromkeys(pair.consumer for pair in pairs))
     found = {(pair.producer, pair.consumer): pair for pair in pairs}
     grid = Table(caption="logs that are read as they were meant, of those that were written", caption_justify="left")
@@ -157,14 +157,14 @@ def cross_table(pairs: Sequence[Pair]) -> Table:
 
 
 def cross_lines(pairs: Sequence[Pair]) -> Iterator[str]:
-    """Lines about what is not read as it was meant."""
+    """Yield lines about logs that a consumer does not read as written."""
     for pair in pairs:
         for result in pair.failures[:3]:
             yield f"{pair.producer} -> {pair.consumer}: {result.case}: {result.label}: {result.detail}"
 
 
 def bug_table(shown: Sequence[Shown]) -> Table:
-    """Claims by releases: what the cases of each came to."""
+    """Return a table of claims by releases, with the verdicts of their cases."""
     grid = Table(caption="what the cases of each claim came to", caption_justify="left", show_lines=True)
     for name in ("implementation", "defect", "older release", "newer release"):
         grid.add_column(name)
@@ -182,7 +182,7 @@ def _release(version: str, verdicts: Mapping[str, Verdict]) -> str:
 
 
 def bug_lines(shown: Sequence[Shown]) -> Iterator[str]:
-    """Yield what the table leaves out: the claims that do not hold, and how many do."""
+    """Yield lines about the claims that do not hold, and the number of those that do."""
     for one in shown:
         bug = one.bug
         if not one.holds:

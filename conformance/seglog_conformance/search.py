@@ -1,4 +1,4 @@
-"""Searches: draw a model, ask about it, and shrink what comes out wrong to the smallest that still does."""
+"""Searches: generate a model, run its cases, and shrink a failure to the smallest one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The smallest case that shows something.
+    """The smallest case of a finding.
 
     Attributes:
-        case: ready to be kept.
-        reported: what it shows: a verdict, or groups that disagree.
-        kind: what was changed in the bytes, or what was asked.
-        detail: more of it.
+        case: case that can be kept.
+        reported: its finding: a verdict, or groups that disagree.
+        kind: name of the change of the bytes, or of the operation.
+        detail: details of the finding.
     """
 
     case: Case
@@ -38,17 +38,17 @@ class Found:
 
 @dataclass(slots=True)
 class Search:
-    """Looks for cases that something is wrong with, and goes on behind each that it has found.
+    """Searches for failing cases, and continues after each finding.
 
     Attributes:
-        wrong: what is wrong with a case, with details; None if nothing.
-        models: to draw from.
-        asked: the cases of a model, each with its kind; the second argument is `name`.
-        examples: to try in each round.
-        seed: of the first round.
-        most: counterexamples to look for.
-        name: of the testee, for the ids.
-        tried: how many cases were asked, those of shrinking included.
+        wrong: test of a case that returns the problem with details; None if there is none.
+        models: strategy for models.
+        asked: function that yields the cases of a model, each with its kind; the second argument is `name`.
+        examples: number of models in each round.
+        seed: seed of the first round.
+        most: limit on findings.
+        name: name of the testee, for the ids.
+        tried: number of cases run, including those of shrinking.
     """
 
     wrong: Callable[[Case], tuple[str, tuple[str, ...]] | None]
@@ -62,7 +62,7 @@ class Search:
     _seen: set[tuple[str, str]] = field(default_factory=set)
 
     def run(self) -> list[Found]:
-        """Search until nothing new comes; each kind of finding is told once."""
+        """Search until no new finding comes; each kind of finding is returned once."""
         found: list[Found] = []
         for number in range(self.most):
             one = self._round(self.seed + number)
@@ -103,11 +103,11 @@ class Search:
 
 
 class Counterexample(Exception):  # noqa: N818 - not an error of this program
-    """A search has found something."""
+    """A search has a finding."""
 
 
 def wrong_verdict(examine: Callable[[Case], Result]) -> Callable[[Case], tuple[str, tuple[str, ...]] | None]:
-    """Return what is wrong by the verdict on one testee."""
+    """Return a test of cases by the verdict on one testee."""
 
     def wrong(case: Case) -> tuple[str, tuple[str, ...]] | None:
         result = examine(case)

@@ -1,6 +1,6 @@
-"""The adapter's end of the protocol, for adapters in Python that live in this package.
+"""The adapter's side of the protocol, for Python adapters in this package.
 
-Others copy a template: an adapter depends on nothing but its library.
+Other adapters copy a template: they depend only on their library.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 class Answering(Protocol):
-    """Something in this process that answers requests."""
+    """An object in this process that answers requests."""
 
     def hello(self) -> Json:
-        """Return what it says of itself, without ``seq``."""
+        """Return the description of the implementation, without ``seq``."""
 
     def answer(self, request: Json) -> Json:
         """Return the answer to one request, without ``seq``."""
 
 
 def serve(answering: Answering) -> None:
-    """Answer requests from standard input until there are none, or ``stop``.
+    """Answer requests from standard input until it ends, or until ``stop``.
 
-    Whatever else in this process prints goes to standard error.
+    Any other output of this process goes to standard error.
     """
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Answers too long to keep: how many records, and a digest of each of their fields."""
+"""Summaries of answers too long to store: the number of records, and a digest of each of their fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIELDS: Final = ("offset", "timestamp", "key", "value")
 
 
 def summary(batches: Iterable[Json]) -> Json:
-    """Return counts, and the SHA-256 of each field of all records, one to a line."""
+    """Return counts, and the SHA-256 of each field of all records, one value per line."""
     digests = {name: hashlib.sha256() for name in FIELDS}
     batch_count = record_count = 0
     for batch in batches:
@@ -46,7 +46,7 @@ def _text(value: Any) -> str:  # noqa: ANN401 - a string, a number, null or a di
 
 
 def compare_summary(expect: Json, answer: Json, mask: Mask) -> Judgement:
-    """Give a verdict on an answer of which a summary is expected; one that gives all records is summed up first."""
+    """Return the verdict on an answer with an expected summary; an answer with all records is summarized first."""
     wanted = expect["summary"]["surfaced" if mask.has_control else "hidden"]
     found = answer.get("summary") or summary(_given(answer, mask))
     if "reject" in expect:
@@ -69,7 +69,7 @@ def _given(answer: Json, mask: Mask) -> list[Json]:
 
 
 def _refusal(wanted: Json, found: Json, answer: Json) -> Judgement:
-    """Return what an answer is worth that has to refuse, behind so many good records."""
+    """Return the verdict on an answer that must refuse after so many valid records."""
     extra = found["records"] - wanted["records"]
     if extra > 0:
         return Judgement(Verdict.ACCEPTS_INVALID, f"{extra} records were delivered from the damage on")

@@ -20,17 +20,17 @@ class Kind(Enum):
     HANG = "hang"
     MEMORY = "memory"
     BROKEN = "broken"
-    """The adapter does not keep to the protocol."""
+    """The adapter violates the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What one request may cost.
+    """The limits of one request.
 
     Attributes:
-        seconds: until the answer.
-        growth: bytes by which memory may grow at its peak; None for any.
-        line: bytes that the answer may have.
+        seconds: time limit.
+        growth: largest growth of memory in bytes; None for no limit.
+        line: largest size of the answer in bytes.
     """
 
     seconds: float = 10.0
@@ -40,15 +40,15 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of asking once.
+    """The outcome of one request.
 
     Attributes:
-        kind: of outcome.
-        answer: where there is one.
-        detail: why there is none.
-        stderr: the end of what the process wrote there.
-        seconds: until the outcome.
-        growth: bytes by which memory grew at its peak; None where that is not known.
+        kind: kind of outcome.
+        answer: the answer, if there is one.
+        detail: reason for a missing answer.
+        stderr: end of the standard error of the process.
+        seconds: seconds until the outcome.
+        growth: growth of memory at its peak in bytes; None if that is not known.
     """
 
     kind: Kind
@@ -60,25 +60,25 @@ class Reply:
 
 
 class StartError(Exception):
-    """A testee does not come up; what it wrote is in the message."""
+    """A testee does not start; the message holds its output."""
 
 
 class Testee(Protocol):
-    """An implementation behind whatever door it has."""
+    """An implementation, however it is reached."""
 
     @property
     def name(self) -> str:
-        """In the registry."""
+        """Return the name in the registry."""
 
     def start(self) -> Hello:
-        """Bring it up, again if it is up already, and greet it.
+        """Start the testee, or restart it, and return its greeting.
 
         Raises:
-            StartError: that does not work.
+            StartError: the testee does not start.
         """
 
     def ask(self, request: Json, allowance: Allowance) -> Reply:
-        """Ask once. After anything but an answer it has to be started again."""
+        """Send a request once. After any outcome but an answer the testee must be started again."""
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """End the testee and its processes."""

@@ -1,7 +1,7 @@
-"""Tool chains: whether the programs that build or run something are on this machine, and work.
+"""Tool chains: whether the programs that build or run an adapter are on this machine, and work.
 
-A program on the PATH may still be of no use: rustup's `cargo` without a default tool chain, Maven on a Java without a
-compiler, a stub that only says how to install the real one. So each is run once, and has to end well.
+A program on the PATH may not work: rustup's `cargo` without a default tool chain, Maven on a Java without a compiler, a
+stub that only prints how to install the real program. Each is therefore run once, and must succeed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PROOF_SECONDS: Final = 60
-"""Allowance for a program to say its version."""
+"""Time limit for a program to print its version."""
 SHOWN_CHARACTERS: Final = 200
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -31,17 +31,17 @@ _PROOFS: Final[dict[str, tuple[str, ...]]] = {
     "java": ("-version",),
     "javac": ("-version",),
 }
-"""Arguments with which a program proves that it works. One that is not listed only has to be on the PATH."""
+"""Arguments with which a program proves that it works. A program without an entry only has to be on the PATH."""
 _COMPANIONS: Final = {"cargo": ("rustc",)}
-"""Programs without which another one builds nothing."""
+"""Programs that another one needs for any build."""
 _MAVENS_JAVA: Final = re.compile(r"runtime: (.+)")
 
 
 def complaints(programs: Iterable[str]) -> list[str]:
-    """Say which programs cannot be used, each with the reason.
+    """Return the programs that cannot be used, each with the reason.
 
     Args:
-        programs: names, as they are looked up on the PATH.
+        programs: names to look up on the PATH.
 
     Returns:
         Phrases such as ``cargo, which does not work (error: no default toolchain)``; empty if all of them work.
@@ -50,7 +50,7 @@ def complaints(programs: Iterable[str]) -> list[str]:
 
 
 def works(program: str) -> bool:
-    """Tell whether a program is on the PATH and works."""
+    """Return whether a program is on the PATH and works."""
     return _reason(program) is None
 
 
@@ -66,7 +66,7 @@ def _reason(program: str) -> str | None:
 
 @cache
 def _failure(name: str, path: str, java_home: str | None) -> str | None:  # noqa: ARG001 - Maven's answer depends on it
-    """Return why a program does not work; asked once for each program and Java."""
+    """Return why a program does not work; run once for each program and Java."""
     status, text = _run(path, _PROOFS[name])
     if status != 0:
         return _first_line(text) or f"it ends with status {status}"
@@ -74,7 +74,7 @@ def _failure(name: str, path: str, java_home: str | None) -> str | None:  # noqa
 
 
 def _compiler_failure(text: str) -> str | None:
-    """Return why the Java that Maven names cannot compile."""
+    """Return why the Java that Maven uses cannot compile."""
     found = _MAVENS_JAVA.search(text)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Values of JSON side by side: where they differ."""
+"""Comparison of JSON values."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
 
 OUTCOMES: Final = "outcomes"
-"""What a power cut may leave: none but the expected ones, and it need not be all of them."""
+"""Field with the possible results of a power cut: only expected ones may occur, but not all must."""
 
 
 def differences(path: str, expected: Any, holder: Json, name: str) -> Iterator[Difference]:  # noqa: ANN401 - JSON
-    """Yield where a field differs from what is expected; inside objects, only what is expected is looked at.
+    """Yield the differences of a field from the expected value; in objects, only expected fields are compared.
 
     Args:
-        path: of the field, for messages.
-        expected: value.
-        holder: the object that should have it.
-        name: of the field.
+        path: path of the field, for messages.
+        expected: expected value.
+        holder: object with the field.
+        name: name of the field.
     """
     if name not in holder:
         if expected is not None:
@@ -53,7 +53,7 @@ def _is_digest(value: object) -> bool:
 
 
 def same(expected: object, found: object) -> bool:
-    """Tell whether two values of JSON mean the same: numbers as text or not, bytes as hex or as a digest."""
+    """Return whether two JSON values are equal, with numbers as text or not, bytes as hex or as a digest."""
     if isinstance(expected, list) and isinstance(found, list):
         return len(expected) == len(found) and all(map(same, expected, found))
     if isinstance(expected, bool) or isinstance(found, bool) or expected is None or found is None:

@@ -11,62 +11,62 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """What comes of asking one case; a closed set."""
+    """The verdict on one case; a closed set."""
 
     PASS = "PASS"  # noqa: S105 - a verdict, not a password
     DIFFER = "DIFFER"
-    """An answer that is not the expected one."""
+    """The answer differs from the expected one."""
 
     ACCEPTS_INVALID = "ACCEPTS-INVALID"
-    """Bytes that have to be refused were not."""
+    """The implementation accepted bytes that it must refuse."""
 
     REJECTS_VALID = "REJECTS-VALID"
-    """Bytes that have to be read were refused."""
+    """The implementation refused bytes that it must read."""
 
     SILENT = "SILENT"
-    """No error, and data is missing or damage was passed over."""
+    """There is no error, but data is missing or damage was skipped."""
 
     STALL = "STALL"
-    """A consumer asks for the same offset again and again, or refuses good records in front of damage as often."""
+    """A consumer repeats requests for one offset, or keeps refusing valid records before damage."""
 
     JUMP = "JUMP"
-    """A consumer goes on at an offset that leaves records out, or repeats them."""
+    """A consumer continues at an offset that leaves records out, or repeats them."""
 
     CRASH = "CRASH"
     """The process ended without an answer."""
 
     HANG = "HANG"
-    """No answer within the time."""
+    """No answer came within the time limit."""
 
     MEMORY = "MEMORY"
-    """It took more memory than input and answer explain."""
+    """The implementation took more memory than input and answer explain."""
 
     SKIP = "SKIP"
-    """The implementation does not have what the case needs."""
+    """The implementation lacks a feature that the case needs."""
 
     XFAIL = "XFAIL"
-    """It fails as its list of known failures says."""
+    """The case fails as its list of known failures says."""
 
     XPASS = "XPASS"
-    """It passes, and the list says that it fails."""
+    """The case passes, but the list says that it fails."""
 
     ADAPTER_ERROR = "ADAPTER-ERROR"
     """The adapter failed, which says nothing about the implementation."""
 
 
 FINE: Final = frozenset({Verdict.PASS, Verdict.SKIP, Verdict.XFAIL})
-"""What does not fail a run."""
+"""Verdicts that do not fail a run."""
 
 FAILURES: Final = frozenset(Verdict) - FINE - {Verdict.XPASS}
-"""What can stand in a list of known failures."""
+"""Verdicts that a list of known failures may hold."""
 
 DEADLY: Final = frozenset({Verdict.CRASH, Verdict.HANG, Verdict.MEMORY})
-"""What counts only if it happens again in a fresh process."""
+"""Verdicts that count only if they occur again in a new process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where an answer is not the expected one."""
+    """One difference of an answer from the expected one."""
 
     path: str
     expected: Any
@@ -80,21 +80,21 @@ MISSING: Final = "(missing)"
 
 
 def shown(value: object, limit: int = 120) -> str:
-    """Return a value in a message."""
+    """Return a value as text for a message."""
     text = "null" if value is None else str(value)
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict on one answer, and what it rests on.
+    """A verdict on one answer, with its basis.
 
     Attributes:
         verdict: the verdict.
-        detail: why, in a few words; empty for a plain PASS.
-        differences: the first of them.
-        compared: names of the fields that were.
-        branch: which of the allowed answers it was.
+        detail: reason in a few words; empty for a plain PASS.
+        differences: first differences.
+        compared: names of the compared fields.
+        branch: name of the allowed answer that was given.
     """
 
     verdict: Verdict
@@ -106,26 +106,26 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One case on one implementation.
+    """The result of one case on one implementation.
 
     Attributes:
-        testee: its name in the registry.
-        version: of the implementation.
-        case: id.
-        digest: of the case.
-        verdict: as reported: a known failure is XFAIL.
-        raw: the verdict before the list of known failures was looked at.
-        detail: why.
-        differences: as text, the first few.
-        compared: fields that were.
-        branch: which allowed answer was given.
-        answer: what came back; None where nothing did, or nothing is to be told.
-        stderr: the end of what the process wrote there, when it went wrong.
-        seconds: until the answer.
-        growth: bytes that memory grew by at its peak; None where that is not known.
-        notes: such as that it went wrong at first, and not again.
-        disclosure: ``withheld`` where the bytes are not published.
-        fingerprint: of a wrong answer; empty where none came.
+        testee: name of the testee in the registry.
+        version: version of the implementation.
+        case: id of the case.
+        digest: digest of the case.
+        verdict: reported verdict: a known failure is XFAIL.
+        raw: verdict without the list of known failures.
+        detail: reason for the verdict.
+        differences: first differences, as text.
+        compared: names of the compared fields.
+        branch: name of the allowed answer that was given.
+        answer: the answer; None if there is none, or if it must not be reported.
+        stderr: end of the standard error of the process after a failure.
+        seconds: seconds until the answer.
+        growth: growth of memory at its peak in bytes; None if that is not known.
+        notes: remarks, such as about a failure that did not occur again.
+        disclosure: ``withheld`` if the bytes are not published.
+        fingerprint: fingerprint of a wrong answer; empty if there is none.
     """
 
     testee: str
@@ -148,7 +148,7 @@ class Result:
 
     @property
     def label(self) -> str:
-        """The verdict as people read it: ``PASS(branch)``, ``SKIP(codec:zstd)``, ``XFAIL(CRASH)``."""
+        """Return the verdict for display: ``PASS(branch)``, ``SKIP(codec:zstd)``, ``XFAIL(CRASH)``."""
         match self.verdict:
             case Verdict.PASS if self.branch:
                 return f"PASS({self.branch})"

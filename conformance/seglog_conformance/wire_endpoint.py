@@ -1,6 +1,6 @@
-"""The endpoint that whole clients talk to.
+"""The endpoint to which whole clients connect.
 
-They fetch from that of ``seglog serve --raw``, with an eye on what is asked for; what they send is kept, not written.
+Consumers fetch from a ``seglog serve --raw`` that records their requests; batches from producers are kept in memory.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 TOPIC_PREFIX: Final = "case-"
 
 MAX_ASKED: Final = 4
-"""A consumer that asks for an offset so often, and was answered with bytes before, stands still."""
+"""Number of answered requests for one offset after which a consumer counts as stalled."""
 
 
 class WatchedPartition(ServedPartition):
-    """The bytes of a case, as one partition.
+    """The bytes of a case as one partition.
 
-    What follows the last whole entry is sent behind it, and never alone: a broker would have cut it off by then. Where
-    a consumer asks for what follows, or stands still, nothing more is sent.
+    Bytes after the last whole entry are sent with it, and never alone: a broker would have truncated them. When a
+    consumer requests an offset after the end, or stalls, no more bytes are sent.
 
     Attributes:
-        positions: the offsets that were asked for, in order, with those that were asked for again; once there is
-            nothing more to send, none is added.
+        positions: requested offsets in order, with repeated ones; when there are
+            no more bytes to send, none is added.
     """
 
     def __init__(self, source: Source, ended: Path) -> None:
         """Watch a partition.
 
         Args:
-            source: where it is.
-            ended: a file to make when there is nothing more to send.
+            source: source of the bytes.
+            ended: path of a file to make when there are no more bytes to send.
         """
         super().__init__(source, _ignore)
         self.positions: list[int] = []
@@ -58,7 +58,7 @@ class WatchedPartition(ServedPartition):
         self._end = self._end_of_entries()
 
     def _end_of_entries(self) -> int:
-        """Return the offset after the last whole entry; where sizes lead to none, one that no client may ask for."""
+        """Return the offset after the last whole entry; if there is no such entry, one beyond all requests."""
         end = 0
         try:
             for frame in walk(self._partition.segments[0].source):
@@ -68,7 +68,7 @@ class WatchedPartition(ServedPartition):
         return end
 
     def fetch(self, offset: int, max_bytes: int, *, is_committed_only: bool, is_first: bool) -> Fetched:
-        """As it is; see there."""
+        """Fetch as the base class does, and record the request."""
         with self._noting:
             self._note(offset)
             if self._is_over:
@@ -87,18 +87,18 @@ class WatchedPartition(ServedPartition):
 
 
 class CaseCatalog(Catalog):
-    """One topic at a time."""
+    """A catalog of one topic at a time."""
 
     def __init__(self) -> None:
         super().__init__((), CatalogOptions(is_raw=True), _ignore)
         self._shown: WatchedPartition | None = None
 
     def show(self, watched: WatchedPartition) -> None:
-        """Have this topic instead of the one before."""
+        """Replace the topic by this one."""
         self._turn_to(watched.source.topic, watched.source.path, watched)
 
     def show_empty(self, topic: str, path: Path) -> None:
-        """Have this topic, of which nothing can be read, instead of the one before."""
+        """Replace the topic by this one, which cannot be read."""
         self._turn_to(topic, path, None)
 
     def _turn_to(self, topic: str, path: Path, watched: WatchedPartition | None) -> None:
@@ -109,13 +109,13 @@ class CaseCatalog(Catalog):
             before.rest()
 
     def partition(self, topic: str, number: int) -> WatchedPartition | None:
-        """Return the partition, if it is the one there is."""
+        """Return the partition if it is the current one."""
         shown = self._shown
         return shown if shown is not None and (topic, number) == (shown.source.topic, 0) else None
 
 
 class Endpoint:
-    """A server on 127.0.0.1 that shows one case after another, or takes what is sent. A context manager.
+    """A server on 127.0.0.1 that serves one case after another, or accepts batches. A context manager.
 
     Attributes:
         address: host and port.
@@ -130,12 +130,12 @@ class Endpoint:
         self.address = f"{self._server.address.host}:{self._server.address.port}"
 
     def show(self, partition: Path, topic: str, ended: Path) -> WatchedPartition:
-        """Serve a partition directory as a topic, and nothing else.
+        """Serve a partition directory as the only topic.
 
         Args:
-            partition: its directory.
-            topic: its name.
-            ended: a file to make when there is nothing more to send.
+            partition: directory of the partition.
+            topic: name of the topic.
+            ended: path of a file to make when there are no more bytes to send.
         """
         source = Source(topic, 0, partition, partial(open_partition, partition, copy=True), is_raw=True)
         watched = WatchedPartition(source, ended)
@@ -144,13 +144,13 @@ class Endpoint:
         return watched
 
     def take(self, partition: Path, topic: str, start: int, leader_epoch: int) -> Captured:
-        """Let producers send to a topic, and to nothing else.
+        """Accept batches from producers for one topic.
 
         Args:
-            partition: a directory that nothing is written to.
-            topic: its name.
-            start: offset that the first record gets.
-            leader_epoch: that batches get.
+            partition: directory of the partition, which is not written to.
+            topic: name of the topic.
+            start: offset for the first record.
+            leader_epoch: leader epoch for the batches.
         """
         captured = Captured(start, leader_epoch)
         self._capturing.show(topic, captured)
@@ -168,4 +168,4 @@ class Endpoint:
 
 
 def _ignore(_finding: str) -> None:
-    """Leave out the library's log messages: what is wrong with a case is known."""
+    """Drop log messages of the library: the defects of a case are known."""

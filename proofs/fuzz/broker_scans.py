@@ -1,4 +1,4 @@
-"""A broker's scan of one segment, by the reference or by compiled code, as recovery puts the two together."""
+"""A broker's scan of one segment, by the reference or by compiled code, as recovery combines them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def broker_scan_by(
     """Scan a segment as a broker does.
 
     Args:
-        kernels: compiled code, which leaves a log that is not sound to the reference; None for the reference.
+        kernels: compiled code, which leaves damaged logs to the reference; None for the reference.
         log: the bytes of the `.log` file.
-        base_offset: of the segment.
-        settings: of the indexes.
-        transactions: those open where the segment begins; they are updated.
+        base_offset: base offset of the segment.
+        settings: settings of the indexes.
+        transactions: open transactions at the start of the segment; they are updated.
     """
     source = source_of(log, "p")
     interval, is_first = settings.interval_bytes, settings.stores_first_offset

@@ -1,4 +1,4 @@
-"""Records as rows, from the reference and from the columnar engine, to hold the one against the other."""
+"""Records as rows, from the reference and from the columnar engine, for comparisons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seglog_format.types import Message, Record
 
 COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
-"""Of a scan whose batches become rows."""
+"""Columns of a scan whose batches become rows."""
 
 Row: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[tuple[bytes, bytes | None], ...]]
 """Offset, timestamp in milliseconds, key, value, headers."""
@@ -25,7 +25,7 @@ def row_of(record: Record | Message) -> Row:
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    """Yield the rows of Arrow batches with `COLUMNS`, which have to be sound in themselves."""
+    """Yield the rows of Arrow batches with `COLUMNS`, after Arrow's own validation."""
     for batch in batches:
         batch.validate(full=True)
         times = batch.column(1).cast(pa.int64()).fill_null(-1).to_pylist()

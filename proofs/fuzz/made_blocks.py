@@ -1,4 +1,4 @@
-"""Blocks of lz4 and snappy put together by hand, element by element: right ones, and ones that no compressor makes."""
+"""Blocks of lz4 and snappy made element by element: valid ones, and ones that no compressor makes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 NOISE: Final = random.Random(5).randbytes(2**16)
-"""Literals are cut from it one after the other, so that no two are alike."""
+"""Source of literals, which are taken from successive positions and therefore differ."""
 FRAME_HEADER: Final = bytes.fromhex("04224d18604082")
 MIN_MATCH: Final = 4
 MORE: Final = 15
 
 Step = tuple[int, int, int]
-"""Of lz4: bytes of literals, bytes of the match after them, and how far back it begins."""
+"""An lz4 sequence: size of the literals, size of the match after them, and its distance."""
 Element = tuple[int, int, int]
-"""Of snappy: kind, size, and how far back a copy begins, or how many bytes the size of a literal takes (0: none)."""
+"""A snappy element: kind, size, and the distance of a copy, or the bytes of a literal's size (0: in the tag)."""
 LITERAL, SHORT, MEDIUM, FAR = range(4)
 LITERAL_SIZES: Final = (
     0,
@@ -52,7 +52,7 @@ DISTANCES: Final = (*range(1, 71), 255, 256, 300)
 
 
 def lz4_block(sequences: Iterable[Step], last: int) -> bytes:
-    """Return a block of sequences with a match, and of a last one without; distances need not be possible."""
+    """Return a block of sequences with a match, and a last one without; distances may be invalid."""
     made, position = bytearray(), 0
     for literals, match, distance in sequences:
         made.append(min(literals, MORE) << 4 | min(match - MIN_MATCH, MORE))
@@ -63,7 +63,7 @@ def lz4_block(sequences: Iterable[Step], last: int) -> bytes:
 
 
 def longer(size: int) -> bytes:
-    """Return what follows a token whose half is full."""
+    """Return the bytes of a size after a token whose half is full."""
     return bytes([255] * ((size - MORE) // 255) + [(size - MORE) % 255]) if size >= MORE else b""
 
 
@@ -73,7 +73,7 @@ def lz4_frame(*blocks: bytes) -> bytes:
 
 
 def snappy_block(elements: Sequence[Element], surplus: int = 0) -> bytes:
-    """Return a raw block. ``surplus``: how much more it claims to hold than it does."""
+    """Return a raw block. ``surplus``: excess of its stated size over its real size."""
     claimed = max(sum(size for _, size, _ in elements) + surplus, 0)
     made, position = bytearray(), 0
     while claimed >= 128:  # noqa: PLR2004 - the format
@@ -92,7 +92,7 @@ def snappy_block(elements: Sequence[Element], surplus: int = 0) -> bytes:
 
 
 def literal(data: bytes, width: int) -> bytes:
-    """Return a literal whose size stands in the tag, or in so many bytes behind it."""
+    """Return a literal whose size is in the tag, or in so many bytes after it."""
     if len(data) <= 60 and not width:  # noqa: PLR2004 - the format
         return bytes([len(data) - 1 << 2]) + data
     width = max(width, 1 if len(data) <= 256 else 2)  # noqa: PLR2004
@@ -100,7 +100,7 @@ def literal(data: bytes, width: int) -> bytes:
 
 
 def random_lz4(dice: random.Random) -> bytes:
-    """Make a random block; about every second one is right."""
+    """Make a random block; about every second one is valid."""
     sequences, size = [], 0
     for _ in range(dice.choice((1, 1, 2, 3, 5, 12))):
         literals, match = dice.choice(LITERAL_SIZES), dice.choice(MATCH_SIZES)
@@ -114,7 +114,7 @@ def random_lz4(dice: random.Random) -> bytes:
 
 
 def random_snappy(dice: random.Random) -> bytes:
-    """Make a random raw block; most are right."""
+    """Make a random raw block; most are valid."""
     elements: list[Element] = [(LITERAL, dice.choice(LITERAL_SIZES[1:]), 0)]
     size = elements[0][1]
     for _ in range(dice.choice((1, 2, 3, 5, 12, 20))):

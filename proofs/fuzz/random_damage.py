@@ -1,4 +1,4 @@
-"""Random damage to the bytes of a `.log` file, repeatable by its seed: what crashes, disks and software do to logs."""
+"""Random damage to the bytes of a `.log` file, repeatable by its seed: typical of crashes, disks and software."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAGIC_2: Final = 2
 
 
 def flip(dice: random.Random, entries: list[bytes]) -> None:
-    """One bit anywhere; the checksum is left as it is."""
+    """Flip one bit anywhere, without a change of the checksum."""
     number = dice.randrange(len(entries))
     changed = bytearray(entries[number])
     changed[dice.randrange(len(changed))] ^= 1 << dice.randrange(8)
@@ -42,7 +42,7 @@ def flip(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def flip_and_seal(dice: random.Random, entries: list[bytes]) -> None:
-    """One bit behind the prefix, and a checksum that agrees with it."""
+    """Flip one bit after the prefix, and correct the checksum."""
     number = dice.randrange(len(entries))
     changed = bytearray(entries[number])
     changed[dice.randrange(MAGIC_POSITION + 1, len(changed))] ^= 1 << dice.randrange(8)
@@ -50,7 +50,7 @@ def flip_and_seal(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def set_field(dice: random.Random, entries: list[bytes]) -> None:
-    """Set a field of a record batch to a number that does not fit, and the checksum to agree with it."""
+    """Set a field of a record batch to a wrong number, and correct the checksum."""
     number = dice.randrange(len(entries))
     changed = bytearray(entries[number])
     if len(changed) < MIN_BATCH_SIZE or changed[MAGIC_POSITION] != MAGIC_2:
@@ -64,7 +64,7 @@ def set_field(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def set_offset(dice: random.Random, entries: list[bytes]) -> None:
-    """Move the offset of an entry a little or far off; no checksum covers it."""
+    """Change the offset of an entry by a little or a lot; no checksum covers it."""
     number = dice.randrange(len(entries))
     entry = entries[number]
     old = int.from_bytes(entry[:8], "big", signed=True)
@@ -74,7 +74,7 @@ def set_offset(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def set_magic(dice: random.Random, entries: list[bytes]) -> None:
-    """Another magic; the checksum covers it in magic 0 and 1 only."""
+    """Set another magic; the checksum covers it only in magic 0 and 1."""
     number = dice.randrange(len(entries))
     changed = bytearray(entries[number])
     changed[MAGIC_POSITION] = dice.choice((0, 1, 2, 3, 4, 127, 128, 255))
@@ -82,7 +82,7 @@ def set_magic(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def set_size(dice: random.Random, entries: list[bytes]) -> None:
-    """Another size, so that the next entry is looked for in the wrong place."""
+    """Set another size, which sends readers to a wrong position for the next entry."""
     number = dice.randrange(len(entries))
     entry = entries[number]
     old = len(entry) - PREFIX_SIZE
@@ -91,7 +91,7 @@ def set_size(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def set_codec(dice: random.Random, entries: list[bytes]) -> None:
-    """Another codec, defined or not, and a checksum that agrees with it."""
+    """Set another codec, defined or not, and correct the checksum."""
     number = dice.randrange(len(entries))
     changed = bytearray(entries[number])
     position = ATTRIBUTES_POSITION + 1 if changed[MAGIC_POSITION] == MAGIC_2 else MAGIC_POSITION + 1
@@ -100,7 +100,7 @@ def set_codec(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def swap(dice: random.Random, entries: list[bytes]) -> None:
-    """Two entries change places."""
+    """Swap two entries."""
     one, other = dice.randrange(len(entries)), dice.randrange(len(entries))
     entries[one], entries[other] = entries[other], entries[one]
 
@@ -123,7 +123,7 @@ def cut_short(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def tear(dice: random.Random, entries: list[bytes]) -> None:
-    """Bytes are missing in the middle."""
+    """Remove bytes in the middle."""
     number = dice.randrange(len(entries))
     entry = entries[number]
     start = dice.randrange(len(entry))
@@ -145,7 +145,7 @@ def zero_page(dice: random.Random, entries: list[bytes]) -> None:
 
 
 def junk_tail(dice: random.Random, entries: list[bytes]) -> None:
-    """Append bytes that mean nothing."""
+    """Append random bytes."""
     entries.append(dice.randbytes(dice.randrange(1, 100)))
 
 
@@ -173,11 +173,11 @@ def damaged(seed: int, data: bytes) -> tuple[bytes, list[str]]:
     """Damage the bytes of a log.
 
     Args:
-        seed: decides everything.
+        seed: seed of all decisions.
         data: whole entries.
 
     Returns:
-        The damaged bytes, and the names of what was done to them in order.
+        The damaged bytes, and the names of the changes in order.
     """
     dice = random.Random(f"damage {seed}")
     entries, names = _entries(data), []
@@ -191,7 +191,7 @@ def damaged(seed: int, data: bytes) -> tuple[bytes, list[str]]:
 
 
 def _do(damage: Damage, dice: random.Random, entries: list[bytes]) -> None:
-    """Damage a log, if an earlier damage has left enough of it."""
+    """Damage a log if it still has entries."""
     try:
         damage(dice, entries)
     except (IndexError, ValueError):

@@ -1,4 +1,4 @@
-"""Random logs: append sequences that repeat with their seed, of every magic, codec and kind of batch."""
+"""Random logs: sequences of appends that repeat with their seed, of every magic, codec and kind of batch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MESSAGE_CODECS: Final = (CompressionCodec.NONE, CompressionCodec.GZIP, Compressi
 
 @dataclass(slots=True)
 class Producer:
-    """What a producer has to go on with."""
+    """The state of a producer."""
 
     producer_id: int
     is_transactional: bool
@@ -43,13 +43,13 @@ class Producer:
 
 @dataclass(frozen=True, slots=True)
 class RandomLog:
-    """What is appended to one segment.
+    """The appends to one segment.
 
     Attributes:
-        base_offset: of the segment.
+        base_offset: base offset of the segment.
         interval_bytes: `index.interval.bytes`.
-        appends: the entries of each append, offsets and all.
-        has_messages: all are messages of magic 0 or 1.
+        appends: entries of each append, with their offsets.
+        has_messages: whether all entries are messages of magic 0 or 1.
     """
 
     base_offset: int
@@ -59,12 +59,12 @@ class RandomLog:
 
     @property
     def entries(self) -> list[bytes]:
-        """All entries in order."""
+        """Return all entries in order."""
         return [entry for append in self.appends for entry in append]
 
     @property
     def data(self) -> bytes:
-        """The bytes of the `.log` file."""
+        """Return the bytes of the `.log` file."""
         return b"".join(self.entries)
 
 
@@ -73,11 +73,11 @@ class LogMaker:
     """Makes entries with increasing offsets.
 
     Args:
-        dice: decides everything.
-        next_offset: of the next record.
-        has_gaps: offsets are left out between batches now and then.
-        has_log_append_time: some batches carry the broker's time.
-        has_compression: some batches are compressed.
+        dice: random number generator.
+        next_offset: offset of the next record.
+        has_gaps: whether some offsets are left out between batches.
+        has_log_append_time: whether some batches carry the broker's time.
+        has_compression: whether some batches are compressed.
     """
 
     dice: random.Random
@@ -95,11 +95,11 @@ class LogMaker:
             self.producers.append(Producer(FIRST_PRODUCER_ID + number, is_transactional=self.happens(70)))
 
     def happens(self, percent: int) -> bool:
-        """Tell whether something happens that does so in so many of a hundred cases."""
+        """Return whether an event with this probability in percent happens."""
         return self.dice.randrange(100) < percent
 
     def entry(self) -> bytes:
-        """Return the next record batch: data of nobody, data of a producer, or an end marker."""
+        """Return the next record batch: data without a producer, data of a producer, or an end marker."""
         dice = self.dice
         if self.has_gaps and self.happens(5):
             self.next_offset += dice.choice((1, 10, 10**6))
@@ -171,7 +171,7 @@ class LogMaker:
         return encode_batch(entry)
 
     def record(self, *, has_headers: bool = True) -> Record:
-        """Return a record; time goes on, stands still, or goes back."""
+        """Return a record; its timestamp is later than, equal to or earlier than the one before."""
         dice = self.dice
         self.time_ms += dice.choice((0, 1, 1, 7, 1000, -3, -500))
         value = None if self.happens(5) else dice.randbytes(dice.choice((0, 1, 20, 100, 100, 700)))
@@ -182,11 +182,11 @@ class LogMaker:
 
 
 def random_log(seed: int, *, is_dense: bool = False) -> RandomLog:
-    """Return the appends to one segment.
+    """Return random appends to one segment.
 
     Args:
-        seed: decides everything.
-        is_dense: no offset is left out, as on a leader.
+        seed: seed of all decisions.
+        is_dense: whether no offset is left out, as on a leader.
     """
     dice = random.Random(f"log {seed}")
     base_offset = 0 if is_dense else dice.choice(BASE_OFFSETS)

@@ -1,4 +1,4 @@
-"""Inputs that fuzzing starts from: byte vectors, small logs of every magic and codec, logs of brokers, and blocks."""
+"""First inputs for fuzzing: byte vectors, small logs of every magic and codec, logs of brokers, and blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FIXTURES: Final = Path(__file__).resolve().parents[2] / "fixtures"
 MAX_SIZE: Final = 1500
-"""Of a log to start from; what is longer is cut behind an entry."""
+"""Largest size of a log as an input; longer ones are cut after an entry."""
 RECORDS: Final = 61
 """Position of the records in a batch."""
 WRAPPED: Final = 26
@@ -31,7 +31,7 @@ LOG_TARGETS: Final = tuple(map(TARGETS.index, ("scan", "objects", "verify", "rec
 
 
 def seeds() -> Iterator[bytes]:
-    """Every input; always the same ones."""
+    """Yield every input; always the same ones."""
     for number, log in enumerate(logs()):
         for target in LOG_TARGETS:
             yield bytes([target | SEALED | (number % 8) << 5]) + log
@@ -42,7 +42,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def logs() -> Iterator[bytes]:
-    """Small logs."""
+    """Yield small logs."""
     vectors = json.loads((FIXTURES / "vectors" / "vectors.json").read_text(encoding="utf-8"))
     yield from (bytes.fromhex(entry["hex"]) for entry in vectors.values() if len(entry["hex"]) <= 2 * MAX_SIZE)
     yield from made_logs()
@@ -57,7 +57,7 @@ def logs() -> Iterator[bytes]:
 
 
 def cut(data: bytes) -> bytes:
-    """Return the first entries; the first one alone where it is long."""
+    """Return the first entries; only the first one if it is long."""
     end = 0
     for frame in walk(data):
         if frame.end > MAX_SIZE:
@@ -67,7 +67,7 @@ def cut(data: bytes) -> bytes:
 
 
 def made_logs() -> Iterator[bytes]:
-    """One entry of each magic and codec, and another one behind it."""
+    """Yield one entry of each magic and codec, each followed by another."""
     records = [
         new_record(
             key=b"key", value=b"a value of some length " * 3, timestamp_ms=5, headers=((b"h", b"v"), (b"", None))
@@ -89,7 +89,7 @@ def made_logs() -> Iterator[bytes]:
 
 
 def contents() -> Iterator[bytes]:
-    """Yield what blocks hold: literals and matches of many sizes and distances."""
+    """Yield contents of blocks: literals and matches of many sizes and distances."""
     dice = random.Random(2)
     yield from (b"", b"x", b"abc" * 40, b"y" * 300)
     for distance in (1, 2, 3, 7, 8, 9, 15, 16, 17, 33, 64, 70):
@@ -107,7 +107,7 @@ def stored(codec: CompressionCodec, content: bytes, *, magic: int = 2) -> bytes:
 
 
 def blocks() -> Iterator[bytes]:
-    """Compressed bytes for the targets of codecs."""
+    """Yield compressed bytes for the targets of codecs."""
     target_number = {name: number for number, name in enumerate(TARGETS)}
     zstd, checked = zstandard.ZstdCompressor(), zstandard.ZstdCompressor(write_checksum=True)
     for number, content in enumerate(contents()):

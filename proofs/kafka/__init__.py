@@ -1,1 +1,1 @@
-"""Proofs in which Kafka's own classes and brokers are the judge."""
+"""Proofs that compare this package with Kafka's own classes and brokers."""

@@ -1,7 +1,7 @@
-"""Hold what the reader says of a directory against what Kafka's own classes read from it.
+"""Compare what the reader reports about a directory with what Kafka's own classes read from it.
 
-Two lines agree when every field of the expected one is present and equal. An absent field is a difference, and so is a
-batch or record that is not expected.
+Two lines agree when every field of the expected one is present and equal. An absent field is a difference, and an
+unexpected batch or record is one as well.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Line = dict[str, Any]
 Key = tuple[object, ...]
 
 REMARKS = ("recordsRead", "sanityCheck")
-"""Fields that say something about Kafka's classes and not about the bytes."""
+"""Fields about Kafka's classes, not about the bytes."""
 OPTIONS = ("--bytes", "base64", "--digest-over", "256")
-"""Longer values stand in the expected lines as size and digest."""
+"""Options under which longer values appear in the expected lines as size and digest."""
 KINDS = (
     "file",
     "batch",
@@ -36,10 +36,10 @@ KINDS = (
 
 
 def differences(directory: Path, expected: list[Line]) -> list[str]:
-    """Return what differs between the lines read from an unpacked case and the expected ones.
+    """Return the differences between the lines read from an unpacked case and the expected ones.
 
     Args:
-        directory: the case; crash cases hold ``before`` and ``after``, which are read one by one.
+        directory: the case; crash cases hold ``before`` and ``after``, which are read separately.
         expected: lines of ``expected.jsonl.gz``.
     """
     found = numbered(read(directory))
@@ -61,7 +61,7 @@ def read(directory: Path) -> list[Line]:
 
 
 def numbered(lines: list[Line]) -> dict[Key, Line]:
-    """Lines by what tells them from all others; the last part counts lines that nothing else tells apart."""
+    """Return lines by their key fields; the last part of a key numbers lines whose other parts are equal."""
     seen: Counter[Key] = Counter()
     table = {}
     for line in lines:
@@ -88,7 +88,7 @@ def compared(wanted: Line, found: Line) -> list[str]:
 
 
 def equal(name: str, wanted: Any, found: Any) -> bool:  # noqa: ANN401 - JSON
-    """Tell whether a field is the same. Expected header keys are text, and errors are in Kafka's own words."""
+    """Return whether two values of a field are equal; header keys are text, and errors are in Kafka's words."""
     if name == "headers":
         found = [[b64decode(header_key).decode(), value] for header_key, value in found]
     if name == "error":

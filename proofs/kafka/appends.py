@@ -1,7 +1,7 @@
-"""What we write for appends against what Kafka writes for the same ones, file by file.
+"""Compare what we write for appends with what Kafka writes for the same ones, file by file.
 
 Single segments show the sparse rule of the indexes; whole partitions, written by a leader or a follower, show when
-segments are rolled, what stands in snapshots and leader epochs, and what a clean close leaves behind.
+segments are rolled, the contents of snapshots and leader epochs, and the effects of a clean close.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 GENERATIONS: Final = {"3.9": "3.7", "4.1": "4.1"}
-"""Which generation of `LogConfig` writes like which release."""
+"""The generation of `LogConfig` that writes as a release does."""
 
 DIRECTORY: Final = "t-0"
 SMALL_INDEXES: Final = (48, 100, 1 << 20, 1 << 20)
-"""Full soon; not with several batches in an append, where Kafka fails on an index with too few slots left."""
+"""Index sizes that fill up soon; not for appends of several batches, where Kafka fails with too few free slots."""
 CONTROL_BIT: Final = 0x20
 
 
@@ -42,9 +42,9 @@ CONTROL_BIT: Final = 0x20
 
 
 def check_segments(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
-    """Index a segment for each seed, as `IndexBuilder` does and as ``LogSegment.append`` does.
+    """Index a segment for each seed, with `IndexBuilder` and with ``LogSegment.append``.
 
-    The older rule takes an append for the unit, and recovery a batch: there each batch is appended on its own.
+    The older rule counts per append, and recovery per batch: for that rule each batch is appended on its own.
     """
     result = Result("single segments: IndexBuilder and ProducerStates against LogSegment.append")
     for seed in seeds:
@@ -85,14 +85,14 @@ def _check_segment(result: Result, oracle: Oracle, seed: int, log: RandomLog) ->
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One append.
+    """One append to a partition.
 
     Attributes:
-        data: its entries.
-        is_leader: offsets are assigned; else they are taken as they are.
-        origin: who appends to a leader.
-        leader_epoch: of the leader.
-        now_ms: the clock.
+        data: entries to append.
+        is_leader: whether offsets are assigned; a follower keeps them unchanged.
+        origin: origin of an append to a leader.
+        leader_epoch: epoch of the leader.
+        now_ms: time of the clock.
     """
 
     data: bytes
@@ -102,7 +102,7 @@ class Step:
     now_ms: int
 
     def as_object(self) -> dict[str, Any]:
-        """For the oracle."""
+        """Return the request for the oracle."""
         origin = {"origin": self.origin.name} if self.is_leader else {}
         return {
             "do": "lead" if self.is_leader else "follow",
@@ -115,14 +115,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What happens to a partition."""
+    """Settings of a partition, and the appends to it."""
 
     settings: dict[str, str]
     steps: tuple[Step, ...]
 
 
 def random_script(seed: int) -> Script:
-    """Return what happens to a partition: settings that roll segments soon, and appends of a leader or follower."""
+    """Return a script from a seed: settings that roll segments soon, and appends of a leader or follower."""
     dice = random.Random(f"script {seed}")
     is_leader = bool(seed % 2)
     settings = {
@@ -183,12 +183,12 @@ def _check_partition(result: Result, oracle: Oracle, name: str, script: Script, 
 
 
 def write_partition(directory: Path, script: Script, generation: str) -> int:
-    """Do what a script says.
+    """Write a partition as a script says.
 
     Args:
-        directory: of the partition.
-        script: what happens.
-        generation: of `LogConfig`.
+        directory: directory of the partition.
+        script: settings and appends.
+        generation: generation of `LogConfig`.
 
     Returns:
         The log end offset.
@@ -208,7 +208,7 @@ def write_partition(directory: Path, script: Script, generation: str) -> int:
 
 
 def compare_directories(result: Result, name: str, ours: Path, theirs: Path) -> None:
-    """Every file of two partition directories; the order of the entries in a snapshot is free."""
+    """Compare every file of two partition directories; the order of the entries in a snapshot is free."""
     names = {path.name for path in ours.iterdir()}, {path.name for path in theirs.iterdir()}
     if not result.equal(name, "files", sorted(names[0]), sorted(names[1])):
         return

@@ -1,4 +1,4 @@
-"""Hold the reference reader against what Kafka's own classes read from every bundled directory."""
+"""Compare the reference reader with Kafka's own classes on every bundled directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
 
 def main() -> int:
-    """Print one line for each case that differs, and the totals."""
+    """Print one line per differing case, and the totals."""
     lines = cases = differing = 0
     for directory in sorted(path.parent for path in FIXTURES.glob("kafka-*/*/case.toml")):
         name = directory.relative_to(FIXTURES)

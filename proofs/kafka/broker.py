@@ -1,7 +1,7 @@
-"""A real broker serves partitions that we wrote, and a stock consumer reads them.
+"""Serve partitions that we wrote from a real broker to a stock consumer.
 
-The topics are created first; then the broker stops, the files of their partitions are replaced by ours, and it starts
-again. ``partition.metadata`` and the files in the root of the log directory stay the broker's own.
+The broker first creates the topics and stops. Then our files replace those of their partitions, and it starts again.
+``partition.metadata`` and the files in the root of the log directory remain the broker's own.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Broker(KafkaNode):
     """A broker and controller in one process, with everything below one directory.
 
     Args:
-        release: of the project's releases.
+        release: one of the project's releases.
         home: an empty directory.
-        project: whose class path it runs by.
-        logs: a log directory that is formatted already; None to format a new one.
-        settings: further lines of its settings.
+        project: project that provides the class path.
+        logs: a log directory that is already formatted; None to format a new one.
+        settings: additional lines for its settings.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class Broker(KafkaNode):
 
 
 def check_broker(oracle: Oracle, seeds: Iterable[int]) -> Result:
-    """Let a broker serve what is generated from each seed, and compare what a consumer gets with what was planned.
+    """Serve the partitions generated from each seed, and compare what a consumer gets with the plan.
 
     Args:
-        oracle: whose consumer reads; a broker of the same release serves.
-        seeds: of the recipes, one topic each.
+        oracle: provides the consumer; a broker of the same release serves.
+        seeds: seeds of the recipes, one topic each.
     """
     result = Result("a broker serves generated partitions to a stock consumer")
     with tempfile.TemporaryDirectory() as root:
@@ -105,7 +105,7 @@ def check_broker(oracle: Oracle, seeds: Iterable[int]) -> Result:
 
 
 def make(seed: int, directory: Path) -> Sequence[GeneratedPartition]:
-    """Return the partitions that a recipe made up from a seed asks for; every other one leaves no transaction open."""
+    """Make the partitions of a random recipe; every other seed leaves no transaction open."""
     recipe = random_recipe(seed)
     ends_all = bool(seed % 2)
     topics = (
@@ -115,7 +115,7 @@ def make(seed: int, directory: Path) -> Sequence[GeneratedPartition]:
 
 
 def _served(step: StepRecipe, *, ends_all: bool) -> StepRecipe:
-    """Return the same under leader epoch 0: what the leader of a new topic has, and what the controller believes."""
+    """Return the same step under leader epoch 0: the epoch of a new topic, which the controller expects."""
     producers = replace(step.producers, open=0) if ends_all else step.producers
     return replace(step, leader_epoch=0, producers=producers)
 
@@ -136,7 +136,7 @@ def create_topics(oracle: Oracle, broker: Broker, made: Sequence[GeneratedPartit
 
 
 def replace_files(theirs: Path, ours: Path) -> None:
-    """Put our files in the place of a broker's, its identity of the topic aside."""
+    """Replace a broker's files by ours, but keep its identity of the topic."""
     for path in theirs.iterdir():
         if path.name != KEPT:
             path.unlink()
@@ -173,13 +173,13 @@ def consume(result: Result, oracle: Oracle, broker: Broker, partition: Generated
 
 
 def stable_end(plan: PartitionPlan) -> int:
-    """Return the last stable offset: where the oldest open transaction begins, or the end."""
+    """Return the last stable offset: the start of the oldest open transaction, or the end."""
     opened = (transaction.first_offset for transaction in plan.transactions if transaction.last_offset is None)
     return min(opened, default=plan.end_offset)
 
 
 def aborted_offsets(plan: PartitionPlan) -> set[int]:
-    """Offsets of the records of aborted transactions."""
+    """Return the offsets of the records of aborted transactions."""
     gone: set[int] = set()
     for append in plan.appends:
         header = decode_batch(append.data).header
@@ -193,7 +193,7 @@ def aborted_offsets(plan: PartitionPlan) -> set[int]:
 
 
 def lines_of_append(append: PlannedAppend, config: LogConfig) -> Iterator[dict[str, Any]]:
-    """Yield the records of an append as the oracle tells of them; end markers are not for consumers."""
+    """Yield the records of an append as the oracle reports them, without end markers, which consumers do not get."""
     if append.is_control:
         return
     header = decode_batch(append.data).header

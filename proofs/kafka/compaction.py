@@ -1,8 +1,8 @@
-"""Logs that we compact against the same logs compacted by Kafka's own ``Cleaner``.
+"""Compare logs that we compact with the same logs compacted by Kafka's own ``Cleaner``.
 
-Each log goes through several passes, which end where the high watermark stands or the memory for keys is used up, and
-lie so far apart that delete horizons pass. Logs without compression have to come out byte for byte the same, indexes
-and all; in the others, where compressed bytes are any encoder's own, every field and every record.
+Each log goes through several passes. A pass ends at the high watermark or when the memory for keys is full, and delete
+horizons expire between passes. Logs without compression must be equal byte for byte, indexes included; the others,
+whose compressed bytes depend on the encoder, must be equal in every field and every record.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 DIRECTORY: Final = "t-0"
 EPOCH: Final = 1 << 20
-"""Of a leader: above those of all batches."""
+"""Leader epoch above those of all batches."""
 
 FAULTS: Final = {
     "Empty batches are only supported for magic v2 and above": "SEG-CMP-016",
     "Attempt to append to a full index": "SEG-CMP-006",
 }
-"""What Kafka fails with, and where the specification tells of it."""
+"""Messages with which Kafka fails, and the requirements that describe the failure."""
 COMPARED: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".deleted")
 
 
@@ -52,10 +52,10 @@ class Pass:
     """One pass of compaction.
 
     Attributes:
-        now_ms: the clock.
-        cleaner_offset: as checkpointed, if it is.
-        high_watermark: where the log ends for it.
-        max_keys: that may be remembered.
+        now_ms: time of the clock.
+        cleaner_offset: the checkpointed offset; None if there is none.
+        high_watermark: end of the log for this pass.
+        max_keys: limit on keys in memory.
     """
 
     now_ms: int
@@ -65,16 +65,16 @@ class Pass:
 
 
 class KeyedMaker(LogMaker):
-    """Makes entries of few keys, most records with one."""
+    """Makes entries of few keys; most records have one."""
 
     key_count: int = 10
     value_sizes: tuple[int, ...] = (0, 1, 20, 100)
     headers: tuple[tuple[bytes, bytes | None], ...] = ((b"h", b"1"), (b"h", None))
     header_percent: int = 10
-    """Of so many records."""
+    """Share of records that have headers."""
 
     def record(self, *, has_headers: bool = True) -> Record:
-        """Return a record; time goes on, stands still, or goes back."""
+        """Return a record; its timestamp is later than, equal to or earlier than the one before."""
         dice = self.dice
         self.time_ms += dice.choice((0, 1, 7, 1000, -3, -500))
         value = None if self.happens(25) else dice.randbytes(dice.choice(self.value_sizes))
@@ -84,7 +84,7 @@ class KeyedMaker(LogMaker):
 
 
 def check_compaction(oracle: Oracle, seeds: Iterable[int]) -> Result:
-    """Compact a log for each seed in several passes."""
+    """Compact a log for each seed in several passes, by us and by Kafka."""
     result = Result("logs compacted: our passes against those of Kafka's Cleaner, every file of the directory")
     for seed in seeds:
         with scratch_directory() as root:
@@ -127,7 +127,7 @@ def _check(result: Result, oracle: Oracle, name: str, seed: int, root: Path) -> 
 
 
 def random_config(dice: random.Random) -> LogConfig:
-    """Return settings that make many small segments, and let tombstones go soon."""
+    """Return settings that make many small segments and let tombstones expire soon."""
     return LogConfig(
         segment_bytes=dice.choice((1500, 4000, 10_000)),
         index_interval_bytes=dice.choice((0, 100, 1000, 4096)),
@@ -139,7 +139,7 @@ def random_config(dice: random.Random) -> LogConfig:
 
 
 def write_log(path: Path, dice: random.Random, config: LogConfig, *, has_compression: bool) -> int:
-    """Write a log of several segments, and say when each was written; the time that its records end at."""
+    """Write a log of several segments and set their modification times; return the time of the last record."""
     maker = KeyedMaker(dice, has_compression=has_compression, has_gaps=dice.choice((True, False)))
     maker.key_count = dice.choice((3, 10, 40))
     old_count = dice.choice((0, 0, 0, 10, 40))
@@ -160,7 +160,7 @@ def _random_pass(dice: random.Random, path: Path, now_ms: int, cleaner_offset: i
     with open_partition(path) as partition:
         end, bases = partition.log_end_offset, [segment.base_offset for segment in partition.segments]
         high_watermark = end if dice.randrange(2) else dice.choice(bases)
-        # After a restart a broker does not know any more which transactions have ended above its high watermark.
+        # After a restart a broker no longer knows which transactions ended above its high watermark.
         if _has_open_transaction(path, high_watermark):
             high_watermark = end
     start = dice.choice((cleaner_offset, None, None, dice.randrange(end + 1)))
@@ -168,7 +168,7 @@ def _random_pass(dice: random.Random, path: Path, now_ms: int, cleaner_offset: i
 
 
 def _has_open_transaction(path: Path, end: int) -> bool:
-    """Tell whether a transaction begins below an offset and does not end below it."""
+    """Return whether a transaction begins below an offset and does not end below it."""
     producers: set[int] = set()
     for log in sorted(path.glob("*.log")):
         for frame in walk(log.read_bytes()):
@@ -239,7 +239,7 @@ def _compare_bytes(result: Result, name: str, root: Path) -> None:
 
 
 def _contents(path: Path) -> dict[str, bytes]:
-    """Return the files that count: not empty transaction indexes; of files marked for deletion the names only."""
+    """Return the relevant files: no empty transaction indexes; of files marked for deletion only the names."""
     found = {}
     for file in sorted(path.iterdir()):
         if file.name.endswith(COMPARED):
@@ -277,7 +277,7 @@ def _logs(path: Path) -> dict[str, bytes]:
 
 
 def _batches(data: bytes) -> Iterator[tuple[Any, ...]]:
-    """Headers without size and checksum, and records."""
+    """Yield headers without size and checksum, and records."""
     for frame in walk(data):
         batch = decode_batch(frame.data)
         header = batch.header

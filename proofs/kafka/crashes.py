@@ -1,4 +1,4 @@
-"""Directories that killed brokers left, some damaged afterwards, and what the same brokers made of them."""
+"""Directories left by killed brokers, some damaged afterwards, with the recovery by the same brokers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TopicPartition: TypeAlias = tuple[str, int]
 
 PREFIX: Final = "crash-"
-"""How the names of these cases begin."""
+"""Prefix of the names of these cases."""
 
 ENDS: Final = (
     r"load of log (?P<topic>[\w-]+)-(?P<partition>\d+) with .*log end offset (?P<end>\d+)",
@@ -24,18 +24,18 @@ ENDS: Final = (
     r"topic=(?P<topic>[\w-]+), partition=(?P<partition>\d+), .*logEndOffset=(?P<end>\d+)",
     r"\[LogLoader partition=(?P<topic>[\w-]+)-(?P<partition>\d+)\] Loading producer state till offset (?P<end>\d+)",
 )
-"""Where brokers of all ages say in their log how far a log reaches; the last word counts."""
+"""Patterns for the log end offset in the logs of brokers of all ages; the last match counts."""
 
 
 class Crashed(NamedTuple):
-    """A log directory as a killed broker left it, and the same after the broker had started again.
+    """A log directory as a killed broker left it, with the result after the broker had started again.
 
     Attributes:
-        old: the directory.
+        old: the directory before the recovery.
         recovered: partition directories after the recovery, by topic and partition.
-        ends: log end offsets of these.
-        overlooked: partitions with damage that the broker did not look at, since it lay below the recovery point. Its
-            consumers failed there; here they end before it, as where a broker recovers a log from its start.
+        ends: log end offsets of these partitions.
+        overlooked: partitions with damage below the recovery point, which the broker did not read. Its consumers
+        failed there; here they end before the damage, as after a broker's recovery from the start of the log.
     """
 
     old: Path
@@ -45,10 +45,10 @@ class Crashed(NamedTuple):
 
 
 def unpack_crashed(archives: Iterable[Path], root: Path) -> Crashed:
-    """Unpack the cases of one broker, and put their directories together.
+    """Unpack the cases of one broker into one directory.
 
     Args:
-        archives: of the cases; what the broker said when it recovered lies beside those of a full collection.
+        archives: archives of the cases; the broker's log of the recovery is next to those of a full collection.
         root: an empty directory.
     """
     crashed = Crashed(root / "old", {}, {}, [])
@@ -76,6 +76,6 @@ def _add(crashed: Crashed, key: TopicPartition, path: Path, said: Mapping[TopicP
 
 
 def recovered_ends(text: str) -> dict[TopicPartition, int]:
-    """Return the log end offsets that a broker told when it recovered, by topic and partition."""
+    """Return the log end offsets that a broker logged during recovery, by topic and partition."""
     found = (match for line in text.splitlines() for pattern in ENDS if (match := re.search(pattern, line)))
     return {(each["topic"], int(each["partition"])): int(each["end"]) for each in found}

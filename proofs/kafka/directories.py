@@ -1,4 +1,4 @@
-"""Directories that brokers wrote, and directories that we make, as Kafka's classes and tools see them."""
+"""Compare how we and Kafka's classes and tools read directories that brokers wrote and directories that we make."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMPLAINT: Final = re.compile(
     re.IGNORECASE,
 )
 TIME_MISMATCH: Final = re.compile(r"Index timestamp: (-?\d+), log timestamp: (-?\d+)")
-"""What the tool says of an index entry; it looks at records, and an emptied batch keeps its timestamp without any."""
+"""Report of an index entry by the tool, which reads records: an emptied batch keeps its timestamp without any."""
 GAP: Final = re.compile(r"\s*(\d+) is followed by (\d+)")
 PASSED: Final = re.compile(r"passed sanity check|is empty")
 SETTINGS: Final = ("segment_bytes", "index_interval_bytes", "segment_index_bytes", "segment_ms", "preallocate")
@@ -46,8 +46,8 @@ def check_fixtures(oracle: Oracle, every: int = 1) -> Result:
     """Read bundled directories with Kafka's classes and with ours, and compare every field.
 
     Args:
-        oracle: of any release; all read the older formats.
-        every: take one of so many.
+        oracle: an oracle of any release; all read the older formats.
+        every: use one of so many directories.
     """
     result = Result("bundled directories of brokers 0.8.2 to 4.3: our lines against those of Kafka's classes")
     for case in sorted(path.parent for path in FIXTURES.glob("kafka-*/*/case.toml"))[::every]:
@@ -59,7 +59,7 @@ def check_fixtures(oracle: Oracle, every: int = 1) -> Result:
 
 
 def compare_lines(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
-    """Everything in the files of a directory, field by field."""
+    """Compare the contents of all files of a directory, field by field."""
     theirs = numbered(oracle.must("read", directory=str(directory))["lines"])
     ours = numbered(our_lines(directory))
     for key in theirs.keys() - ours.keys():
@@ -74,7 +74,7 @@ def compare_lines(result: Result, oracle: Oracle, name: str, directory: Path) ->
 
 
 def our_lines(directory: Path) -> list[Line]:
-    """Return the lines of a directory; crash cases hold two, which are read one by one."""
+    """Return the lines of a directory; crash cases hold two directories, which are read separately."""
     states = [name for name in ("before", "after") if (directory / name).is_dir()]
     if not states:
         return dumped(directory, "--bytes", "base64")
@@ -89,14 +89,14 @@ def our_lines(directory: Path) -> list[Line]:
 
 
 def check_generated(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
-    """Make a log directory for each seed, and give every partition of it to Kafka.
+    """Make a log directory for each seed, and give each of its partitions to Kafka.
 
-    The dump tool has to find nothing, the loader has to recover it without changing a byte, and reading and looking up
-    have to give what we read and find.
+    The dump tool must find nothing, the loader must recover it without changing a byte, and reads and lookups must have
+    the results of our own.
 
     Args:
-        oracles: one of each release to compare with; the newest first, whose recovery writes the same indexes.
-        seeds: of the recipes.
+        oracles: one per release to compare; first the newest, whose recovery writes the same indexes.
+        seeds: seeds of the recipes.
     """
     result = Result("generated directories: dumped, recovered, read and searched by Kafka")
     for seed in seeds:
@@ -117,7 +117,7 @@ def check_generated(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
 
 
 def dump(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
-    """Kafka's own tool over every file: it has nothing to complain of but offsets that are left out."""
+    """Run Kafka's dump tool on every file: it may report only offsets that are left out."""
     files = sorted(str(path) for path in directory.iterdir() if path.suffix in DUMPED)
     indexes = [path for path in files if path.endswith(INDEXES)]
     output = _output(oracle, "--deep-iteration", "--files", ",".join(files))
@@ -142,13 +142,13 @@ def _output(oracle: Oracle, *arguments: str) -> str:
 
 
 def emptied_timestamps(directory: Path) -> set[int]:
-    """Of batches that hold no record any more."""
+    """Return the timestamps of batches whose records were all removed."""
     lines = dumped(directory, "--bytes", "hex")
     return {line["maxTimestamp"] for line in lines if line["type"] == "batch" and line["recordsCount"] == 0}
 
 
 def gaps_in(directory: Path) -> set[tuple[int, int]]:
-    """Return where offsets of one segment are not consecutive."""
+    """Return the gaps between consecutive offsets of one segment."""
     found = set()
     last: dict[str, int] = {}
     for line in dumped(directory, "--bytes", "hex"):
@@ -161,7 +161,7 @@ def gaps_in(directory: Path) -> set[tuple[int, int]]:
 
 
 def recover(result: Result, oracle: Oracle, name: str, directory: Path, config: LogConfig) -> None:
-    """Kafka loads a copy as after a crash, scans every segment, builds every index again: nothing may change."""
+    """Have Kafka load a copy as after a crash, scan every segment and rebuild every index: no byte may change."""
     with scratch_directory() as root:
         copy = Path(root) / directory.name
         shutil.copytree(directory, copy)
@@ -172,12 +172,12 @@ def recover(result: Result, oracle: Oracle, name: str, directory: Path, config: 
 
 
 def settings_of(config: LogConfig) -> dict[str, str]:
-    """Return the settings of a topic that Kafka's loader needs to know."""
+    """Return the topic settings that Kafka's loader needs."""
     return {field.replace("_", "."): str(getattr(config, field)).lower() for field in SETTINGS}
 
 
 def look_up(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
-    """Positions of offsets, and offsets of timestamps, by the indexes."""
+    """Compare positions of offsets, and offsets of timestamps, found by the indexes."""
     with scratch_directory() as root, open_partition(directory) as partition:
         copy = Path(root) / directory.name
         shutil.copytree(directory, copy)
@@ -202,7 +202,7 @@ def look_up(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
 
 
 def _timestamps(directory: Path) -> list[int]:
-    """Those of the records, and the ones between; negative ones mean something else."""
+    """Return the timestamps of the records and some between them; negative ones have special meanings."""
     seen = {line["timestamp"] for line in dumped(directory, "--bytes", "hex") if line["type"] == "record"}
     return sorted({time + step for time in seen for step in (-1, 0, 1) if time + step >= 0})
 

@@ -1,4 +1,4 @@
-"""What `seglog dump` prints of a path, line by line."""
+"""The output of `seglog dump` for a path, line by line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def dumped(path: Path, *options: str) -> list[dict[str, Any]]:
-    """Return the lines that ``seglog dump --json`` prints; damage is told in them, too."""
+    """Return the lines that ``seglog dump --json`` prints, including those that report damage."""
     with redirect_stdout(StringIO()) as output, redirect_stderr(StringIO()) as complaints:
         status = run(["dump", "--json", *options, str(path)])
     if status > 1:

@@ -1,7 +1,7 @@
-"""Have Kafka's own code judge what we read, write and recover.
+"""Check what we read, write and recover against Kafka's own code.
 
-Needs Java 17 and Maven; what Maven fetches is kept and used again. Every part repeats with its seed. The report names
-how often Kafka and we were compared, where the specification departs from brokers, and each disagreement.
+This needs Java 17 and Maven; downloads by Maven are kept. Every part repeats with its seed. The report holds the counts
+of comparisons, the requirements by which we depart from brokers, and each disagreement.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ COUNTS: Final = {
     "broker": 12,
     "tier": 1000,
 }
-"""The parts, and how many seeds each takes; of the fixtures, every so manieth."""
+"""The parts, and how many seeds each takes; the fixtures part uses one of so many fixtures."""
 
 
 def parts(oracles: dict[str, Oracle], counts: dict[str, int], seed: int) -> dict[str, Callable[[], Result]]:
-    """Return what can be run, by name.
+    """Return the available parts, by name.
 
     Args:
-        oracles: by release.
-        counts: as in `COUNTS`.
-        seed: the first one of each part.
+        oracles: oracles by release.
+        counts: number of seeds by part, as in `COUNTS`.
+        seed: first seed of each part.
     """
     every = list(oracles.values())
     newest_first = sorted(every, key=lambda oracle: oracle.release, reverse=True)
@@ -77,7 +77,7 @@ def parts(oracles: dict[str, Oracle], counts: dict[str, int], seed: int) -> dict
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the parts, print what each found, write the report. The exit status is 1 when Kafka disagrees anywhere."""
+    """Run the parts, print the result of each, write the report. The exit status is 1 if Kafka disagrees anywhere."""
     options = _options(arguments)
     if unusable := complaints(TOOL_CHAIN):
         print(f"Kafka needs {'; '.join(unusable)}", file=sys.stderr)
@@ -119,7 +119,7 @@ def _run(name: str, part: Callable[[], Result]) -> dict[str, Any]:
 
 
 def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
-    """Write what is known so far; parts of the report that this run leaves out stay as they are."""
+    """Write the results so far; parts that this run leaves out stay unchanged in the report."""
     if options.report is None:
         return
     known = json.loads(options.report.read_text(encoding="utf-8"))["parts"] if options.report.exists() else {}
@@ -128,7 +128,7 @@ def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> N
 
 
 def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
-    """Return what was found, without names or paths of this machine."""
+    """Return the report, without names or paths of this machine."""
     return {
         "command": "python -m proofs kafka-reads",
         "versions": {
@@ -143,7 +143,7 @@ def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> 
 
 
 def java_version() -> str:
-    """Such as ``17.0.15``."""
+    """Return the version of Java, such as ``17.0.15``."""
     command = ["java", "-XshowSettings:properties", "-version"]
     reported = subprocess.run(command, capture_output=True, text=True, check=True)
     lines = (line.partition("=") for line in reported.stderr.splitlines())

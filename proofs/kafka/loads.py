@@ -1,7 +1,7 @@
-"""Whole partitions recovered as a broker would, against Kafka's own loader on the same files.
+"""Compare recovery of whole partitions, done as a broker would, with Kafka's own loader on the same files.
 
-What is generated is damaged at random: bytes of one log, a missing index, a recovery point anywhere. Then the plan that
-imitates a broker is carried out on one copy, and Kafka loads the other one.
+Generated partitions are damaged at random: bytes of one log, a missing index, an arbitrary recovery point. The plan
+that imitates a broker is applied to one copy, and Kafka loads the other one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNUSUAL_NAMES: Final = (
     *("1.5.log", "-1.index", "-1.log.cleaned", "-5.snapshot", "x.log", "x.index", "x.snapshot", "x.swap", "x.cleaned"),
     *("9223372036854775808.log", "-1.log.deleted", "x.log.deleted", "x.tmp", "1.log.bak"),
 )
-"""Names that no broker gives. It overlooks some, removes some, and does not start with others."""
+"""Names that no broker gives: it ignores some, removes some, and does not start with others."""
 
 COMPARED: Final = (".log", ".index", ".timeindex", ".txnindex", "leader-epoch-checkpoint")
 INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
@@ -35,13 +35,13 @@ INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 
 @dataclass(frozen=True, slots=True)
 class Wreck:
-    """A partition as a crash might leave it.
+    """A partition as a crash might leave it, with the damage.
 
     Attributes:
-        path: of the directory.
-        recovery_point: as checkpointed.
-        partition: what was generated, before the damage.
-        damages: what was done to it.
+        path: path of the directory.
+        recovery_point: the checkpointed recovery point.
+        partition: the generated partition, before the damage.
+        damages: descriptions of the damage.
     """
 
     path: Path
@@ -51,7 +51,7 @@ class Wreck:
 
 
 def check_loads(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
-    """Recover a damaged partition for each seed."""
+    """Recover a damaged partition for each seed, by us and by Kafka."""
     result = Result("damaged partitions: recovery like a broker's against Kafka's loader")
     for seed in seeds:
         with scratch_directory() as root:
@@ -64,7 +64,7 @@ def check_loads(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
 
 
 def wreck_of(seed: int, directory: Path) -> Wreck:
-    """Generate a log directory of which nothing was closed, and damage its first partition."""
+    """Generate a log directory that was not closed cleanly, and damage its first partition."""
     dice = random.Random(f"wreck {seed}")
     recipe = random_recipe(seed, end=dice.choice(("clean", "killed")))
     partition = generate(recipe, directory, seed).partitions[0]
@@ -97,7 +97,7 @@ def _remove_index(dice: random.Random, directory: Path) -> list[str]:
 
 
 def _add_files(dice: random.Random, directory: Path) -> list[str]:
-    """Return what an interrupted replacement leaves, torn or whole, or a file by a name that no broker gives."""
+    """Add files of an interrupted replacement, torn or whole, or a file with an unusual name; describe them."""
     match dice.randrange(8):
         case 0:
             return _add_swap(dice, directory)
@@ -153,7 +153,7 @@ def _check(result: Result, oracle: Oracle, name: str, wreck: Wreck, root: Path) 
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """Return the files that count; indexes that are empty or hold nothing but zeros are as good as none."""
+    """Return the relevant files: indexes that are empty or hold only zeros count as missing."""
     found = {}
     for path in directory.iterdir():
         if path.name.endswith(COMPARED):

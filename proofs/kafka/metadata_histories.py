@@ -1,4 +1,4 @@
-"""Made-up histories of a cluster's metadata, valid record by record, of all kinds that a KRaft controller writes."""
+"""Random histories of a cluster's metadata: valid records of all kinds that a KRaft controller writes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Fields: TypeAlias = dict[str, Any]
 
 
 def encoded(kind: str, fields: Fields) -> bytes:
-    """Return the value of a record, in the newest version of its type."""
+    """Return the value of a record in the newest version of its type."""
     return encode_metadata_record(METADATA_TOPIC, kind, newest_version(METADATA_TOPIC, kind), fields)
 
 
 def made_history(source: random.Random, image: MetadataImage, count: int) -> Iterator[tuple[str, Fields]]:
-    """Yield records that fit what the image says at that moment.
+    """Yield records that fit the image at the time of each.
 
     Args:
-        source: of chance.
-        image: to which the caller applies each record before it asks for the next.
-        count: of records after the first, which sets ``metadata.version``.
+        source: random number generator.
+        image: image to which the caller applies each record before the next.
+        count: number of records after the first, which sets ``metadata.version``.
     """
     yield "FEATURE_LEVEL_RECORD", {"name": "metadata.version", "featureLevel": NEWEST}
     for _ in range(count):
@@ -278,4 +278,4 @@ MAKERS: Final[dict[str, tuple[Any, Any]]] = {
     "UNREGISTER_CONTROLLER_RECORD": (_unregister_controller, lambda image: bool(image.controllers)),
     "NO_OP_RECORD": (_no_op, _always),
 }
-"""For each kind: what makes its fields, and whether the image has what such a record needs."""
+"""For each kind: the maker of its fields, and whether the image meets its preconditions."""

@@ -1,4 +1,4 @@
-"""A process of Kafka on the loopback interface, which ends by itself even if whoever started it is gone."""
+"""A Kafka process on the loopback interface, which ends by itself even if the process that started it is gone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOST: Final = "127.0.0.1"
 START_SECONDS: Final = 90
 STOP_SECONDS: Final = 60
 LIFETIME_SECONDS: Final = 900
-"""After this a node is stopped even if whoever started it is gone."""
+"""Time limit, after which a node stops even if the process that started it is gone."""
 JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 
@@ -30,12 +30,12 @@ class KafkaNode:
     """A broker, a controller, or both in one process, with everything below one directory.
 
     Args:
-        release: of the project's releases.
+        release: one of the project's releases.
         home: an empty directory.
-        port: where it listens.
+        port: port on which it listens.
         settings: its configuration.
-        project: whose class path it runs by.
-        heap: the most memory for its objects, as Java takes it.
+        project: project that provides the class path.
+        heap: maximum heap size, in Java's notation.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class KafkaNode:
         self._java = ["java", f"-Xmx{heap}", *JAVA_OPTIONS, "-cp", class_path(release, project)]
 
     def format(self, cluster_id: str) -> None:
-        """Make its log directories those of a cluster."""
+        """Format its log directories for a cluster."""
         arguments = ["format", f"--cluster-id={cluster_id}", "--config", str(self.settings)]  # it may begin with a dash
         with self.output.open("a") as output:
             subprocess.run(
@@ -68,18 +68,18 @@ class KafkaNode:
 
     @property
     def address(self) -> str:
-        """For clients."""
+        """Return the address for clients."""
         return f"{HOST}:{self.port}"
 
     @contextmanager
     def running(self, lifetime_seconds: int = LIFETIME_SECONDS) -> Iterator[None]:
-        """Start the node, and stop it cleanly in the end.
+        """Start the node, and stop it cleanly at the end.
 
         Args:
-            lifetime_seconds: after which it is stopped in any case.
+            lifetime_seconds: time limit, after which it is stopped in any case.
 
         Raises:
-            OracleError: it does not start, or does not stop.
+            OracleError: the node does not start, or does not stop.
         """
         limit = ["timeout", "--kill-after=20", str(lifetime_seconds)] if shutil.which("timeout") else []
         with self.output.open("a") as output:
@@ -120,7 +120,7 @@ class KafkaNode:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on now."""
+    """Return free ports of the loopback interface."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
@@ -132,5 +132,5 @@ def free_ports(count: int) -> list[int]:
 
 
 def new_id() -> str:
-    """Return an id for a cluster."""
+    """Return a new id for a cluster."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")

@@ -1,7 +1,6 @@
-"""Kafka's own classes at the other end of a pipe: a Maven project of ours, built once for each release.
+"""Kafka's own classes in a child process: a Maven project of ours, built once for each release.
 
-Maven keeps what it fetches in its own repository, and the classes go to ``build/<project>/<release>``; both are used
-again.
+Maven keeps downloads in its own repository, and the classes go to ``build/<project>/<release>``; both are reused.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ class JavaProject(NamedTuple):
     """A Maven project that answers with Kafka's classes, one JSON object per line.
 
     Attributes:
-        path: the project; its name is that of its folder below ``build/``.
+        path: directory of the project; its name is also that of its directory below ``build/``.
         releases: its profiles, and the version of Kafka in each.
-        main: the class that answers.
-        shared: sources of others that it compiles, too.
+        main: name of the class that answers.
+        shared: sources of other projects that it also compiles.
     """
 
     path: Path
@@ -38,12 +37,12 @@ class JavaProject(NamedTuple):
 
     @property
     def build(self) -> Path:
-        """Return where its classes go."""
+        """Return the directory for its classes."""
         return REPOSITORY / "build" / self.path.name
 
     @property
     def changed(self) -> float:
-        """Return when one of its sources was changed last."""
+        """Return when one of its sources was last changed."""
         return max(newest(path) for path in (self.path, *self.shared))
 
 
@@ -78,16 +77,16 @@ class OracleError(Exception):
 
 
 def newest(folder: Path) -> float:
-    """Return when a file below a folder was changed last; 0 where there is none."""
+    """Return when a file below a folder was last changed; 0 if there is none."""
     return max((path.stat().st_mtime for path in folder.rglob("*") if path.is_file()), default=0.0)
 
 
 def class_path(release: str, project: JavaProject = LOGS) -> str:
-    """Build a project for a release, unless that was done since it changed.
+    """Build a project for a release, unless it is up to date.
 
     Args:
-        release: of the project's releases.
-        project: what to build.
+        release: one of the project's releases.
+        project: project to build.
 
     Raises:
         OracleError: Maven failed.
@@ -118,13 +117,13 @@ def _build(project: JavaProject, release: str, listed: Path) -> None:
 
 
 class Oracle(AbstractContextManager["Oracle"]):
-    """One process of a release of Kafka; use it as a context manager.
+    """A process that runs a release of Kafka; use it as a context manager.
 
     Args:
-        release: of `RELEASES`.
-        scratch: where it keeps files while it answers; memory is quick.
-        project: whose class answers.
-        options: of Java. Those by default start quickly; for long work others are quicker.
+        release: a release of `RELEASES`.
+        scratch: directory for its temporary files; in memory it is fast.
+        project: project whose class answers.
+        options: options of Java. The default starts fast; for long work other options are faster.
     """
 
     def __init__(
@@ -148,17 +147,17 @@ class Oracle(AbstractContextManager["Oracle"]):
         )
 
     def ask(self, operation: str, /, **fields: object) -> dict[str, Any]:
-        """Have something done.
+        """Send a request, and return the answer.
 
         Args:
-            operation: see ``Oracle.java``.
-            fields: of the request.
+            operation: name of the operation; see ``Oracle.java``.
+            fields: fields of the request.
 
         Returns:
-            The answer; it has ``error`` and ``message`` where Kafka threw something.
+            The answer; it has ``error`` and ``message`` if Kafka threw an exception.
 
         Raises:
-            OracleError: there is no answer.
+            OracleError: Kafka gives no answer.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -177,10 +176,10 @@ class Oracle(AbstractContextManager["Oracle"]):
         return answer
 
     def must(self, operation: str, /, **fields: object) -> dict[str, Any]:
-        """Have something done that has to work.
+        """Send a request that must succeed, and return the answer.
 
         Raises:
-            OracleError: there is no answer, or Kafka threw something.
+            OracleError: Kafka gives no answer, or threw an exception.
         """
         answer = self.ask(operation, **fields)
         if "error" in answer:
@@ -206,16 +205,16 @@ class Oracle(AbstractContextManager["Oracle"]):
 
 
 def scratch_root() -> Path:
-    """Return where files of a moment are best kept."""
+    """Return the best directory for temporary files."""
     memory = Path("/dev/shm")  # noqa: S108 - a directory of its own is made in it
     return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def scratch_directory() -> tempfile.TemporaryDirectory[str]:
-    """Return a directory for a moment, by a name that tells whose it is."""
+    """Return a temporary directory whose name shows its owner."""
     return tempfile.TemporaryDirectory(prefix="kafka-reads-", dir=scratch_root())
 
 
 def bytes_of(answer: Mapping[str, Any], name: str) -> bytes:
-    """Return a file in an answer; one that does not exist is empty."""
+    """Return a file from an answer; empty if the file does not exist."""
     return bytes.fromhex(answer[name] or "")

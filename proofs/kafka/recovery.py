@@ -1,7 +1,7 @@
-"""Our recovery of single segments against Kafka's ``LogSegment.recover``, on segments damaged at random.
+"""Compare our recovery of single segments with Kafka's ``LogSegment.recover``, on segments damaged at random.
 
-Both of our scans are held against Kafka's: the one that imitates a broker has to give the same bytes, and the default
-one has to give the same or name the requirement by which it departs.
+Both of our scans are compared: the one that imitates a broker must give the same bytes, and the default one must give
+the same or name the requirement by which it departs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from seglog_format.types import AbortedTxn, Frame
 
 Producer: TypeAlias = tuple[Any, ...]
-"""The fields of an entry of a producer snapshot, the id first."""
+"""The fields of an entry of a producer snapshot, starting with the id."""
 
 SNAPSHOT_HEADER: Final = struct.Struct(">hIi")
 SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
@@ -50,15 +50,15 @@ ABOUT: Final = "damaged segments: our recovery scans against LogSegment.recover"
 NEWEST: Final = "4.1"
 UNDAMAGED_EVERY: Final = 20
 EARLIER_CUTS: Final = ("SEG-LOG-006", "SEG-LOG-008", "SEG-RCV-008")
-"""Rules by which the default recovery cuts what brokers may keep."""
+"""Rules by which the default recovery cuts data that brokers may keep."""
 
 
 def check_recovery(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
-    """Recover a segment for each seed.
+    """Recover a segment for each seed, by us and by Kafka.
 
     Args:
-        oracles: one of each release to compare with.
-        seeds: every twentieth segment is left undamaged.
+        oracles: one per release to compare.
+        seeds: seeds; every twentieth segment is left undamaged.
     """
     result = Result(ABOUT)
     for seed in seeds:
@@ -86,7 +86,7 @@ class _Case:
         self.answer = oracle.ask("recover", baseOffset=base_offset, config=config, log=data.hex())
 
     def check(self) -> None:
-        """Compare both scans with what Kafka did."""
+        """Compare both scans with Kafka's result."""
         scan = broker_scan(self.data, self.base_offset, settings=self.settings)
         outcome = outcome_of(self.answer)
         if outcome is Outcome.FAILURE and scan.outcome is Outcome.RECOVERED and self._end(scan) is None:
@@ -112,7 +112,7 @@ class _Case:
         equal(self.name, "snapshot", producers_in(self.data[: scan.valid_size], base), snapshot_of(answer))
 
     def _compare_default_scan(self, scan: BrokerScan) -> None:
-        """Expect the same log, offset and indexes; or another log, by a requirement that says so."""
+        """Expect the same log, offset and indexes; or another log, with a requirement for the difference."""
         ours = scan_segment(self.data, self.base_offset)
         kept = len(self.data) if ours.cut is None else ours.cut.position
         departure = self._departure(ours, kept, scan)
@@ -145,7 +145,7 @@ class _Case:
 
 
 def outcome_of(answer: dict[str, Any]) -> Outcome:
-    """Return how Kafka's recovery ended."""
+    """Return the outcome of Kafka's recovery."""
     if "emptied" in answer:
         return Outcome.INVALID_OFFSET
     if "error" not in answer:
@@ -160,10 +160,10 @@ def snapshot_of(answer: dict[str, Any]) -> list[Producer]:
 
 
 def sorted_entries(data: bytes) -> list[Producer]:
-    """Return the entries of a snapshot by producer id, taken apart here; its checksum is verified.
+    """Return the entries of a snapshot by producer id, parsed here; its checksum is verified.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: the snapshot is damaged.
     """
     version, checksum, count = SNAPSHOT_HEADER.unpack_from(data)
     entries = data[SNAPSHOT_HEADER.size :]
@@ -174,16 +174,16 @@ def sorted_entries(data: bytes) -> list[Producer]:
 
 
 def producers_in(data: memoryview, base_offset: int) -> list[Producer]:
-    """Return what the batches of a log say of their producers, read one by one."""
+    """Return the producer state from the batches of a log, read one by one."""
     return replayed(([frame] for frame in recoverable_frames(data)), base_offset)[0]
 
 
 def replayed(appends: Iterable[Sequence[Frame]], base_offset: int) -> tuple[list[Producer], tuple[AbortedTxn, ...]]:
-    """Return what batches say of their producers, and the transactions that they abort.
+    """Return the producer state from batches, and the transactions that they abort.
 
     Args:
-        appends: the entries that are appended at once; that decides which transactions count as open at a marker.
-        base_offset: of the segment.
+        appends: entries, grouped by append: a group decides which transactions count as open at a marker.
+        base_offset: base offset of the segment.
     """
     states = ProducerStates(end_offset=base_offset)
     aborted: list[AbortedTxn] = []
@@ -191,7 +191,7 @@ def replayed(appends: Iterable[Sequence[Frame]], base_offset: int) -> tuple[list
         try:
             batches = [_with_marker(frame) for frame in frames if _has_producer(frame)]
         except FormatError:
-            break  # the last batch that is kept: brokers take nothing over from it
+            break  # the last batch that is kept: brokers ignore its producer state
         aborted += states.apply(states.changes(batches, Origin.REPLICATION), frames[-1].header.next_offset)
     return [astuple(producer.to_entry()) for producer in states.producers], tuple(aborted)
 

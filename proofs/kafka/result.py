@@ -1,4 +1,4 @@
-"""What a comparison with Kafka's classes found."""
+"""The result of a comparison with Kafka's classes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 SHOWN: Final = 20
-"""So many disagreements are written out; the rest is counted."""
+"""Limit on printed disagreements; the rest is only counted."""
 LONGEST: Final = 300
 
 
 @dataclass(slots=True)
 class Result:
-    """Of one part of the comparison.
+    """The result of one part of the comparison.
 
     Attributes:
-        about: what was compared.
-        checked: how many cases.
-        counts: of what came up, by name.
-        departures: where Kafka does something else, and the specification says why; by requirement.
-        failures: where it does, and nothing says why.
-        failure_count: how many of these there were.
+        about: description of the comparison.
+        checked: number of cases.
+        counts: numbers of events, by name.
+        departures: differences from Kafka that the specification explains; by requirement.
+        failures: differences that it does not explain.
+        failure_count: number of failures.
     """
 
     about: str
@@ -32,20 +32,20 @@ class Result:
     failure_count: int = 0
 
     def fail(self, case: str, text: str) -> None:
-        """Note a disagreement."""
+        """Record a disagreement."""
         self.failure_count += 1
         if len(self.failures) < SHOWN:
             self.failures.append(f"{case}: {text}"[:LONGEST])
 
     def equal(self, case: str, name: str, ours: object, theirs: object) -> bool:
-        """Note a disagreement unless both are the same."""
+        """Record a disagreement unless both values are equal; return whether they are."""
         if ours == theirs:
             return True
         self.fail(case, f"{name}: ours {_short(ours)}, Kafka's {_short(theirs)}")
         return False
 
     def as_object(self) -> dict[str, Any]:
-        """For the report."""
+        """Return the result as the report holds it."""
         return {
             "about": self.about,
             "checked": self.checked,

@@ -1,4 +1,4 @@
-"""What a stock consumer has to get from a partition directory, by our reading of it."""
+"""The answers that a stock consumer must get from a partition directory, by our reading of it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
 ISOLATIONS: Final[tuple[Isolation, ...]] = ("read_uncommitted", "read_committed")
 
 Answer: TypeAlias = dict[str, Any]
-"""As ``Served.java`` answers: begin and end offset, number of records, and a digest over them."""
+"""An answer of ``Served.java``: begin and end offset, number of records, and a digest over them."""
 
 
 def expected_answers(partition: Partition, isolation: Isolation, ending: int = 0) -> list[Answer]:
-    """Return what a consumer may get: one answer, and where transactions are open, another for each that has ended.
+    """Return the answers that a consumer may get: one, and one more for each open transaction that may have ended.
 
-    A coordinator that is at hand aborts them when their time is over, with one more offset for each.
+    An available coordinator aborts them after their timeout, with one more offset for each.
 
     Args:
-        partition: that it reads.
-        isolation: of the reader.
-        ending: open transactions of the coordinator that name the partition, even if they have written nothing to it.
+        partition: partition that the consumer reads.
+        isolation: isolation level of the consumer.
+        ending: number of open transactions of the coordinator for the partition, even if they wrote nothing to it.
     """
     opened = len(partition.transactions.open_offsets)
     most = max(opened, ending)
@@ -46,7 +46,7 @@ def _answer(begin: int, end: int, records: Iterable[Record | Message]) -> Answer
 
 
 def _without_open(partition: Partition) -> Iterator[Record | Message]:
-    """Yield the records that are left when each open transaction has been aborted."""
+    """Yield the records that remain when each open transaction has been aborted."""
     for batch in partition.batches():
         if not _is_hidden(batch, partition.transactions):
             yield from (record for record in batch.records if record.offset >= partition.log_start_offset)
@@ -63,7 +63,7 @@ def _is_hidden(batch: RecordBatch, transactions: Transactions) -> bool:
 
 
 def digest_of(records: Iterable[Record | Message]) -> tuple[int, str]:
-    """Return the number of records, and a digest over them, as ``Served.java`` makes it."""
+    """Return the number of records, and a digest over them, as ``Served.java`` computes it."""
     digest, count = hashlib.sha256(), 0
     for record in records:
         digest.update(struct.pack(">qq", record.offset, record.timestamp_ms))
@@ -79,7 +79,7 @@ def digest_of(records: Iterable[Record | Message]) -> tuple[int, str]:
 
 
 def _ignore(_gap: object) -> None:
-    """Pass over a gap: what is missing is missing for the broker, too."""
+    """Ignore a gap: the broker lacks the same records."""
 
 
 def _add(digest: hashlib._Hash, data: bytes | None) -> None:

@@ -37,8 +37,8 @@ class ThreeBrokers:
     """A cluster of three brokers and a controller, with everything below one directory.
 
     Attributes:
-        controller: of the cluster.
-        brokers: by node id.
+        controller: controller of the cluster.
+        brokers: brokers by node id.
         logs: log directories of the brokers, by node id.
     """
 
@@ -46,7 +46,7 @@ class ThreeBrokers:
         """Format the log directories.
 
         Args:
-            release: of Kafka.
+            release: release of Kafka.
             home: an empty directory.
         """
         ids = (CONTROLLER, *BROKERS)
@@ -73,10 +73,10 @@ class ThreeBrokers:
 
     @contextmanager
     def running(self, *brokers: int) -> Iterator[str]:
-        """Start some of the brokers, and stop them one after the other in the end.
+        """Start some of the brokers, and stop them one by one at the end.
 
         Returns:
-            Where clients find them.
+            The addresses for clients.
         """
         with ExitStack() as stack:
             for node in brokers:

@@ -1,7 +1,7 @@
-"""Histories of remote segments, at random, replayed by Kafka's classes and by ours.
+"""Replay random histories of remote segments with Kafka's classes and with ours.
 
-A history is what brokers and their failures write: segments copied epoch by epoch, copies that never finish, elections
-that lose the end of a log, deletion in every stage, records twice and out of order.
+A history holds what brokers and their failures write: segments copied epoch by epoch, copies that never finish,
+elections that lose the end of a log, deletion in every state, records repeated and out of order.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ ABOUT: Final = "generated histories of remote segments: states, which segment an
 PARTITION: Final = RemotePartitionId("orders", "AAAAAAAAAAEAAAAAAAAAAQ", 0)
 NOW_MS: Final = 1_800_000_000_000
 MANAGERS: Final = ("4.1", "4.4")
-"""The releases whose `RemoteLogManager` is asked; of the older one only a static method is."""
+"""The releases whose `RemoteLogManager` is compared; of the older one only a static method is."""
 
 
 @dataclass(slots=True)
 class History:
-    """Events of one partition, and the log that they belong to.
+    """Events of one partition, with the log that they belong to.
 
     Attributes:
-        events: as the oracle takes them.
-        checkpoint: leader epochs of the log with their first offset.
-        log_start_offset: of the log.
-        log_end_offset: of the log.
-        retention_ms: of the topic.
-        retention_size: of the topic.
+        events: events, in the oracle's format.
+        checkpoint: leader epochs of the log with their start offsets.
+        log_start_offset: log start offset.
+        log_end_offset: log end offset.
+        retention_ms: retention time of the topic.
+        retention_size: retention size of the topic.
     """
 
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -61,7 +61,7 @@ class History:
 
 
 class _Author:
-    """Writes one history."""
+    """Generator of one history."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -82,13 +82,13 @@ class _Author:
         self.end += self.random.randint(1, 300)
 
     def elect(self) -> None:
-        """Elect a new leader; no record may have been written under the one before, which the log then forgets."""
+        """Elect a new leader; the previous one may have written no record, and then the log drops its epoch."""
         epoch = self.epochs[-1].epoch + self.random.randint(1, 3)
         self.epochs = [entry for entry in self.epochs if entry.start_offset < self.end]
         self.epochs.append(EpochStart(epoch, self.end))
 
     def lose_end(self) -> None:
-        """Elect uncleanly, or truncate a disk: the log goes on at a lower offset, under a new epoch."""
+        """Elect uncleanly, or truncate the log: it continues at a lower offset, under a new epoch."""
         self.end = self.random.randint(self.end // 2, self.end)
         self.elect()
         self.copied = min(self.copied, self.random.randint(self.end // 2, self.end))
@@ -135,7 +135,7 @@ class _Author:
                 self.change(number, SegmentState.DELETE_SEGMENT_FINISHED)
 
     def repeat(self) -> None:
-        """Write what is out of order: a record again, or any state of any segment, even of none."""
+        """Write a record out of order: one again, or any state of any segment, even of one that does not exist."""
         if self.history.events and self.random.random() < 0.5:  # noqa: PLR2004 - half of them
             again = self.random.choice(self.history.events)
             self._add({**again, **({"state": self.random.randint(0, 3)} if self.random.random() < 0.3 else {})})  # noqa: PLR2004 - some
@@ -155,12 +155,12 @@ class _Author:
 
 
 def generated(seed: int) -> History:
-    """Return a history; the same seed gives the same one."""
+    """Return the history of a seed."""
     return _Author(seed).write()
 
 
 def decoded(event: dict[str, Any]) -> dict[str, Any]:
-    """Return an event as the record of the metadata topic that says it, decoded."""
+    """Return the decoded record of the metadata topic for an event."""
     custom = event.get("custom")
     fields: dict[str, Any] = {
         "remoteLogSegmentId": {
@@ -196,7 +196,7 @@ def replayed(history: History) -> RemoteSegments:
 
 
 def check_tier(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
-    """Compare histories of these seeds with each release, and with the newest, which answers nothing else."""
+    """Compare histories of these seeds with each release, and managers with the newest."""
     result = Result(ABOUT)
     with ExitStack() as stack:
         newest = [stack.enter_context(Oracle(release, project=TIERS)) for release in TIERS.releases]
@@ -277,7 +277,7 @@ def _compare_manager(
 
 
 class _InTheirOrder(RemoteSegments):
-    """Remote segments that are listed as Kafka lists them: equal starts come in the order of a hash table."""
+    """Remote segments in Kafka's order: segments with equal start offsets are in hash table order."""
 
     def __init__(self, remote: RemoteSegments, listed: dict[str, list[list[int]]]) -> None:
         super().__init__(remote.id, remote.segments)
@@ -289,7 +289,7 @@ class _InTheirOrder(RemoteSegments):
 
 
 def _questions(seed: int, history: History, epochs: Sequence[int]) -> list[tuple[int, int]]:
-    """Offsets at and beside every border, and some between, in every epoch."""
+    """Return offsets at and next to every boundary, and some between, in every epoch."""
     borders = {offset for event in history.events for offset in (event.get("startOffset"), event.get("endOffset"))}
     borders |= {entry.start_offset for entry in history.checkpoint} | {history.log_end_offset}
     near = {max(border + step, 0) for border in borders if border is not None for step in (-1, 0, 1)}

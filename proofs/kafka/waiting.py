@@ -1,4 +1,4 @@
-"""Waiting for what brokers do in their own time."""
+"""Waiting for asynchronous work of brokers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Power cuts on a simulated disk: the disk, what is written on it, and what is promised of it."""
+"""Power cuts on a simulated disk: the disk, the workload, and the promises to check."""

@@ -1,9 +1,9 @@
-"""What a disk has and what a power cut leaves of it: files, directories, and changes that were not synced.
+"""The contents of a disk, and what a power cut leaves of them: files, directories, and changes that were not synced.
 
-What was written counts as lost until it was synced; the same holds for names, which the directory keeps. What a power
-cut leaves of the rest is drawn from a seeded generator: nothing, all, the operations up to some point with the last
-one torn, or any sectors of them in any order, with zeros where a file got its length but not its bytes. Each file and
-each directory draws on its own, so that what was written later in one may survive what was written earlier in another.
+Written bytes count as lost until they are synced; the same holds for names, which the directory keeps. What a power cut
+leaves of the rest is drawn from a seeded generator: nothing, all, the operations up to some point with the last one
+torn, or any sectors of them in any order, with zeros where a file got its length but not its bytes. Each file and each
+directory draws separately: a later write to one may survive where an earlier write to another is lost.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Write:
     data: bytes
 
     def apply(self, content: bytearray) -> None:
-        """Do it; zeros fill a gap before the position."""
+        """Apply the write; zeros fill a gap before the position."""
         content.extend(bytes(max(0, self.position - len(content))))
         content[self.position : self.position + len(self.data)] = self.data
 
     def sectors(self) -> Iterator[Write]:
-        """Yield the same in pieces that a disk writes each as a whole."""
+        """Yield the same write in sectors, which a disk writes atomically."""
         position, end = self.position, self.position + len(self.data)
         while position < end:
             stop = min(end, position - position % SECTOR_SIZE + SECTOR_SIZE)
@@ -45,12 +45,12 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """Another length."""
+    """A new length of a file."""
 
     size: int
 
     def apply(self, content: bytearray) -> None:
-        """Cut, or lengthen by zeros."""
+        """Truncate the content, or extend it with zeros."""
         del content[self.size :]
         content.extend(bytes(self.size - len(content)))
 
@@ -60,7 +60,7 @@ Change: TypeAlias = Write | Resize
 
 @dataclass(slots=True, eq=False)
 class FileNode:
-    """A file: what a program reads, what is on the disk, and what was changed since."""
+    """A file: the content that programs read, the content on the disk, and the changes since the last sync."""
 
     content: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
@@ -68,16 +68,16 @@ class FileNode:
     modified_ms: int = 0
 
     def change(self, change: Change) -> None:
-        """Change it, in memory for now."""
+        """Apply a change in memory."""
         change.apply(self.content)
         self.changes.append(change)
 
     def sync(self) -> None:
-        """Bring to the disk what is known to be missing there."""
+        """Write all pending changes to the disk."""
         self.settle(self.changes)
 
     def settle(self, survivors: list[Change]) -> None:
-        """Only these of the changes get to the disk; none of the others is tried again."""
+        """Write only these of the pending changes to the disk, and drop the others for good."""
         for change in survivors:
             change.apply(self.durable)
         self.changes = []
@@ -85,13 +85,13 @@ class FileNode:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """A change of a directory: names that go and names that come, at once."""
+    """A change of a directory: names that it removes and adds at once."""
 
     removed: tuple[str, ...] = ()
     added: tuple[tuple[str, Node], ...] = ()
 
     def apply(self, names: dict[str, Node]) -> None:
-        """Do it."""
+        """Apply the change."""
         for name in self.removed:
             names.pop(name, None)
         names.update(self.added)
@@ -106,16 +106,16 @@ class DirectoryNode:
     changes: list[Naming] = field(default_factory=list)
 
     def change(self, change: Naming) -> None:
-        """Change it, in memory for now."""
+        """Apply a change in memory."""
         change.apply(self.content)
         self.changes.append(change)
 
     def sync(self) -> None:
-        """Bring the names to the disk."""
+        """Write all pending names to the disk."""
         self.settle(self.changes)
 
     def settle(self, survivors: list[Naming]) -> None:
-        """Only these of the changes get to the disk."""
+        """Write only these of the pending changes to the disk."""
         for change in survivors:
             change.apply(self.durable)
         self.changes = []
@@ -124,16 +124,16 @@ class DirectoryNode:
 Node: TypeAlias = FileNode | DirectoryNode
 
 Contents: TypeAlias = dict[str, bytes | None]
-"""Files of a directory by their paths below it; directories have no bytes, and come before what is in them."""
+"""Files of a directory by their relative paths; directories have no bytes, and precede their contents."""
 
 
 def surviving_changes(changes: list[Change], size: int, dice: random.Random) -> list[Change]:
-    """Return what gets to the disk of changes that nobody synced.
+    """Return the changes that reach the disk without a sync.
 
     Args:
-        changes: in order.
-        size: of the file when all are done.
-        dice: decides.
+        changes: changes in order.
+        size: size of the file after all changes.
+        dice: random number generator.
     """
     if not changes:
         return []
@@ -151,7 +151,7 @@ def surviving_changes(changes: list[Change], size: int, dice: random.Random) -> 
 
 
 def torn(changes: list[Change], dice: random.Random, unit: int) -> list[Change]:
-    """Return changes in order up to one of which only the beginning, in units of so many bytes, got there."""
+    """Return the changes up to some point, the last one torn at a multiple of so many bytes."""
     count = dice.randrange(len(changes))
     last = changes[count]
     if isinstance(last, Resize):
@@ -162,7 +162,7 @@ def torn(changes: list[Change], dice: random.Random, unit: int) -> list[Change]:
 
 
 def any_sectors(changes: list[Change], size: int, dice: random.Random) -> list[Change]:
-    """Any of the changes, sector by sector; the file may have its last length without its last bytes."""
+    """Return any of the changes, sector by sector; the file may have its last length without its last bytes."""
     share = dice.random()
     pieces: Iterator[Change] = chain.from_iterable(
         each.sectors() if isinstance(each, Write) else (each,) for each in changes
@@ -172,7 +172,7 @@ def any_sectors(changes: list[Change], size: int, dice: random.Random) -> list[C
 
 
 def surviving_names(changes: list[Naming], dice: random.Random) -> list[Naming]:
-    """Which changes of a directory get to the disk: those up to some point, or any of them."""
+    """Return the changes of a directory that reach the disk: those up to some point, or any of them."""
     if dice.random() < EVEN:
         return changes[: dice.randrange(len(changes) + 1)]
     share = dice.random()
@@ -180,7 +180,7 @@ def surviving_names(changes: list[Naming], dice: random.Random) -> list[Naming]:
 
 
 def files_below(directory: DirectoryNode) -> Iterator[FileNode]:
-    """All files below a directory."""
+    """Yield all files below a directory."""
     for node in directory.content.values():
         if isinstance(node, DirectoryNode):
             yield from files_below(node)
@@ -189,7 +189,7 @@ def files_below(directory: DirectoryNode) -> Iterator[FileNode]:
 
 
 def after_power_cut(directory: DirectoryNode, dice: random.Random, known: dict[int, FileNode]) -> DirectoryNode:
-    """Return a copy of what survives; a file that two directories name is one file there, too."""
+    """Return a copy of what survives; a file that has two names stays one file in the copy."""
     names = dict(directory.durable)
     for change in surviving_names(directory.changes, dice):
         change.apply(names)
@@ -212,7 +212,7 @@ def _surviving_file(node: FileNode, dice: random.Random) -> FileNode:
 
 
 def contents_of(directory: DirectoryNode, path: str) -> Iterator[tuple[str, bytes | None]]:
-    """Everything below a directory as programs see it, with a path put before each name."""
+    """Yield everything below a directory as programs see it, with a prefix for each name."""
     for name, node in sorted(directory.content.items()):
         if isinstance(node, DirectoryNode):
             yield path + name, None
@@ -222,7 +222,7 @@ def contents_of(directory: DirectoryNode, path: str) -> Iterator[tuple[str, byte
 
 
 def store(contents: Contents, target: Path) -> None:
-    """Write files into a new directory of the local file system."""
+    """Write files to a new directory of the local file system."""
     target.mkdir()
     for name, data in contents.items():
         if data is None:
@@ -232,7 +232,7 @@ def store(contents: Contents, target: Path) -> None:
 
 
 def store_node(directory: DirectoryNode, target: Path) -> None:
-    """Write a directory, as programs see it, into one of the local file system."""
+    """Write a directory, as programs see it, to the local file system."""
     target.mkdir(exist_ok=True)
     for name, node in directory.content.items():
         if isinstance(node, DirectoryNode):
@@ -242,7 +242,7 @@ def store_node(directory: DirectoryNode, target: Path) -> None:
 
 
 def loaded(source: Path) -> DirectoryNode:
-    """Return a directory of the local file system; all of it counts as synced."""
+    """Load a directory of the local file system; all of it counts as synced."""
     found: dict[str, Node] = {}
     for path in sorted(source.iterdir()):
         if path.is_dir():

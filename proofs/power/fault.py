@@ -1,4 +1,4 @@
-"""Operations on files that fail when a test says so."""
+"""Operations on files that fail on request of a test."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Fault:
-    """An operation that fails.
+    """A fault in the file layer.
 
     Attributes:
-        operation: its name in the file layer; a star for any.
-        number: errno.
-        ending: of the names of files that it is about.
-        after: how many such operations work before.
-        times: how many fail then.
-        keep: bytes that a write gets done before it fails.
+        operation: name of the operation in the file layer; a star for any.
+        number: errno of the failure.
+        ending: suffix of the names of affected files.
+        after: number of such operations that succeed first.
+        times: number of operations that then fail.
+        keep: number of bytes that a write stores before it fails.
     """
 
     operation: str
@@ -31,7 +31,7 @@ class Fault:
     keep: int = 0
 
     def strikes(self, operation: str, path: Path) -> bool:
-        """Tell whether an operation fails; it has to be asked once for each."""
+        """Return whether an operation fails; call this once per operation."""
         if not operation or self.operation not in {"*", operation} or not path.name.endswith(self.ending):
             return False
         self.after -= 1

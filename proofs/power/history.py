@@ -1,8 +1,8 @@
 """One history: a log directory that is written, cut, opened or recovered, truncated and written again.
 
-A history has up to three lives. While a process is at work, the disk is asked again and again what would be left if the
-power went now. Each answer is checked in a directory of its own (`cut_checker.py`), so one life stands for many cuts.
-The next life goes on from one of them, or from a dead process whose writes nobody synced.
+A history has up to three lives. While a process works, the proof repeatedly asks the disk what a power cut at that
+moment would leave. Each answer is checked in a directory of its own (`cut_checker.py`), and one life covers many cuts.
+The next life starts from one of them, or from a killed process whose writes were not synced.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 CLEAN: Final = ".kafka_cleanshutdown"
 PROCESSES: Final = (1, 2, 2, 3)
 MAX_OPERATIONS: Final = (40, 200, 200)
-"""One of these limits each life."""
+"""Limits on operations: one is chosen for each life."""
 
 CLEAN_LOOKS: Final = 0.6
-"""It is asked more often what a power cut would leave while that may be a clean-shutdown file: it is believed."""
+"""Share of operations after which a cut is tried while it may leave a clean-shutdown file, which openers trust."""
 STAYS, DIES, FROM_LAST = 0.3, 0.3, 0.5
-"""Shares of lives in which the power stays; that end with the process and not the power; of the others, those whose end
-the next life finds."""
+"""Shares of lives: those without a power cut; those whose process is killed while the power stays; of the others, those
+after whose last cut the next life begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a history ended.
+    """The outcome of a history.
 
     Attributes:
-        number: of the history.
-        problem: what was wrong, or nothing.
-        counts: what happened, for the report.
+        number: number of the history.
+        problem: description of a problem; empty if there is none.
+        counts: numbers of events, for the report.
     """
 
     number: int
@@ -52,13 +52,13 @@ class Ending:
 
 
 class History:
-    """A log directory through its lives.
+    """A log directory in its successive lives.
 
     Args:
-        seed: of all histories.
-        number: of this one.
-        scratch: a directory of the local file system to work in.
-        compacts: logs are compacted, too, in most lives but the first.
+        seed: seed of all histories.
+        number: number of this history.
+        scratch: local working directory.
+        compacts: whether logs are compacted in most lives after the first.
     """
 
     def __init__(self, seed: int, number: int, scratch: Path, *, compacts: bool = False) -> None:
@@ -73,7 +73,7 @@ class History:
         self.checker = CutChecker(scratch / "cut", self.dice, self.counts)
 
     def run(self) -> Ending:
-        """Live, be cut, and go on."""
+        """Run the lives of this history, with power cuts, and return the outcome."""
         shutil.rmtree(self.root, ignore_errors=True)
         self.root.mkdir()
         try:
@@ -87,7 +87,7 @@ class History:
         return Ending(self.number, "", self.counts)
 
     def _live(self) -> list[Cut]:
-        """One life, and what power cuts in it would leave; the last of them is where it ends."""
+        """Run one life, and return the states after power cuts in it; the life ends at the last one."""
         files, cuts = self.files, list[Cut]()
         life = Life(MirroredFiles(files), self.logs, self.world)
 
@@ -112,7 +112,7 @@ class History:
         return cuts
 
     def _go_on(self, cuts: list[Cut]) -> None:
-        """Let the next life find what this one left."""
+        """Start the next life from a state that this one left."""
         shutil.rmtree(self.root)
         self.files.after_step, self.files.cut_at = None, None
         if self.dice.random() < DIES:

@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 TOPIC: Final = "t"
 GENERATIONS: Final = (BrokerGeneration.V0_11, BrokerGeneration.V2_0, BrokerGeneration.V3_7, BrokerGeneration.V4_1)
 PREALLOCATES, COMPACTS = 0.2, 0.8
-"""Shares of the lives that preallocate segments; of those in which logs are compacted, that begin with it."""
+"""Shares of lives that preallocate segments; and, where logs are compacted, of lives that begin with compaction."""
 
 
 class Life:
-    """A process at work on a log directory, from its start until it ends or the power goes.
+    """A process at work on a log directory, from its start until it ends or the power fails.
 
     Args:
-        files: of the log directory.
-        logs: by partition; what they promised before.
-        world: decides everything.
+        files: files of the log directory.
+        logs: logs by partition, with their promises.
+        world: random number generator, clock and habits.
 
     Attributes:
-        when: what is going on.
+        when: what the process is doing.
     """
 
     def __init__(self, files: MirroredFiles, logs: dict[int, Log], world: World) -> None:
@@ -61,15 +61,15 @@ class Life:
 
     @property
     def promises(self) -> dict[int, Promise]:
-        """Return what has to be there if the power goes now."""
+        """Return the promises that hold if the power fails now."""
         return {partition: log.promise for partition, log in self._logs.items()}
 
     def run(self) -> None:
         """Truncate, open, append, and sometimes close.
 
         Raises:
-            PowerCut: in the middle of it.
-            BrokenPromiseError: a log is not what it was.
+            PowerCut: the power fails during the life.
+            BrokenPromiseError: a log does not hold what it should.
         """
         for partition, log in self._logs.items():
             path = path_of(self._root, partition)
@@ -90,7 +90,7 @@ class Life:
             self.when = "closed"
 
     def end(self) -> None:
-        """Let go of everything; what was acknowledged stays so."""
+        """Release everything; acknowledged batches stay acknowledged."""
         self._files.simulated.before_sync = None
         for log in self._logs.values():
             log.note()
@@ -105,13 +105,13 @@ class Life:
             self._retain(path, log)
 
     def _recover(self, path: Path, log: Log) -> None:
-        """Recover as the command line does."""
+        """Recover the partition as the command line does."""
         self.when = "recovering"
         recover(path, environment=self._environment()).apply()
         log.keep(log.promise.kept(log_bytes(path)))
 
     def _truncate(self, path: Path, log: Log) -> None:
-        """Let the log end earlier; from the start of that on, less is promised."""
+        """Truncate the log; from the start of the truncation, less is promised."""
         self.when = "truncating"
         offset = self._dice.choice([self._dice.randint(0, log.end), *(each.end for each in log.appended[-4:])])
         kept = [each for each in log.appended if each.end <= offset]
@@ -123,7 +123,7 @@ class Life:
         self._world.counts["truncations"] += 1
 
     def _retain(self, path: Path, log: Log) -> None:
-        """Remove what is too old or too much."""
+        """Remove segments by age and size."""
         self.when = "removing segments"
         config, now_ms = self._config(), self._world.now_ms
         planned = retain(path, config, now_ms=now_ms, environment=self._environment())
@@ -134,7 +134,7 @@ class Life:
         self._world.counts["segments removed"] += len(done.plan.removed)
 
     def _compact(self, path: Path, log: Log) -> None:
-        """Compact; each group of segments is as it was, or as it is to be."""
+        """Compact the log; each group of segments is either old or new."""
         config, now_ms = self._config(), self._world.now_ms
         log.groups = compacted_groups(path, config, now_ms)
         self.when = "compacting"
@@ -147,7 +147,7 @@ class Life:
         return Environment(files=self._files)
 
     def _opened(self) -> LogWriter:
-        """Open, which recovers; what is there then is on the disk."""
+        """Open the log directory, which recovers it; the contents are then on the disk."""
         self.when = "opening"
         environment = Environment(
             files=self._files,
@@ -162,7 +162,7 @@ class Life:
             topic_id = self._dice.choice((None, "AAAAAAAAAAEAAAAAAAAAAg"))
             opened = writer.open(TOPIC, partition, leader_epoch=log.leader_epoch, topic_id=topic_id)
             log.keep(log.promise.kept(log_bytes(path_of(self._root, partition)), zeros_may_follow=True))
-            log.acknowledged = log.end  # whoever opens a log sees to it that all of it is on the disk
+            log.acknowledged = log.end  # opening a log syncs all of it
             restart_producers(log)
             log.writer = opened
         return writer
@@ -184,7 +184,7 @@ class Life:
 
 
 def compacted_groups(path: Path, config: LogConfig, now_ms: int) -> tuple[Compacted, ...]:
-    """Return what compaction will make of a partition: tried on a copy of the log directory."""
+    """Return the expected result of compaction, made on a copy of the log directory."""
     with TemporaryDirectory(dir=path.parent.parent) as name:
         copy = Path(name) / "logs"
         shutil.copytree(path.parent, copy)
@@ -219,5 +219,5 @@ def path_of(root: Path, partition: int) -> Path:
 
 
 def log_bytes(path: Path) -> bytes:
-    """Return the bytes of all segments of a partition; none where there is no directory."""
+    """Return the bytes of all segments of a partition; empty if there is no directory."""
     return b"".join(segment.read_bytes() for segment in sorted(path.glob("*.log")))

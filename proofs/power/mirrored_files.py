@@ -1,4 +1,4 @@
-"""A simulated disk with a real directory beside it, for what reads directories by itself."""
+"""A simulated disk with a real directory as its mirror, for code that reads directories itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MirroredHandle:
 
     @property
     def size(self) -> int:
-        """Bytes that the file has now."""
+        """Return the size of the file in bytes."""
         return self._real.size
 
     def write(self, data: Buffer) -> None:
@@ -37,7 +37,7 @@ class MirroredHandle:
         self._real.write_at(position, data)
 
     def truncate(self, size: int) -> None:
-        """Cut the file, or lengthen it by zeros."""
+        """Truncate the file, or extend it with zeros."""
         self._simulated.truncate(size)
         self._real.truncate(size)
 
@@ -46,16 +46,16 @@ class MirroredHandle:
         self._simulated.fsync()
 
     def close(self) -> None:
-        """Let the files go."""
+        """Close both files."""
         self._simulated.close()
         self._real.close()
 
 
 class MirroredFiles:
-    """A simulated disk, and a real directory that shows what programs see of it.
+    """A simulated disk, and a real directory with the files as programs see them.
 
-    What reads directories by itself, as recovery does, reads the real one; what a power cut leaves, the simulated disk
-    knows. The root of the simulated disk is the real directory.
+    Code that reads directories itself, such as recovery, reads the real one; the simulated disk knows what a power cut
+    leaves. The root of the simulated disk is the real directory.
     """
 
     is_local: Final = True
@@ -65,17 +65,17 @@ class MirroredFiles:
         self._both: tuple[Files, Files] = (simulated, LOCAL)
 
     def create(self, path: Path, size: int = 0) -> MirroredHandle:
-        """Return a new file."""
+        """Create a file, and return it."""
         simulated = self.simulated.create(path, size)
         return MirroredHandle(simulated, LOCAL.create(path, size))
 
     def create_new(self, path: Path, size: int = 0) -> MirroredHandle:
-        """Return a new file, whose name nothing has."""
+        """Create a file under a name that is free."""
         simulated = self.simulated.create_new(path, size)
         return MirroredHandle(simulated, LOCAL.create_new(path, size))
 
     def open_append(self, path: Path) -> MirroredHandle:
-        """Return an existing file."""
+        """Open an existing file for appends."""
         simulated = self.simulated.open_append(path)
         return MirroredHandle(simulated, LOCAL.open_append(path))
 
@@ -88,16 +88,16 @@ class MirroredFiles:
         return LOCAL.open(path)
 
     def size(self, path: Path) -> int:
-        """Bytes that a file has."""
+        """Return the size of a file in bytes."""
         return LOCAL.size(path)
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         for files in self._both:
             files.rename(path, target)
 
     def publish(self, path: Path, target: Path) -> None:
-        """Give a file a name that nothing has."""
+        """Give a file a name that is free."""
         for files in self._both:
             files.publish(path, target)
 
@@ -107,11 +107,11 @@ class MirroredFiles:
             files.remove(path)
 
     def fsync_directory(self, path: Path) -> None:
-        """Bring names to the simulated disk."""
+        """Sync the names on the simulated disk."""
         self.simulated.fsync_directory(path)
 
     def names(self, path: Path) -> list[str]:
-        """Return what stands in a directory."""
+        """Return the names in a directory."""
         return LOCAL.names(path)
 
     def make_directory(self, path: Path) -> None:
@@ -125,14 +125,14 @@ class MirroredFiles:
             files.remove_directory(path)
 
     def exists(self, path: Path) -> bool:
-        """Tell whether there is a file or directory of that name."""
+        """Return whether a file or directory with that name exists."""
         return LOCAL.exists(path)
 
     def modified_ms(self, path: Path) -> int:
-        """Return when a file was last written."""
+        """Return when a file was last modified."""
         return LOCAL.modified_ms(path)
 
     def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
-        """Say when a file was last written."""
+        """Set when a file was last modified."""
         for files in self._both:
             files.set_modified_ms(path, timestamp_ms)

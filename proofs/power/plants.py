@@ -1,4 +1,4 @@
-"""Faults that lose data when the power goes, as values, and planting them into the running package."""
+"""Faults that lose data when the power fails, as values, and context managers that plant them into the package."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Plant:
     """A fault.
 
     Attributes:
-        name: what is wrong.
-        symbol: function or method, with its class, that it is planted into.
-        find: text of the function, which occurs there once.
-        replace: text in its place.
-        noticed_by: who notices it.
-        reason: why nobody does.
+        name: description of the fault.
+        symbol: function or method, with its class, to change.
+        find: text of the function, which occurs in it once.
+        replace: replacement for this text.
+        noticed_by: proof that notices it.
+        reason: reason why no proof notices it.
         histories: numbers of histories that noticed it.
-        breaks_calls: the system calls of one thread show it, too (`proofs/calls/`).
+        breaks_calls: whether the system calls of one thread also show it (`proofs/calls/`).
     """
 
     name: str
@@ -60,12 +60,12 @@ def plants() -> list[Plant]:
 
 @contextmanager
 def planted(plant: Plant) -> Iterator[None]:
-    """Plant a fault into this process, and take it out again.
+    """Plant a fault into this process, and remove it afterwards.
 
-    Only the code of the function changes, so that whoever has imported it runs the fault, too.
+    Only the code object of the function changes: code that has already imported the function also runs the fault.
 
     Raises:
-        PlantError: the function or the text in it is not there exactly once.
+        PlantError: the function or the text in it does not occur exactly once.
     """
     function, code = _located(plant)
     before, function.__code__ = function.__code__, code.__code__
@@ -94,7 +94,7 @@ def _located(plant: Plant) -> tuple[FunctionType, FunctionType]:
 
 
 def _definitions(path: Path, symbol: str) -> Iterator[ast.FunctionDef]:
-    """Definitions of a function, or of a method of a class, in a module."""
+    """Yield the definitions of a function, or of a method of a class, in a module."""
     text = path.read_text(encoding="utf-8")
     *classes, name = symbol.split(".")
     if f"def {name}(" not in text:

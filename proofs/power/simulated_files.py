@@ -1,4 +1,4 @@
-"""A disk in memory that loses power, runs full and fails: a file layer for tests of what is written (chapter 71)."""
+"""A disk in memory that loses power, runs full and fails: a file layer for tests of written data (chapter 71)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class PowerCut(BaseException):
-    """The machine is off: nothing that would clean up gets hold of this."""
+    """The power is off: `except Exception` does not catch this, and no cleanup runs."""
 
 
 class SimulatedHandle:
@@ -48,7 +48,7 @@ class SimulatedHandle:
 
     @property
     def size(self) -> int:
-        """Bytes that the file has now."""
+        """Return the size of the file in bytes."""
         return len(self._open_node().content)
 
     def write(self, data: Buffer) -> None:
@@ -60,16 +60,16 @@ class SimulatedHandle:
         self._files.write_node(self._path, self._open_node(), Write(position, bytes(data)))
 
     def truncate(self, size: int) -> None:
-        """Cut the file, or lengthen it by zeros."""
+        """Truncate the file, or extend it with zeros."""
         node = self._open_node()
         self._files.step("truncate", self._path, lambda: node.change(Resize(size)))
 
     def fsync(self) -> None:
-        """Bring the file to the disk; one that fails loses any part of it for good, as Linux does."""
+        """Sync the file to the disk; a failed sync loses any part of it for good, as on Linux."""
         self._files.sync_node(self._path, self._open_node())
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._node = None
 
     def _open_node(self) -> FileNode:
@@ -82,18 +82,18 @@ class SimulatedFiles:
     """A disk in memory.
 
     Args:
-        root: the directory that is there from the start; everything is below it.
-        dice: decides what survives a power cut or a failed sync.
+        root: directory that exists from the start; everything is below it.
+        dice: random number generator that decides what survives a power cut or a failed sync.
 
     Attributes:
-        step_count: operations that changed something, or were to.
-        cut_at: the operation in which the power goes; None for never.
-        faults: operations that fail.
-        capacity: bytes that files may have in all, holes and zeros included; None for any number.
-        read_only: directories whose names do not change.
-        before_sync: called before a file is synced, as other threads may do something there.
-        after_step: called after each operation that changed something.
-        is_local: what is written here cannot be read past this object.
+        step_count: number of operations that changed the disk, or failed to.
+        cut_at: number of the operation in which the power fails; None for never.
+        faults: faults to inject.
+        capacity: limit on the bytes of all files, holes and zeros included; None for no limit.
+        read_only: directories whose names cannot change.
+        before_sync: callback before a file is synced, in which other threads may act.
+        after_step: callback after each operation that changed the disk.
+        is_local: whether files can also be read without this object.
     """
 
     is_local: Final = False
@@ -113,7 +113,7 @@ class SimulatedFiles:
     # Power and failure
 
     def step(self, operation: str, path: Path, change: Callable[[], None]) -> None:
-        """One operation: it happens or fails; when the power goes it has happened, and nobody learns of it."""
+        """Run an operation, which succeeds or fails; at a power cut it is done, but does not return."""
         if self.cut_at is not None and self.step_count >= self.cut_at:
             raise PowerCut
         self.step_count += 1
@@ -130,7 +130,7 @@ class SimulatedFiles:
                 raise _error(fault.number, path)
 
     def write_node(self, path: Path, node: FileNode, write: Write) -> None:
-        """Write to an open file, all or, where it fails, a part."""
+        """Write to an open file: all, or a part if the write fails."""
         fault = next((fault for fault in self.faults if fault.strikes("write", path)), None)
         room = self._room(node, write) if fault is None else fault.keep
         is_short = room < len(write.data) or fault is not None
@@ -147,7 +147,7 @@ class SimulatedFiles:
         return min(len(write.data), max(0, len(node.content) - write.position) + free)
 
     def sync_node(self, path: Path, node: FileNode) -> None:
-        """Bring a file to the disk, or lose any part of what was not there yet."""
+        """Sync a file to the disk, or lose any part of its pending changes."""
         if self.before_sync is not None:
             self.before_sync()
         try:
@@ -158,20 +158,20 @@ class SimulatedFiles:
         node.sync()
 
     def lose_power(self) -> None:
-        """Leave on the disk what chance leaves there, and nothing else; everything that survived is synced."""
+        """Reduce the disk to a random part of its pending changes; everything that survives counts as synced."""
         self._top = after_power_cut(self._top, self.dice, {})
         self.cut_at = None
 
     def survivors(self, dice: random.Random) -> Contents:
-        """Return what would be left if the power went now; this disk goes on as it was.
+        """Return what a power cut now would leave; this disk is not changed.
 
         Args:
-            dice: decides.
+            dice: random number generator.
         """
         return dict(contents_of(after_power_cut(self._top, dice, {}), ""))
 
     def may_survive(self, name: str) -> bool:
-        """Tell whether a power cut may leave something of that name in the root."""
+        """Return whether a power cut may leave an entry with that name in the root."""
         return name in self._top.durable or any(
             name == added for change in self._top.changes for added, _ in change.added
         )
@@ -179,7 +179,7 @@ class SimulatedFiles:
     # The file layer
 
     def create(self, path: Path, size: int = 0) -> SimulatedHandle:
-        """Return a new file, or an existing one without its content."""
+        """Create a file, or truncate an existing one."""
         directory = self._directory(path.parent)
         node = directory.content.get(path.name)
         if isinstance(node, DirectoryNode):
@@ -198,12 +198,12 @@ class SimulatedFiles:
         return handle
 
     def create_new(self, path: Path, size: int = 0) -> SimulatedHandle:
-        """Return a new file, whose name nothing has."""
+        """Create a file under a name that is free."""
         self._check_free(path)
         return self.create(path, size)
 
     def open_append(self, path: Path) -> SimulatedHandle:
-        """Return an existing file."""
+        """Open an existing file for appends."""
         self._fail("open_append", path)
         return SimulatedHandle(self, path, self._file(path))
 
@@ -223,11 +223,11 @@ class SimulatedFiles:
         return memoryview(bytes(node.content[start:end]))
 
     def size(self, path: Path) -> int:
-        """Bytes that a file has."""
+        """Return the size of a file in bytes."""
         return len(self._file(path).content)
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file another name; within a directory both names change at once."""
+        """Rename a file; within a directory both names change at once."""
         node, source, goal = self._node(path), self._directory(path.parent), self._directory(target.parent)
         self._check_writable(path)
         self._check_writable(target)
@@ -239,7 +239,7 @@ class SimulatedFiles:
         source.change(Naming((path.name,)))
 
     def publish(self, path: Path, target: Path) -> None:
-        """Give a file a second name, then take the first away, as file systems do that cannot rename so at once."""
+        """Give a file a second name, then remove the first, as on file systems without an exclusive rename."""
         self._check_free(target)
         naming, goal = Naming(added=((target.name, self._file(path)),)), self._directory(target.parent)
         self.step("publish", path, lambda: goal.change(naming))
@@ -267,17 +267,17 @@ class SimulatedFiles:
         self.step(operation, path, lambda: directory.change(Naming((path.name,))))
 
     def fsync_directory(self, path: Path) -> None:
-        """Bring the names in a directory to the disk; what the files hold is another matter."""
+        """Sync the names in a directory to the disk, but not the contents of files."""
         directory = self._directory(path)
         self.step("fsync_directory", path, lambda: None)
         directory.sync()
 
     def names(self, path: Path) -> list[str]:
-        """Return what stands in a directory, sorted."""
+        """Return the names in a directory, sorted."""
         return sorted(self._directory(path).content)
 
     def make_directory(self, path: Path) -> None:
-        """Create a directory, and those above it."""
+        """Create a directory and its parents."""
         if self.exists(path):
             self._directory(path)
             return
@@ -288,7 +288,7 @@ class SimulatedFiles:
         self.step("make_directory", path, lambda: directory.change(naming))
 
     def exists(self, path: Path) -> bool:
-        """Tell whether there is a file or directory of that name."""
+        """Return whether a file or directory with that name exists."""
         try:
             self._node(path)
         except FileNotFoundError:
@@ -296,11 +296,11 @@ class SimulatedFiles:
         return True
 
     def modified_ms(self, path: Path) -> int:
-        """Return when a file was last written; the clock here counts writes."""
+        """Return when a file was last modified; the clock counts writes."""
         return self._file(path).modified_ms
 
     def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
-        """Say when a file was last written."""
+        """Set when a file was last modified."""
         self._file(path).modified_ms = timestamp_ms
 
     # Nodes
@@ -333,11 +333,11 @@ class SimulatedFiles:
     # From and to real directories
 
     def store(self, target: Path) -> None:
-        """Write everything, as a program would read it now, into a directory of the local file system."""
+        """Write everything, as a program would read it now, to a directory of the local file system."""
         store_node(self._top, target)
 
     def load(self, source: Path) -> None:
-        """Take over a directory of the local file system; all of it counts as synced."""
+        """Load a directory of the local file system; all of it counts as synced."""
         self._top = loaded(source)
 
 

@@ -1,4 +1,4 @@
-"""A file of the simulated disk that is open for reading."""
+"""A file of the simulated disk, open for reading."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FIRST_WINDOW: Final = 1 << 16
-"""Bytes that are read at a time."""
+"""Number of bytes that are read at a time."""
 
 
 class SimulatedSource(AbstractContextManager["SimulatedSource"]):
-    """A file that is read through windows, as a real one is.
+    """A file that is read through windows, as real files are.
 
     Args:
         path: the file.
-        size: bytes of the file when it was opened.
-        read: gives the bytes from one position to another, as written so far.
+        size: size of the file in bytes when it was opened.
+        read: returns the bytes from one position to another, as written so far.
     """
 
     def __init__(self, path: str, size: int, read: Callable[[int, int], memoryview]) -> None:
@@ -40,13 +40,13 @@ class SimulatedSource(AbstractContextManager["SimulatedSource"]):
         self.close()
 
     def expect(self, start: int, end: int | None) -> None:
-        """Nothing is gained by knowing it."""
+        """Do nothing: a file in memory needs no hints."""
 
     def forget(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: no pages are cached."""
 
     def forget_behind(self, position: int) -> None:
-        """Nothing is kept."""
+        """Do nothing: no pages are cached."""
 
     def close(self) -> None:
-        """Nothing has to be given back."""
+        """Do nothing: there are no resources to release."""

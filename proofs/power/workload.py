@@ -1,4 +1,4 @@
-"""Appenders at work on a log directory, taking turns as a seed says."""
+"""Appenders at work on a log directory, which take turns in a random order."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ KEYS: Final = (None, b"a", b"b", b"c", b"d", b"e")
 
 @dataclass(slots=True)
 class Producer:
-    """An idempotent or transactional producer of one log, or nobody, with -1 for its id.
+    """An idempotent or transactional producer of one log; with id -1, a producer without an id.
 
     Attributes:
-        epoch: one more after each restart, as its coordinator gives it.
+        epoch: producer epoch, which its coordinator increments after each restart.
     """
 
     producer_id: int
@@ -49,16 +49,16 @@ class Producer:
 
 @dataclass(slots=True)
 class Log:
-    """A partition and everything that was appended to it, in order.
+    """A partition with everything that was appended to it, in order.
 
     Attributes:
-        appended: the power may go while the last one is written.
-        acknowledged: everything below was said to be on the disk.
-        start: batches that end here or below may be gone.
-        groups: of segments that are being compacted.
-        leader_epoch: that it was written under last.
-        producers: by the number of the appender.
-        writer: while it is open.
+        appended: appended batches; the power may fail while the last one is written.
+        acknowledged: offset below which everything was reported as stored on the disk.
+        start: offset up to which batches may be deleted.
+        groups: groups of segments that are being compacted.
+        leader_epoch: epoch under which it was last written.
+        producers: producers by the number of their appender.
+        writer: the writer, while the log is open.
     """
 
     appended: list[Appended] = field(default_factory=list)
@@ -71,43 +71,43 @@ class Log:
 
     @property
     def open_writer(self) -> PartitionWriter:
-        """The writer of a log that is open."""
+        """Return the writer of an open log."""
         assert self.writer is not None
         return self.writer
 
     @property
     def promise(self) -> Promise:
-        """Return what has to be there if the power goes now."""
+        """Return the promise that holds if the power fails now."""
         reached = self.writer.recovery_point if self.writer is not None else 0
         return Promise(tuple(self.appended), max(self.acknowledged, reached), self.start, self.groups)
 
     def note(self) -> None:
-        """Remember what is acknowledged by now."""
+        """Note which offsets are acknowledged now."""
         self.acknowledged = self.promise.acknowledged
 
     def keep(self, kept: list[Appended]) -> None:
-        """Note that these batches are what is there."""
+        """Note that the log holds these batches."""
         self.appended = kept
         self.groups = ()
 
     def begin_at(self, offset: int) -> None:
-        """Note that what ends at an offset or below is gone."""
+        """Note that batches that end at an offset or below are deleted."""
         self.start = offset
         self.appended = [each for each in self.appended if each.end > offset]
 
     @property
     def end(self) -> int:
-        """The offset after the last batch."""
+        """Return the offset after the last batch."""
         return self.appended[-1].end if self.appended else 0
 
 
 class Appenders:
-    """One to eight appenders that take turns, also in the middle of each other's flushes.
+    """One to eight appenders that take turns, also during each other's flushes.
 
     Args:
-        logs: that are open.
-        writer: of the log directory.
-        world: decides everything.
+        logs: open logs.
+        writer: writer of the log directory.
+        world: random number generator, clock and habits.
     """
 
     def __init__(self, logs: dict[int, Log], writer: LogWriter, world: World) -> None:
@@ -120,10 +120,10 @@ class Appenders:
         self._at_work: set[int] = set()
 
     def run(self) -> None:
-        """Take some turns; whoever waits in the end waits for nobody any more.
+        """Take some turns; appenders that still wait at the end stop waiting.
 
         Raises:
-            PowerCut: in the middle of one.
+            PowerCut: the power fails during a turn.
         """
         with suppress(BlockedError):
             most = max(MAX_TURNS) if self._world.compacts else self._dice.choice(MAX_TURNS)
@@ -131,7 +131,7 @@ class Appenders:
                 self._turn()
 
     def others_go_on(self) -> None:
-        """Wait as a sync does; where no lock is held, others append meanwhile."""
+        """Wait as a sync does; if no lock is held, others append meanwhile."""
         while not self._world.turns.held and self._dice.random() < OTHERS_GO_ON:
             self._turn()
 
@@ -183,7 +183,7 @@ class Appenders:
         log.open_writer.become_leader(log.leader_epoch)
 
     def _retain(self, log: Log) -> None:
-        """Remove what is too old or too much; until it is known what that is, anything may be gone."""
+        """Remove segments by age and size; until the plan is known, any segment may be deleted."""
         log.start = log.open_writer.log_end_offset
         plan = log.open_writer.apply_retention()
         log.begin_at(plan.log_start_offset)
@@ -199,7 +199,7 @@ class Appenders:
             log.acknowledged = max(log.acknowledged, done.last_offset + 1)
 
     def _follow(self, number: int, log: Log) -> None:
-        """Take over what another leader wrote; it may have left out offsets."""
+        """Append as a follower what another leader wrote; it may leave out offsets."""
         data, _ = self._batch(number, log)
         first = log.open_writer.log_end_offset + self._dice.choice((0, 0, 3))
         self._note_append(log, data, first)
@@ -213,13 +213,13 @@ class Appenders:
         self._counts["appends"] += 1
 
     def _batch(self, number: int, log: Log) -> tuple[bytes, Origin]:
-        """Return what an appender sends next: plain, idempotent, or a part of a transaction or its end."""
+        """Return the next batch of an appender: plain, idempotent, or a part of a transaction or its end."""
         dice = self._dice
         known = log.producers.get(number)
         if known is None:
             producer_id = 1000 + number if dice.random() < HAS_PRODUCER else -1
             share = self._world.habits.transactions
-            share = share / 4 if self._world.compacts else share  # open ones keep compaction off
+            share = share / 4 if self._world.compacts else share  # open transactions hold back compaction
             known = Producer(producer_id, producer_id >= 0 and dice.random() < share)
             log.producers[number] = known
         if known.is_open and dice.random() < ENDS:
@@ -267,7 +267,7 @@ class Appenders:
 
 
 def restart_producers(log: Log) -> None:
-    """After a restart each producer comes with a new epoch, in which it counts from 0; transactions stay open."""
+    """Give each producer a new epoch after a restart, with sequence numbers from 0; transactions stay open."""
     for producer in log.producers.values():
         producer.epoch += 1
         producer.sequence = 0

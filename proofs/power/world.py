@@ -1,4 +1,4 @@
-"""What a history shares from its start to its end: chance, the clock, locks, and what its processes like to do."""
+"""State that a history shares from its start to its end: random numbers, clock, locks, and habits of its processes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ ACTIONS: Final = {
     "retain": 4,
     "remove": 2,
 }
-"""What appenders do, and how often."""
+"""Actions of appenders, with their weights."""
 
 
 class BlockedError(Exception):
-    """An appender would wait for another one's flush here: it is somebody else's turn."""
+    """An appender would wait for another one's flush: another appender takes its turn."""
 
 
 class Turns:
-    """Locks for appenders that take turns in one thread: nobody waits in them, but it is known whether one is held."""
+    """Locks for appenders that take turns in one thread: they never block, but know whether one is held."""
 
     def __init__(self) -> None:
         self.held = 0
@@ -42,26 +42,26 @@ class Turns:
         self.held -= 1
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Leave the lock to others."""
+        """Release the lock to the others."""
         raise BlockedError(timeout)
 
     def notify_all(self) -> None:
-        """Those that were blocked try again in their next turn."""
+        """Do nothing: blocked appenders try again in their next turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """What the processes of a history like to do.
+    """Habits of the processes of a history.
 
     Attributes:
-        closes: share of lives that end with a clean close, where the power stays.
+        closes: share of lives that end with a clean close, if the power stays.
         truncates: share of lives that begin with a truncation.
         retains: share of lives that begin with retention.
-        transactions: share of producers that have transactions.
-        actions: weights of actions, where they are not the common ones.
-        segment_bytes: one of these, for each life.
-        retention_bytes: one of these, for each life.
-        looks: after so many of the operations it is asked what a power cut would leave.
+        transactions: share of producers that use transactions.
+        actions: weights of actions that differ from the common ones.
+        segment_bytes: segment sizes; one is chosen for each life.
+        retention_bytes: retention sizes; one is chosen for each life.
+        looks: share of operations after which a power cut is tried.
     """
 
     closes: float = 0.5
@@ -85,20 +85,20 @@ HABITS: Final = (
         looks=0.25,
     ),
 )
-"""Each history has one of these."""
+"""Habits; each history has one of these."""
 
 
 @dataclass(slots=True)
 class World:
-    """What a history shares from its start to its end.
+    """State that a history shares from its start to its end.
 
     Attributes:
-        dice: decide everything.
-        counts: of what happened.
-        now_ms: the clock.
-        turns: the locks of a process.
-        compacts: logs are compacted, and so records have keys.
-        habits: what its processes like to do.
+        dice: random number generator.
+        counts: numbers of events.
+        now_ms: time of the clock.
+        turns: locks of a process.
+        compacts: whether logs are compacted, for which records have keys.
+        habits: habits of its processes.
     """
 
     dice: random.Random

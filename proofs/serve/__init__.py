@@ -1,1 +1,1 @@
-"""Proofs of ``seglog serve``: attacks, random messages, kills, and an honest client that notices."""
+"""Proofs of ``seglog serve``: attacks, random messages, kills, and an honest client that measures their effect."""

@@ -1,4 +1,4 @@
-"""Each attack by name. All of them send valid frames or parts of such; none needs more than a connection."""
+"""Attacks, by name. All of them send valid frames or parts of such; none needs more than a connection."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ AT_ONCE: Final = 32
 
 
 class Battle(NamedTuple):
-    """What an attack has to work with.
+    """The means of an attack.
 
     Attributes:
-        target: the server.
-        seconds: how long to go on.
-        dice: makes what is random.
-        scale: a part of the full numbers, for a short run.
+        target: server to attack.
+        seconds: duration of the attack.
+        dice: random number generator.
+        scale: factor for all counts, for a short run.
     """
 
     target: Target
@@ -63,12 +63,12 @@ class Battle(NamedTuple):
     scale: float
 
     def many(self, count: int) -> int:
-        """So many, in a full run."""
+        """Return a count scaled for this run."""
         return max(2, round(count * self.scale))
 
 
 def _ask_often(battle: Battle, bodies: Sequence[bytes], connections: int) -> None:
-    """On so many connections at once, one request after the other, until time is over."""
+    """Send requests one after the other on so many connections at once, until time is over."""
     deadline = time.monotonic() + battle.seconds
 
     def work(number: int) -> None:
@@ -87,12 +87,12 @@ def _ask_often(battle: Battle, bodies: Sequence[bytes], connections: int) -> Non
 def _hold(
     battle: Battle, bodies: Sequence[bytes], count: int, *, receive_buffer: int = 0, drains: bool = False
 ) -> None:
-    """Send bodies as they are on so many connections; open closed ones again.
+    """Send bodies unchanged on so many connections; replace closed connections.
 
     Args:
         battle: the server and the time.
-        bodies: what to send, one after the other.
-        count: connections at once.
+        bodies: bodies to send, one after the other.
+        count: number of simultaneous connections.
         receive_buffer: bytes of each socket's receive buffer; 0 for the system's default.
         drains: read and drop the answers; else read nothing.
     """
@@ -115,33 +115,33 @@ def _hold(
 
 
 def _drain(connected: socket.socket) -> None:
-    """Read and drop what comes until the connection ends."""
+    """Read and discard data until the connection ends."""
     with suppress(OSError):
         while connected.recv(MEBI):
             pass
 
 
 def _await_end(connection: Connection, deadline: float) -> None:
-    """Return when the server has closed the connection, without reading from it, or when time is over."""
+    """Wait until the server closes the connection, without reading from it, or until time is over."""
     while time.monotonic() < deadline:
         info = connection.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
-        if info[0] != 1:  # not established any more
+        if info[0] != 1:  # no longer established
             return
         time.sleep(0.1)
 
 
 def framed(body: bytes, claimed: int | None = None) -> bytes:
-    """Return a request with its size before it, or with another one."""
+    """Return a request preceded by its size, or by a false one."""
     return struct.pack(">i", len(body) if claimed is None else claimed) + body
 
 
 def metadata_of_empty_names(battle: Battle) -> None:
-    """Metadata v1 with 500,000 empty names, a megabyte."""
+    """Send Metadata v1 with 500,000 empty names, a megabyte."""
     _ask_often(battle, [header(METADATA, 1) + struct.pack(">i", 500_000) + b"\0\0" * 500_000], battle.many(20))
 
 
 def metadata_of_many_names(battle: Battle) -> None:
-    """As many different names as a request may hold."""
+    """Send as many different names as a request may hold."""
     _ask_often(battle, [_names(ALLOWED_ITEMS)], battle.many(20))
 
 
@@ -177,23 +177,23 @@ def _arrays(count: int) -> list[bytes]:
 
 
 def arrays_within_limits(battle: Battle) -> None:
-    """Each API that has an array, with as many items as it may have."""
+    """Send each API that has an array, with the largest allowed number of items."""
     _ask_often(battle, _arrays(ALLOWED_ITEMS), battle.many(20))
 
 
 def arrays_beyond_limits(battle: Battle) -> None:
-    """Each API that has an array, with far more."""
+    """Send each API that has an array, with far more items than allowed."""
     _ask_often(battle, _arrays(60_000), battle.many(20))
 
 
 def batches_of_tiny_records(battle: Battle) -> None:
-    """Batches of 20 million records of seven bytes, in 200 KB; and of as many as are allowed."""
+    """Send batches of 20 million records of seven bytes in 200 KB, and of as many records as are allowed."""
     bodies = [produce(crafted(EMPTY_RECORD, count)) for count in (20_000_000, 100_000, 2_000)]
     _ask_often(battle, bodies, battle.many(16))
 
 
 def batches_of_many_headers(battle: Battle) -> None:
-    """One record with a million headers; and one that is written in a longer way than is usual."""
+    """Send a record with a million headers, and one in a longer encoding than usual."""
     headers = varint(1_000_000) + b"\0\1" * 1_000_000
     record = b"\0\0\0\1\1" + headers
     longer = b"\x0e\0\0\x80\x00\1\1\0"
@@ -234,12 +234,12 @@ def large_answers_unread(battle: Battle) -> None:
 
 
 def requests_without_end(battle: Battle) -> None:
-    """Thousands of small requests at once on one connection, whose answers nobody reads."""
+    """Send thousands of small requests at once on one connection, and read no answer."""
     _hold(battle, [framed(header(METADATA, 1) + struct.pack(">i", -1)) * 60_000], battle.many(100))
 
 
 def pipelined_requests(battle: Battle) -> None:
-    """Send the same from a client that takes the answers as quickly as they come, so that nothing slows it down."""
+    """Send the same from a client that reads the answers as fast as they come, and is therefore never slowed down."""
     _hold(battle, [framed(header(METADATA, 1) + struct.pack(">i", -1)) * 60_000], battle.many(100), drains=True)
 
 
@@ -261,7 +261,7 @@ def dribbled_bytes(battle: Battle) -> None:
 
 
 def random_groups(battle: Battle) -> None:
-    """Send commits of groups that never had a member, with as much metadata as is kept."""
+    """Send commits of groups that never had a member, with as much metadata as is stored."""
     bodies = [commit(f"{battle.dice.getrandbits(64):x}", 1, "m" * 4000) for _ in range(2000)]
     _ask_often(battle, bodies, battle.many(16))
 
@@ -281,13 +281,13 @@ def members_that_go(battle: Battle) -> None:
 
 
 def members_that_wait(battle: Battle) -> None:
-    """Members of groups that never divide anything, and wait for each other."""
+    """Join members of groups that never assign partitions, and wait for each other."""
     bodies = [framed(join(f"g{number % 20}")) for number in range(100)]
     _hold(battle, bodies, battle.many(500))
 
 
 def idle_connections(battle: Battle) -> None:
-    """More connections than there may be, on which nothing comes."""
+    """Open more connections than are allowed, and send nothing."""
     deadline = time.monotonic() + battle.seconds
     with ExitStack() as stack:
         for _ in range(battle.many(1100)):
@@ -298,7 +298,7 @@ def idle_connections(battle: Battle) -> None:
 
 
 def connections_without_end(battle: Battle) -> None:
-    """Open and close connections as quickly as that goes."""
+    """Open and close connections as fast as possible."""
     deadline = time.monotonic() + battle.seconds
 
     def work(_: int) -> None:
@@ -311,12 +311,12 @@ def connections_without_end(battle: Battle) -> None:
 
 
 def fetches_that_wait(battle: Battle) -> None:
-    """Send fetches at the end of a log, that wait half a minute."""
+    """Send fetches at the end of a log that wait half a minute."""
     _hold(battle, [framed(fetch(LARGE_RECORDS, number=1, max_wait=30_000))], battle.many(600))
 
 
 def lookups(battle: Battle) -> None:
-    """Lookups by timestamp, which read the log."""
+    """Send lookups by timestamp, which read the log."""
     rows = [{"partition_index": number, "timestamp": 1_700_000_000_010} for number in (0, 1)]
     body = request(LIST_OFFSETS, 2, replica_id=-1, isolation_level=1, topics=[{"name": TOPIC, "partitions": rows}])
     _ask_often(battle, [body], battle.many(60))
@@ -343,4 +343,4 @@ READING: Final = (
     lookups,
 )
 WRITING: Final = (*READING, batches_of_tiny_records, batches_of_many_headers, bombs, whole_requests_of_31_mb)
-"""By whether the server lets anybody write."""
+"""Attacks on a server, by whether it accepts writes."""

@@ -1,4 +1,4 @@
-"""A Kafka client of a few lines, which says exactly what it is told to."""
+"""A Kafka client of a few lines, which sends exactly the given fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kio.serial import entity_reader
 from proofs.serve.messages import request_frame, response_type
 
 Answer: TypeAlias = Any
-"""A message; its fields are those of its version."""
+"""A message, with the fields of its version."""
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = range(4)
 API_VERSIONS = 18
@@ -25,11 +25,11 @@ UNASKED: Final[dict[str, object]] = {
     "include_topic_authorized_operations": False,
     "timeout": 0,
 }
-"""Fields that some versions have, and that make no difference here."""
+"""Fields that some versions have, with values that do not matter here."""
 
 
 class Client:
-    """A connection. Requests are mappings of field names, as answers are written in the package."""
+    """A connection. Requests are mappings of field names, in the format in which the package writes answers."""
 
     def __init__(self, port: int, *, timeout: float = 10) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
@@ -41,11 +41,11 @@ class Client:
         self.send_frame(request_frame(api_key, version, self._number, "test", UNASKED | fields))
 
     def send_frame(self, frame: bytes) -> None:
-        """Send bytes with their size before them."""
+        """Send bytes preceded by their size."""
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive(self, api_key: int, version: int, *, before_last: int = 0) -> Answer:
-        """Return the next answer, which is that to the last request, or to one so many before it."""
+        """Return the next answer, which belongs to the last request or to one so many before it."""
         frame = self.receive_frame()
         assert frame is not None
         kind = response_type(api_key, version)
@@ -56,7 +56,7 @@ class Client:
         return body
 
     def receive_frame(self) -> bytes | None:
-        """Return the next answer; None where the server has closed the connection."""
+        """Return the next answer; None if the server has closed the connection."""
         size = self._exactly(4)
         return None if size is None else self._exactly(struct.unpack(">i", size)[0])
 
@@ -78,7 +78,7 @@ class Client:
         return self.receive(api_key, version)
 
     def fetch(self, topic: str, offset: int, *, version: int = 12, number: int = 0, **changed: Answer) -> Answer:
-        """Fetch one partition; what comes is its part of the answer."""
+        """Fetch one partition, and return its part of the answer."""
         partition = {"partition": number, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
         fields: dict[str, object] = {
             "replica_id": -1,

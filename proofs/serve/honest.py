@@ -1,7 +1,7 @@
-"""A client that behaves, in a process of its own: ``python -m proofs.serve.honest PORT read|write``.
+"""An honest client in a process of its own: ``python -m proofs.serve.honest PORT read|write``.
 
-It asks all the time, on one connection that stays and on new ones, until its standard input ends. Then it writes what
-it saw as JSON: the longest that each kind of request took, what went wrong, and what was acknowledged.
+It sends requests continuously, on a permanent connection and on new ones, until its standard input ends. Then it writes
+a JSON report: the longest time of each kind of request, the failures, and the acknowledged records.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAUSE_SECONDS: Final = 0.02
 
 
 class Honest:
-    """Asks, and remembers how long it took."""
+    """Sends requests and measures their times."""
 
     def __init__(self, port: int, *, is_writing: bool) -> None:
         self._port = port
@@ -33,7 +33,7 @@ class Honest:
         self._is_writing = is_writing
 
     def work(self) -> None:
-        """Ask each thing once."""
+        """Send each request once."""
         versions = header(API_VERSIONS, 0)
         self._timed("ApiVersions", versions)
         self._timed("Metadata", header(METADATA, 1) + struct.pack(">i", -1))
@@ -49,7 +49,7 @@ class Honest:
         answer = self._timed("Produce", produce(batch(value.encode())))
         if answer is None:
             return
-        # correlation id, one topic with its name, one partition: number, error, base offset
+        # Answer: correlation id, one topic with its name, one partition: number, error, base offset
         position = 4 + 4 + 2 + len("orders") + 4 + 4
         error, offset = struct.unpack_from(">hq", answer, position)
         if error:
@@ -87,7 +87,7 @@ class Honest:
                 return
 
     def found(self) -> dict[str, object]:
-        """Return what it saw."""
+        """Return the report."""
         return {
             "worst_seconds": {name: round(seconds, 3) for name, seconds in self._worst.items()},
             "asked": dict(self._counts),
@@ -98,9 +98,9 @@ class Honest:
 
 
 def main() -> None:
-    """Ask until standard input ends."""
+    """Send requests until standard input ends."""
     port, is_writing = int(sys.argv[1]), sys.argv[2] == "write"
-    Honest(port, is_writing=False).work()  # what is loaded at the first requests is nobody's attack
+    Honest(port, is_writing=False).work()  # one-time loading in the first requests is not an effect of an attack
     honest = Honest(port, is_writing=is_writing)
     print("ready", flush=True)
     ended = Thread(target=sys.stdin.read, daemon=True)

@@ -1,4 +1,4 @@
-"""Messages of the Kafka protocol as a client of its own writes them, by `kio`: nothing here is the server's code."""
+"""Messages of the Kafka protocol as an independent client writes them, by `kio`: nothing here is the server's code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def encoded(kind: type[Any], values: Mapping[str, Any]) -> bytes:
 
     Args:
         kind: class of the message.
-        values: by field name; fields of other versions are left out.
+        values: values by field name; fields of other versions are ignored.
     """
     buffer = io.BytesIO()
     entity_writer(kind)(buffer, _made(kind, values))
@@ -33,7 +33,7 @@ def encoded(kind: type[Any], values: Mapping[str, Any]) -> bytes:
 
 
 def request_frame(api_key: int, version: int, number: int, client_id: str | None, values: Mapping[str, Any]) -> bytes:
-    """Return a request with its header, without the size before it."""
+    """Return a request with its header, without the leading size."""
     kind = request_type(api_key, version)
     header = {
         "request_api_key": api_key,

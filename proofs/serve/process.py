@@ -23,10 +23,10 @@ def serve_process(*arguments: str) -> Iterator[int]:
         arguments: options and paths.
 
     Yields:
-        Its port.
+        Port of the server.
 
     Raises:
-        ChildProcessError: it ends without listening, or does not end when it is asked to.
+        ChildProcessError: the server ends without listening, or does not end on request.
     """
     command = [sys.executable, "-m", "seglog_format.cli", "serve", "--state", "none", "--port", "0", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
@@ -37,7 +37,7 @@ def serve_process(*arguments: str) -> Iterator[int]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ask again each second: a thread that a tracer holds may have taken the signal, and not its main thread."""
+    """Send the signal each second: a thread held by a tracer may have taken it instead of the main thread."""
     for _ in range(END_SECONDS):
         process.terminate()
         with suppress(subprocess.TimeoutExpired):

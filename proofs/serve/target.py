@@ -1,4 +1,4 @@
-"""A server in a process of its own, watched: its memory, its descriptors, how it ends, and what its logs hold then."""
+"""A server in a process of its own, with its memory, its descriptors, its exit, and its logs afterwards."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LARGE_SIZE: Final = 1 << 19
 
 
 def make_logs(directory: Path) -> None:
-    """One log with something to read, and one with large records."""
+    """Write one log with records to read, and one with large records."""
     with LogWriter(directory, LogConfig(retention_ms=-1, segment_bytes=1 << 22)) as writer:
         orders = writer.open(TOPIC, 0)
         for number in range(200):
@@ -43,17 +43,17 @@ class Target:
     """A running server. A context manager.
 
     Attributes:
-        port: where it listens.
-        peak_anonymous: bytes of anonymous memory, at most, as far as was looked.
-        end_seconds: how long it took to end after SIGTERM; None where it had to be killed.
+        port: port on which it listens.
+        peak_anonymous: highest observed anonymous memory, in bytes.
+        end_seconds: seconds until it ended after SIGTERM; None if it had to be killed.
         end_status: its exit status.
     """
 
     def __init__(self, directory: Path, *, is_writable: bool) -> None:
-        """Start it.
+        """Start the server.
 
         Raises:
-            RuntimeError: it does not listen.
+            RuntimeError: the server does not listen.
         """
         options = ["--writable", "--acknowledge", "written"] if is_writable else []
         command = [sys.executable, "-m", "seglog_format.cli", "serve", "--port", "0", "--idle-seconds", "60", *options]
@@ -82,7 +82,7 @@ class Target:
         raise RuntimeError(message)
 
     def said(self) -> list[str]:
-        """Return what it wrote to standard error."""
+        """Return the lines of its standard error."""
         return self._said.read_text().splitlines()
 
     def _watch(self) -> None:
@@ -98,23 +98,23 @@ class Target:
 
     @property
     def peak(self) -> int:
-        """Bytes of memory of any kind, at most, as the system counted them."""
+        """Return the peak memory of all kinds in bytes, as the system counts it."""
         return self._status("VmHWM")
 
     @property
     def descriptors(self) -> int:
-        """Files and sockets that it has open."""
+        """Return the number of its open files and sockets."""
         with suppress(OSError):
             return len([*Path(f"/proc/{self.process.pid}/fd").iterdir()])
         return 0
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the process runs."""
+        """Return whether the process runs."""
         return self.process.poll() is None
 
     def end(self) -> None:
-        """Ask it to end, and see how long that takes."""
+        """Send SIGTERM, and measure the time until the server ends."""
         self._stopped.set()
         self._watching.join()
         began = time.monotonic()
@@ -134,7 +134,7 @@ class Target:
 
 
 class HonestClient:
-    """The honest client's process."""
+    """The process of the honest client."""
 
     def __init__(self, port: int, *, is_writing: bool) -> None:
         command = [sys.executable, "-m", "proofs.serve.honest", str(port), "write" if is_writing else "read"]
@@ -147,7 +147,7 @@ class HonestClient:
             raise RuntimeError(message)
 
     def end(self) -> dict[str, Any]:
-        """Return what it saw."""
+        """End the process, and return its report."""
         said, _ = self._process.communicate(timeout=120)
         found: dict[str, Any] = json.loads(said)
         return found
@@ -160,6 +160,6 @@ def stored(directory: Path, number: int) -> dict[int, bytes]:
 
 
 def verify_status(directory: Path) -> int:
-    """Return what ``seglog verify`` says of the logs."""
+    """Return the exit status of ``seglog verify`` for the logs."""
     command = [sys.executable, "-m", "seglog_format.cli", "verify", str(directory)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=600).returncode

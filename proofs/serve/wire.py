@@ -1,4 +1,4 @@
-"""Requests as bytes, and a connection that sends them."""
+"""Requests as bytes, and a connection for them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ API_VERSIONS, INIT_PRODUCER_ID = 18, 22
 TOPIC: Final = "orders"
 TIME_MS: Final = 1_700_000_000_000
 MORE: Final = 0x80
-"""Set in a byte of a number that another one follows."""
+"""Flag of a byte in a number that continues."""
 
 EMPTY_RECORD: Final = b"\x0c\0\0\0\1\1\0"
-"""Seven bytes, the least that a record takes: its length, no key, no value, no headers."""
+"""The smallest record, seven bytes: its length, no key, no value, no headers."""
 
 
 class Connection:
-    """A connection that sends frames and takes frames, and believes nothing."""
+    """A connection that sends and receives frames without checks."""
 
     def __init__(self, port: int, *, seconds: float = 30, receive_buffer: int = 0) -> None:
         self.socket = socket.socket()
@@ -46,7 +46,7 @@ class Connection:
         self.socket.sendall(struct.pack(">i", len(body)) + body)
 
     def receive(self) -> bytes | None:
-        """Return the next answer; None where the server has closed the connection."""
+        """Return the next answer; None if the server has closed the connection."""
         size = self._exactly(4)
         return None if size is None else self._exactly(struct.unpack(">i", size)[0])
 
@@ -64,12 +64,12 @@ class Connection:
         return b"".join(parts)
 
     def ask(self, body: bytes) -> bytes | None:
-        """Send a request, take its answer."""
+        """Send a request, and return its answer."""
         self.send(body)
         return self.receive()
 
     def close(self) -> None:
-        """End."""
+        """Close the connection."""
         self.socket.close()
 
     def __enter__(self) -> Self:
@@ -90,7 +90,7 @@ def request(key: int, version: int, **fields: object) -> bytes:
 
 
 def fetch(offset: int, *, number: int = 0, max_bytes: int = 1 << 16, max_wait: int = 0) -> bytes:
-    """Fetch one partition."""
+    """Return a request to fetch from one partition."""
     partition = {"partition": number, "fetch_offset": offset, "partition_max_bytes": max_bytes}
     topics = [{"topic": TOPIC, "partitions": [partition]}]
     limits = {"max_wait": max_wait, "min_bytes": 1, "max_bytes": max_bytes}
@@ -98,20 +98,20 @@ def fetch(offset: int, *, number: int = 0, max_bytes: int = 1 << 16, max_wait: i
 
 
 def produce(data: bytes, *, number: int = 0) -> bytes:
-    """Send one batch."""
+    """Return a request to produce one batch."""
     topics = [{"name": TOPIC, "partition_data": [{"index": number, "records": data}]}]
     return request(PRODUCE, 5, transactional_id=None, acks=-1, timeout=1000, topic_data=topics)
 
 
 def join(group: str, *, session_ms: int = 1_800_000) -> bytes:
-    """Join a group, with the longest session that there is."""
+    """Return a request to join a group with the longest possible session."""
     protocols = [{"name": "range", "metadata": b"m"}]
     member = {"group_id": group, "member_id": "", "protocol_type": "consumer"}
     return request(JOIN_GROUP, 0, session_timeout=session_ms, protocols=protocols, **member)
 
 
 def commit(group: str, offset: int, metadata: str = "") -> bytes:
-    """Commit an offset without being a member."""
+    """Return a request to commit an offset without being a member."""
     row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": metadata}
     member = {"group_id": group, "member_id": "", "generation_id_or_member_epoch": -1, "retention_time": -1}
     return request(OFFSET_COMMIT, 2, topics=[{"name": TOPIC, "partitions": [row]}], **member)
@@ -123,7 +123,7 @@ def batch(*values: bytes) -> bytes:
 
 
 def crafted(section: bytes, count: int) -> bytes:
-    """Return a batch with a right checksum whose records are these bytes, repeated so often, compressed with gzip."""
+    """Return a batch with a right checksum, whose records are so many copies of some bytes, compressed with gzip."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     step = max(1, (1 << 20) // max(len(section), 1))
     parts = [packer.compress(section * min(step, count - done)) for done in range(0, count, step)]

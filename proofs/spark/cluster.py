@@ -1,7 +1,7 @@
-"""A small Spark cluster on this machine, whose workers take themselves for different hosts.
+"""A small Spark cluster on this machine, whose workers have different host names.
 
-Spark runs no second attempt of a task on the host of the first, and all executors of ``local-cluster`` are on one host:
-there speculation never doubles anything. So the workers here listen on loopback addresses of their own.
+Spark never runs a second attempt of a task on the host of the first, and all executors of ``local-cluster`` are on one
+host: there speculation never starts a second attempt. The workers here listen on loopback addresses of their own.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 MASTER_HOST: Final = "127.0.0.1"
 WORKER_HOSTS: Final = ("127.0.0.2", "127.0.0.3")
 CORES: Final = 3
-"""Of each worker, as Spark counts them."""
+"""Cores of each worker, as Spark counts them."""
 START_SECONDS: Final = 180
 END_SECONDS: Final = 30
 
 
 @contextmanager
 def cluster(directory: Path, python_path: str) -> Iterator[str]:
-    """Provide a master and two workers, for as long as the block runs.
+    """Run a master and two workers for the time of the block; yield the address for a session.
 
     Args:
-        directory: an empty directory for what they write.
-        python_path: where the Python of the executors looks for modules.
+        directory: an empty directory for their output.
+        python_path: module path for the Python of the executors.
 
     Yields:
         The address for a session.

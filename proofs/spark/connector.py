@@ -1,7 +1,7 @@
-"""Spark with its Kafka connector, and a broker to read from: peers of our data source.
+"""Spark with its Kafka connector, and a broker to read from, for comparison with our data source.
 
-The connector comes from Maven Central once, into ``build/spark-connector``. What a connector of this version needs is
-named here, since not every release of Spark has published all of its parts.
+Maven downloads the connector once into ``build/spark-connector``. The required artifacts are listed here, since some
+releases of Spark have not published all of them.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ ARTIFACTS: Final = (
     "org.apache.commons:commons-pool2:2.13.1",
 )
 RELEASE: Final = "4.1"
-"""Of the broker."""
+"""Release of the broker."""
 
 
 def jars() -> list[Path]:
-    """Return the connector and what it needs.
+    """Return the jars of the connector and its dependencies.
 
     Raises:
-        OracleError: Maven cannot fetch them.
+        OracleError: Maven cannot download them.
     """
     return fetched(ARTIFACTS, JARS)
 
 
 def connector_session(name: str, scratch: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Return a session on two cores that has the connector, and our source.
+    """Return a session on two cores that has the connector and our source.
 
     Args:
-        name: as Spark shows it.
-        scratch: for what Spark writes besides.
-        settings: more of them.
+        name: name that Spark displays.
+        scratch: directory for other output of Spark.
+        settings: additional settings.
     """
     path = os.pathsep.join(map(str, jars()))
     ours = {
         "spark.driver.extraClassPath": path,
         "spark.driver.memory": "2g",
-        "spark.sql.python.filterPushdown.enabled": "true",  # each query here loads for itself
+        "spark.sql.python.filterPushdown.enabled": "true",  # each query here has a load of its own
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": "2",
     }
@@ -61,7 +61,7 @@ def connector_session(name: str, scratch: Path, settings: Mapping[str, str] | No
 
 
 def new_broker(home: Path, settings: Mapping[str, str]) -> Broker:
-    """Return a broker with more settings than usual; not started yet."""
+    """Return a broker with additional settings, not started yet."""
     home.mkdir(parents=True)
     broker = Broker(RELEASE, home)
     with broker.settings.open("a", encoding="utf-8") as file:
@@ -70,11 +70,11 @@ def new_broker(home: Path, settings: Mapping[str, str]) -> Broker:
 
 
 class Clients:
-    """Kafka's own clients, in the Java of a Spark session.
+    """Kafka's own clients in the Java process of a Spark session.
 
     Args:
-        spark: a session of `connector_session`.
-        address: of a broker.
+        spark: a session from `connector_session`.
+        address: address of a broker.
     """
 
     def __init__(self, spark: SparkSession, address: str) -> None:
@@ -113,7 +113,7 @@ class Clients:
             admin.close()
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        """Move the log start offset of a partition."""
+        """Advance the log start offset of a partition."""
         with self._admin() as admin:
             asked = self._jvm.java.util.HashMap()
             topic_partition = self._kafka.common.TopicPartition(topic, partition)
@@ -121,7 +121,7 @@ class Clients:
             admin.deleteRecords(asked).all().get()
 
     def _before(self, offset: int) -> Any:
-        """Return what ``RecordsToDelete.beforeOffset`` makes; py4j does not see it, as a getter has the same name."""
+        """Call ``RecordsToDelete.beforeOffset``, which py4j does not find because a getter has the same name."""
         named = self._jvm.java.lang.Class.forName("org.apache.kafka.clients.admin.RecordsToDelete")
         (method,) = (
             each for each in named.getMethods() if each.getName() == "beforeOffset" and each.getParameterCount() == 1
@@ -131,14 +131,14 @@ class Clients:
         return method.invoke(None, arguments)
 
     def producer(self, **settings: str) -> Any:
-        """Return a producer of bytes; names of settings with ``_`` for dots."""
+        """Return a producer of bytes; names of settings have ``_`` instead of dots."""
         name = "org.apache.kafka.common.serialization.ByteArraySerializer"
         given = {key.replace("_", "."): value for key, value in settings.items()}
         config = self._map({"key.serializer": name, "value.serializer": name, **given})
         return self._kafka.clients.producer.KafkaProducer(config)
 
     def record(self, topic: str, key: bytes | None, value: bytes | None) -> Any:
-        """Return what a producer sends."""
+        """Return a record for a producer."""
         return self._kafka.clients.producer.ProducerRecord(topic, key, value)
 
     def seconds(self, count: int) -> Any:
@@ -147,7 +147,7 @@ class Clients:
 
 
 def connector(spark: SparkSession, address: str, topics: Sequence[str], **options: str) -> DataFrame:
-    """Return what the connector reads of some topics, from their start to their end."""
+    """Return the records that the connector reads from some topics, from start to end."""
     given = {
         "kafka.bootstrap.servers": address,
         "subscribe": ",".join(topics),
@@ -159,6 +159,6 @@ def connector(spark: SparkSession, address: str, topics: Sequence[str], **option
 
 
 def sink(frame: DataFrame, address: str, **options: str) -> None:
-    """Have the connector produce rows."""
+    """Have the connector produce the rows of a frame."""
     given = {name.replace("_", "."): value for name, value in options.items()}
     frame.write.format("kafka").option("kafka.bootstrap.servers", address).options(**given).save()

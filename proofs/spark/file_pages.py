@@ -1,4 +1,4 @@
-"""Which bytes of files are in memory: an honest count of what a query has read, mapped files included."""
+"""The pages of files in memory: a count of the bytes that a query has read, mapped files included."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _files(directory: Path) -> Iterator[Path]:
 
 
 def evict(directory: Path) -> None:
-    """Have the system forget the contents of all files below a directory."""
+    """Evict all files below a directory from the page cache."""
     for path in _files(directory):
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -28,7 +28,7 @@ def evict(directory: Path) -> None:
 
 
 def resident(directory: Path) -> int:
-    """Bytes of the files below a directory that are in memory now: what was read since they were evicted."""
+    """Return how many bytes of the files below a directory are in memory: those read since the eviction."""
     return sum(map(_resident, _files(directory)))
 
 

@@ -1,4 +1,4 @@
-"""The two processes of `spark_kills.py`: one writes and deletes, one runs the query until somebody kills it."""
+"""The two processes of `spark_kills.py`: one writes and deletes, one runs the query until it is killed."""
 
 from __future__ import annotations
 
@@ -16,53 +16,53 @@ if TYPE_CHECKING:
 TOPIC: Final = "orders"
 PARTITIONS: Final = 2
 KEPT_SECONDS: Final = 5.0
-"""Of records that were read; then their segments go."""
+"""Age of records after which their segments are deleted, once the query has read them."""
 BATCH: Final = 20
 PAUSE_SECONDS: Final = 0.2
 STEP: Final = 4000
-"""Offsets of a step at most."""
+"""Largest number of offsets in a step."""
 FINISH_SECONDS: Final = 300
 PROGRESS_SECONDS: Final = 300
-"""For a query to start and commit a step, also on a busy machine."""
+"""Time limit in which a query must start and commit a step, also on a busy machine."""
 CONFIG: Final = LogConfig(
     segment_bytes=2**14, segment_index_bytes=2**12, retention_ms=int(KEPT_SECONDS * 1000), file_delete_delay_ms=1000
 )
 DATA_LOSS: Final = 3
-"""Exit status of a query that says that data was lost."""
+"""Exit status of a query that reports data loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class Directories:
-    """Where everything is.
+    """The directories of a run.
 
     Attributes:
-        root: of it all.
+        root: their parent directory.
     """
 
     root: Path
 
     @property
     def logs(self) -> Path:
-        """The log directory."""
+        """Return the log directory."""
         return self.root / "logs"
 
     @property
     def checkpoint(self) -> Path:
-        """Of the query."""
+        """Return the checkpoint directory of the query."""
         return self.root / "checkpoint"
 
     @property
     def stop(self) -> Path:
-        """A file that is there as soon as the writer is to stop."""
+        """Return the path of a file whose existence stops the writer."""
         return self.root / "stop"
 
     @property
     def sink(self) -> Path:
-        """Return what the query writes."""
+        """Return the output directory of the query."""
         return self.root / "sink"
 
     def committed(self) -> dict[int, int]:
-        """Return the next offset of each partition, as of the last step that the query has committed."""
+        """Return the next offset of each partition after the last step that the query has committed."""
         steps = [int(path.name) for path in self.checkpoint.glob("commits/*") if path.name.isdigit()]
         if not steps:
             return {}
@@ -78,7 +78,7 @@ class Directories:
 
 
 def write(directories: Directories, seed: int) -> dict[str, Any]:
-    """Append to each partition, roll, and delete, until it is to stop; what was done."""
+    """Append to each partition, roll and delete, until the stop file exists; return what was done."""
     dice, started = random.Random(seed), time.monotonic()
     seen: dict[int, list[tuple[float, int]]] = {number: [] for number in range(PARTITIONS)}
     deleted = 0
@@ -102,7 +102,7 @@ def write(directories: Directories, seed: int) -> dict[str, Any]:
 
 
 def _old(seen: list[tuple[float, int]]) -> int:
-    """Return the log end when what retention takes now was appended; everything below is older than that."""
+    """Return the log end offset at the time whose segments retention now deletes; all lower offsets are older."""
     before = time.monotonic() - KEPT_SECONDS
     while len(seen) > 1 and seen[1][0] < before:
         seen.pop(0)
@@ -110,7 +110,7 @@ def _old(seen: list[tuple[float, int]]) -> int:
 
 
 def records(number: int, first: int, count: int) -> list[Any]:
-    """Return records that say where they stand."""
+    """Return records whose values name their offsets."""
     now_ms = int(time.time() * 1000)
     return [
         new_record(value=value(number, offset).encode(), timestamp_ms=now_ms) for offset in range(first, first + count)
@@ -118,7 +118,7 @@ def records(number: int, first: int, count: int) -> list[Any]:
 
 
 def value(number: int, offset: int) -> str:
-    """Return what stands at an offset."""
+    """Return the value of the record at an offset."""
     return f"{number}-{offset}-" + "." * (offset % 150)
 
 
@@ -126,7 +126,7 @@ def value(number: int, offset: int) -> str:
 
 
 def query(directories: Directories, *, to_the_end: bool, goes_on: bool) -> int:
-    """Run the query until it is killed, or until it has read all; its exit status."""
+    """Run the query until it is killed or has read everything; return its exit status."""
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - only this process needs Spark
 
     from proofs.spark.session import quiet_session  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Jars from Maven Central, which are fetched once."""
+"""Jars from Maven Central, downloaded once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FETCH_SECONDS: Final = 300
 
 
 def fetched(artifacts: Iterable[str], directory: Path) -> list[Path]:
-    """Return jars, as far as they are not there yet from Maven.
+    """Return jars; Maven downloads those that are missing.
 
     Args:
         artifacts: each as ``group:name:version``.
-        directory: where they are kept.
+        directory: directory for the jars.
 
     Raises:
-        OracleError: Maven cannot fetch one.
+        OracleError: Maven cannot download one.
     """
     return [_fetched(artifact, directory) for artifact in artifacts]
 

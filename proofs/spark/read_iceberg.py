@@ -1,6 +1,6 @@
 """Read Iceberg tables by Spark, and print their rows: a line of JSON for each table.
 
-`proofs.spark_iceberg` runs this in the Python path of a release of Spark that there is an Iceberg for.
+`proofs.spark_iceberg` runs this with the Python path of a release of Spark that Iceberg supports.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _rows(spark: SparkSession, metadata: str, snapshot: int) -> list[dict[str, A
 
 
 def plain(value: Any) -> Any:
-    """Return an object as JSON holds it: bytes as hex digits, times as milliseconds, numbers as such."""
+    """Return a value as JSON holds it: bytes as hex digits, times as milliseconds, numbers unchanged."""
     if isinstance(value, (bytes, bytearray)):
         return {"hex": value.hex()}
     if isinstance(value, datetime):

@@ -1,4 +1,4 @@
-"""Reading as Spark does, without Spark: the data source plans tasks and reads them; and what the reference reads."""
+"""Reads as Spark does them, without Spark: the data source plans and runs tasks; and reads by the reference."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SPARK_TYPES: dict[str, Any] = {
 
 
 def reader_of(path: Path | str, columns: tuple[str, ...] | None = None, **options: str) -> DataSourceReader:
-    """Return what reads a query, as Spark asks the data source for it."""
+    """Return the reader of a query, as Spark requests it from the data source."""
     source = SeglogDataSource({"path": str(path), **options})
     ddl = source.schema() if columns is None else projection(*columns, table=options.get("table", "records"))
     return source.reader(struct_type(ddl))
@@ -73,7 +73,7 @@ def planned(reader: DataSourceReader) -> list[InputPartition]:
 
 
 def table_of(reader: DataSourceReader) -> pa.Table:
-    """Return what Spark gets of a query."""
+    """Return the rows that Spark gets for a query."""
     arrow = to_arrow_schema(reader.schema, timezone="UTC")  # type: ignore[attr-defined]  # of our reader
     batches = [batch for task in planned(reader) for batch in reader.read(task)]
     for batch in batches:
@@ -88,7 +88,7 @@ def read(path: Path | str, columns: tuple[str, ...] | None = None, **options: st
 
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows in the order of topic, partition and offset; times in milliseconds."""
+    """Return rows in the order of topic, partition and offset, with times in milliseconds."""
     found = table.to_pylist()
     for row in found:
         if row.get("timestamp") is not None:
@@ -97,12 +97,12 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def milliseconds(time: Any) -> int:
-    """Since 1970."""
+    """Return milliseconds since 1970."""
     return round(time.timestamp() * 1000)
 
 
 def reference_rows(path: Path, **options: Any) -> list[dict[str, Any]]:
-    """Return the same from the reference reader, of every partition below a path, with the directory of each."""
+    """Return the rows that the reference reads from every partition below a path, each with its directory."""
     found: list[dict[str, Any]] = []
     for directory in sorted({log.parent for log in Path(path).rglob("*.log")}):
         with open_partition(directory) as partition:
@@ -111,7 +111,7 @@ def reference_rows(path: Path, **options: Any) -> list[dict[str, Any]]:
 
 
 def _rows(partition: Partition, **options: Any) -> Iterator[dict[str, Any]]:
-    """Yield the records of a partition in use, as the connector would show them."""
+    """Yield the records of an open partition as the connector would return them."""
     name = partition.listing.name
     if name is not None and not name.state:
         named = {"topic": name.topic, "partition": name.partition, "directory": str(partition.path)}
@@ -130,11 +130,11 @@ def _row(record: Record | Message) -> dict[str, Any]:
 
 
 REFERENCE = ("key", "value", "topic", "partition", "offset", "timestamp", "headers", "file")
-"""Columns that `reference_rows` gives, the file as its directory."""
+"""Columns of `reference_rows`; the file is given as its directory."""
 
 
 def rows_by_directory(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows of the columns `REFERENCE`, as `reference_rows` gives them."""
+    """Return the rows of the columns `REFERENCE` in the format of `reference_rows`."""
     found = table.to_pylist()
     for row in found:
         row["directory"] = row.pop("file").rpartition("/")[0]
@@ -144,5 +144,5 @@ def rows_by_directory(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def by_position(row: dict[str, Any]) -> tuple[str, int]:
-    """Return where a row is from."""
+    """Return the directory and the offset of a row, to sort by."""
     return row["directory"], row["offset"]

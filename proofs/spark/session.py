@@ -1,4 +1,4 @@
-"""What the proofs and measurements of the data source for Spark have in common: a session that is silent, a report."""
+"""Parts shared by the proofs and benchmarks of the data source for Spark: a quiet session, and a report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUIET: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.authenticate.socketTimeout": "600s",
 }
-"""A machine that is busy is no failure, and a progress bar is no report."""
+"""Settings without progress bars, and with time limits for a busy machine."""
 
 
 def quiet_session(
@@ -30,9 +30,9 @@ def quiet_session(
     """Return a session with two cores of this machine.
 
     Args:
-        name: of the application.
-        directory: where Spark keeps its own files.
-        settings: beside `QUIET`.
+        name: name of the application.
+        directory: directory for Spark's own files.
+        settings: settings besides `QUIET`.
     """
     own = (
         {}
@@ -43,12 +43,12 @@ def quiet_session(
 
 
 def head(command: str) -> dict[str, Any]:
-    """Return what a report begins with."""
+    """Return the first fields of a report."""
     return {"command": command, "seglog_format": version("seglog-format"), **load()}
 
 
 def load() -> dict[str, Any]:
-    """Return how many cores there are, and how much they had to do in the last minute."""
+    """Return the number of cores and their load over the last minute."""
     return {"cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
 
 
@@ -58,7 +58,7 @@ def tell(report: Mapping[str, Any], path: Path | None) -> None:
 
 
 def write(report: Mapping[str, Any], path: Path | None) -> str:
-    """Write a report to a file if one was named; its text."""
+    """Write a report to a file if one was named; return its text."""
     text = json.dumps(report, indent=1) + "\n"
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,31 +67,31 @@ def write(report: Mapping[str, Any], path: Path | None) -> str:
 
 
 class Sections:
-    """A report that is on disk after each of its sections, so that a run which was stopped can go on.
+    """A report that is written to disk after each of its sections: a stopped run can resume.
 
     Attributes:
-        path: of the report; None: it is not written.
-        known: what it says so far.
+        path: path of the report; None: it is not written.
+        known: finished sections.
     """
 
     def __init__(self, path: Path | None, *, resume: bool = False) -> None:
-        """Begin a report.
+        """Start a report, or resume one.
 
         Args:
-            path: of the report; None: it is not written.
-            resume: go on with what is there.
+            path: path of the report; None: it is not written.
+            resume: keep the sections of an existing report.
         """
         self.path = path
         is_there = resume and path is not None and path.exists()
         self.known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if is_there and path else {}
 
     def section(self, name: str, make: Callable[[], Any]) -> None:
-        """Make a section, unless it is there."""
+        """Run a section, unless the report has it."""
         if name not in self.known:
             print(f"{name} ...", flush=True)
             self.known[name] = make()
             self.write()
 
     def write(self) -> None:
-        """As it is now."""
+        """Write the report in its present state."""
         write(self.known, self.path)

@@ -1,12 +1,12 @@
 """Read damaged directories through Spark, in each of its three modes.
 
-Each directory has one to three kinds of damage, at places that chance chooses. What is left intact is known without any
-reader of ours: it is every batch whose bytes were not touched. ``failfast`` has to name a file, ``dropcorrupt`` has to
-give exactly the intact records, ``permissive`` the same and a mark, and Spark has to live on.
+Each directory has one to three kinds of damage, at random positions. The intact part is known without a reader of ours:
+every batch whose bytes were not changed. ``failfast`` must name a file, ``dropcorrupt`` must return exactly the intact
+records, ``permissive`` the same and a marker, and the Spark session must survive.
 
-Each directory is read in each mode by the tasks that Spark would run, cut small. Then Spark itself reads all of them in
-the two modes that pass over damage, and some of them in the one that refuses: after each refusal it starts its Python
-again, which takes seconds.
+The tasks that Spark would run read each directory in each mode, with a small split size. Then Spark itself reads all of
+them in the two modes that skip damage, and some of them in the mode that refuses it: after each refusal it restarts
+Python, which takes seconds.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ BATCHES: Final = 24
 LARGEST: Final = 12
 SHOWN: Final = 20
 SPLIT: Final = "1k"
-"""So small that segments are cut."""
+"""Split size so small that segments are split."""
 CODECS: Final = tuple(CompressionCodec)
 
 
 @dataclass
 class Log:
-    """One segment, as batches that are intact or not.
+    """One segment, as a list of intact and damaged batches.
 
     Attributes:
-        parts: bytes, and the offsets of the records in them; None where they are intact no longer.
-        is_reported: whether ``failfast`` has something to say; the end of a log that was cut short is no damage.
-        kinds: of damage.
+        parts: bytes of each part with the offsets of its records; None for damaged parts.
+        is_reported: whether ``failfast`` must fail; a log whose end was cut off has no damage to report.
+        kinds: kinds of damage.
         is_last: whether no segment follows.
     """
 
@@ -67,14 +67,14 @@ class Log:
         )
 
     def spoil(self, number: int, data: bytes) -> None:
-        """Put something else in the place of a batch; a last one that claims more than is there is as one cut short."""
+        """Replace a batch by other bytes; a last batch whose size exceeds the file counts as cut off."""
         self.parts[number] = (data, None)
         claims = PREFIX + int.from_bytes(data[8:PREFIX], "big", signed=True)
         self.is_reported |= not (self.is_last and number == len(self.parts) - 1 and claims > len(data))
 
 
 def flip(dice: random.Random, log: Log) -> None:
-    """Flip a bit behind the offset and outside of the leader epoch, which no checksum covers."""
+    """Flip a bit after the offset, outside of the leader epoch, which no checksum covers."""
     number = _intact(dice, log)
     data = bytearray(log.parts[number][0])
     data[dice.choice([*range(EPOCH_END, len(data))])] ^= 1 << dice.randrange(8)
@@ -91,7 +91,7 @@ def zero(dice: random.Random, log: Log) -> None:
 
 
 def tear(dice: random.Random, log: Log) -> None:
-    """Bytes that are missing."""
+    """Remove bytes."""
     number = _intact(dice, log)
     data = log.parts[number][0]
     start = dice.randrange(EPOCH_END + 1, len(data) - 1)
@@ -123,13 +123,13 @@ def codec(dice: random.Random, log: Log) -> None:
 
 
 def junk(dice: random.Random, log: Log) -> None:
-    """Bytes of something else between two batches."""
+    """Insert other bytes between two batches."""
     log.parts.insert(dice.randrange(len(log.parts) - 1), (dice.randbytes(dice.randrange(1, 300)), None))
     log.is_reported = True
 
 
 def cut(dice: random.Random, log: Log) -> None:
-    """Cut the end: what a killed broker leaves behind, and no damage to report."""
+    """Cut off the end, as a killed broker does; this is no damage to report."""
     data, _ = log.parts[-1]
     log.parts[-1] = (data[: dice.randrange(len(data))], None)
 
@@ -148,10 +148,10 @@ class Case:
     """A damaged directory.
 
     Attributes:
-        topic: by which it is known.
-        intact: offsets that are to be read.
-        is_reported: whether there is something that ``failfast`` has to refuse.
-        kinds: of damage.
+        topic: name of its topic.
+        intact: offsets that must be read.
+        is_reported: whether ``failfast`` must refuse the directory.
+        kinds: kinds of damage.
     """
 
     topic: str
@@ -161,7 +161,7 @@ class Case:
 
 
 def make(root: Path, seed: int) -> Case:
-    """Return a partition of several segments, one of which is damaged."""
+    """Make a partition of several segments, one of which is damaged."""
     dice = random.Random(f"spark damage {seed}")
     topic = f"damaged-{seed}"
     directory = root / f"{topic}-0"
@@ -202,11 +202,11 @@ def _written(directory: Path, dice: random.Random) -> int:
 
 
 class DamageChecker:
-    """Holds what Spark gives against what is intact.
+    """Compares the rows from Spark with the intact records.
 
     Attributes:
-        failures: what was not as it has to be.
-        counts: of what came up.
+        failures: differences from the expected results.
+        counts: numbers of events.
     """
 
     def __init__(self, spark: SparkSession, root: Path) -> None:
@@ -221,7 +221,7 @@ class DamageChecker:
         return reader.schema(columns).load(str(self._root))
 
     def task_by_task(self, case: Case) -> None:
-        """Every mode, without a session."""
+        """Read a directory in every mode, without a session."""
         options = {"subscribe": case.topic, "splitBytes": SPLIT}
         try:
             found: Any = read(self._root, ("offset", "value"), mode="failfast", **options).num_rows
@@ -237,7 +237,7 @@ class DamageChecker:
             self._expect(case, "permissive: a mark", expected=True, found=len(intact) < len(rows))
 
     def all_at_once(self, cases: Iterable[Case]) -> None:
-        """Read all directories in one query for each mode that passes over damage."""
+        """Read all directories in one query for each mode that skips damage."""
         dropped: dict[str, list[int]] = defaultdict(list)
         for row in self.read("dropcorrupt", "topic string, offset long, value binary").collect():
             dropped[row["topic"]].append(row["offset"])
@@ -271,12 +271,12 @@ class DamageChecker:
 
 
 def refusal(case: Case, error: Exception) -> str:
-    """``refused`` where the text names file and requirement, else the text."""
+    """Return ``refused`` if the text names file and requirement, else the text."""
     return "refused" if f"{case.topic}-0/0" in str(error) and "SEG-" in str(error) else str(error)[:300]
 
 
 def run(spark: SparkSession, root: Path, count: int, seed: int, refusals: int = 2**31) -> dict[str, Any]:
-    """Damage directories and read them; so many of them through Spark in the mode that refuses."""
+    """Damage directories and read them; Spark reads so many of them in the mode that refuses."""
     cases = [make(root / "logs", seed * 10**6 + number) for number in range(count)]
     checker = DamageChecker(spark, root / "logs")
     for case in cases:
@@ -298,7 +298,7 @@ def run(spark: SparkSession, root: Path, count: int, seed: int, refusals: int = 
 
 
 def main() -> int:
-    """Run and report; the exit status is 1 where something was not as it has to be."""
+    """Run and report; the exit status is 1 if a result differs from the expected one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--refusals", type=int, default=10, help="directories that Spark reads in mode failfast")

@@ -1,8 +1,8 @@
 """Compare the rows of the data source for Spark with those of Spark's Kafka connector.
 
 A real broker gets twenty topics: every codec, headers, nulls, transactions that end, are aborted or stay open,
-compaction, other timestamps, deleted records. What the connector reads through the broker, in both isolation levels,
-is held against what we read from the directories; once while the broker runs, and once after it has stopped.
+compaction, other timestamps, deleted records. The rows that the connector reads through the broker, in both isolation
+levels, are compared with those that we read from the directories: while the broker runs, and after it has stopped.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ LIFETIME_SECONDS: Final = 1800
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic, and how it is filled.
+    """One topic, with the way to fill it.
 
     Attributes:
         name: of the topic.
         kind: how it is filled.
-        codec: of its producers.
-        partitions: how many.
-        config: of the topic.
+        codec: codec of its producers.
+        partitions: number of partitions.
+        config: configuration of the topic.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Topic:
 
 
 def topics() -> list[Topic]:
-    """All twenty."""
+    """Return all twenty topics."""
     return [
         *(Topic(f"plain-{codec}", "plain", codec, partitions=3) for codec in CODECS),
         *(Topic(f"transactions-{codec}", "transactions", codec) for codec in CODECS),
@@ -88,7 +88,7 @@ def topics() -> list[Topic]:
 
 
 def rows(spark: SparkSession, topic: Topic, count: int, keys: int) -> DataFrame:
-    """Return what is produced to a topic: nulls, empty and odd values, and headers of every kind."""
+    """Return the rows to produce to a topic: nulls, empty and unusual values, and headers of every kind."""
     some = _headers(("'trace'", "string(id)"), ("'ümlaut'", "null"))
     twice = _headers(("'a'", "'1'"), ("'a'", "''"), ("''", "'x'"))
     none = "cast(array() as array<struct<key:string,value:binary>>)"
@@ -125,7 +125,7 @@ class Filling:
         self._dice = random.Random(seed)
 
     def fill(self, wanted: Sequence[Topic]) -> None:
-        """Create and fill."""
+        """Create topics and fill them."""
         self._clients.create({topic.name: (topic.partitions, topic.config) for topic in wanted})
         for topic in wanted:
             if topic.kind == "transactions":
@@ -142,7 +142,7 @@ class Filling:
         sink(frame, self._broker.address, kafka_compression_type=topic.codec, kafka_linger_ms="20")
 
     def _transactions(self, topic: Topic) -> None:
-        """Several producers at once, whose transactions are committed, aborted, or stay open."""
+        """Run several producers at once, whose transactions are committed, aborted, or stay open."""
         producers = [
             self._clients.producer(
                 transactional_id=f"{topic.name}-{number}",
@@ -185,7 +185,7 @@ class Filling:
             producer.send(record)
 
     def _wait_for_cleaning(self, compacted: Sequence[Topic]) -> None:
-        """Wait until the broker has compacted each of these, and a little until files are gone."""
+        """Wait until the broker has compacted each of these topics and has deleted the old files."""
         checkpoint = self._broker.logs / "cleaner-offset-checkpoint"
 
         def is_cleaned() -> bool:
@@ -198,7 +198,7 @@ class Filling:
 
 
 def compare(spark: SparkSession, ours: DataFrame, saved: Path) -> dict[str, Any]:
-    """Rows of both, by topic, and how many have no equal on the other side."""
+    """Compare the rows of both by topic; count rows without an equal one on the other side."""
     theirs = spark.read.parquet(str(saved))
     ours.persist()
     assert ours.schema.simpleString() == theirs.schema.simpleString(), (ours.schema, theirs.schema)
@@ -225,12 +225,12 @@ def compare(spark: SparkSession, ours: DataFrame, saved: Path) -> dict[str, Any]
 
 
 def say(text: str) -> None:
-    """Print how far the run is."""
+    """Print the progress of the run."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 def run(root: Path, count: int, seed: int, wanted: Sequence[Topic]) -> dict[str, Any]:
-    """All of it; the results by isolation level and state of the broker."""
+    """Run everything; return the results by isolation level and state of the broker."""
     spark = connector_session("spark-equal", root)
     broker = new_broker(root / "broker", BROKER)
     names = [topic.name for topic in wanted]
@@ -269,13 +269,13 @@ def _has_start(broker: Broker) -> bool:
 
 
 def read(spark: SparkSession, broker: Broker, names: Sequence[str], isolation: str) -> DataFrame:
-    """Return what we read of the same."""
+    """Return our rows of some topics."""
     options = {"subscribe": ",".join(names), "includeHeaders": "true", "isolationLevel": isolation}
     return spark.read.format("seglog").options(splitBytes="1m", **options).load(str(broker.logs))
 
 
 def main() -> int:
-    """Run, and write the report; the exit status is 1 where rows differ."""
+    """Run, and write the report; the exit status is 1 if rows differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1500, help="records of a topic, about half")
     parser.add_argument("--seed", type=int, default=7)

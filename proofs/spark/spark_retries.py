@@ -1,9 +1,8 @@
-"""Have tasks of a write killed, fail and run twice: every row is there once.
+"""Have tasks of a write killed, fail and run twice: every row must be written once.
 
 Some attempts raise an error after half of their rows, some kill their Python process. Others wait in the middle until
-speculation has started a second attempt beside them: then both go on and race, or the first is held back until Spark
-ends it. Afterwards the directory is verified, read by us, and given to a real broker, whose consumer has to get the
-same.
+speculation has started a second attempt: then both go on and race, or the first is blocked until Spark ends it.
+Afterwards the directory is verified, read by us, and given to a real broker, whose consumer must get the same rows.
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ TOPIC: Final = "written"
 PARTITIONS: Final = 3
 TASKS: Final = 12
 KINDS: Final = ("fails", "dies", "late", "raced", "held", "fine")
-"""What the first attempt of a task is in for, in turns."""
+"""What happens to the first attempt of a task, in turn."""
 DOUBLED: Final = ("raced", "held")
 DOUBLE_SECONDS: Final = 240.0
-"""For speculation to start a second attempt."""
+"""Time limit for speculation to start a second attempt."""
 HELD_SECONDS: Final = 120.0
-"""Longer than what is held back lives: Spark ends it as soon as its double is done."""
+"""Longer than a blocked attempt lives: Spark ends it as soon as the second attempt is done."""
 CREATE_SECONDS: Final = 60
 
 
 def trouble(noted: str) -> Callable[[Iterable[Row]], Iterator[Row]]:
-    """Rows as they are, from tasks that get into trouble at their first attempt: in the middle, or when all is written.
+    """Return rows unchanged, but make the first attempt of a task fail: in the middle, or when all is written.
 
     Args:
-        noted: a directory where each attempt leaves a file that tells what it was in for.
+        noted: directory in which each attempt leaves a file that names its kind.
     """
 
     def through(rows: Iterable[Row]) -> Iterator[Row]:
@@ -83,14 +82,14 @@ def trouble(noted: str) -> Callable[[Iterable[Row]], Iterator[Row]]:
 
 
 def wait_for_double(noted: Path, number: int) -> None:
-    """Until another attempt of a task has started, or so long that there will be none."""
+    """Wait until another attempt of a task has started, or the time limit has passed."""
     deadline = time.monotonic() + DOUBLE_SECONDS
     while time.monotonic() < deadline and not any(noted.glob(f"{number}-[1-9]*")):
         time.sleep(0.05)
 
 
 def write(spark: SparkSession, target: Path, noted: Path, count: int, *, codec: str, turn: int) -> None:
-    """Write so many rows in tasks that get into trouble."""
+    """Write so many rows in tasks whose first attempts fail."""
     noted.mkdir(parents=True)
     frame = spark.range(0, count, 1, TASKS).selectExpr(
         f"cast(concat({turn}, '-', id) as binary) as value",
@@ -110,7 +109,7 @@ def rows_of(spark: SparkSession, target: Path) -> Counter[tuple[int, str]]:
 
 
 def by_broker(target: Path, home: Path) -> Counter[tuple[int, str]]:
-    """Return the same from a real broker's consumer."""
+    """Return the same counts from a real broker's consumer."""
     home.mkdir()
     broker = Broker(RELEASE, home)
     found: Counter[tuple[int, str]] = Counter()
@@ -137,7 +136,7 @@ def _text(value: str) -> str:
 
 
 def run(root: Path, count: int) -> dict[str, Any]:
-    """Two writes into one directory, and what came of them."""
+    """Write twice into one directory, and return the results."""
     python_path = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
     os.environ["PYTHONPATH"] = python_path
     with cluster(root / "cluster", python_path) as master:
@@ -159,7 +158,7 @@ Values = Counter[tuple[int, str]]
 
 
 def written(root: Path, master: str, count: int) -> tuple[dict[str, Any], Values, Values]:
-    """Write twice: how often tasks were tried, the rows that we read, and those that there have to be."""
+    """Write twice; return the numbers of attempts, the rows that we read, and the expected rows."""
     settings = {
         **QUIET,
         "spark.speculation": "true",
@@ -192,7 +191,7 @@ def written(root: Path, master: str, count: int) -> tuple[dict[str, Any], Values
 
 
 def main() -> int:
-    """Run and report; the exit status is 1 where a row is missing or there twice, or nothing ran twice."""
+    """Run and report; the exit status is 1 if a row is missing or duplicated, or if no task ran twice."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=6000)
     parser.add_argument("--report", type=Path)

@@ -1,4 +1,4 @@
-"""Looks at Spark's processes from outside: memory of its Python workers, processor time of all."""
+"""A watch on Spark's processes from outside: memory of its Python workers, processor time of all."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 LOOK_SECONDS: Final = 0.2
 FORGET_PEAK: Final = "5"
-"""Written to ``clear_refs``: the peak of a process is from then on what it takes now."""
+"""Written to ``clear_refs`` to reset the recorded peak of a process to its present memory."""
 
 
 def children(process_id: int) -> list[int]:
     """Return a process's descendants."""
     found = []
-    with suppress(OSError):  # it has ended meanwhile
+    with suppress(OSError):  # the process may have ended
         for task in Path(f"/proc/{process_id}/task").iterdir():
             for each in map(int, (task / "children").read_text().split()):
                 found += [each, *children(each)]
@@ -47,13 +47,13 @@ def _status(process_id: int, *names: str) -> tuple[int, ...]:
 
 @dataclass
 class Watch:
-    """Looks at Spark's processes.
+    """Samples Spark's processes.
 
     Attributes:
-        peaks: of each Python process: resident memory at its highest, and private memory at its highest.
-        began: processor time of each process of Spark when it was first seen, in ticks; of new ones 0.
-        ticks: the same when it was last seen.
-        stopped: when nobody looks any more.
+        peaks: for each Python process: peak resident memory, and peak private memory.
+        began: processor time of each process of Spark at its first sample, in ticks; 0 for new ones.
+        ticks: processor time at the last sample.
+        stopped: event that ends the sampling.
     """
 
     peaks: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Watch:
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def look(self) -> None:
-        """Once."""
+        """Take one sample."""
         for each in children(os.getpid()):
             fields = _read(each, "stat").decode().rpartition(")")[2].split()[11:13]
             self.ticks[each] = max(self.ticks.get(each, 0), sum(map(int, fields)))
@@ -71,12 +71,12 @@ class Watch:
                 self.peaks[each] = tuple(map(max, before, _status(each, "VmHWM", "RssAnon")))
 
     def look_on(self) -> None:
-        """Until it is stopped."""
+        """Take samples until the watch is stopped."""
         while not self.stopped.wait(LOOK_SECONDS):
             self.look()
 
     def found(self) -> dict[str, float]:
-        """Return the highest of all, and the processor time of all, those that ended meanwhile included."""
+        """Return the highest peaks, and the processor time of all processes, ended ones included."""
         peaks = self.peaks.values()
         ticks = sum(each - self.began.get(number, 0) for number, each in self.ticks.items())
         return {
@@ -89,7 +89,7 @@ class Watch:
 
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """Spark's processes while the block runs; earlier peaks of memory are forgotten."""
+    """Watch Spark's processes during the block; earlier peaks of memory are reset."""
     watch = Watch()
     watch.look()
     watch.began, watch.peaks = dict(watch.ticks), {}
@@ -107,7 +107,7 @@ def watching() -> Iterator[Watch]:
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """Return what comes of it; seconds by the clock, and of processors in this process."""
+    """Return the result of a callable, with seconds of wall time and of processor time of this process."""
     processors, clock = time.process_time(), time.monotonic()
     found = work()
     seconds = {"wall_seconds": time.monotonic() - clock, "processor_seconds": time.process_time() - processors}

@@ -1,4 +1,4 @@
-"""aiokafka and kafka-python as peers of the benchmarks: their record classes, used as their fetchers do."""
+"""aiokafka and kafka-python as benchmark peers: their record classes, used as their fetchers do."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ CRC_AT = 17
 
 @cache
 def data_of(path: str) -> bytes:
-    """Return a log; one is kept."""
+    """Return the bytes of a log; the last one is cached."""
     data_of.cache_clear()
     return Path(path).read_bytes()
 
 
 def batches(request: Request) -> Iterator[Any]:
-    """Every batch with its CRC checked."""
+    """Yield every batch after a check of its CRC."""
     if request["how"] == "aiokafka":
         found = MemoryRecords(data_of(request["path"]))
         while found.has_next():
@@ -44,7 +44,7 @@ def batches(request: Request) -> Iterator[Any]:
 
 
 def checked(batch: Any) -> Any:  # noqa: ANN401 - two libraries
-    """Return a batch, if its CRC is right."""
+    """Return a batch if its CRC is right."""
     if not batch.validate_crc():
         msg = "a CRC is wrong"
         raise ValueError(msg)
@@ -52,13 +52,13 @@ def checked(batch: Any) -> Any:  # noqa: ANN401 - two libraries
 
 
 def records(request: Request) -> Iterator[Any]:
-    """Every record."""
+    """Yield every record."""
     for batch in batches(request):
         yield from batch
 
 
 def prepared(request: Request) -> None:
-    """Have the log in memory."""
+    """Load the log into memory."""
     data_of(request["path"])
 
 
@@ -74,7 +74,7 @@ def crc(request: Request) -> Callable[[], None]:
 
 
 def crc_parts(request: Request, _: object) -> Iterable[Part]:
-    """Return the stored CRCs; a wrong one has been refused."""
+    """Yield the stored CRCs; a wrong CRC has raised an error before."""
     at, found, data = 0, [], data_of(request["path"])
     while at < len(data):
         found.append(struct.unpack_from(">I", data, at + (CRC_AT if data[at + 16] > 1 else 12))[0])
@@ -83,7 +83,7 @@ def crc_parts(request: Request, _: object) -> Iterable[Part]:
 
 
 def objects(request: Request) -> Callable[[], None]:
-    """Look at every field of every record."""
+    """Read every field of every record."""
     prepared(request)
 
     def run() -> None:
@@ -95,7 +95,7 @@ def objects(request: Request) -> Callable[[], None]:
 
 
 def object_parts(request: Request, _: object) -> Iterable[Part]:
-    """Return what is in the records."""
+    """Yield the checksum of the records."""
     total, rows = Part(), []
     for record in records(request):
         rows.append(row_of(record))
@@ -105,19 +105,19 @@ def object_parts(request: Request, _: object) -> Iterable[Part]:
 
 
 def row_of(record: Any) -> tuple[int, ...]:  # noqa: ANN401 - two libraries
-    """Return what the number of the contents is made of."""
+    """Return the values of a record that enter the checksum."""
     key, value = record.key, record.value
     sizes = [-1 if data is None else len(data) for data in (key, value)]
     return (record.offset, record.timestamp, *sizes, edges_of(key, value), len(record.headers))
 
 
 def words_of(rows: list[tuple[int, ...]]) -> Any:  # noqa: ANN401 - an array
-    """One for each row."""
+    """Return one word per row."""
     return Columns(*(np.array(column, np.int64) for column in zip(*rows, strict=True))).words()
 
 
 def columns(request: Request) -> Callable[[], list[pa.RecordBatch]]:
-    """Put every record into Arrow columns; the last few are kept."""
+    """Convert every record into Arrow columns; only the last batches are kept."""
     prepared(request)
 
     def run() -> list[pa.RecordBatch]:
@@ -137,13 +137,13 @@ SCHEMA = pa.schema([*NUMBERS, ("key", pa.binary()), ("value", pa.binary()), ("he
 
 
 def table_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    """Rows as columns."""
+    """Convert rows to columns."""
     turned = zip(*rows, strict=True)
     return pa.record_batch([pa.array(column, field.type) for column, field in zip(turned, SCHEMA, strict=True)], SCHEMA)
 
 
 def encode(request: Request) -> Callable[[], list[bytes]]:
-    """Make the batches of a log again, from tuples."""
+    """Encode the batches of a log again, from tuples."""
     given = encoder_input(request["path"])
     build = DefaultRecordBatchBuilder if request["how"] == "aiokafka" else PurePythonBuilder
 
@@ -169,13 +169,13 @@ def encode(request: Request) -> Callable[[], list[bytes]]:
 
 @cache
 def encoder_input(path: str) -> list[list[tuple[int, bytes, bytes]]]:
-    """Return records of every batch."""
+    """Return the records of every batch."""
     request = {"path": path, "how": "aiokafka"}
     return [[(each.timestamp, each.key, each.value) for each in batch] for batch in batches(request)]
 
 
 def encoded_parts(_: Request, made: list[bytes]) -> Iterable[Part]:
-    """Return the CRCs of what was made."""
+    """Yield the CRCs of the encoded batches."""
     return [Part().then(np.array([struct.unpack_from(">I", each, CRC_AT)[0] for each in made], np.uint64))]
 
 

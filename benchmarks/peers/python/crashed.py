@@ -1,4 +1,4 @@
-"""A partition as a crash may leave it, to be recovered again and again."""
+"""A partition as a crash may leave it, to recover repeatedly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from peers import MEMORY
 
 
 class Crashed:
-    """A copy of a log in memory that has nothing but the log."""
+    """A copy of a log in memory, without any other file."""
 
     def __init__(self, path: Path) -> None:
         self._scratch = TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
@@ -20,7 +20,7 @@ class Crashed:
         shutil.copyfile(path, self._log)
 
     def forget(self) -> None:
-        """Remove all but the log."""
+        """Remove all files but the log."""
         self.directory.mkdir(exist_ok=True)
         for parent in (self.directory, self.directory.parent):
             for file in parent.iterdir():

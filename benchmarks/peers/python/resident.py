@@ -1,4 +1,4 @@
-"""Memory of this process that no file stands behind, as the kernel accounts for it."""
+"""Anonymous memory of this process, as the kernel accounts for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def peak_while(run: Callable[[], object]) -> dict[str, Any]:
-    """Return bytes before something runs, and at most while it does."""
+    """Return the bytes before a callable runs, and the peak while it runs."""
     before, most, stop = anonymous_bytes(), [0], threading.Event()
     watch = threading.Thread(target=watched, args=(most, stop))
     watch.start()
@@ -25,13 +25,13 @@ def peak_while(run: Callable[[], object]) -> dict[str, Any]:
 
 
 def watched(most: list[int], stop: threading.Event) -> None:
-    """Look every few milliseconds."""
+    """Sample every few milliseconds."""
     while not stop.wait(0.004):
         most[0] = max(most[0], anonymous_bytes())
 
 
 def anonymous_bytes() -> int:
-    """Return what the kernel accounts for it."""
+    """Return the anonymous memory of this process, in bytes."""
     with suppress(FileNotFoundError), Path("/proc/self/smaps_rollup").open(encoding="ascii") as file:
         for line in file:
             if line.startswith("Anonymous:"):

@@ -1,9 +1,9 @@
-"""Copy Java sources, with Kafka's classes imported from the packages that a release has them in.
+"""Copy Java sources, with the imports of Kafka's classes changed to a release's packages.
 
-Kafka moves classes between packages from one release to the next. The sources here name each where the newest release
-has it; for another release the imports are rewritten, but those of classes that the sources bring along themselves. Up
-to 3.9 many are in packages that begin with ``kafka``. A source that stands in for a class is left out where the release
-has that class.
+Kafka moves classes between packages from one release to the next. The sources here import each class from its package
+in the newest release; for another release the imports are rewritten, except those of classes that the sources define
+themselves. Up to 3.9 many packages begin with ``kafka``. A source that replaces a class is left out if the release has
+that class.
 
 usage: java_imports.py JARS TARGET SOURCES...
 """
@@ -27,7 +27,7 @@ IMPORT = re.compile(r"^(import (?:static )?)(org\.apache\.kafka\.[a-z0-9_.]+)\.(
 
 
 def packages_of(jars: Path) -> dict[str, set[str]]:
-    """Return the packages of Kafka that each simple name of a class is in, in a directory of jars."""
+    """Return the packages for each simple class name of Kafka in a directory of jars."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in sorted(jars.glob("*.jar")):
         with zipfile.ZipFile(path) as jar:
@@ -39,7 +39,7 @@ def packages_of(jars: Path) -> dict[str, set[str]]:
 
 
 def brought(sources: Iterable[str]) -> dict[str, set[str]]:
-    """Return the packages of Kafka that each simple name of a class is in, in directories of sources."""
+    """Return the packages for each simple class name of Kafka in directories of sources."""
     found: dict[str, set[str]] = defaultdict(set)
     for source in map(Path, sources):
         for path in source.rglob("*.java"):
@@ -53,7 +53,7 @@ def package_of(path: Path, source: Path) -> str:
 
 
 def moved(text: str, packages: Mapping[str, set[str]]) -> str:
-    """Return a source file's text with its imports from where the classes are; those of no class stay."""
+    """Return a source file's text with imports of the right packages; imports of unknown classes stay."""
 
     def imported(match: re.Match[str]) -> str:
         start, package, simple = match.groups()
@@ -66,7 +66,7 @@ def moved(text: str, packages: Mapping[str, set[str]]) -> str:
 
 
 def main(jars: str, target: str, *sources: str) -> None:
-    """Copy all sources below some directories into one, which holds nothing else then."""
+    """Copy all sources below some directories into one, after emptying it."""
     present = packages_of(Path(jars))
     packages = present | brought(sources)
     shutil.rmtree(target, ignore_errors=True)

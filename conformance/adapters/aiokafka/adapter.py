@@ -1,4 +1,4 @@
-"""aiokafka: `aiokafka.record`, compiled or in pure Python (AIOKAFKA_NO_EXTENSIONS=1), asked as its fetcher does."""
+"""aiokafka: `aiokafka.record`, compiled or in pure Python (AIOKAFKA_NO_EXTENSIONS=1), used as its fetcher does."""
 
 from __future__ import annotations
 

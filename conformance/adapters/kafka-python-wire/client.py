@@ -70,7 +70,7 @@ def encode(request):
             if kind == TRANSACTIONAL:
                 producer.commit_transaction()
         finally:
-            with suppress(kafka.errors.KafkaTimeoutError):  # else it hides why a record was refused
+            with suppress(kafka.errors.KafkaTimeoutError):  # it would hide why a record was refused
                 producer.close(0)
 
     return produced(request, send)

@@ -1,4 +1,4 @@
-"""kafka-python: `kafka.record`, asked as its fetcher does, checksum included."""
+"""kafka-python: `kafka.record`, used as its fetcher does, with the check of CRCs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_PRODUCER = {
     "isControl": False,
     "partitionLeaderEpoch": -1,
 }
-"""What messages of magic 0 and 1 do not have."""
+"""Producer fields, which messages of magic 0 and 1 lack."""
 
 
 def decode(request):
@@ -44,7 +44,7 @@ def decode(request):
 
 
 def described(batch):
-    """Without properties that releases before 2.1 have not; reading puts decompressed bytes in place of the buffer."""
+    """Return a batch without properties that releases before 2.1 lack; reading replaces the compressed bytes."""
     magic, size = magic_of(batch), len(batch._buffer)
     records = [checked_record(batch, record) for record in batch]
     return {

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-out = os.fdopen(os.dup(1), "w", encoding="utf-8")  # what the library prints must not get between the answers
+out = os.fdopen(os.dup(1), "w", encoding="utf-8")  # keeps output of the library apart from the answers
 os.dup2(2, 1)
 
 from importlib.metadata import version  # noqa: E402
@@ -19,14 +19,14 @@ def hello(_request):
         "implementation": {"name": "kio", "version": version("kio"), "language": "Python"},
         "ops": ["decode"],
         "features": {
-            "magic": [2],  # of 0, 1, 2: what it can read
+            "magic": [2],  # of 0, 1, 2: those it can read
             "codec": ["none"],  # of none, gzip, snappy, lz4, zstd
-            "crc": True,  # it checks the checksum, or can be told to
-            "control": "surfaced",  # surfaced: control records are handed out
-            "headers": "ordered",  # unordered: as a map; none: not told
-            "batchMeta": ["baseOffset", "crc", "producerId"],  # fields of batches that it tells; true: all; false: none
-            "bytesKeys": True,  # keys of headers are bytes, not text
-            "partialTail": False,  # it tells where the last whole batch ends
+            "crc": True,  # it checks checksums, by itself or by an option
+            "control": "surfaced",  # surfaced: it returns control records
+            "headers": "ordered",  # unordered: as a map; none: not reported
+            "batchMeta": ["baseOffset", "crc", "producerId"],  # reported fields of batches; true: all; false: none
+            "bytesKeys": True,  # header keys are bytes, not text
+            "partialTail": False,  # it reports where the last whole batch ends
         },
     }
 
@@ -49,7 +49,7 @@ def decode(request):
                     "records": [record_of(record) for record in batch.records],
                 }
             )
-    except Exception as error:  # whatever it raises, it has refused
+    except Exception as error:  # any exception is a refusal
         return {"ok": False, "reject": {"class": "other", "message": repr(error)}, "batches": batches}
     return {"ok": True, "batches": batches}
 

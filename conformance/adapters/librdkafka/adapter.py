@@ -16,9 +16,9 @@ import confluent_kafka
 
 MAX_AT_ONCE = 1000
 NEWER = {"allow.auto.create.topics", "batch.size", "isolation.level"}
-"""Settings that releases of 2019 do not know, and do without."""
+"""Settings that releases of 2019 lack, and that can be left out for them."""
 FLUSHES_AT_ONCE = int(confluent_kafka.libversion()[0].split(".")[0]) > 1
-"""Releases before 2.0 wait for the end of the linger in a flush, too."""
+"""Whether a flush ends the linger, which releases before 2.0 wait for."""
 UNKNOWN = re.compile(r'No such configuration property: "(.+?)"')
 
 
@@ -48,7 +48,7 @@ def decode(request):
 
 
 def made(kind, settings):
-    """Return a client of these settings, without newer ones that its release does not know."""
+    """Return a client with these settings, except those that its release lacks."""
     while True:
         try:
             return kind(settings)
@@ -60,12 +60,12 @@ def made(kind, settings):
 
 
 def position_of(consumer, partition):
-    """Return where it stands; before its first record, where it was told to begin."""
+    """Return the position of a consumer; before its first record, the offset at which it was set to begin."""
     return max(consumer.position([partition])[0].offset, partition.offset)
 
 
 class Polling:
-    """Records as they come; an error comes with the call after those that stand before it."""
+    """Polls for records; an error is raised by the call after the records before it."""
 
     def __init__(self, consumer):
         self.consumer = consumer

@@ -1,4 +1,4 @@
-"""Speak the adapter protocol for the decoder beside this file."""
+"""An adapter for the decoder in this directory."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def hello(_request):
 
 
 def plain(value, name=None):
-    """As the protocol has it: 64-bit numbers as text, bytes in hexadecimal."""
+    """Return a value in the format of the protocol: 64-bit numbers as text, bytes in hexadecimal."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Decompress what record batches and wrappers hold: chapter 34 of the specification, and no more than a limit."""
+"""Decompress record batches and wrappers, up to a limit: chapter 34 of the specification."""
 
 import struct
 import zlib
@@ -15,7 +15,7 @@ U32 = 0xFFFFFFFF
 
 
 class Corrupt(Exception):
-    """Bytes that the specification refuses."""
+    """The specification refuses the bytes."""
 
 
 def require(holds, message):
@@ -24,7 +24,7 @@ def require(holds, message):
 
 
 def decompress(codec, data, magic, limit):
-    """The content of compressed bytes; `magic` is that of the batch or wrapper."""
+    """Return the content of compressed bytes; `magic` is that of the batch or wrapper."""
     if codec == 0:
         return data
     require(codec <= 4, f"codec {codec}")
@@ -59,7 +59,7 @@ def gzip(data, limit):
 
 
 def gzip_header(data, start):
-    """Where the deflated data starts; None where there is no whole header."""
+    """Return where the deflated data starts; None if there is no whole header."""
     if data[start : start + 3] != b"\x1f\x8b\x08" or len(data) < start + 10:
         return None
     flags, at = data[start + 3], start + 10
@@ -144,7 +144,7 @@ def raw_size(data):
 
 
 def copy(out, distance, length):
-    """Repeat earlier bytes; they may reach into those that are being written."""
+    """Repeat earlier bytes; the copy may overlap its source."""
     require(0 < distance <= len(out), "copy from before the start")
     start = len(out) - distance
     for number in range(length):
@@ -254,7 +254,7 @@ def zstd(data, limit):
 
 
 def zstd_frame(data, at, limit):
-    """Some bytes at a time, as a block of four may stand for 128 KiB."""
+    """Decompress in small pieces: a block of four bytes may decompress to 128 KiB."""
     content = bytearray()
     try:
         require(zstandard.get_frame_parameters(data[at:]).dict_id == 0, "a dictionary")

@@ -32,7 +32,7 @@ def crc32c(data):
 
 
 class Cursor:
-    """Bytes that are read from the front; nothing is read behind the end."""
+    """Bytes that are read from the front, never past the end."""
 
     def __init__(self, data, at=0, end=None):
         self.data, self.at, self.end = data, at, len(data) if end is None else end
@@ -65,7 +65,7 @@ class Cursor:
 
 
 def walk(data):
-    """Position, size and magic of each entry, and at last where the whole ones end and what follows."""
+    """Yield position, size and magic of each entry; at last, where the whole entries end and what follows."""
     at = 0
     while len(data) - at > MIN_TAIL:
         size, _, magic = struct.unpack_from(">iib", data, at + 8)
@@ -82,7 +82,7 @@ def walk(data):
 
 
 def batches_of(data, crc=True, limit=DEFAULT_LIMIT):
-    """Each whole batch or message, as it is reached."""
+    """Yield each whole batch or message, when it is reached."""
     for at, size, magic in walk(data):
         if magic is not None:
             entry = data[at : at + size]
@@ -91,7 +91,7 @@ def batches_of(data, crc=True, limit=DEFAULT_LIMIT):
 
 
 def decode(data, batches, crc, limit):
-    """Append each batch to a list; return where the whole ones end, and what follows."""
+    """Append each batch to a list; return where the whole entries end, and what follows."""
     for batch in batches_of(data, crc, limit):
         batches.append(batch)
     *_, (end, size, _) = walk(data)
@@ -219,7 +219,7 @@ NO_BATCH |= {"lastSequence": -1, "isTransactional": False, "isControl": False, "
 
 
 def plain_of(entry, crc):
-    """The fields of one message, as they are stored."""
+    """Return the fields of one message, as stored."""
     fields = Cursor(entry)
     offset, size, checksum = fields.number("q"), fields.number("i"), fields.number("I")
     magic, attributes = fields.number("b"), fields.number("b")
@@ -242,7 +242,7 @@ def plain_of(entry, crc):
 
 
 def inside(outer, content, crc):
-    """The messages of a wrapper, with absolute offsets."""
+    """Return the messages of a wrapper, with absolute offsets."""
     messages, at = [], 0
     while len(content) - at >= 12:
         (size,) = struct.unpack_from(">i", content, at + 8)

@@ -9,7 +9,7 @@ ABORT, COMMIT = 0, 1
 
 
 def build(data, base, interval):
-    """The three index files that a current broker writes for a log, by suffix."""
+    """Return the three index files that a current broker writes for a log, by suffix."""
     offsets, times = b"", b""
     since, latest, latest_offset, stored = 0, -1, base, -1
     batches = list(batches_of(data))
@@ -33,7 +33,7 @@ def build(data, base, interval):
 
 
 def aborted_transactions(batches):
-    """Producer, first, last and last stable offset of each aborted transaction, by its marker."""
+    """Return producer, first, last and last stable offset of each aborted transaction, by its marker."""
     started, aborted = {}, []
     for batch in batches:
         if batch["magic"] < 2 or batch["producerId"] < 0:
@@ -53,12 +53,12 @@ def aborted_transactions(batches):
 
 
 def segments(files):
-    """Base offset and content of each `.log` file, in order."""
+    """Return base offset and content of each `.log` file, in order."""
     return sorted((int(name[:20]), data) for name, data in files.items() if name.endswith(".log"))
 
 
 def find_offset(files, offset):
-    """The first batch whose last offset is not below an offset, or None; the log is walked from its start."""
+    """Return the first batch whose last offset is not below an offset, or None; the log is walked from its start."""
     logs = segments(files)
     require(logs and offset >= logs[0][0], "offset out of range")
     end = logs[-1][0]
@@ -74,7 +74,7 @@ def find_offset(files, offset):
 
 
 def find_timestamp(files, timestamp):
-    """The first record at or after a time; -1 the end, -2 the start, -3 the record with the largest timestamp."""
+    """Return the first record at or after a time; -1 the end, -2 the start, -3 the record with the largest time."""
     logs = segments(files)
     if timestamp == -1:
         last = logs[-1][0]

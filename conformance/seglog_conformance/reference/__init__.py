@@ -1,4 +1,4 @@
-"""The reference implementation behind the protocol: ``python -m seglog_conformance.reference`` is an adapter."""
+"""The reference implementation as an adapter: ``python -m seglog_conformance.reference``."""
 
 from __future__ import annotations
 

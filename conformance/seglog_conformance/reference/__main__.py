@@ -1,4 +1,4 @@
-"""A process adapter like any other."""
+"""The main program of the reference's adapter."""
 
 from __future__ import annotations
 

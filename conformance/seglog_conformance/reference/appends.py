@@ -1,4 +1,4 @@
-"""What may be appended to a log, given what it holds: validate."""
+"""Checks of bytes before an append to a log with some contents: validate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def validate(request: Json) -> Json:
-    """Tell whether a consumer takes the bytes (``read``), a leader (``append``), or a follower (``replicate``)."""
+    """Return whether a consumer (``read``), a leader (``append``), or a follower (``replicate``) accepts the bytes."""
     try:
         if request["policy"] == "read":
             return _read(request)
@@ -37,7 +37,7 @@ def validate(request: Json) -> Json:
 
 
 def _read(request: Json) -> Json:
-    """All of the bytes have to be whole entries."""
+    """Check that all of the bytes are whole entries."""
     answer = decode(request)
     if answer["ok"] and answer["tail"] is not None:
         at = int(answer["tail"]["at"])
@@ -72,7 +72,7 @@ def _appended(entry: Entry) -> Json:
 
 
 def _state(request: Json, entries: Sequence[Entry]) -> Json:
-    """Return what producers have appended already decides, too, where the request tells what the log holds."""
+    """Check the entries also against the state of producers, if the request has the contents of the log."""
     if "log" not in request:
         return {}
     states, origin = _producers(bytes.fromhex(request["log"])), _origin(request)
@@ -91,7 +91,7 @@ def _producers(log: bytes) -> ProducerStates:
 
 
 def aborted_of(transactions: Sequence[AbortedTxn]) -> list[Json]:
-    """Entries of a transaction index."""
+    """Return entries of a transaction index."""
     return [
         {
             "producerId": str(one.producer_id),
@@ -104,7 +104,7 @@ def aborted_of(transactions: Sequence[AbortedTxn]) -> list[Json]:
 
 
 def _epochs(request: Json, entries: Sequence[Entry]) -> Json:
-    """Return the leader epochs of the log afterwards, where the request tells those before."""
+    """Return the leader epochs after the append, if the request has those before."""
     if "leaderEpochs" not in request:
         return {}
     epochs = LeaderEpochs(EpochStart(int(epoch), int(start)) for epoch, start in request["leaderEpochs"])

@@ -1,4 +1,4 @@
-"""Decisions about segments: when a log rolls, what retention takes, and what compaction rewrites."""
+"""Decisions about segments: when a log rolls, which segments retention deletes, and which compaction rewrites."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _roll(request: Json, config: LogConfig) -> Json:
 
 
 def _facts(one: Json) -> dict[str, int]:
-    """Return what retention and compaction both look at in a segment of a listing."""
+    """Return the properties of a listed segment that both retention and compaction use."""
     return {
         "base_offset": _number(one, "baseOffset"),
         "next_offset": _number(one, "nextOffset"),

@@ -1,4 +1,4 @@
-"""Partition directories: lookup, read, recover, truncate. The files of a request get a directory of their own."""
+"""Operations on partition directories: lookup, read, recover, truncate. Each request has a directory of its own."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _opened(path: Path, request: Json, engine: Engine) -> Partition:
 
 
 def lookup(request: Json, engine: Engine) -> Json:
-    """Return where an offset or a timestamp is found."""
+    """Return the result of a lookup of an offset or a timestamp."""
     with written(request) as path, _opened(path, request, engine) as partition:
         try:
             found = _found(partition, request)
@@ -79,7 +79,7 @@ def _newest_snapshot(partition: Partition) -> Json | None:
 
 
 def _aborted(partition: Partition, start: int, end: int) -> Json:
-    """Return what the transaction indexes tell of a range, from the segment that holds its start on."""
+    """Return the entries of transaction indexes for a range, from the segment that holds its start."""
     entries: list[AbortedTxn] = []
     first = partition.segment_for(start).base_offset
     for segment in partition.segments:
@@ -122,7 +122,7 @@ def _by_timestamp(partition: Partition, request: Json) -> Json | None:
 
 
 def _find_position(partition: Partition, offset: int) -> Json | None:
-    """Position and base offset of the first batch that ends at an offset or above, in any segment from there on."""
+    """Return position and base offset of the first batch that ends at or above an offset, in that segment or later."""
     first = partition.segment_for(offset).base_offset
     for segment in partition.segments:
         if segment.base_offset < first:
@@ -138,7 +138,7 @@ def _find_position(partition: Partition, offset: int) -> Json | None:
 
 
 def read(request: Json, engine: Engine) -> Json:
-    """Return what a consumer gets from one fetch; without an offset, all that is delivered of the log."""
+    """Return the records of one fetch by a consumer; without an offset, all delivered records of the log."""
     with written(request) as path, _opened(path, request, engine) as partition:
         isolation = request.get("isolation", "read_uncommitted")
         if "offset" not in request:
@@ -178,7 +178,7 @@ def _reported(batches: Iterable[RecordBatch], wanted: set[str]) -> list[Json]:
 
 
 def verify(request: Json, engine: Engine) -> Json:
-    """Return the findings of files: of a log directory, where names have a directory, else of a partition."""
+    """Return the findings about files: of a log directory, if names have a directory, else of a partition."""
     with tempfile.TemporaryDirectory(prefix="seglog-conform-") as root:
         is_log_directory = any("/" in name for name in request["files"])
         top = Path(root) / ("logs" if is_log_directory else f"{TOPIC}-0")
@@ -195,7 +195,7 @@ def verify(request: Json, engine: Engine) -> Json:
 
 
 def _put(top: Path, name: str, data: bytes) -> None:
-    """Write a file below a directory, or a directory, whose name ends in a slash."""
+    """Write a file below a directory; if its name ends in a slash, make a directory."""
     directory, _, plain = name.rpartition("/")
     where = top / plain_name(directory) if directory else top
     where.mkdir(exist_ok=True)
@@ -204,7 +204,7 @@ def _put(top: Path, name: str, data: bytes) -> None:
 
 
 def recover(request: Json, engine: Engine) -> Json:
-    """Return what recovery leaves: like a broker, unless ``likeBroker`` is false."""
+    """Return the files after recovery: as a broker does it, unless ``likeBroker`` is false."""
     options = request.get("options", {})
     chosen = RecoveryOptions(
         like_broker=options.get("likeBroker", True), interval_bytes=options.get("indexIntervalBytes"), engine=engine
@@ -219,7 +219,7 @@ def recover(request: Json, engine: Engine) -> Json:
             return _not_started(done.failure)
         after, beside = files_in(path), checkpoints_beside(path)
         end = _end_after(done, path, chosen)
-        truncated = max(before - _log_size(path), 0)  # a replacement that is finished may be the larger one
+        truncated = max(before - _log_size(path), 0)  # a completed replacement may be larger
     return {
         "ok": True,
         "truncatedBytes": truncated,
@@ -239,7 +239,7 @@ def _end_after(done: PreparedRecovery, path: Path, options: RecoveryOptions) -> 
 
 
 def _plan(done: PreparedRecovery) -> Json:
-    """Return what recovery decided of the segments, by which rules, and where brokers do something else."""
+    """Return the decisions of recovery about the segments, with their rules, and with differences from brokers."""
     plan = done.plan
     cuts = [
         {
@@ -271,7 +271,7 @@ def _log_size(partition: Path) -> int:
 
 
 def truncate(request: Json) -> Json:
-    """Return what truncating to an offset leaves."""
+    """Return the files after truncation to an offset."""
     with written(request) as path:
         disk = disk_of(request, path)
         try:

@@ -1,7 +1,7 @@
-"""A disk that may lose power at any moment: what is surely on it, and what else may be.
+"""A disk that may lose power at any moment: the synced contents, and the other possible ones.
 
-Bytes count as written for good once their file is synced, and names once their directory is. Of the rest a power cut
-keeps whatever it likes; tried are nothing, all, everything up to some change, and each change alone.
+Bytes are safe once their file is synced, and names once their directory is. A power cut may keep any part of the rest;
+this disk tries nothing, all, everything up to some change, and each change alone.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 SYNC_SECONDS: Final = 0.02
-"""How long a sync takes where it is looked at how many are at work at once."""
+"""Duration of a sync when concurrent syncs are counted."""
 
 Left: TypeAlias = frozenset[tuple[str, bytes]]
-"""Files by their paths below the top, with their bytes."""
+"""Files with their bytes, by their paths below the top."""
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A file, whatever its name: what is surely on the disk of it, and what programs read."""
+    """A file, whatever its name: the synced contents, and the contents that programs read."""
 
     durable: bytes
     content: bytes
@@ -38,14 +38,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """A change of names in a directory: one that goes, one that comes, or both at once."""
+    """A change of names in a directory: one removed, one added, or both at once."""
 
     gone: Path | None = None
     come: Path | None = None
     node: Node | None = None
 
     def apply(self, names: dict[Path, Node]) -> None:
-        """Do it."""
+        """Apply the change."""
         if self.gone is not None:
             names.pop(self.gone, None)
         if self.come is not None and self.node is not None:
@@ -53,16 +53,16 @@ class Naming:
 
 
 class Disk(LocalFiles):
-    """A file layer over a directory of the local file system; recovery may read the files past it.
+    """A file layer over a directory of the local file system; recovery may read the files directly.
 
     Args:
-        top: the directory; what it holds now is on the disk.
-        keeps_states: what a power cut may leave is noted after every change.
+        top: the directory; its present contents count as synced.
+        keeps_states: whether to record the possible states after a power cut at every change.
 
     Attributes:
-        failing: the operation that fails from now on, ``write`` or ``fsync``; none by default.
-        most_syncs: the most files that were synced at the same time.
-        states: what a power cut at any moment may have left.
+        failing: operation that fails from now on, ``write`` or ``fsync``; none by default.
+        most_syncs: largest number of concurrent syncs.
+        states: possible states after a power cut at any moment.
     """
 
     def __init__(self, top: Path, *, keeps_states: bool = False) -> None:
@@ -78,10 +78,10 @@ class Disk(LocalFiles):
         self._syncs = 0
         self._lock = threading.Lock()
 
-    # What happens to files
+    # Changes of files
 
     def create(self, path: Path, size: int = 0) -> DiskHandle:
-        """Return a new file, or an old one without its bytes."""
+        """Create a file, or truncate an existing one."""
         handle = DiskHandle(self, path, super().create(path, size))
         if path not in self._names:
             self._rename(Naming(come=path, node=Node(b"", b"")))
@@ -89,23 +89,23 @@ class Disk(LocalFiles):
         return handle
 
     def create_new(self, path: Path, size: int = 0) -> DiskHandle:
-        """Return a new file, whose name nothing has."""
+        """Create a file under a name that is free."""
         handle = DiskHandle(self, path, super().create_new(path, size))
         self._rename(Naming(come=path, node=Node(b"", b"")))
         self.changed(path)
         return handle
 
     def open_append(self, path: Path) -> DiskHandle:
-        """Return an existing file."""
+        """Open an existing file for appends."""
         return DiskHandle(self, path, super().open_append(path))
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         super().rename(path, target)
         self._rename(Naming(path, target, self._names[path]))
 
     def publish(self, path: Path, target: Path) -> None:
-        """Give a file a name that nothing has."""
+        """Give a file a name that is free."""
         super().publish(path, target)
         self._rename(Naming(path, target, self._names[path]))
 
@@ -115,23 +115,23 @@ class Disk(LocalFiles):
         self._rename(Naming(gone=path))
 
     def fsync_directory(self, path: Path) -> None:
-        """Note that the names in a directory are on the disk."""
+        """Record that the names in a directory are synced."""
         for naming in self._pending:
             if _directory(naming) == path:
                 naming.apply(self._settled)
         self._pending = [naming for naming in self._pending if _directory(naming) != path]
 
     def changed(self, path: Path) -> None:
-        """Note that a file has other bytes now."""
+        """Record that the bytes of a file have changed."""
         self._names[path].content = path.read_bytes()
         self._note()
 
     def synced(self, path: Path) -> None:
-        """Note that the bytes of a file are on the disk."""
+        """Record that the bytes of a file are synced."""
         self._names[path].durable = self._names[path].content = path.read_bytes()
 
     def syncing(self) -> None:
-        """Note that a file is being synced; others may be, too."""
+        """Record that a file is being synced, possibly while others are."""
         with self._lock:
             self._syncs += 1
             self.most_syncs = max(self.most_syncs, self._syncs)
@@ -141,10 +141,10 @@ class Disk(LocalFiles):
             self._syncs -= 1
 
     def fail(self, operation: str) -> None:
-        """Fail, if this operation is to.
+        """Fail if this operation should fail.
 
         Raises:
-            OSError: it is.
+            OSError: the operation should fail.
         """
         if operation == self.failing:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -161,7 +161,7 @@ class Disk(LocalFiles):
             self.states.update(dict.fromkeys(self.left_now()))
 
     def left_now(self) -> Iterator[Left]:
-        """Yield what a power cut right now may leave."""
+        """Yield the possible states after a power cut now."""
         for names in self._possible_names():
             for left in _possible_contents(names):
                 yield frozenset((str(path.relative_to(self._top)), data) for path, data in left)
@@ -188,21 +188,21 @@ def _directory(naming: Naming) -> Path:
 
 
 def _possible_contents(names: dict[Path, Node]) -> Iterator[Iterable[tuple[Path, bytes]]]:
-    """With the bytes of no file that was not synced, of all of them, and of each one alone."""
+    """Yield the files with no unsynced bytes, with all of them, and with those of each single file."""
     unsure = [node for node in names.values() if node.durable != node.content]
     for kept in (set[int](), set(map(id, unsure)), *({id(node)} for node in unsure)):
         yield [(path, node.content if id(node) in kept else node.durable) for path, node in names.items()]
 
 
 class DiskHandle(LocalHandle):
-    """An open file of such a disk, which takes over one of the local file system."""
+    """An open file of such a disk, which wraps one of the local file system."""
 
     def __init__(self, disk: Disk, path: Path, handle: LocalHandle) -> None:
         super().__init__(handle.detach(), path)
         self._disk = disk
 
     def write_at(self, position: int, data: Buffer) -> None:
-        """Write bytes at a position; where that fails, a half of them is there all the same."""
+        """Write bytes at a position; a failed write stores half of them."""
         if self._disk.failing == "write":
             super().write_at(position, memoryview(data)[: len(data) // 2])
         self._disk.fail("write")
@@ -210,12 +210,12 @@ class DiskHandle(LocalHandle):
         self._disk.changed(self.path)
 
     def truncate(self, size: int) -> None:
-        """Cut the file, or lengthen it."""
+        """Truncate the file, or extend it."""
         super().truncate(size)
         self._disk.changed(self.path)
 
     def fsync(self) -> None:
-        """Note that the bytes are on the disk; the real ones need not be."""
+        """Record that the bytes are synced; the real file needs no sync."""
         self._disk.fail("fsync")
         self._disk.syncing()
         self._disk.synced(self.path)

@@ -1,4 +1,4 @@
-"""What a log holds in front of its damage, record by record, for readers that hand out records one at a time."""
+"""The records before the damage of a log, one by one, for readers that deliver single records."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ START: Final = Location()
 
 
 def leading_batches(request: Json) -> list[Json]:
-    """Return the batches of a request to decode, up to the first that is damaged, which keeps the records before that.
+    """Return the batches up to the first damaged one, of which only the records before the damage are returned.
 
-    A batch whose own checksum is wrong has no records that anybody could trust.
+    A batch with a wrong checksum of its own has no records that can be trusted.
     """
     checks_crc = request.get("options", {}).get("crc", True)
     batches: list[Json] = []
@@ -46,7 +46,7 @@ def leading_batches(request: Json) -> list[Json]:
 
 
 def _leading(frame: Frame, *, checks_crc: bool) -> tuple[tuple[Record | Message, ...], bool]:
-    """Return the records of an entry in front of its damage, and whether there is none."""
+    """Return the records of an entry before its damage, and whether there is no damage."""
     if checks_crc and not checksum_is_valid(frame):
         return (), False
     if isinstance(frame.header, RecordBatchHeader):
@@ -55,7 +55,7 @@ def _leading(frame: Frame, *, checks_crc: bool) -> tuple[tuple[Record | Message,
 
 
 def _leading_messages(frame: Frame, *, checks_crc: bool) -> tuple[tuple[Record | Message, ...], bool]:
-    """Return the messages before the first with a wrong checksum; any other damage in a wrapper comes before."""
+    """Return the messages before the first with a wrong checksum; of a wrapper with other damage, none."""
     try:
         if not checks_crc:
             return decode_unverified(frame, at=START, limit=SOUND_LIMIT).records, True
@@ -79,7 +79,7 @@ def _leading_records(frame: Frame, header: RecordBatchHeader) -> tuple[tuple[Rec
 
 
 def _decompressed(frame: Frame, header: RecordBatchHeader) -> tuple[bytes, bool]:
-    """Return the records section, as far as it can be decompressed, and whether that is all of it."""
+    """Return the records section, as far as it can be decompressed, and whether it is complete."""
     stored = memoryview(frame.data[RECORD_BATCH_HEADER_SIZE:])
     if header.codec_id == CompressionCodec.NONE or not (header.records_count or stored):
         return bytes(stored), True
@@ -106,7 +106,7 @@ def _decompress_into(output: Output, codec: CompressionCodec, stored: memoryview
 
 
 def _zstd_blocks(stored: memoryview) -> bytes:
-    """Return the content of the blocks before the damage, which a decoder of whole frames does not hand out."""
+    """Return the content of the blocks before the damage, which a decoder of whole frames does not return."""
     decoder, pieces, size = ZstdDecompressor().decompressobj(), [], 0
     with suppress(ZstdError):
         for position in range(len(stored)):

@@ -1,4 +1,4 @@
-"""Batches: decode, encode, index."""
+"""Operations on batches: decode, encode, index."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TEXT_NUMBERS: Final = LONG | {"offsetDelta"}
 
 
 def decode(request: Json, engine: Engine = Engine.REFERENCE) -> Json:
-    """Every batch with its records, up to the end or to the first that is refused."""
+    """Return every batch with its records, up to the end or to the first refused one."""
     data = bytes_for(engine, bytes.fromhex(request["data"]))
     options = request.get("options", {})
     checks_crc, limit = options.get("crc", True), options.get("limit", DEFAULT_OUTPUT_LIMIT)
@@ -57,7 +57,7 @@ def decode(request: Json, engine: Engine = Engine.REFERENCE) -> Json:
 
 
 def sound_batches(request: Json) -> list[Json]:
-    """Return the batches that can be read each by itself, as far as sizes lead from one to the next."""
+    """Return the batches that can be read separately, as far as sizes lead from one to the next."""
     batches = []
     try:
         for frame in walk(declared(bytes.fromhex(request["data"]))):
@@ -78,7 +78,7 @@ def _tail(tail: Tail) -> Json | None:
 
 
 def batch_of(batch: RecordBatch, topic: str = NO_TOPIC) -> Json:
-    """One batch of an answer; of one of Kafka's own topics, what its records say."""
+    """Return one batch of an answer; for Kafka's own topics, with the decoded contents of records."""
     line = batch_line("", batch.position, batch.header)
     line["baseOffset"] = batch.base_offset
     return {**wire(line), "records": records_of(batch, topic)}
@@ -107,13 +107,13 @@ def _record(line: Json) -> Json:
 
 
 def _reported(decoded: Json) -> Json:
-    """Return what a record of one of Kafka's own topics says; nothing where its bytes do not fit."""
+    """Return the decoded contents of a record of one of Kafka's own topics; empty if they are invalid."""
     fields = {name: _as_text(value) for name, value in decoded.items() if name not in {"type", "error"}}
     return {"kind": decoded.get("type"), **fields}
 
 
 def _as_text(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Numbers of any size as decimal strings."""
+    """Return a value with numbers as decimal strings."""
     match value:
         case bool() | None:
             return value

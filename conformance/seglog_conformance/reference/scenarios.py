@@ -1,4 +1,4 @@
-"""What happens to a log while it is open: write; and what is done to one that is not: retain, compact."""
+"""Scenarios: write to an open log; retain and compact a closed one."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ MAX_KEYS: Final = 1 << 30
 LEADER: Final = "leader"
 
 
-# A log that is open
+# An open log
 
 
 def write(request: Json) -> Json:
-    """Return what stands in the files after some steps, and what each of them came to."""
+    """Return the files after some steps, and the result of each step."""
     with _logs(request) as (path, disk):
         life = _Life(path, disk, request)
         try:
@@ -54,7 +54,7 @@ def write(request: Json) -> Json:
 
 
 class _Life:
-    """A writer at work, step by step."""
+    """A writer that executes steps."""
 
     def __init__(self, path: Path, disk: Disk, request: Json) -> None:
         self._path = path
@@ -65,7 +65,7 @@ class _Life:
         self.state: Json = {}
 
     def run(self) -> list[Json]:
-        """Open the log, do the steps, close it."""
+        """Open the log, execute the steps, close it."""
         environment = Environment(
             files=self._disk, clock=lambda: self._now_ms, random=lambda: self._probability, locks_directory=False
         )
@@ -91,7 +91,7 @@ class _Life:
             self._disk.failing = ""
 
     def append(self, _log: LogWriter, writer: PartitionWriter, step: Json) -> Json:
-        """As a leader, or as a follower."""
+        """Append as a leader, or as a follower."""
         data, acks = bytes.fromhex(step["records"]), _acks(step)
         if step.get("as", LEADER) == LEADER:
             if step.get("leaderEpoch", writer.leader_epoch) != writer.leader_epoch:
@@ -111,7 +111,7 @@ class _Life:
         }
 
     def together(self, _log: LogWriter, writer: PartitionWriter, step: Json) -> Json:
-        """Several appends at the same time, each of which waits until it is on the disk."""
+        """Make several concurrent appends, each of which waits until it is synced."""
         self._disk.is_slow = True
         threads = [
             threading.Thread(target=writer.append, args=(bytes.fromhex(data),), kwargs={"acks": "flushed"})
@@ -130,15 +130,15 @@ class _Life:
         return {}
 
     def roll(self, _log: LogWriter, writer: PartitionWriter, _step: Json) -> Json:
-        """Begin a segment."""
+        """Roll a segment."""
         return {"baseOffset": str(writer.roll())}
 
     def flush(self, _log: LogWriter, writer: PartitionWriter, _step: Json) -> Json:
-        """Bring everything to the disk."""
+        """Flush everything to the disk."""
         return {"recoveryPoint": str(writer.flush())}
 
     def retain(self, _log: LogWriter, writer: PartitionWriter, _step: Json) -> Json:
-        """Return a pass of retention."""
+        """Run a pass of retention."""
         plan = writer.apply_retention()
         return {
             "segments": [str(one.base_offset) for one in plan.removed],
@@ -146,27 +146,27 @@ class _Life:
         }
 
     def delete(self, _log: LogWriter, writer: PartitionWriter, _step: Json) -> Json:
-        """Delete what waits for it long enough."""
+        """Delete the files that have waited long enough."""
         writer.remove_deleted()
         return {"deleted": deleted_in(self._path)}
 
     def schedule(self, log: LogWriter, writer: PartitionWriter, _step: Json) -> Json:
-        """Return what time asks for by now."""
+        """Run the tasks that are due now."""
         log.run_due()
         return {"recoveryPoint": str(writer.recovery_point)}
 
     def cut(self, _log: LogWriter, _writer: PartitionWriter, _step: Json) -> Json:
-        """Return what a power cut at this moment would leave."""
+        """Return the possible states after a power cut now."""
         return {"outcomes": recovered(dict.fromkeys(self._disk.left_now()))}
 
     def put(self, _log: LogWriter, _writer: PartitionWriter, step: Json) -> Json:
-        """Somebody else leaves files there."""
+        """Write files into the directory as another program would."""
         for name, data in step["files"].items():
             (self._path / plain_name(name)).write_bytes(bytes.fromhex(data))
         return {}
 
     def look(self, _log: LogWriter, _writer: PartitionWriter, _step: Json) -> Json:
-        """Return what stands in the files at this moment."""
+        """Return the present contents of the files."""
         return left_in(self._path)
 
 
@@ -197,11 +197,11 @@ def _state(writer: PartitionWriter) -> Json:
     }
 
 
-# A log that is not
+# A closed log
 
 
 def retain(request: Json) -> Json:
-    """Return what retention leaves of a log that nobody has open."""
+    """Return the files after retention of a closed log."""
     with _logs(request) as (path, disk):
         try:
             done = retain_partition(path, config_of(request), now_ms=int(request["now"]), files=disk)
@@ -217,7 +217,7 @@ def retain(request: Json) -> Json:
 
 
 def compact(request: Json) -> Json:
-    """Return what compaction leaves of a log that nobody has open."""
+    """Return the files after compaction of a closed log."""
     options = request.get("options", {})
     with _logs(request) as (path, disk):
         try:
@@ -245,7 +245,7 @@ def compact(request: Json) -> Json:
 
 
 def _batches(path: Path, options: Json) -> Json:
-    """Return what each log holds, for whom compressed bytes are another compressor's."""
+    """Return the batches of each log, for implementations whose compressor gives other bytes."""
     if not options.get("batches"):
         return {}
     logs = {log.name: decode({"data": log.read_bytes().hex()}) for log in sorted(path.glob("*.log"))}
@@ -254,7 +254,7 @@ def _batches(path: Path, options: Json) -> Json:
 
 @contextmanager
 def _logs(request: Json) -> Iterator[tuple[Path, Disk]]:
-    """Provide the partition directory of a request; one that has no files is not there yet."""
+    """Yield the partition directory of a request; without files, it does not exist yet."""
     with written(request) as path:
         if not request["files"]:
             path.rmdir()

@@ -1,4 +1,4 @@
-"""The directory of a request, filled from it and told in the answer."""
+"""The directory of a request: filled from the request, and reported in the answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CHECKPOINTS: Final = {
 
 @contextmanager
 def written(request: Json) -> Iterator[Path]:
-    """Provide the partition directory of a request, with what its log directory says of it."""
+    """Yield the partition directory of a request, with the files of its log directory."""
     options = request.get("options", {})
     with tempfile.TemporaryDirectory(prefix="seglog-conform-") as root:
         partition = Path(root) / partition_directory_name(options.get("topic", TOPIC), 0)
@@ -61,10 +61,10 @@ def written(request: Json) -> Iterator[Path]:
 
 
 def plain_name(name: str) -> str:
-    """Return a name without a directory in it; ``.log`` alone is that of base offset 0.
+    """Return a name after checking that it has no directory; ``.log`` alone is that of base offset 0.
 
     Raises:
-        UsageError: the name leads elsewhere.
+        UsageError: the name has a directory.
     """
     plain = Path(name).name
     if plain in {"", ".."} or "\0" in plain:
@@ -74,19 +74,19 @@ def plain_name(name: str) -> str:
 
 
 def files_in(partition: Path) -> dict[str, str]:
-    """Return what a partition directory holds, files marked for deletion aside."""
+    """Return the files of a partition directory, except those marked for deletion."""
     paths = sorted(path for path in partition.iterdir() if not path.name.endswith(DELETED))
     return {path.name: path.read_bytes().hex() for path in paths}
 
 
 def checkpoints_beside(partition: Path) -> dict[str, str | None]:
-    """Return the checkpoint files of the log directory; null for those that are not there."""
+    """Return the checkpoint files of the log directory; null for missing ones."""
     paths = {kind.value: partition.parent / kind.value for kind in CHECKPOINTS.values()}
     return {name: path.read_bytes().hex() if path.is_file() else None for name, path in paths.items()}
 
 
 def left_in(partition: Path) -> Json:
-    """Return what a partition directory and the log directory around it hold."""
+    """Return the contents of a partition directory and of the log directory around it."""
     files = files_in(partition)
     return {
         "files": files,
@@ -98,15 +98,15 @@ def left_in(partition: Path) -> Json:
 
 
 def deleted_in(partition: Path) -> list[str]:
-    """Names of the files that wait for their removal."""
+    """Return the names of the files marked for deletion."""
     return sorted(path.name for path in partition.iterdir() if path.name.endswith(DELETED))
 
 
 def config_of(request: Json) -> LogConfig:
-    """Return the settings of a request, a broker's or a topic's.
+    """Return the settings of a request, of a broker or a topic.
 
     Raises:
-        UsageError: one is not known, or out of its range.
+        UsageError: a setting is not known, or out of its range.
     """
     return LogConfig.from_properties(topic_settings(request.get("config", {})))
 
@@ -115,7 +115,7 @@ def config_of(request: Json) -> LogConfig:
 
 
 def disk_of(request: Json, partition: Path) -> Disk:
-    """Return the file layer for a request: it fails where that is asked, or notes what power cuts may leave."""
+    """Return the file layer for a request, which fails on request, or records possible states after power cuts."""
     options = request.get("options", {})
     disk = Disk(partition.parent, keeps_states=options.get("powerCuts", False))
     disk.failing = options.get("fails", "")
@@ -123,12 +123,12 @@ def disk_of(request: Json, partition: Path) -> Disk:
 
 
 def outcomes(request: Json, disk: Disk) -> Json:
-    """Return the logs that recovery finds after a power cut at any moment, each as the offsets that it delivers."""
+    """Return the logs that recovery finds after a power cut at any moment, each as its delivered offsets."""
     return {"outcomes": recovered(disk.states)} if request.get("options", {}).get("powerCuts") else {}
 
 
 def recovered(states: Iterable[Left]) -> list[str]:
-    """Return the logs that recovery finds in what a power cut left, each once."""
+    """Return the distinct logs that recovery finds in states after a power cut."""
     with tempfile.TemporaryDirectory(prefix="seglog-conform-") as scratch:
         return sorted({_recovered(Path(scratch) / str(number), left) for number, left in enumerate(states)})
 

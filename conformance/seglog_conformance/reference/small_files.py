@@ -1,4 +1,4 @@
-"""Names and small files: parse."""
+"""Operation on names and small files: parse."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ QUORUM_STATE: Final = FileKind.QUORUM_STATE.value
 
 
 def parse(request: Json, engine: Engine) -> Json:
-    """One small file, or a name, as an object."""
+    """Return a small file, or a name, as an object."""
     name = str(request.get("name", NO_NAME))
     data, base_offset = bytes.fromhex(request.get("data", "")), _base_offset(name, request)
     try:
@@ -69,12 +69,12 @@ def _source(name: str, base_offset: int) -> Source:
 
 
 def _transaction_index(source: Source, data: ByteSource) -> Iterator[Json]:
-    TransactionIndex.from_source(data, source.base_offset, source.name)  # the line would hide the error
+    TransactionIndex.from_source(data, source.base_offset, source.name)  # raises the error that a line would hide
     return transaction_index_lines(source, data)
 
 
 def _snapshot(source: Source, data: ByteSource) -> Iterator[Json]:
-    ProducerSnapshot.from_source(data, source.name)  # the same
+    ProducerSnapshot.from_source(data, source.name)  # raises the error that a line would hide
     return producer_snapshot_lines(source, data)
 
 
@@ -109,7 +109,7 @@ def _metadata(name: str, data: bytes) -> Json:
 
 
 def _name(name: str, _data: bytes) -> Json:
-    """Return a file name where it is one of a broker's; else the name of a partition directory."""
+    """Parse a broker's file name, or else the name of a partition directory."""
     parsed = parse_file_name(name)
     if parsed is None:
         directory = parse_partition_directory(name)
@@ -118,7 +118,7 @@ def _name(name: str, _data: bytes) -> Json:
 
 
 def _config(_name: str, data: bytes) -> Json:
-    """Topic settings, a ``name=value`` on each line, with those that are not given."""
+    """Return topic settings, given as ``name=value`` lines, with defaults for the others."""
     lines = data.decode().splitlines()
     config = LogConfig.from_properties(topic_settings(dict(line.split("=", 1) for line in lines)))
     settings = {kafka_name(field.name): _setting(getattr(config, field.name)) for field in fields(config)}
@@ -126,7 +126,7 @@ def _config(_name: str, data: bytes) -> Json:
 
 
 def _setting(value: object) -> str:
-    """As text, which no language rounds."""
+    """Return a value as text, which no language rounds."""
     match value:
         case bool():
             return str(value).lower()
@@ -144,7 +144,7 @@ SLOTS: Final[dict[str, Callable[[Source, ByteSource], Iterator[Json]]]] = {
     "txnindex": _transaction_index,
     "snapshot": _snapshot,
 }
-"""Files that the engine reads."""
+"""Kinds of files that the engine reads."""
 PARSERS: Final[dict[str, Callable[[str, bytes], Json]]] = {
     "checkpoint": _checkpoint,
     "metadata": _metadata,

@@ -1,4 +1,4 @@
-"""The reference as something that answers requests."""
+"""The reference as an object that answers requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ READING: Final[dict[str, Callable[[Json, Engine], Json]]] = {
     "read": read,
     "verify": verify,
 }
-"""Operations that the engine reads for."""
+"""Operations for which the engine reads."""
 WRITING: Final[dict[str, Callable[[Json], Json]]] = {
     "encode": encode,
     "validate": validate,
@@ -88,14 +88,14 @@ class Reference:
     """Answers every request through `seglog_format`.
 
     Args:
-        engine: what reads: the declarations, or the plain loops.
+        engine: the declarations, or the plain loops.
     """
 
     def __init__(self, engine: Engine = Engine.REFERENCE) -> None:
         self._engine = engine
 
     def hello(self) -> Json:
-        """Return what the reference says of itself."""
+        """Return the description of the reference."""
         implementation = {
             "name": "seglog-format" if self._engine is Engine.REFERENCE else f"seglog-format, {self._engine}",
             "version": version("seglog-format"),

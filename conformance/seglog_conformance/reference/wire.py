@@ -1,4 +1,4 @@
-"""Between the package's values and what crosses the wire."""
+"""Conversions between the package's values and the protocol's."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ LONG: Final = frozenset(
         "segments",
     }
 )
-"""Fields of 64 bits: decimal strings on the wire."""
+"""Fields of 64 bits, which are decimal strings in the protocol."""
 
 NOT_ON_WIRE: Final = frozenset({"type", "file"})
-"""What lines of files say and answers do not."""
+"""Fields of the package's lines that answers do not have."""
 
 
 def wire(line: Json) -> Json:
-    """Return a line of the JSON vocabulary as an answer has it."""
+    """Return a line of the package's JSON output in the format of an answer."""
     return {name: _value(name, value) for name, value in line.items() if name not in NOT_ON_WIRE}
 
 
@@ -94,7 +94,7 @@ AREAS: Final = {
 
 
 def _requirement_of(error: SeglogError) -> str:
-    """Return the rule that a refusal rests on: of broken bytes the first, of a use the one that its text names."""
+    """Return the rule of a refusal: of invalid bytes the first rule, of a wrong use the one in its text."""
     if isinstance(error, FormatError):
         return error.requirements[0]
     if isinstance(error, OffsetOutOfRangeError):
@@ -103,13 +103,13 @@ def _requirement_of(error: SeglogError) -> str:
 
 
 def requirement_in(text: str) -> str:
-    """Return the first id of a requirement in a text; empty where there is none."""
+    """Return the first requirement id in a text; empty if there is none."""
     named = REQUIREMENT.search(text)
     return named.group() if named else ""
 
 
 def rejection(error: SeglogError) -> Json:
-    """Return a refusal as the protocol has it."""
+    """Return a refusal in the format of the protocol."""
     reject: Json = {"class": "policy", "message": str(error), "error": type(error).__name__}
     if isinstance(error, FormatError):
         first = error.requirements[0]

@@ -1,4 +1,4 @@
-"""What kafka-python and aiokafka have in common: the record module of one grew out of that of the other."""
+"""Shared parts for kafka-python and aiokafka, whose record modules have a common origin."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from seglog_adapter import CODECS, SkipError, as_stored, header_pair, hexed, unhexed, why_unencodable
 
 UNLIMITED = 1 << 30
-"""Size of a batch, in bytes, that no case reaches."""
+"""Batch size in bytes that no case reaches."""
 
 
 def record_of(record: Any) -> dict[str, Any]:
-    """Return a record as the protocol tells it."""
+    """Return a record in the format of the protocol."""
     return {
         "offset": str(record.offset),
         "timestamp": str(-1 if record.timestamp is None else record.timestamp),
@@ -33,7 +33,7 @@ class Encoder:
         self.default_builder, self.legacy_builder = default_builder, legacy_builder
 
     def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
-        """All batches of a request."""
+        """Return the bytes of all batches of a request."""
         return {"ok": True, "data": b"".join(map(self._encoded, request["batches"])).hex()}
 
     def _encoded(self, batch: dict[str, Any]) -> bytes:

@@ -1,8 +1,8 @@
-"""What every adapter in Python needs: the line protocol, the names, and which exceptions are refusals.
+"""Shared parts of adapters in Python: the line protocol, the names, and the exceptions that are refusals.
 
-An adapter gives `serve` its description and one function for each operation. A function that decodes is a generator:
-it yields batches, so that what was delivered before a refusal is known. Standard output is handed to the protocol before
-the library is loaded; what the library prints goes to standard error.
+An adapter gives `serve` its description and one function for each operation. A function that decodes is a generator of
+batches: the batches delivered before a refusal are then known. Standard output is reserved for the protocol before the
+library is loaded; output of the library goes to standard error.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ os.dup2(2, 1)
 
 
 class SkipError(Exception):
-    """The library has no way to be asked this."""
+    """The library has no interface for this request."""
 
 
 class RefusedError(Exception):
-    """The library says no by other means than an exception.
+    """The library refuses the bytes without an exception.
 
     Args:
         kind: class of the refusal.
-        message: what it says.
+        message: message of the refusal.
     """
 
     def __init__(self, kind: str, message: str) -> None:
@@ -58,23 +58,23 @@ class RefusedError(Exception):
 
 
 def hexed(data: bytes | bytearray | memoryview | None) -> str | None:
-    """Bytes as they cross the wire."""
+    """Return bytes in the format of the protocol."""
     return None if data is None else bytes(data).hex()
 
 
 def unhexed(text: str | None) -> bytes | None:
-    """Return the bytes that crossed the wire."""
+    """Return the bytes of a protocol value."""
     return None if text is None else bytes.fromhex(text)
 
 
 def header_pair(pair: tuple[str | bytes, bytes | None]) -> list[str | None]:
-    """Return a header; libraries hand out its key as text."""
+    """Return a header, whose key libraries return as text."""
     key, value = pair
     return [hexed(key.encode("utf-8", "surrogateescape") if isinstance(key, str) else key), hexed(value)]
 
 
 def why_unencodable(batch: dict[str, Any]) -> str | None:
-    """Return what producers never write, and their encoders cannot be asked for; None where there is no such thing."""
+    """Return a property that producers never write, and their encoders do not support; None if there is none."""
     last = batch["records"][-1]["offset"] if batch["records"] else batch.get("baseOffset")
     for wanted, reason in (
         (batch.get("isControl"), "control batches"),
@@ -89,14 +89,14 @@ def why_unencodable(batch: dict[str, Any]) -> str | None:
 
 
 def as_stored(data: bytes | bytearray, batch: dict[str, Any]) -> bytes:
-    """Return base offset and leader epoch, which a broker fills in after a producer has encoded; no checksum covers them."""
+    """Return a batch with base offset and leader epoch, which a broker sets after encoding; no checksum covers them."""
     base = int(batch.get("baseOffset") or 0).to_bytes(8, "big", signed=True)
     epoch = int(batch.get("partitionLeaderEpoch", -1)).to_bytes(4, "big", signed=True)
     return base + bytes(data[8:12]) + epoch + bytes(data[16:])
 
 
 def is_from_library(error: BaseException) -> bool:
-    """Tell whether a frame outside the adapters has part in it; an exception of the adapter alone is its own fault."""
+    """Return whether a frame outside the adapters raised the exception; else the adapter itself is at fault."""
     frame = error.__traceback__
     while frame is not None:
         if not frame.tb_frame.f_code.co_filename.startswith(ADAPTERS):
@@ -106,14 +106,14 @@ def is_from_library(error: BaseException) -> bool:
 
 
 def reject(error: BaseException) -> dict[str, Any]:
-    """Return a refusal; its class is a guess from the words, and informs only."""
+    """Return a refusal; its class is guessed from the message, and only informative."""
     text = f"{type(error).__name__}: {error}"
     kind = next((name for word, name in CLASSES if word in text.lower()), "other")
     return {"class": getattr(error, "kind", kind), "message": text[:300]}
 
 
 def decoded(batches: Iterator[dict[str, Any]], end: Callable[[], dict[str, Any]] = dict) -> dict[str, Any]:
-    """Return the answer to ``decode``: what a generator yields until it ends or refuses."""
+    """Return the answer to ``decode``: the batches of a generator until it ends or refuses."""
     delivered: list[dict[str, Any]] = []
     try:
         delivered.extend(iter(batches.__next__, None))
@@ -127,7 +127,7 @@ def decoded(batches: Iterator[dict[str, Any]], end: Callable[[], dict[str, Any]]
 
 
 def answered(operation: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a request, whatever happens."""
+    """Return the answer to a request, also for an exception."""
     try:
         return operation(request)
     except SkipError as skip:
@@ -143,12 +143,12 @@ def serve(
     features: dict[str, Any],
     **operations: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> None:
-    """Answer requests until there are no more.
+    """Answer requests until the input ends.
 
     Args:
         implementation: name, version, language and so on.
-        features: what the library can do and tell.
-        operations: by name.
+        features: features of the library, and the data that it reports.
+        operations: operations by name.
     """
     for line in sys.stdin:
         request = json.loads(line)

@@ -1,8 +1,8 @@
-"""What consumers in Python have in common that fetch a case from the endpoint of the suite.
+"""Shared parts of consumers in Python that fetch a case from the endpoint of the suite.
 
-A request has a `place`: where to connect, a topic of one partition, and a file that appears when the client has asked
-for what follows the last record, or for the same offset again and again. What it hands out after that was in its
-buffers, so that an empty answer then is the end.
+A request has a `place`: the address, a topic of one partition, and a file that appears when the client has requested an
+offset after the last record, or has repeated one offset. Records that it delivers later were in its buffers: an empty
+poll then means the end.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.02
 AFTER_SECONDS = 1.0
 MAX_ERRORS = 3
-"""For how long, and up to how many more errors, a client is polled after its first one."""
+"""Limits on polling after the first error: time in seconds, and further errors."""
 
 MAX_SIZE = 1 << 26
-"""Bytes of a fetch: any case comes whole."""
+"""Size of a fetch in bytes: every case fits into one."""
 
 CONSUMER_FEATURES = {
     "magic": [0, 1, 2],
@@ -35,18 +35,18 @@ CONSUMER_FEATURES = {
     "partialTail": False,
     "afterError": True,
 }
-"""What every client here can do and show: it hides batches, control records and the bytes of its header keys."""
+"""Features of every client here: it hides batches, control records and the bytes of its header keys."""
 
 
 def answered(
     request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]], position: Callable[[], int]
 ) -> dict[str, Any]:
-    """Return the answer to ``decode``; where a case asks for it, with what the client does after its first error.
+    """Return the answer to ``decode``; if a case asks for it, with the client's behaviour after its first error.
 
     Args:
-        request: with a place.
-        poll: gives the records that there are after a short wait.
-        position: the offset at which the client says that it stands.
+        request: request with a place.
+        poll: returns the records that are available after a short wait.
+        position: offset that the client reports as its position.
     """
     answer = decoded(consumed(request, poll))
     if "reject" in answer and request["options"].get("afterError"):
@@ -56,7 +56,7 @@ def answered(
 
 
 def went_on(ended: Path, poll: Callable[[], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Yield the records that are handed out after an error, until there are more errors, or nothing comes."""
+    """Yield the records that are delivered after an error, until there are more errors, or no records."""
     error_count, end = 0, time.monotonic() + AFTER_SECONDS
     while error_count < MAX_ERRORS and time.monotonic() < end:
         is_ended = ended.exists()
@@ -71,11 +71,11 @@ def went_on(ended: Path, poll: Callable[[], list[dict[str, Any]]]) -> Iterator[d
 
 
 def consumed(request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Yield records as they are handed out, each time as one batch.
+    """Yield the records of each poll, as one batch.
 
     Args:
-        request: with a place.
-        poll: gives the records that there are after a short wait.
+        request: request with a place.
+        poll: returns the records that are available after a short wait.
     """
     ended = Path(request["place"]["ended"])
     while True:
@@ -88,5 +88,5 @@ def consumed(request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]]) 
 
 
 def checks_crc(request: dict[str, Any]) -> bool:
-    """Tell whether checksums are to be verified."""
+    """Return whether checksums are to be verified."""
     return bool(request.get("options", {}).get("crc", True))

@@ -1,6 +1,6 @@
-"""What producers in Python have in common that send the records of a case to the endpoint of the suite.
+"""Shared parts of producers in Python that send the records of a case to the endpoint of the suite.
 
-The answer tells no more than that all went well: what was sent is seen, and told, by the endpoint.
+The answer only says that all went well: the endpoint sees and reports the sent bytes.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_REQUEST_SIZE = 1 << 26
-"""Bytes of a batch or a request: any case goes at once."""
+"""Size of a batch or a request in bytes: every case fits into one."""
 LINGER_MS = 250
-"""So long a client waits for more records, where it cannot be told that there are no more: on a busy machine the next
-one may take a while to come, and would be a second batch."""
+"""Time for which a client waits for more records, if it cannot be flushed: on a busy machine the next record may come
+late, and would be a second batch."""
 WAIT_SECONDS = 8
-"""So long it waits for the answer to what it sent."""
+"""Time limit for the acknowledgement."""
 
 IDEMPOTENT = "idempotent"
 TRANSACTIONAL = "transactional"
-"""What a place may say of the producer it wants; else it has no producer id."""
+"""Value in a place that asks for a transactional producer; by default it has no producer id."""
 
 
 class Message(NamedTuple):
-    """A record as a producer takes it."""
+    """A record in the format for producers."""
 
     key: bytes | None
     value: bytes | None
@@ -38,8 +38,8 @@ def produced(request: dict[str, Any], send: Callable[[str | None, list[Message]]
     """Return the answer to ``encode``.
 
     Args:
-        request: with batches and a place.
-        send: has the records of a batch sent under a codec, None for none, and returns when they have arrived.
+        request: request with batches and a place.
+        send: sends the records of a batch under a codec, None for none, and returns when they are acknowledged.
     """
     for batch in request["batches"]:
         codec = batch.get("codec", "none")

@@ -639,3 +639,8 @@ def test_no_table_is_written_into_what_is_read(logs: Path, inside: str) -> None:
     with pytest.raises(UsageError, match="which is read"):
         export(logs, logs / inside)
     assert sorted(path.name for path in logs.rglob("*")) == before
+
+
+def test_no_topic_is_not_every_topic(logs: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no partition is there"):
+        export(logs, tmp_path / "out", topics=[])

@@ -132,6 +132,7 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
 def command(  # noqa: PLR0913 - an option each
     paths: tuple[Path, ...],
     *,
+    topics: tuple[str, ...],
     committed: bool,
     follow: int | None,
     schemas_path: Path | None,
@@ -163,6 +164,7 @@ def command(  # noqa: PLR0913 - an option each
     statistics = ScanStatistics()
     request = ExportRequest(
         paths,
+        topics=topics or None,
         isolation=READ_COMMITTED if committed else READ_UNCOMMITTED,
         is_followed=bool(follow),
         remote=None if remote is None else remote.open(),

@@ -91,23 +91,23 @@ class ExportRequest:
 
     paths: Sequence[str | os.PathLike[str]]
     to: str | os.PathLike[str]
-    topics: Collection[str] | None = None
-    format: str = "parquet"
-    partition_by: Sequence[str] = DEFAULT_PARTITIONING
-    isolation: str = READ_UNCOMMITTED
-    bytes_as: str = "utf8"
-    catalog: str | None = None
-    key: str = "bytes"
-    value: str = "bytes"
+    topics: Collection[str] | None
+    format: str
+    partition_by: Sequence[str]
+    isolation: str
+    bytes_as: str
+    catalog: str | None
+    key: str
+    value: str
+    schema: str | None
+    message: str | None
+    is_plain: bool
+    file_size: int
+    remote: RemoteStore | None
+    is_strict: bool
+    statistics: ScanStatistics | None
     schemas: Schemas | None = None
-    schema: str | None = None
-    message: str | None = None
-    is_plain: bool = False
-    file_size: int = DEFAULT_FILE_SIZE
     is_followed: bool = False
-    remote: RemoteStore | None = None
-    is_strict: bool = False
-    statistics: ScanStatistics | None = None
 
     def forms(self, sources: tuple[Source, ...], schemas: Schemas | None) -> tuple[Form, Form]:
         """Return how keys and values are decoded.
@@ -135,7 +135,7 @@ def requested_export(request: ExportRequest) -> AbstractContextManager[TableExpo
         UsageError: as `export`; or the table would lie in a directory that is read.
         FormatError: the log of the schemas is damaged.
     """
-    sources = sources_at(request.paths, request.topics or None)
+    sources = sources_at(request.paths, request.topics)
     schemas = schemas_for(sources, {request.key, request.value}) if request.schemas is None else request.schemas
     location = location_of(request.to, request.format, request.catalog)
     if request.catalog is None and not is_address(os.fspath(request.to)):

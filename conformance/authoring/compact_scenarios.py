@@ -279,7 +279,9 @@ def _producers() -> Iterator[Scenario]:
 def _reach() -> Iterator[Scenario]:
     """Yield how far a pass goes."""
     ends = must("SEG-CMP-016", since="4.0")
-    yield scenario("end-kept", "The last batch stays, empty.", ends, (0, [keyed(0, "a"), keyed(1, "-")]))
+    yield scenario(
+        "end-kept", "The dirty part ends later: the emptied batch goes.", ends, (0, [keyed(0, "a"), keyed(1, "-")])
+    )
     emptied = (0, [keyed(0, "a"), keyed(999, "-")])
     yield scenario("end-of-all", "The log ends with it, at the high watermark.", ends, emptied, active=(1000, ()))
     yield scenario("end-before-the-active", "The log goes on in the active segment.", ends, emptied)

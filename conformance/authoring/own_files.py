@@ -57,6 +57,16 @@ def own_retention(family: Family) -> None:
     )
     add.on_files(
         "retain",
+        "clean-shutdown",
+        "The mark of a clean end comes back after the change.",
+        must("SEG-FLS-010", needs=("logDirectory",)),
+        {"segments": ["0", "9"], "isClean": True},
+        files,
+        **base,
+        options={"cleanShutdown": True},
+    )
+    add.on_files(
+        "retain",
         "power-cuts",
         "Whenever the power goes, no hole is left in the log.",
         should("SEG-RET-012", needs=("powerCuts",)),

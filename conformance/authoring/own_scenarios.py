@@ -31,6 +31,7 @@ def own_writes(family: Family) -> None:
     _closing(add)
     _failures(add)
     _retention(add)
+    _epochs(add)
 
 
 def _indexes(add: ScenarioCases) -> None:
@@ -306,6 +307,19 @@ def _closing(add: ScenarioCases) -> None:
         {"isClean": True},
         append(one),
         options={"beside": {"other-0.0123456789abcdef0123456789abcdef-delete": {}}},
+    )
+
+
+def _epochs(add: ScenarioCases) -> None:
+    one = batch(NOW)
+    add.write(
+        "epoch-goes-back",
+        "A leader appends under no epoch that is older than one of the log.",
+        must("SEG-APP-017", needs=("strictAppend",)),
+        {"steps": [{"firstOffset": "0"}, {"reject": {}}, {"firstOffset": "1"}], "nextOffset": "2"},
+        append(one, leaderEpoch=5),
+        append(one, leaderEpoch=3),
+        append(one, leaderEpoch=5),
     )
 
 

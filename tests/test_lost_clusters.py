@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,15 @@ from seglog_format.codec.coordinator_records import decode_coordinator_record
 from seglog_format.errors import UsageError
 from seglog_format.small_model import EpochStart
 from tests.helpers.kafka import kafka_at_hand
+from tests.helpers.refusing_disk import seglog, seglog_without_rights
 from tests.helpers.support import authentic
-from tests.test_resurrect import NODE, image_with, old_directory, replica, with_epochs
+from tests.test_resurrect import NODE, contents, image_with, old_directory, replica, with_epochs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+KAFKA = "4.3.0"
 CASES = ("root", "cluster-metadata", "plain", "txn", "delrec", "segs")
 METADATA = "__cluster_metadata-0"
 
@@ -278,6 +282,66 @@ def test_unreadable_directory_of_a_partition_does_not_hide_the_others(old: Path)
     plan = resurrect(old)
     assert ("txn", 0) in plan.made.logs
     assert any("cannot be read" in text for text in notes_about(plan, "plain-0"))
+
+
+def to_directory(path: Path) -> None:
+    path.mkdir()
+
+
+def to_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def to_link(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+BESIDE = (".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint")
+
+
+@pytest.mark.parametrize("turned", [to_directory, to_fifo, to_link])
+@pytest.mark.parametrize("ending", BESIDE)
+def test_file_beside_the_logs_that_cannot_be_read_costs_no_record(
+    ending: str, turned: Callable[[Path], None], old: Path, tmp_path: Path
+) -> None:
+    beside = max((old / "segs-0").glob(f"*{ending}"))
+    beside.unlink()
+    turned(beside)
+    plan = resurrect(old, tmp_path / "node")
+    plan.apply()
+    assert contents(tmp_path / "node" / "segs-0") == contents(authentic(f"{KAFKA}/segs") / "segs-0")
+    (note,) = notes_about(plan, "segs-0")
+    assert str(beside) in note
+    assert "only its logs are taken" in note
+    assert [finding for finding in verify(tmp_path / "node") if finding.severity.name == "ERROR"] == []
+
+
+def test_records_before_bytes_that_the_disk_refuses_are_kept(old: Path, tmp_path: Path) -> None:
+    log = sorted((old / "segs-0").glob("*.log"))[2]
+    middle = log.stat().st_size // 2
+    answer = seglog("resurrect", old, "-o", tmp_path / "node", refused=((log.name, middle, middle + 1),))
+    assert answer.status == 3
+    kept, whole = contents(tmp_path / "node" / "segs-0"), contents(authentic(f"{KAFKA}/segs") / "segs-0")
+    assert int(log.stem) < len(kept) < len(whole)
+    assert kept == whole[: len(kept)]
+    assert "only its logs are taken" in answer.out
+
+
+def test_index_that_its_user_may_not_read_costs_no_record(old: Path, tmp_path: Path) -> None:
+    max((old / "segs-0").glob("*.index")).chmod(0)
+    answer = seglog_without_rights("resurrect", old, "-o", tmp_path / "node")
+    assert contents(tmp_path / "node" / "segs-0") == contents(authentic(f"{KAFKA}/segs") / "segs-0")
+    assert "only its logs are taken" in answer.out
+
+
+def test_torn_tail_of_a_linked_log_costs_no_record_before_it(old: Path, tmp_path: Path) -> None:
+    log = max((old / "segs-0").glob("*.log"))
+    elsewhere = log.rename(tmp_path / "elsewhere")
+    log.symlink_to(elsewhere)
+    with elsewhere.open("ab") as file:
+        file.write(bytes(5))
+    resurrect(old, tmp_path / "node").apply()
+    assert contents(tmp_path / "node" / "segs-0") == contents(authentic(f"{KAFKA}/segs") / "segs-0")
 
 
 def test_log_that_no_replica_holds_whole_is_salvaged(old: Path, tmp_path: Path) -> None:

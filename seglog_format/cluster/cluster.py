@@ -49,6 +49,7 @@ class Replica(NamedTuple):
         size: bytes of its segments.
         damage: why the log ends before its files do; empty where it was not examined, or is whole.
         cut: the segment and the position in it at which the log then ends; None where nothing is cut.
+        has_logs_alone: a file beside the logs cannot be read, so only the logs are taken.
     """
 
     path: Path
@@ -60,6 +61,7 @@ class Replica(NamedTuple):
     size: int
     damage: str = ""
     cut: Cut | None = None
+    has_logs_alone: bool = False
 
     @property
     def leader_epoch(self) -> int:

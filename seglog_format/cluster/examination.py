@@ -12,6 +12,7 @@ from seglog_format.names import FileKind
 from seglog_format.plans.in_place import recover
 from seglog_format.recovery.apply import RecoveryOptions
 from seglog_format.recovery.losses import replaced_or_hidden
+from seglog_format.recovery.plan import plan_of_logs
 from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.small_model import EpochStart
 from seglog_format.storage.file_steps import Replace
@@ -43,9 +44,26 @@ def _examined(copy: Replica, on_replica: Callable[[Replica], None] | None) -> Re
         recovery = recover(copy.path, options=RecoveryOptions(is_full_scan=True))
         plan, epochs = recovery.plan, _epochs_after(copy, recovery)
     except SeglogError as error:
-        return copy._replace(log_end_offset=None, damage=str(error))
+        return _with_logs_alone(copy, str(error))
     end = max(plan.log_end_offset, copy.log_start_offset)
     return copy._replace(epochs=epochs, log_end_offset=end, damage="; ".join(_damages(copy, plan)), cut=plan.cut)
+
+
+def _with_logs_alone(copy: Replica, error: str) -> Replica:
+    """Return a replica whose files cannot all be read as its logs alone, if those can be: a broker builds the rest."""
+    try:
+        plan = plan_of_logs(copy.path)
+        damages = dict.fromkeys((error, "only its logs are taken", *_damages(copy, plan)))
+    except SeglogError:
+        return copy._replace(log_end_offset=None, damage=error)
+    end = max(plan.log_end_offset, copy.log_start_offset)
+    return copy._replace(
+        epochs=_epochs_of_batches(copy),
+        log_end_offset=end,
+        damage="; ".join(damages),
+        cut=plan.cut,
+        has_logs_alone=True,
+    )
 
 
 def _damages(copy: Replica, plan: RecoveryPlan) -> Iterator[str]:

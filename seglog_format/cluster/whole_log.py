@@ -69,6 +69,7 @@ def whole_log(replica: Replica, remote: RemoteStore | None = None) -> WholeLog:
         FormatError: what an object says of its partition cannot be read.
     """
     local = list_partition(replica.path)
+    local = local.logs_alone() if replica.has_logs_alone else local
     with open_partition(replica.path, remote=remote) as partition:
         stored = _read(segment for segment in partition.segments if segment.base_offset not in local.base_offsets)
         files = (*(SegmentFiles(each.base_offset, each.paths.log) for each in stored.sound), *local.segments)

@@ -127,6 +127,13 @@ class PartitionListing(NamedTuple):
             if error.location.path.endswith(FileKind.LOG.value):
                 raise error
 
+    def logs_alone(self) -> PartitionListing:
+        """Return the same logs, as if every other file of the partition had been lost."""
+        segments = tuple(SegmentFiles(each.base_offset, each.log) for each in self.segments)
+        files = tuple(file for file in self.files if file.name.kind is FileKind.LOG)
+        kept = self._replace(segments=segments, files=files)
+        return kept._replace(orphans=(), snapshots=(), metadata_snapshots=(), text_files={}, skipped=())
+
     def segment_for(self, offset: int) -> SegmentFiles | None:
         """Return the segment with the greatest base offset not above ``offset``; None below the first."""
         index = bisect_right(self.base_offsets, offset)

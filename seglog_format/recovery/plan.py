@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.engine.chosen import kernels_of
-from seglog_format.errors import FormatError, Location
+from seglog_format.errors import FormatError, Location, UnreadableError
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.engine_storage import storage_for
 from seglog_format.log.listing import list_partition
@@ -24,6 +24,7 @@ from seglog_format.log.path_kind import require_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.names import METADATA_TOPICS
 from seglog_format.recovery.segment_scan import Cut, Remark, SegmentScan, scan_segment
+from seglog_format.storage.byte_source import FirstBytes
 from seglog_format.storage.file_reader import raised_refusals
 
 if TYPE_CHECKING:
@@ -245,3 +246,40 @@ def plan_for_partition(
         plan = plan_scans(segments, found, scan, is_full_scan=False)
         full_scan = plan_scans(segments, replace(found, has_clean_shutdown=False), scan, is_full_scan=True)
     return PartitionRecovery(Path(path), found.has_clean_shutdown, plan, full_scan)
+
+
+def plan_of_logs(path: str | os.PathLike[str], directory: LogDirectory | None = None) -> RecoveryPlan:
+    """Plan the recovery of a partition from its logs alone, where a file beside them cannot be read.
+
+    Every log is scanned. A range that the disk refuses ends its log, as damage does.
+
+    Args:
+        path: of the partition directory.
+        directory: the log directory; the directory above by default.
+
+    Raises:
+        UsageError: the path is not a partition directory (see `path_kind`).
+        FormatError: something else has the name of a log (SEG-PDR-026), or the disk refuses a log.
+    """
+    require_partition(path)
+    listing = list_partition(path)
+    listing.require_logs()
+    opened = OpenSegments(1)
+    with ExitStack() as closing:
+        logs = listing.logs_alone().segments
+        segments = [closing.enter_context(LogSegment(each, copy=True, opened=opened)) for each in logs]
+        found = circumstances_of(listing, directory or log_directory_above(path))
+        return plan_scans(segments, found, _scan_readable, is_full_scan=True)
+
+
+def _scan_readable(segment: LogSegment) -> SegmentScan:
+    """Scan a log up to the first bytes that the disk refuses."""
+    try:
+        return _scan(segment, kernels=None)
+    except UnreadableError as error:
+        readable = FirstBytes(segment.source, error.location.position or 0)
+        scan = scan_segment(readable, segment.base_offset, segment.path)
+        end = readable.size if scan.cut is None else scan.cut.position
+        lost = segment.source.size - end
+        cut = Cut(segment.base_offset, segment.path, end, lost, scan.next_offset, error.requirements, str(error))
+        return replace(scan, cut=cut)

@@ -64,9 +64,11 @@ def copy_start(source: Path, target: Path, size: int) -> None:
         WriteError: the copy could not be made.
     """
     with write_errors("copying"):
-        with source.open("rb") as old, target.open("xb") as new:
-            for start in range(0, size, PIECE_SIZE):
-                new.write(old.read(min(PIECE_SIZE, size - start)))
+        with source.open("rb", buffering=0) as old, target.open("xb") as new:
+            left = size
+            while left and (data := old.read(min(PIECE_SIZE, left))):
+                new.write(data)
+                left -= len(data)
         status = source.stat()
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 

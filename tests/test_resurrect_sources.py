@@ -118,6 +118,24 @@ def test_damaged_segment_of_the_store_is_left_out_and_what_follows_is_kept(
         assert list(log.records(on_gap=lambda _gap: None)) == expected
 
 
+def test_log_that_the_store_lacks_is_left_out_and_what_follows_is_kept(tmp_path: Path) -> None:
+    case = tier_case("lts-4.4.0")
+    store = tmp_path / "store"
+    shutil.copytree(case.store, store)
+    (log,) = (path for path in store.rglob(f"{280:020}-*.log") if path.parent.name.startswith(ORDERS))
+    log.unlink()
+    plan = resurrect(case.local, tmp_path / "node", remote=open_tier(store))
+    plan.apply()
+    texts = [text for about, text in plan.made.notes if about == ORDERS and "left out:" not in text]
+    assert "expected its .log in the remote store, found none [SEG-PDR-028]; this segment is left out" in texts[0]
+    assert texts[1].startswith("offsets 280 to ")
+    with open_partition(tmp_path / "node" / ORDERS) as made:
+        kept = {record.offset for record in made.records(on_gap=lambda _gap: None)}
+    assert {73, 305} < kept
+    assert 280 not in kept
+    assert max(kept) > 1000
+
+
 def test_node_of_a_store_alone(tmp_path: Path) -> None:
     case = tier_case("lts-4.4.0")
     assert run(["tier", "fetch", "--topic", "wide", str(case.store), str(tmp_path / "fetched")]) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from seglog_format.errors import UsageError
+from seglog_format.errors import FormatError, Location
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.storage.directory_entries import DirectoryEntries
 from seglog_format.storage.log_storage import FileStatus
@@ -107,8 +107,8 @@ class JoinedStorage:
         """Open a file for reading.
 
         Raises:
-            UsageError: there is no such file or object, a key is not at hand, or the remote store does not answer.
-            FormatError: an object does not follow its layout.
+            UsageError: there is no such file here, a key is not at hand, or the remote store does not answer.
+            FormatError: the remote store lacks the file (SEG-PDR-028), or an object does not follow its layout.
         """
         file = self._file(path)
         if file is None:
@@ -117,8 +117,8 @@ class JoinedStorage:
         if file.kind is FileKind.TRANSACTION_INDEX and file.kind not in opened.kinds:
             return MemoryFile(b"", self.name_of(path))  # not all brokers note that there is none
         if file.kind not in opened.kinds:
-            msg = f"{self.name_of(path)}: there is no such file in the remote store"
-            raise UsageError(msg)
+            expected = f"its {file.kind.value} in the remote store"
+            raise FormatError(Location(self.name_of(path)), "SEG-PDR-028", expected=expected, found="none")
         if check is not None:
             check(opened.size(file.kind), self.name_of(path))
         source = opened.open(file.kind)

@@ -21,8 +21,10 @@ from seglog_format.cluster.new_image import MAX_PARTITIONS, NewNode, new_image
 from seglog_format.cluster.partition_counts import add_missing_partitions, count_of, hashes_in, java_hash
 from seglog_format.cluster.releases import RELEASES
 from seglog_format.codec.coordinator_records import decode_coordinator_record
+from seglog_format.codec.producer_snapshot import encode_producer_snapshot
 from seglog_format.errors import UsageError
-from seglog_format.small_model import EpochStart
+from seglog_format.model import INT32_MAX, INT64_MAX
+from seglog_format.small_model import EpochStart, ProducerStateEntry
 from tests.helpers.kafka import kafka_at_hand
 from tests.helpers.refusing_disk import seglog, seglog_without_rights
 from tests.helpers.support import authentic
@@ -348,6 +350,32 @@ def test_log_that_no_replica_holds_whole_is_salvaged(old: Path, tmp_path: Path) 
     flip(min((old / "segs-0").glob("*.log")), 70)
     salvage(old / "segs-0", tmp_path / "rescued" / "segs-0").apply()
     assert resurrect([old, tmp_path / "rescued"]).made.logs["segs", 0].log_end_offset == 450
+
+
+# -- numbers at the end of their range -------------------------------------------------------------------------------
+
+
+def test_last_leader_epoch_is_written_and_told(old: Path, tmp_path: Path) -> None:
+    with_epochs(old, (INT32_MAX, 0))
+    plan = resurrect(old, tmp_path / "node")
+    plan.apply()
+    assert "leader epoch 2147483647 is the last one: no broker can be elected again" in notes_about(plan, "segs-0")
+
+
+def test_producer_id_without_a_successor_does_not_count(old: Path, tmp_path: Path) -> None:
+    shutil.rmtree(old / METADATA)
+    producer = ProducerStateEntry(INT64_MAX, 0, 0, 449, 0, 0, -1, -1)
+    (old / "segs-0" / f"{450:020}.snapshot").write_bytes(encode_producer_snapshot([producer]))
+    plan = resurrect(old, tmp_path / "node", unknown_topics=True)
+    plan.apply()
+    assert any(str(INT64_MAX) in text for text in notes_about(plan, "producer ids"))
+    assert plan.made.image.next_producer_id < 10**7
+
+
+@pytest.mark.parametrize("node_id", [-1, INT32_MAX + 1])
+def test_node_id_that_cannot_be_written_is_refused_at_once(node_id: int, old: Path) -> None:
+    with pytest.raises(UsageError, match="node_id"):
+        resurrect(old, node_id=node_id)
 
 
 # -- the topics of coordinators ----------------------------------------------------------------------------------------

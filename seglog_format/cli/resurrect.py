@@ -39,7 +39,7 @@ Examples:
 @click.option(
     "--kafka", type=click.Choice(RELEASES), default=RELEASES[-1], show_default=True, help="The release to start."
 )
-@click.option("--node-id", type=click.IntRange(min=0), default=1, show_default=True, help="Id of the new node.")
+@click.option("--node-id", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Id of the new node.")
 @click.option("--downgrade", is_flag=True, help="Allow a release that does not know all features of the cluster.")
 @click.option("--unknown-topics", is_flag=True, help="Include topics that the metadata does not know.")
 @click.option(

@@ -13,6 +13,7 @@ from seglog_format.cluster.coordinators import CONSUMER_OFFSETS, SHARE_GROUP_STA
 from seglog_format.cluster.image import METADATA_VERSION, TOPIC_RESOURCE, ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.releases import LOWEST_METADATA_VERSION, NEEDED_FOR, losses_without, too_high
 from seglog_format.errors import UsageError
+from seglog_format.model import INT32_MAX
 from seglog_format.names import is_text
 
 if TYPE_CHECKING:
@@ -182,7 +183,9 @@ def _take_topic(made: NewImage, topic: TopicImage, replicas: Replicas, node: New
         fields = topic.partitions.get(number, {})
         chosen = _chosen(made, topic, number, replicas)
         epoch = max(fields.get("leaderEpoch", -1), -1 if chosen is None else chosen.leader_epoch)
-        taken.partitions[number] = _partition(number, topic_id, epoch + 1, node)
+        if epoch == INT32_MAX:
+            made.note(f"{topic.name}-{number}", f"leader epoch {epoch} is the last one: no broker can be elected again")
+        taken.partitions[number] = _partition(number, topic_id, min(epoch + 1, INT32_MAX), node)
         if chosen is not None:
             made.logs[topic.name, number] = chosen
 

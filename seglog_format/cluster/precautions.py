@@ -12,6 +12,7 @@ from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transactions import Transactions, read_on
+from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 PRODUCER_ID_DISTANCE: Final = 1_000_000
 """New producer ids start so far above the highest one known, since snapshots lack the latest producers."""
+
+MAX_PRODUCER_ID: Final = INT64_MAX - 2 * PRODUCER_ID_DISTANCE
+"""Higher ids are taken for damage: above them a node would have none to give."""
 
 
 def note_renamed(made: NewImage, cluster: Cluster) -> None:
@@ -87,7 +91,11 @@ def _open_offsets(replica: Replica, log: WholeLog, known: Collection[int]) -> Se
 
 def see_to_producer_ids(made: NewImage, cluster: Cluster) -> None:
     """Start new producer ids above all that the logs hold, where no metadata says how far they went."""
-    highest = max(_producer_ids(made, cluster), default=-1)
+    ids = set(_producer_ids(made, cluster))
+    absurd = {each for each in ids if each > MAX_PRODUCER_ID}
+    for each in sorted(absurd):
+        made.note("producer ids", f"the logs hold id {each}, above which none are left; it does not count")
+    highest = max(ids - absurd, default=-1)
     start = max(highest + 1, made.image.next_producer_id, 0) + PRODUCER_ID_DISTANCE
     made.image.next_producer_id = start
     if highest >= 0:

@@ -23,6 +23,7 @@ from seglog_format.codec.checkpoints import (
     encode_partition_metadata,
 )
 from seglog_format.errors import UsageError
+from seglog_format.model import INT32_MAX
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.small_model import CheckpointedOffset
 from seglog_format.storage.copying import copy_file, copy_start, link_file, pieces_of
@@ -236,7 +237,7 @@ def resurrect(  # noqa: PLR0913 - a choice each
         path_or_paths: the log directories that are left, of one broker or of several.
         target: the new log directory; it has to be new or empty. None for a plan that cannot be applied.
         kafka: the release that will start on it: ``3.9``, ``4.1`` or ``4.4``, or a later one of the same line.
-        node_id: of the new node.
+        node_id: of the new node, 0 to 2147483647.
         downgrade: allow a release that does not know all features of the cluster.
         unknown_topics: also take topics that have directories and that the metadata does not know, as is done where
             the metadata log is damaged. A topic of another id wins if the one that the metadata knows has no records.
@@ -250,8 +251,8 @@ def resurrect(  # noqa: PLR0913 - a choice each
 
     Raises:
         UsageError: a path is not a log directory, the target exists, the directories are those of several clusters,
-            the release is unknown, or it does not accept the cluster's features; or the store does not answer, or a
-            key is not at hand.
+            the node id is out of range, the release is unknown, or it does not accept the cluster's features; or the
+            store does not answer, or a key is not at hand.
         FormatError: an object of the store does not follow its layout.
 
     Examples:
@@ -263,6 +264,9 @@ def resurrect(  # noqa: PLR0913 - a choice each
     """
     if kafka not in RELEASES:
         msg = f"kafka is one of {', '.join(RELEASES)}, not {kafka!r}"
+        raise UsageError(msg)
+    if not 0 <= node_id <= INT32_MAX:
+        msg = f"node_id is a number from 0 to {INT32_MAX}, not {node_id}"
         raise UsageError(msg)
     new = None if target is None else Path(target)
     if new is not None:

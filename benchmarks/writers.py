@@ -209,13 +209,13 @@ def main() -> int:
         "cells": cells,
         "missing": missing,
     }
-    tell(report)
+    print_report(report)
     if options.report is not None:
         options.report.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
-def tell(report: dict[str, Any]) -> None:
+def print_report(report: dict[str, Any]) -> None:
     """Print a table for whoever waits."""
     for row in report["cells"]:
         name = f"{row['writer']}, {row['kind']}, magic {row['magic']}"

@@ -338,9 +338,9 @@ def test_index_that_its_user_may_not_read_costs_no_record(old: Path, tmp_path: P
 
 def test_torn_tail_of_a_linked_log_costs_no_record_before_it(old: Path, tmp_path: Path) -> None:
     log = max((old / "segs-0").glob("*.log"))
-    elsewhere = log.rename(tmp_path / "elsewhere")
-    log.symlink_to(elsewhere)
-    with elsewhere.open("ab") as file:
+    target = log.rename(tmp_path / "elsewhere")
+    log.symlink_to(target)
+    with target.open("ab") as file:
         file.write(bytes(5))
     resurrect(old, tmp_path / "node").apply()
     assert contents(tmp_path / "node" / "segs-0") == contents(authentic(f"{KAFKA}/segs") / "segs-0")

@@ -25,7 +25,7 @@ from seglog_format.serve.apis import APIS
 from seglog_format.serve.fetched import LogRange
 from seglog_format.serve.request_queue import RequestQueue
 from seglog_format.serve.schemas import UnreadableRequestError, read_counted, request_type, write_entity
-from seglog_format.serve.touched_pages import LET_GO_SIZE
+from seglog_format.serve.touched_pages import UNMAP_SIZE
 from seglog_format.state.config import LogConfig
 from seglog_format.storage.byte_source import Window
 from seglog_format.writing.writer import PartitionWriter
@@ -73,7 +73,7 @@ def test_a_log_that_was_served_does_not_stay_in_memory(tmp_path: Path, record_si
             offset += step
             most = max(most, mapped_size() - before)
     assert most < SEGMENT_SIZE < SEGMENTS * SEGMENT_SIZE
-    assert LET_GO_SIZE < MEBI
+    assert UNMAP_SIZE < MEBI
 
 
 def test_an_entry_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ print(sum(batch.num_rows for batch in open_log_directory("made").scan()), "rows 
 def build() -> tuple[Path, Path]:
     """Return the wheel and the sdist."""
     shutil.rmtree(DIST, ignore_errors=True)
-    tell("building wheel and sdist")
+    say("building wheel and sdist")
     run([sys.executable, "-m", "build", "--outdir", str(DIST)], REPOSITORY, quiet=True)
     (wheel,), (source,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
     version = wheel.name.split("-")[1]
@@ -51,7 +51,7 @@ def build() -> tuple[Path, Path]:
     run([str(seglog), "fixtures", "export", "-o", str(vectors)], REPOSITORY, quiet=True)
     for path in sorted(DIST.iterdir()):
         data = path.read_bytes()
-        tell(f"{path.name}: {len(data) / 2**20:.1f} MiB, sha256 {hashlib.sha256(data).hexdigest()[:16]}...")
+        say(f"{path.name}: {len(data) / 2**20:.1f} MiB, sha256 {hashlib.sha256(data).hexdigest()[:16]}...")
     if wheel.stat().st_size > LARGEST:
         sys.exit(f"{wheel.name} is larger than {LARGEST} bytes")
     return wheel, source
@@ -65,13 +65,13 @@ def environment(directory: Path) -> Path:
 
 def try_wheel(wheel: Path, programs: Path, working_directory: Path) -> None:
     """Use what the wheel brings, from a directory that is not the repository's."""
-    tell("installing the wheel into an empty environment")
+    say("installing the wheel into an empty environment")
     install(programs, str(wheel), working_directory)
     run([str(programs / "python"), "-c", "import numba"], working_directory, fails=True)
     for command in COMMANDS:
         first, *rest = command.split()
         run([str(programs / first), *rest], working_directory)
-    tell("installing what the columnar engine needs")
+    say("installing what the columnar engine needs")
     install(programs, f"{wheel}[fast]", working_directory)
     run([str(programs / "python"), "-c", COUNT_ROWS], working_directory)
 
@@ -103,7 +103,7 @@ def run(
     """
     if not quiet:
         reported = " ".join(word for word in [Path(command[0]).name, *command[1:]] if "\n" not in word)
-        tell(f"$ {reported}")
+        say(f"$ {reported}")
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     if path is not None:
         variables["PYTHONPATH"] = str(path)
@@ -122,7 +122,7 @@ def run(
         print("\n".join(done.stdout.splitlines()[-3:]), flush=True)
 
 
-def tell(text: str) -> None:
+def say(text: str) -> None:
     """Print a line of progress."""
     print(text, flush=True)
 
@@ -134,7 +134,7 @@ def main() -> int:
         working_directory = Path(name)
         programs = environment(working_directory / "environment")
         try_wheel(wheel, programs, working_directory)
-        tell("the tour of `make demo`, with the wheel")
+        say("the tour of `make demo`, with the wheel")
         take_tour(source, programs, working_directory)
     print("The release can be used: dist/ holds what to publish.")
     return 0

@@ -59,10 +59,10 @@ def _against(case: Case, expect: Json, answer: Json, features: Json) -> Judgemen
     is_refused = judgement.verdict is Verdict.PASS and case.result == "invalid" and not answer["ok"]
     if not is_refused or not features.get("requirements"):
         return judgement
-    return _on_its_ground(case, expect, judgement, answer)
+    return _compare_rule(case, expect, judgement, answer)
 
 
-def _on_its_ground(case: Case, expect: Json, judgement: Judgement, answer: Json) -> Judgement:
+def _compare_rule(case: Case, expect: Json, judgement: Judgement, answer: Json) -> Judgement:
     """Return a refusal that names its rule: the one of the expected answer, or the first of the case.
 
     Where no rule is named, the refusal rests on none, as that of a setting that is out of its range.

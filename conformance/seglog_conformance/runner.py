@@ -186,7 +186,7 @@ class Runner:
             result = asked or examiner.examine(case, outcome.known.expected(case.id), outcome.known.difference(case.id))
             result = outcome.known.applied(result)
             outcome.results.append(result)
-            self._tell(outcome, result)
+            self._report(outcome, result)
         outcome.unused = self._unused(outcome)
 
     def _unused(self, outcome: Outcome) -> list[str]:
@@ -196,7 +196,7 @@ class Runner:
             return outcome.known.unused(outcome.results, every)
         return sorted(case for case in outcome.known.entries if case not in every)
 
-    def _tell(self, outcome: Outcome, result: Result) -> None:
+    def _report(self, outcome: Outcome, result: Result) -> None:
         if self._on_result is not None:
             with self._lock:
                 self._on_result(outcome, result)

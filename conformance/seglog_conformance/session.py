@@ -99,11 +99,11 @@ def _put_aside(path: Path) -> Path | None:
 
 
 def _all_of(reported: list[Callable[[Outcome, Result], None]]) -> Callable[[Outcome, Result], None]:
-    def tell(outcome: Outcome, result: Result) -> None:
+    def print_result(outcome: Outcome, result: Result) -> None:
         for one in reported:
             one(outcome, result)
 
-    return tell
+    return print_result
 
 
 def _write_pages(reports: Reports, outcomes: Sequence[Outcome], cases: Sequence[Case], head: dict[str, object]) -> None:

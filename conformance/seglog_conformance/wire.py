@@ -57,7 +57,7 @@ class Client:
 
     def ask(self, request: Json) -> Json:
         """Have it answer; when it ends instead, so does this process, and in the same way."""
-        self.tell(request)
+        self.send(request)
         assert self._process.stdout is not None
         line = self._process.stdout.readline(NO_LIMIT)
         if not line.endswith(b"\n"):
@@ -65,7 +65,7 @@ class Client:
         answer: Json = json.loads(line)
         return answer
 
-    def tell(self, request: Json) -> None:
+    def send(self, request: Json) -> None:
         """Write a line to it."""
         assert self._process.stdin is not None
         try:
@@ -76,7 +76,7 @@ class Client:
 
     def stop(self) -> None:
         """Have it end by itself; whoever started this process ends what is left."""
-        self.tell({"seq": 0, "op": "stop"})
+        self.send({"seq": 0, "op": "stop"})
 
 
 def end_like(code: int) -> None:

@@ -42,7 +42,7 @@ def unreported(batches: Sequence[Json]) -> Json | None:
         magic = batch.get("magic", MAGIC)
         if magic != MAGIC:
             return {"skip": {"feature": f"magic:{magic}"}}
-        reason = next((reason for is_wanted, reason in _wishes(batch) if is_wanted), None)
+        reason = next((reason for is_wanted, reason in _inexpressible(batch) if is_wanted), None)
         if reason is not None:
             return {"skip": {"reason": f"a producer sets no {reason}"}}
     if any(str(one.get("nextOffset")) != str(other["baseOffset"]) for one, other in pairwise(batches)):
@@ -52,7 +52,7 @@ def unreported(batches: Sequence[Json]) -> Json | None:
     return None
 
 
-def _wishes(batch: Json) -> tuple[tuple[bool, str], ...]:
+def _inexpressible(batch: Json) -> tuple[tuple[bool, str], ...]:
     """Return what brokers and cleaners write, or give to a producer, and whether a batch has it."""
     records = batch["records"]
     base = int(batch.get("baseOffset") or 0)

@@ -40,7 +40,7 @@ class Work:
         self.root = top / "logs"
         self._reported = os.open(top.with_name(REPORTED), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def tell(self, what: str, path: Path) -> None:
+    def write_event(self, what: str, path: Path) -> None:
         """Tell somebody."""
         os.write(self._reported, f"{what} {path}\n".encode())
 
@@ -53,12 +53,12 @@ class Work:
                     for writer in writers:
                         writer.append(RECORDS)
                     writers[0].append(RECORDS, acks="flushed")
-                    self.tell("flushed", self.root / "t-0")
+                    self.write_event("flushed", self.root / "t-0")
                 logs.checkpoint()
                 writers[1].roll()
                 writers[1].flush()
-                self.tell("flushed", self.root / "t-1")
-            self.tell("done", self.root)
+                self.write_event("flushed", self.root / "t-1")
+            self.write_event("done", self.root)
 
     def go_on(self) -> None:
         """Go on where a process has died that did not wait for the disk."""
@@ -69,22 +69,22 @@ class Work:
         with LogWriter(root) as logs:
             writer = logs.open("t", 0)
             assert writer.recovery_point == 1
-            self.tell("opened", root / "t-0")
+            self.write_event("opened", root / "t-0")
             writer.append(RECORDS, acks="flushed")
-            self.tell("flushed", root / "t-0")
-        self.tell("done", root)
+            self.write_event("flushed", root / "t-0")
+        self.write_event("done", root)
 
     def change(self) -> None:
         """Change closed logs: truncate, remove segments, compact, recover."""
         truncate(self.root / "t-0", 10).apply()
-        self.tell("done", self.root)
+        self.write_event("done", self.root)
         retain(self.root / "t-1", LogConfig(retention_bytes=300), now_ms=2000).apply()
-        self.tell("done", self.root)
+        self.write_event("done", self.root)
         compact(self.root / "t-0", LogConfig(cleanup_policy=frozenset({"compact"})), now_ms=10**13).apply()
-        self.tell("done", self.root)
+        self.write_event("done", self.root)
         self._lose_indexes()
         self._run("recover", "--write", str(self.root))
-        self.tell("done", self.root)
+        self.write_event("done", self.root)
 
     def _lose_indexes(self) -> None:
         """Somebody deletes indexes, with care, so that there is something to recover."""
@@ -98,11 +98,11 @@ class Work:
     def make(self) -> None:
         """Make directories: from a damaged one, and from a recipe."""
         self._run("salvage", str(self.root), "-o", str(self.top / "saved" / "here"))
-        self.tell("done", self.top / "saved")
+        self.write_event("done", self.top / "saved")
         recipe = self.top.with_name("recipe.toml")
         recipe.write_text(RECIPE, encoding="utf-8")
         self._run("generate", str(recipe), "-o", str(self.top / "generated" / "here"))
-        self.tell("done", self.top / "generated")
+        self.write_event("done", self.top / "generated")
 
     def serve(self) -> None:
         """Take records from a client of the network; the sync comes before the answer."""
@@ -111,15 +111,15 @@ class Work:
         root = self.top / "served"
         with LogWriter(root) as logs:
             logs.open("t", 0)
-        produce(root, "t", lambda: self.tell("serves", root / "t-0"), lambda: self.tell("serves", Path()))
-        self.tell("done", root)
+        produce(root, "t", lambda: self.write_event("serves", root / "t-0"), lambda: self.write_event("serves", Path()))
+        self.write_event("done", root)
 
     def commit(self) -> None:
         """Commit what tasks of Spark have staged; Spark itself is not needed for that."""
         from proofs.calls.stage import commit  # noqa: PLC0415 - the same
 
         commit(self.top / "spark")
-        self.tell("done", self.top / "spark")
+        self.write_event("done", self.top / "spark")
 
     def _run(self, *arguments: str) -> None:
         status = run_command(list(arguments))

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from proofs.fuzz.judging import ARENA, LIMIT, LOG, SMALL_LIMIT, DifferenceError, hold
+from proofs.fuzz.judging import ARENA, LIMIT, LOG, SMALL_LIMIT, DifferenceError, compare_results
 from seglog_format import CompressionCodec
 from seglog_format.codec.inside import decompress
 from seglog_format.columnar.inside import SLACK, decompress_first
@@ -61,7 +61,7 @@ def decompressed(
     if found is None:
         return None
     position, start, end = found
-    hold("section", (position, start), (0, used))
+    compare_results("section", (position, start), (0, used))
     return bytes(arena[start:end])
 
 
@@ -73,32 +73,34 @@ def by_reference(stored: bytes, codec: CompressionCodec, magic: int = 2) -> byte
         return None
 
 
-def hold_content(stored: bytes, codec: CompressionCodec, option: int, *, magic: int = 2, is_plain: bool = False) -> str:
+def compare_content(
+    stored: bytes, codec: CompressionCodec, option: int, *, magic: int = 2, is_plain: bool = False
+) -> str:
     """Content is that of the library; with ``is_plain``, there is content whenever the library has some."""
     wanted = by_reference(stored, codec, magic)
     used = (option & 3) * 21
     found = decompressed(stored, codec, magic=magic, used=used)
     if found is not None or (is_plain and wanted is not None and len(wanted) <= ROOM):
-        hold(f"content of {codec.label}", found, wanted)
+        compare_results(f"content of {codec.label}", found, wanted)
     if found is not None:
         for room in {len(found), max(len(found) - 1, 0), len(found) // 2, min(len(found) + 5, ROOM)}:
             again = decompressed(stored, codec, magic=magic, used=used, room=room)
-            hold(f"content of {codec.label} in {room} bytes", again, found if room >= len(found) else None)
+            compare_results(f"content of {codec.label} in {room} bytes", again, found if room >= len(found) else None)
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
 
 
 def lz4(data: bytes, option: int) -> str:
     """Blocks, or whole frames. Options: two bits for the place; a whole frame; of magic 0."""
     if option & 4:
-        return hold_content(data, CompressionCodec.LZ4, option, magic=0 if option & 8 else 2)
+        return compare_content(data, CompressionCodec.LZ4, option, magic=0 if option & 8 else 2)
     data = data[:LZ4_SIZE]
     frame = FRAME_START + struct.pack("<I", len(data)) + data + bytes(4) if data else FRAME_START + bytes(4)
-    return hold_content(frame, CompressionCodec.LZ4, option)
+    return compare_content(frame, CompressionCodec.LZ4, option)
 
 
 def snappy(data: bytes, option: int) -> str:
     """Return a raw block, or xerial blocks, as the first bytes say. Options: two bits for the place."""
-    return hold_content(data, CompressionCodec.SNAPPY, option, is_plain=True)
+    return compare_content(data, CompressionCodec.SNAPPY, option, is_plain=True)
 
 
 def libraries(data: bytes, option: int) -> str:
@@ -111,5 +113,5 @@ def libraries(data: bytes, option: int) -> str:
     except FormatError:
         wanted = None
     if found is not None:
-        hold(f"content of {codec.label}", found, wanted)
+        compare_results(f"content of {codec.label}", found, wanted)
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]

@@ -264,7 +264,7 @@ def report(results: list[Result], arguments: argparse.Namespace) -> dict[str, An
     }
 
 
-def tell(result: Result, seconds: float) -> None:
+def print_result(result: Result, seconds: float) -> None:
     """One line for an input, and one for each failure."""
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(result.outcomes.items()))
     growth = result.growth / MEBIBYTE
@@ -289,7 +289,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run, tell, answer whether nothing failed."""
+    """Run, print the result, and return whether nothing failed."""
     arguments = _arguments()
     names = arguments.only or list(inputs())
     if arguments.worker:
@@ -311,7 +311,7 @@ def main() -> int:
 def _timed_run(name: str, arguments: argparse.Namespace) -> Result:
     started = time.monotonic()
     result = watched(name, arguments.sample, arguments.seed)
-    tell(result, time.monotonic() - started)
+    print_result(result, time.monotonic() - started)
     return result
 
 

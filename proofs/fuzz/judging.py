@@ -74,7 +74,7 @@ def outcome(parts: Callable[[], Iterable[Any]]) -> OUTCOME:
     return found, ""
 
 
-def hold(what: str, engine: object, reference: object) -> str:
+def compare_results(what: str, engine: object, reference: object) -> str:
     """Both say the same, or it is a finding; returns what they say, in short."""
     if engine != reference:
         msg = f"{what}: engine {clipped(engine)}, reference {clipped(reference)}"

@@ -26,7 +26,7 @@ from proofs.entries import is_sealed
 from proofs.fuzz.broker_scans import broker_scan_by
 from proofs.fuzz.codec_targets import libraries, lz4, snappy
 from proofs.fuzz.delivered_rows import COLUMNS, row_of, rows_of
-from proofs.fuzz.judging import LIMIT, LOG, SMALL_LIMIT, hold, outcome
+from proofs.fuzz.judging import LIMIT, LOG, SMALL_LIMIT, compare_results, outcome
 from seglog_format import (
     CompressionCodec,
     Engine,
@@ -148,8 +148,10 @@ class Targets:
             found = outcome(lambda: rows_of(partition.scan(COLUMNS, batch_rows=8, layout=layout, **shared)))
             narrow = outcome(lambda: partition.scan((*ENTRY_COLUMNS, "key"), batch_rows=8, **shared))
             keys = [key for part in narrow[0] for key in part.column("key").to_pylist()]
-            hold("keys beside columns of entries", (keys, narrow[1]), ([row[2] for row in found[0]], found[1]))
-            return hold("rows", found, wanted) + str([part.to_pylist() for part in narrow[0]])[-60:]
+            compare_results(
+                "keys beside columns of entries", (keys, narrow[1]), ([row[2] for row in found[0]], found[1])
+            )
+            return compare_results("rows", found, wanted) + str([part.to_pylist() for part in narrow[0]])[-60:]
 
     def objects(self, data: bytes, option: int) -> str:
         """Return records as objects. Options as for `scan`, but the third: with room that a broker has preallocated."""
@@ -159,7 +161,7 @@ class Targets:
                 return shared
             wanted = outcome(lambda: partition.records(**shared, engine=Engine.REFERENCE))
             found = outcome(lambda: partition.records(**shared, engine=Engine.COLUMNAR))
-            return hold("records", found, wanted)
+            return compare_results("records", found, wanted)
 
 
 def bounds_of(partition: Partition, option: int) -> dict[str, Any] | str:
@@ -178,7 +180,7 @@ def verify(data: bytes, option: int) -> str:
     log, limit, base_offset = LOG.holding(data), SMALL_LIMIT if option & 1 else LIMIT, option >> 1 & 1
     wanted = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit, engine=Engine.REFERENCE))
     found = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit, engine=Engine.COLUMNAR))
-    return hold("findings", found, wanted)
+    return compare_results("findings", found, wanted)
 
 
 def recover(data: bytes, option: int) -> str:
@@ -197,7 +199,7 @@ def recover(data: bytes, option: int) -> str:
             yield side_files_of(log, base_offset, settings, transactions=transactions, path="p", kernels=engine)
         yield transactions.aborted, transactions.open_offsets
 
-    return hold("recovery", outcome(lambda: answers(ENGINE)), outcome(lambda: answers(None)))
+    return compare_results("recovery", outcome(lambda: answers(ENGINE)), outcome(lambda: answers(None)))
 
 
 def entries_or_rows(data: bytes, option: int) -> str:
@@ -220,19 +222,19 @@ def entries(data: bytes) -> str:
         ]
         for frame in wanted
     ]
-    hold("entries", rows, frames[: len(rows)])
+    compare_results("entries", rows, frames[: len(rows)])
     ordered_end, last_offset = ENGINE.ordered_end(log, 0, INT64_MAX)
     ends = {0: -1} | {frame.end: frame.header.last_offset for frame in wanted}
-    hold("the end of the order", last_offset, ends.get(ordered_end))
+    compare_results("the end of the order", last_offset, ends.get(ordered_end))
     sound = next((row[0] for row in rows if not row[4]), end)
     offsets = [row[3] for row in rows[:50]]
     if offsets == sorted(set(offsets)) and offsets[:1] >= [0]:
         for position, *_, offset, _ in rows[:50]:
             if (found := position_of(log, (0, INT64_MAX), offset)) is not None:
-                hold("position of an offset", found, position)
+                compare_results("position of an offset", found, position)
     found = position_of(log, (0, INT64_MAX), rows[len(rows) // 2][3] if rows else 5)
     if found is not None and found not in [row[0] for row in rows]:
-        hold("position of an offset", found, rows)
+        compare_results("position of an offset", found, rows)
     return str((rows, sound, found))[-60:]
 
 
@@ -264,7 +266,7 @@ def encoded(data: bytes, option: int) -> str:
         for record in records
     ]
     parts = encode_columns(pa.Table.from_pylist(rows, SCHEMA), codec=codec, counts=[len(rows)])
-    return hold("encoded", b"".join(parts), reference)
+    return compare_results("encoded", b"".join(parts), reference)
 
 
 SCHEMA: Final = pa.schema(

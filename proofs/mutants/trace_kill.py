@@ -249,7 +249,7 @@ def main() -> int:
     with ThreadPoolExecutor(arguments.jobs) as pool:
         for outcome in pool.map(lambda one: known.get(one) or attempt(one, tests.get(one.requirement, [])), chosen):
             outcomes.append(outcome)
-            _tell(outcome, verbose=arguments.verbose)
+            _print_outcome(outcome, verbose=arguments.verbose)
     if arguments.report:
         arguments.report.parent.mkdir(parents=True, exist_ok=True)
         arguments.report.write_text(json.dumps(report(outcomes, arguments), indent=1) + "\n", encoding="utf-8")
@@ -259,7 +259,7 @@ def main() -> int:
     return 1 if survived else 0
 
 
-def _tell(outcome: Outcome, *, verbose: bool) -> None:
+def _print_outcome(outcome: Outcome, *, verbose: bool) -> None:
     one = outcome.breakage
     if outcome.killed_by is None:
         print(f"SURVIVED {one.requirement} ({one.kind}) {', '.join(one.scope_paths)}\n  {outcome.detail}", flush=True)

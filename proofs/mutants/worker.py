@@ -213,26 +213,26 @@ def _limit() -> None:
         os.dup2(null, stream)
 
 
-def _ask(task: Task, functions: Functions, tell: Callable[[Flag], None]) -> None:
-    tell(Flag("(import)", "HANG", "the package did not load in time", 0))
+def _ask(task: Task, functions: Functions, send: Callable[[Flag], None]) -> None:
+    send(Flag("(import)", "HANG", "the package did not load in time", 0))
     signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
     try:
         examiner = _changed(task, functions)
     except BaseException as error:  # noqa: BLE001 - a mutant can do anything
-        tell(Flag("(import)", "CRASH", repr(error)[:200], 0))
+        send(Flag("(import)", "CRASH", repr(error)[:200], 0))
         return
     for number, case in enumerate(task.cases, 1):
-        tell(Flag(case.id, "HANG", f"no answer within {CASE_SECONDS} s of processor time, or it died", number))
+        send(Flag(case.id, "HANG", f"no answer within {CASE_SECONDS} s of processor time, or it died", number))
         signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
         try:
             result = examiner.examine(case)
         except BaseException as error:  # noqa: BLE001
-            tell(Flag(case.id, "CRASH", repr(error)[:200], number))
+            send(Flag(case.id, "CRASH", repr(error)[:200], number))
             return
         if result.verdict in FAILURES:
-            tell(Flag(case.id, str(result.verdict), result.detail[:200], number))
+            send(Flag(case.id, str(result.verdict), result.detail[:200], number))
             return
-    tell(Flag(None, "PASS", "", len(task.cases)))
+    send(Flag(None, "PASS", "", len(task.cases)))
 
 
 def run(

@@ -52,7 +52,7 @@ def load() -> dict[str, Any]:
     return {"cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
 
 
-def tell(report: Mapping[str, Any], path: Path | None) -> None:
+def write_report(report: Mapping[str, Any], path: Path | None) -> None:
     """Print a report, and write it to a file if one was named."""
     print(write(report, path), end="")
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proofs.entries import sealed
 from proofs.spark.readers import read  # type: ignore[import-not-found]
-from proofs.spark.session import head, quiet_session, tell
+from proofs.spark.session import head, quiet_session, write_report
 from seglog_format import CompressionCodec, LogConfig, PartitionWriter, build_batch, new_record, walk
 from seglog_format.errors import SeglogError
 
@@ -309,7 +309,7 @@ def main() -> int:
         spark = quiet_session("spark-damage")
         found = run(spark, Path(root), options.count, options.seed, options.refusals)
         spark.stop()
-    tell({**head(f"make proof NAME=spark-damage (--count {options.count})"), **found}, options.report)
+    write_report({**head(f"make proof NAME=spark-damage (--count {options.count})"), **found}, options.report)
     return int(bool(found["failures"]) or not found["spark_lives"])
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proofs.kafka.waiting import wait_for
 from proofs.spark.connector import RELEASE, Clients, connector, connector_session, new_broker, sink
-from proofs.spark.session import tell
+from proofs.spark.session import write_report
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from harness import java_version, machine
@@ -297,7 +297,7 @@ def main() -> int:
         "differences": differing,
         **found,
     }
-    tell(report, options.report)
+    write_report(report, options.report)
     return int(differing > 0)
 
 

@@ -36,7 +36,7 @@ from proofs.spark.kills_roles import (
     value,
     write,
 )
-from proofs.spark.session import head, tell
+from proofs.spark.session import head, write_report
 from seglog_format import LogWriter, new_record
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
             found["unclean_truncation"] = unclean(directories, killing, ends)
     asked = " --unclean" if options.unclean else ""
     command = f"make proof NAME=spark-kills (--seconds {options.seconds:g} --kills {options.kills}{asked})"
-    tell({**head(command), **found}, options.report)
+    write_report({**head(command), **found}, options.report)
     return int(not is_fine(found))
 
 

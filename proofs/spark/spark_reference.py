@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from proofs.fuzz.random_logs import random_log
-from proofs.spark.session import head, quiet_session, tell
+from proofs.spark.session import head, quiet_session, write_report
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
@@ -159,7 +159,7 @@ def main() -> int:
         "isolation_levels": list(ISOLATIONS),
         **found,
     }
-    tell(report, options.report)
+    write_report(report, options.report)
     return int(bool(found["failures"]))
 
 

@@ -23,7 +23,7 @@ from seglog_conformance.toolchains import complaints
 from proofs.kafka.broker import TOPIC_CONFIG, Broker, replace_files
 from proofs.kafka.oracle import TOOL_CHAIN, Oracle
 from proofs.spark.cluster import WORKER_HOSTS, cluster
-from proofs.spark.session import QUIET, head, tell
+from proofs.spark.session import QUIET, head, write_report
 from seglog_format import verify
 from seglog_format.spark import session
 
@@ -198,7 +198,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="spark-retries-") as root:
         found = run(Path(root), options.count)
-    tell({**head(f"make proof NAME=spark-retries (--count {options.count})"), **found}, options.report)
+    write_report({**head(f"make proof NAME=spark-retries (--count {options.count})"), **found}, options.report)
     bad = (
         found["speculative_duplicates"] < found["held_back_until_doubled"]
         or found["missing"]

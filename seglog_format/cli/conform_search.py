@@ -67,7 +67,7 @@ def generate(**options: Any) -> int:  # noqa: ANN401 - click's values
             )
             new = search.run()
             write_text(f"{examiner.testee.name}: {search.tried} cases, {len(new)} findings")
-            found += _tell_found(new)
+            found += _print_found(new)
     return _write_found(found, options["output"])
 
 
@@ -101,7 +101,7 @@ def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
                 most=options["most"],
                 name="differential",
             )
-            return _write_found(_tell_found(search.run()), options["output"])
+            return _write_found(_print_found(search.run()), options["output"])
         cases, _ = chosen(options["patterns"], options["families"], options["case_paths"])
         found = disagreements(panel, cases)
     for case, difference, details in found:
@@ -163,7 +163,7 @@ def _examiners(options: dict[str, Any]) -> Iterator[list[Examiner]]:
         yield examiners
 
 
-def _tell_found(found: list[Found]) -> list[Found]:
+def _print_found(found: list[Found]) -> list[Found]:
     for one in found:
         write_text(printable(f"  {one.reported} ({one.kind}): {one.case.id}, {one.case.input_size} bytes"))
         for detail in one.detail[:3]:

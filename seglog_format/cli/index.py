@@ -81,12 +81,12 @@ def command(  # noqa: PLR0913 - one for each option
                     partition, interval_bytes=index_interval_bytes, generation=generation, engine=chosen
                 )
                 if write:
-                    plan.apply(report.tell)
+                    plan.apply(report.print_segment)
                     continue
                 for segment in plan.segments():
                     if staging is not None:
                         _write_apart(staging, directory, segment)
-                    report.tell(segment)
+                    report.print_segment(segment)
     return max(report.status, passing.status())
 
 
@@ -133,7 +133,7 @@ class _Report:
         self._as_json = as_json
         self._settings: IndexSettings | None = None
 
-    def tell(self, segment: RebuiltSegment) -> None:
+    def print_segment(self, segment: RebuiltSegment) -> None:
         """Print one segment, and, if that is new, how its indexes are built."""
         if segment.end < segment.size:
             self.status = FINDINGS

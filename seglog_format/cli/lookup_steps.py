@@ -96,93 +96,93 @@ class _Lookup:
         self.is_explained = steps is not None
         self.steps = [] if steps is None else steps
 
-    def tell(self, name: str, text: str, *requirements: str) -> None:
+    def add_step(self, name: str, text: str, *requirements: str) -> None:
         self.steps.append(Step(name, text, requirements))
 
     def offset(self, offset: int) -> Answer:
         try:
             fetch = self.partition.read(offset, 1)
         except OffsetOutOfRangeError as error:
-            self.tell("end", str(error), "SEG-LKP-004")
+            self.add_step("end", str(error), "SEG-LKP-004")
             return _nothing(offset, str(error))
         if not fetch.batches:
-            self.tell("end", f"{offset} is the log end offset: no record has it yet", "SEG-LKP-005")
+            self.add_step("end", f"{offset} is the log end offset: no record has it yet", "SEG-LKP-005")
             return _nothing(offset, "the log end offset; no record has it yet")
         (batch,) = fetch.batches
         if self.is_explained:
-            self._tell_segments(offset)
-            self._tell_batch(batch, offset)
+            self._add_segments(offset)
+            self._add_batch(batch, offset)
         return self._answer(self.partition.segment_for(batch.base_offset), batch, offset)
 
-    def _tell_segments(self, offset: int) -> None:
+    def _add_segments(self, offset: int) -> None:
         """Describe the way from the file list to the batch."""
         segments = self.partition.segments
         segment = self.partition.segment_for(offset)
-        self.tell("files", _files_text(segments, segment, offset), "SEG-LKP-001")
+        self.add_step("files", _files_text(segments, segment, offset), "SEG-LKP-001")
         following = list(segments[segments.index(segment) + 1 :])
-        while self._tell_position(segment, offset) is None and following:
+        while self._add_position(segment, offset) is None and following:
             segment = following.pop(0)
-            self.tell("files", f"the next segment is {segment.base_offset}", "SEG-LKP-002")
+            self.add_step("files", f"the next segment is {segment.base_offset}", "SEG-LKP-002")
 
-    def _tell_position(self, segment: LogSegment, offset: int) -> int | None:
-        start = self._tell_index(segment, offset)
+    def _add_position(self, segment: LogSegment, offset: int) -> int | None:
+        start = self._add_index(segment, offset)
         position = segment.position_of(offset, trust_index=self.partition.trust_indexes)
         if position is None:
-            self.tell("walk", f"from position {start} to the end: every entry ends below {offset}", "SEG-LKP-002")
+            self.add_step("walk", f"from position {start} to the end: every entry ends below {offset}", "SEG-LKP-002")
             return None
         passed = _entry_count(segment, start, position)
-        self.tell("walk", _walk_text(start, position, passed, offset), "SEG-LKP-002")
+        self.add_step("walk", _walk_text(start, position, passed, offset), "SEG-LKP-002")
         return position
 
-    def _tell_index(self, segment: LogSegment, offset: int) -> int:
+    def _add_index(self, segment: LogSegment, offset: int) -> int:
         """Add the step of the offset index, and whether the entry is true; return where the walk starts."""
         index = segment.offset_index
         if index is None:
-            self.tell("index", "there is no offset index: start at position 0", "SEG-IDX-009")
+            self.add_step("index", "there is no offset index: start at position 0", "SEG-IDX-009")
             return 0
         entries = index.entries
         if not entries:
-            self.tell("index", "the offset index has no entry: start at position 0", "SEG-IDX-008")
+            self.add_step("index", "the offset index has no entry: start at position 0", "SEG-IDX-008")
             return 0
         floor = index.lookup(offset)
         if entries[0].offset > offset:
             text = f"none of {count_text(len(entries), 'index entry')} is at or below {offset}: start at position 0"
-            self.tell("index", text, "SEG-IDX-008")
+            self.add_step("index", text, "SEG-IDX-008")
             return 0
         entry = f"entry ({floor.offset}, {floor.position})"
         text = f"{entry} is the last of {count_text(len(entries), 'entry')} at or below {offset}"
-        self.tell("index", text, "SEG-IDX-008")
+        self.add_step("index", text, "SEG-IDX-008")
         if self.partition.trust_indexes:
-            return self._tell_trust(segment, offset, floor.position)
+            return self._add_trust(segment, offset, floor.position)
         reason = _reason_to_doubt(segment, floor.offset, floor.position)
         if reason:
-            self.tell("proof", f"{reason}: the index is not trusted; start at position 0", "SEG-IDX-009")
+            self.add_step("proof", f"{reason}: the index is not trusted; start at position 0", "SEG-IDX-009")
             return 0
         text = f"an entry starts at {floor.position}, and all before it end below {floor.offset}"
-        self.tell("proof", text, "SEG-IDX-006")
+        self.add_step("proof", text, "SEG-IDX-006")
         return floor.position
 
-    def _tell_trust(self, segment: LogSegment, offset: int, position: int) -> int:
+    def _add_trust(self, segment: LogSegment, offset: int, position: int) -> int:
         """Return whether a lookup that trusts indexes starts at an index entry; returns where the walk starts."""
         if trusted_position(segment, offset) is None:
             text = f"no intact entry of a fitting offset is at {position}: start at position 0"
-            self.tell("trust", text, "SEG-IDX-009")
+            self.add_step("trust", text, "SEG-IDX-009")
             return 0
         text = f"an intact entry of a fitting offset is at {position}: the index is trusted, not proven"
-        self.tell("trust", text, "SEG-IDX-009")
+        self.add_step("trust", text, "SEG-IDX-009")
         return position
 
-    def _tell_batch(self, batch: RecordBatch, offset: int) -> None:
+    def _add_batch(self, batch: RecordBatch, offset: int) -> None:
         header = batch.header
         line = batch_line("", batch.position, header)
         text = (
             f"offsets {batch.base_offset} to {batch.last_offset}, {count_text(len(batch.records), 'record')},"
             f" magic {header.magic}, {line['codec']}, checksum right"
         )
-        self.tell("batch", text, "SEG-MSG-004" if header.magic < 2 else "SEG-BAT-003")  # noqa: PLR2004 - magic 2
+        self.add_step("batch", text, "SEG-MSG-004" if header.magic < 2 else "SEG-BAT-003")  # noqa: PLR2004 - magic 2
         below = sum(record.offset < offset for record in batch.records)
         if below:
-            self.tell("drop", f"{count_text(below, 'record')} below {offset}", "SEG-LKP-003")
+            self.add_step("drop", f"{count_text(below, 'record')} below {offset}", "SEG-LKP-003")
 
     def _answer(self, segment: LogSegment, batch: RecordBatch, offset: int) -> Answer:
         """Return the record at an offset, or the first one after it, which may be in a later batch."""
@@ -195,7 +195,7 @@ class _Lookup:
         record = lines[0]
         if record["offset"] != offset:
             text = f"there is no record {offset} any more; the next one is {record['offset']}"
-            self.tell("record", text, "SEG-LKP-002")
+            self.add_step("record", text, "SEG-LKP-002")
         return {"type": "lookup", "offset": offset, "found": True, **position, "record": record}
 
     def timestamp(self, timestamp_ms: int) -> Answer:
@@ -203,52 +203,52 @@ class _Lookup:
         if timestamp_ms < 0:
             return self._special(timestamp_ms, None if found is None else found.offset)
         if self.is_explained:
-            self._tell_time_segments(timestamp_ms)
+            self._add_time_segments(timestamp_ms)
         if found is None:
-            self.tell("end", f"no record at or after {time_text(timestamp_ms)}", "SEG-LKP-008")
+            self.add_step("end", f"no record at or after {time_text(timestamp_ms)}", "SEG-LKP-008")
             return _nothing(None, f"no record at or after {time_text(timestamp_ms)}") | {"timestamp": timestamp_ms}
-        self.tell("answer", f"the first such record, in offset order, is {found.offset}", "SEG-LKP-008")
+        self.add_step("answer", f"the first such record, in offset order, is {found.offset}", "SEG-LKP-008")
         return self.offset(found.offset) | {"timestamp": timestamp_ms}
 
     def _special(self, timestamp_ms: int, offset: int | None) -> Answer:
         meaning = SPECIAL.get(timestamp_ms, "nothing that a directory knows")
-        self.tell("meaning", f"timestamp {timestamp_ms} asks for {meaning}", *SPECIAL_RULES.get(timestamp_ms, ()))
+        self.add_step("meaning", f"timestamp {timestamp_ms} asks for {meaning}", *SPECIAL_RULES.get(timestamp_ms, ()))
         if offset is None:
             return _nothing(None, "there is none") | {"timestamp": timestamp_ms}
         answer = {"type": "lookup", "timestamp": timestamp_ms, "offset": offset, "found": True, "reason": meaning}
         return self.offset(offset) | {"timestamp": timestamp_ms} if timestamp_ms == YOUNGEST else answer
 
-    def _tell_time_segments(self, timestamp_ms: int) -> None:
+    def _add_time_segments(self, timestamp_ms: int) -> None:
         """Add the steps of skipped segments, and of the time index of the first other one."""
         passed = 0
         for segment in self.partition.segments:
             if segment.largest_timestamp_ms >= timestamp_ms:
-                self._tell_passed(passed, timestamp_ms)
+                self._add_passed(passed, timestamp_ms)
                 text = f"segment {segment.base_offset} goes up to {time_text(segment.largest_timestamp_ms)}"
-                self.tell("files", text, "SEG-LKP-008")
-                self._tell_time_index(segment, timestamp_ms)
+                self.add_step("files", text, "SEG-LKP-008")
+                self._add_time_index(segment, timestamp_ms)
                 return
             passed += 1
-        self._tell_passed(passed, timestamp_ms)
+        self._add_passed(passed, timestamp_ms)
 
-    def _tell_passed(self, passed: int, timestamp_ms: int) -> None:
+    def _add_passed(self, passed: int, timestamp_ms: int) -> None:
         if passed:
             text = f"{count_text(passed, 'segment')} only with records older than {time_text(timestamp_ms)}"
-            self.tell("files", text, "SEG-LKP-008")
+            self.add_step("files", text, "SEG-LKP-008")
 
-    def _tell_time_index(self, segment: LogSegment, timestamp_ms: int) -> None:
+    def _add_time_index(self, segment: LogSegment, timestamp_ms: int) -> None:
         index = segment.time_index
         if index is None or not index.entries:
-            self.tell("index", "no time index entry: start at the beginning of the segment", "SEG-IDX-009")
+            self.add_step("index", "no time index entry: start at the beginning of the segment", "SEG-IDX-009")
             return
         floor = index.lookup(timestamp_ms - 1)
         if floor.timestamp_ms < 0:
-            self.tell("index", "no time index entry is older: start at the beginning of the segment", "SEG-TIX-008")
+            self.add_step("index", "no time index entry is older: start at the beginning of the segment", "SEG-TIX-008")
             return
         text = (
             f"time index entry ({time_text(floor.timestamp_ms)}, offset {floor.offset}): nothing up to there is newer"
         )
-        self.tell("index", text, "SEG-TIX-008", "SEG-TIX-004")
+        self.add_step("index", text, "SEG-TIX-008", "SEG-TIX-004")
 
 
 YOUNGEST = -3

@@ -60,7 +60,7 @@ def run(args: list[str] | None = None) -> int:
     Returns:
         The exit status, one of `STATUSES`.
     """
-    _see_to_streams()
+    _prepare_streams()
     try:
         status = _outcome(args)
         sys.stdout.flush()
@@ -75,7 +75,7 @@ def run(args: list[str] | None = None) -> int:
     return status
 
 
-def _see_to_streams() -> None:
+def _prepare_streams() -> None:
     """Replace closed standard streams by a sink, and escape characters that an encoding lacks."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - open until the process ends

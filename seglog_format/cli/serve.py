@@ -201,11 +201,11 @@ def command(  # noqa: PLR0913 - options of a command
     create_topics(paths, created, writable=writable)
     new_root = empty_root(paths, writable=writable)
     metrics, show = Metrics(), StatusLine(is_shown=not as_json)
-    tell = _tell_as_json if as_json else show.tell
+    write_line = _write_as_json if as_json else show.write_line
 
     def find(message: str) -> None:
         metrics.count_finding()
-        tell(message)
+        write_line(message)
 
     sys.setswitchinterval(SWITCH_SECONDS)
     with _ending() as ending, ExitStack() as closing:
@@ -225,7 +225,7 @@ def command(  # noqa: PLR0913 - options of a command
             writers.open(catalog.topics)
         ending.happens_in_order()
         by_group = _offsets_by_group(group_directories, find) if group_directories else {}
-        server = Server(catalog, settings, tell, writers, metrics, state)
+        server = Server(catalog, settings, write_line, writers, metrics, state)
         server.committed_offsets = by_group
         closing.enter_context(server)
         diagnose(_counted(catalog.topics) + (", open for writing" if writable else ""))
@@ -238,11 +238,11 @@ def command(  # noqa: PLR0913 - options of a command
 
 
 @contextmanager
-def warnings_as_findings(tell: Callable[[str], None]) -> Iterator[None]:
+def warnings_as_findings(write_line: Callable[[str], None]) -> Iterator[None]:
     """Report warnings of opening partitions as findings, from whichever thread they come."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = lambda message, *_, **__: tell(str(message))
+        warnings.showwarning = lambda message, *_, **__: write_line(str(message))
         yield
 
 
@@ -294,7 +294,7 @@ def _offer_metrics(server: Server, port: int | None, closing: ExitStack) -> None
     diagnose(f"metrics on http://127.0.0.1:{endpoint.port}/metrics")
 
 
-def _tell_as_json(message: str) -> None:
+def _write_as_json(message: str) -> None:
     write_json({"type": "finding", "message": message})
     sys.stdout.flush()
 

@@ -27,7 +27,7 @@ class StatusLine:
         self._is_shown = is_shown and sys.stderr.isatty()
         self._status: Status | None = None
 
-    def tell(self, message: str) -> None:
+    def write_line(self, message: str) -> None:
         """Write a line above the status line."""
         if self._status is None:
             diagnose(message)

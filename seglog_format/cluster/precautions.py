@@ -89,7 +89,7 @@ def _open_offsets(replica: Replica, log: WholeLog, known: Collection[int]) -> Se
     return [first for producer_id, first in found.open_offsets.items() if producer_id not in known]
 
 
-def see_to_producer_ids(made: NewImage, cluster: Cluster) -> None:
+def reserve_producer_ids(made: NewImage, cluster: Cluster) -> None:
     """Start new producer ids above all that the logs hold, where no metadata says how far they went."""
     ids = set(_producer_ids(made, cluster))
     absurd = {each for each in ids if each > MAX_PRODUCER_ID}

@@ -12,7 +12,7 @@ from seglog_format.cluster.cluster import open_cluster
 from seglog_format.cluster.examination import examined
 from seglog_format.cluster.new_image import NewImage, NewNode, Note, add_unknown_topics, made_id, new_image
 from seglog_format.cluster.partition_counts import add_missing_partitions
-from seglog_format.cluster.precautions import note_groups, note_renamed, note_transactions, see_to_producer_ids
+from seglog_format.cluster.precautions import note_groups, note_renamed, note_transactions, reserve_producer_ids
 from seglog_format.cluster.releases import NEWEST, RELEASES
 from seglog_format.cluster.replica_lines import comparisons
 from seglog_format.cluster.snapshot_file import SnapshotName, snapshot_batches
@@ -287,7 +287,7 @@ def resurrect(  # noqa: PLR0913 - a choice each
     note_renamed(made, cluster)
     whole_logs = _complete(made, remote)
     if state is None or problems:
-        see_to_producer_ids(made, cluster)
+        reserve_producer_ids(made, cluster)
     note_groups(made, cluster, node.release)
     note_transactions(made, cluster, whole_logs)
     compared = tuple(comparisons(made, old))

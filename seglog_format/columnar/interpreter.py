@@ -122,7 +122,7 @@ def set_member(typing: Any, target: Any, member: Any, item: Any) -> Any:
 
 
 @intrinsic
-def let_go(typing: Any, item: Any) -> Any:
+def decref(typing: Any, item: Any) -> Any:
     """One reference less to an object, if it is one."""
     del typing, item
     return types.void(types.int64), _doer("Py_DecRef", OBJECT)

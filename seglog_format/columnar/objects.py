@@ -8,9 +8,9 @@ from seglog_format.columnar.compiled import helper, inlined, kernel_under_lock
 from seglog_format.columnar.entries import entry_size
 from seglog_format.columnar.interpreter import (
     NULL,
+    decref,
     forget_error,
     in_tuple,
-    let_go,
     new_object,
     new_tuple,
     put_in_list,
@@ -195,7 +195,7 @@ def _headers(data: Region, position: int, stop: int, count: int, known: Region) 
             fine = put_bytes(made, known, HEADER_SLOTS, data, key, key_size)
             fine &= put_bytes(made, known, HEADER_SLOTS + 1, data, value, value_size)
         if not fine:
-            let_go(found)
+            decref(found)
             return NULL
     return found
 
@@ -207,7 +207,7 @@ def _new_headers(count: int, known: Region) -> int:
     for number in range(count if found != NULL else 0):
         made = new_object(load_64(known, 8 * HEADER), 0)
         if made == NULL:
-            let_go(found)
+            decref(found)
             return NULL
         put_in_tuple(found, number, made)
     return found

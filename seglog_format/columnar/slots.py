@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper
-from seglog_format.columnar.interpreter import NULL, let_go, new_bytes, new_int, set_member
+from seglog_format.columnar.interpreter import NULL, decref, new_bytes, new_int, set_member
 from seglog_format.columnar.memory import load_64
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def put(target: int, known: Region, slot: int, item: int) -> bool:
     if item == NULL:
         return False
     set_member(target, load_64(known, 8 * slot), item)
-    let_go(item)
+    decref(item)
     return True
 
 

@@ -64,13 +64,13 @@ def indexed_transactions(segments: Sequence[LogSegment], log_start_offset: int =
             continue
         _apply(found, segment, log_start_offset)
         if found.damage is None and not _is_followed(segments, number):
-            _hold_open(found, _open_behind(segments[: number + 1], log_start_offset))
+            _keep_open(found, _open_behind(segments[: number + 1], log_start_offset))
         if found.damage is not None:
             return found
         found.end_offset = segment.next_offset if segment is segments[-1] else segment.allowed.last + 1
     if local:
         border = local[0]
-        _hold_open(found, Transactions(open_offsets=_open_at(border, border.base_offset) or {}))
+        _keep_open(found, Transactions(open_offsets=_open_at(border, border.base_offset) or {}))
         found.end_offset = border.base_offset
         found.expect(each for segment in local for each in _listed_in(segment))
     return found
@@ -111,7 +111,7 @@ def _tiered_end(segment: LogSegment) -> int:
     return end
 
 
-def _hold_open(found: Transactions, behind: Transactions) -> None:
+def _keep_open(found: Transactions, behind: Transactions) -> None:
     """Add the transactions that are open at an offset to those that are known to be, and the damage before it."""
     for producer_id, first_offset in behind.open_offsets.items():
         found.open_offsets.setdefault(producer_id, first_offset)

@@ -272,7 +272,7 @@ def _fetched_partition(
         is_first=budget.is_empty,
     )
     found = attempt(served, read)
-    if isinstance(found, Fetched) and found.records is None and served.look_again():
+    if isinstance(found, Fetched) and found.records is None and served.refresh():
         found = attempt(served, read)
     if not isinstance(found, Fetched):
         return found, NOTHING

@@ -33,7 +33,7 @@ def attempt(served: ServedPartition, read: Callable[[], AnswerT]) -> AnswerT | E
     if found is ErrorCode.kafka_storage_error:
         served.forget()
         return _attempt_once(read)
-    if found is ErrorCode.offset_out_of_range and served.look_again():
+    if found is ErrorCode.offset_out_of_range and served.refresh():
         return _attempt_once(read)
     return found
 
@@ -81,7 +81,7 @@ def _find(
     if not is_long and (is_searched or served.may_take_long(None, is_committed_only=is_committed_only)):
         raise TooMuchError
     if timestamp_ms < 0:
-        served.look_again()
+        served.refresh()
     if timestamp_ms == OffsetSpec.LATEST:
         log = served.log_range(is_committed_only=is_committed_only)
         return TimestampOffset(NO_TIMESTAMP, log.as_fields.stable)

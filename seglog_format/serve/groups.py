@@ -307,12 +307,12 @@ class Coordinator:
         with self._lock:
             self._is_ticking = False
             try:
-                self._look_at_all(self._clock())
+                self._check_all(self._clock())
             finally:  # a failure of one look must not end all later ones
                 if self._groups:
                     self._tick_soon()
 
-    def _look_at_all(self, now: float) -> None:
+    def _check_all(self, now: float) -> None:
         if now - self._looked_at > IDLE_LOOK_SECONDS:
             self._looked_at = now
             self.kept.forget_idle()

@@ -68,7 +68,7 @@ class ServedPartition:
     def _partition(self) -> Partition:
         if self._opened is None:
             self._opened = self._listed()
-            self._tell_of_tails(self._opened)
+            self._warn_of_tails(self._opened)
         return self._opened
 
     def _listed(self) -> Partition:
@@ -110,17 +110,17 @@ class ServedPartition:
             self._opened, self._transactions = None, ServedTransactions()
             self._verified.clear()
 
-    def look_again(self) -> bool:
+    def refresh(self) -> bool:
         """List the directory again if it or its last file has changed; return whether they may have."""
         with self._lock:
             try:
-                return self._look_again()
+                return self._refresh()
             except UsageError:  # a file is gone; the next reader gets the error
                 self._opened, self._transactions = None, ServedTransactions()
                 self._verified.clear()
                 return True
 
-    def _look_again(self) -> bool:
+    def _refresh(self) -> bool:
         known = self._opened
         if known is None:
             return False
@@ -132,7 +132,7 @@ class ServedPartition:
         are_same = [self._still_knows(segment, known) for segment in self._opened.segments]
         if not all(are_same):
             self._transactions = ServedTransactions()
-        self._tell_of_tails(self._opened)
+        self._warn_of_tails(self._opened)
         return True
 
     def _still_knows(self, segment: LogSegment, before: Partition) -> bool:
@@ -299,7 +299,7 @@ class ServedPartition:
             return self._transactions.read_on(self._partition)
         return found
 
-    def _tell_of_tails(self, partition: Partition) -> None:
+    def _warn_of_tails(self, partition: Partition) -> None:
         if self.source.end is not None or self.source.is_raw:
             return
         last = partition.segments[-1] if partition.segments else None

@@ -195,9 +195,9 @@ class Server:
             if isinstance(job, Waiting):
                 self._answer_request(job)
             else:
-                self._look_again(job)
+                self._refresh(job)
 
-    def _look_again(self, action: Callable[[], None]) -> None:
+    def _refresh(self, action: Callable[[], None]) -> None:
         try:
             action()
         except Exception as error:  # noqa: BLE001 - as below; a waiting client is closed when its connection is idle

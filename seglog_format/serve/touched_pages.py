@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
 
-LET_GO_SIZE: Final = 1 << 19
+UNMAP_SIZE: Final = 1 << 19
 """Bytes read before their pages are unmapped. The system maps some more pages around each."""
 
 
@@ -21,13 +21,13 @@ class TouchedPages:
     def touch(self, segment: LogSegment, size: int) -> None:
         """Record that so many bytes of a segment were read, and are no longer needed."""
         if segment is not self._segment:
-            self.let_go()
+            self.unmap()
             self._segment = segment
         self._size += size
-        if self._size >= LET_GO_SIZE:
-            self.let_go()
+        if self._size >= UNMAP_SIZE:
+            self.unmap()
 
-    def let_go(self) -> None:
+    def unmap(self) -> None:
         """Unmap all pages."""
         if self._segment is not None:
             self._segment.forget()

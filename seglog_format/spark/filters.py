@@ -70,7 +70,7 @@ def passes(found: Any) -> Callable[[Test], bool]:  # noqa: ANN401 - a topic or a
     return lambda test: COMPARISONS[test[0]](found, test[2]) != test[1]
 
 
-def take_over(filters: Iterable[Any]) -> tuple[Narrowed, list[Any]]:
+def push_down(filters: Iterable[Any]) -> tuple[Narrowed, list[Any]]:
     """Extract the range to read from filters.
 
     Args:

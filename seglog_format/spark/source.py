@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from seglog_format.spark.columns import check_schema, default_schema
-from seglog_format.spark.filters import EVERYTHING, Narrowed, take_over
+from seglog_format.spark.filters import EVERYTHING, Narrowed, push_down
 from seglog_format.spark.options import OF_STREAMS, ReadOptions, parse_options, parse_stream_options
 from seglog_format.spark.planning import plan
-from seglog_format.spark.source_parts import Part, rows_of, settle
+from seglog_format.spark.source_parts import Part, freeze_loaded_objects, rows_of
 from seglog_format.spark.streaming import stream_reader
 from seglog_format.spark.write_options import parse_write_options
 from seglog_format.spark.writing import SeglogWriter
@@ -38,7 +38,7 @@ class SeglogDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the schema of a query that states none."""
-        settle()
+        freeze_loaded_objects()
         return default_schema(parse_options(self.options, more=OF_STREAMS))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -99,7 +99,7 @@ class SeglogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return the tasks of the query."""
         parts: list[InputPartition] = [Part(task, self.narrowed) for task in plan(self.options, self.narrowed)]
-        settle()
+        freeze_loaded_objects()
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -114,5 +114,5 @@ class FilteringReader(SeglogReader):
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
         """Apply filters to the plan; return those that Spark has to apply."""
-        self.narrowed, left = take_over(filters)
+        self.narrowed, left = push_down(filters)
         return left

@@ -49,10 +49,10 @@ def rows_of(part: Part, schema: StructType, options: ReadOptions) -> Iterator[pa
     from seglog_format.spark.executing import batches_of  # noqa: PLC0415 - brings the compiled engine
 
     yield from batches_of(part.value, to_arrow_schema(schema, timezone="UTC"), options, part.narrowed)
-    settle()
+    freeze_loaded_objects()
 
 
-def settle() -> None:
+def freeze_loaded_objects() -> None:
     """Exclude everything loaded so far in this Spark worker from garbage collection.
 
     A worker collects garbage after each task, and after each call of the planner. With the compiled engine in

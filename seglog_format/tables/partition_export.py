@@ -105,7 +105,7 @@ class PartitionExport:
             self._copy(first)
             self._store_segments()
 
-    def _heed(self, gap: Gap) -> None:
+    def _on_gap(self, gap: Gap) -> None:
         """Note missing offsets, or end the export where damage hides them: a later run must not be behind them.
 
         Raises:
@@ -123,7 +123,7 @@ class PartitionExport:
         if self.end is not None and first >= self.end:
             return
         asked = first if self._progress.next_offset else None  # from the start, gaps are reported there as well
-        rows = scanned_rows(self.partition, self.settings, (asked, self.end), self._heed, self.statistics)
+        rows = scanned_rows(self.partition, self.settings, (asked, self.end), self._on_gap, self.statistics)
         total = max(1, (self.partition.log_end_offset if self.end is None else self.end) - first)
         try:
             with read_ahead(groups_of(rows)) as groups:

@@ -40,7 +40,7 @@ def folded(array, position):
 
 @njit
 def made(array, position):
-    interpreter.let_go(interpreter.new_bytes(memory.region(array), position, 20))
+    interpreter.decref(interpreter.new_bytes(memory.region(array), position, 20))
     return 0
 
 array = np.zeros(1024, np.uint8)

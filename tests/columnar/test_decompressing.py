@@ -17,7 +17,7 @@ pytest.importorskip("numba")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofs.fuzz.codec_targets import ROOM, SLACK, by_reference, decompressed, hold_content
+from proofs.fuzz.codec_targets import ROOM, SLACK, by_reference, compare_content, decompressed
 from proofs.fuzz.made_blocks import (
     DISTANCES,
     FAR,
@@ -48,12 +48,12 @@ def same_as_lz4(*blocks: bytes, is_sound: bool = False) -> bytes | None:
     match that ends less than 5 bytes before the end, or from 0 bytes back. Those that are sound it has to take.
     """
     frame = lz4_frame(*blocks)
-    hold_content(frame, LZ4, len(frame) & 3, is_plain=is_sound)
+    compare_content(frame, LZ4, len(frame) & 3, is_plain=is_sound)
     return by_reference(frame, LZ4)
 
 
 def same_as_snappy(block: bytes) -> bytes | None:
-    hold_content(block, SNAPPY, len(block) & 3, is_plain=True)
+    compare_content(block, SNAPPY, len(block) & 3, is_plain=True)
     return by_reference(block, SNAPPY)
 
 
@@ -243,6 +243,6 @@ def test_lz4_blocks_with_checksums(size: int) -> None:
     content = random.Random(size).randbytes(size)  # noqa: S311 - the same each time
     for data in (content, bytes(size)):
         frame = bytearray(lz4.frame.compress(data, block_linked=False, block_checksum=True, store_size=False))
-        hold_content(bytes(frame), LZ4, size & 3, is_plain=size < ROOM)
+        compare_content(bytes(frame), LZ4, size & 3, is_plain=size < ROOM)
         frame[-5] ^= 1 << size % 8
         assert decompressed(bytes(frame), LZ4) is None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import datasource as spark
 
-from seglog_format.spark.filters import EVERYTHING, take_over
+from seglog_format.spark.filters import EVERYTHING, push_down
 
 TOPIC, PARTITION, OFFSET, TIME, VALUE = (("topic",), ("partition",), ("offset",), ("timestamp",), ("value",))
 KEYS = [("ab", 0), ("ab", 1), ("b", 0), ("b", 2)]
@@ -38,7 +38,7 @@ def equal(column: tuple[str, ...], value: Any) -> spark.Filter:
     ],
 )
 def test_topic_and_partition_are_taken_over_whole(pushed: spark.Filter, passing: list[tuple[str, int]]) -> None:
-    narrowed, left = take_over([pushed])
+    narrowed, left = push_down([pushed])
     assert left == []
     assert [key for key in KEYS if narrowed.wants(*key)] == passing
 
@@ -53,7 +53,7 @@ def test_topic_and_partition_are_taken_over_whole(pushed: spark.Filter, passing:
     ],
 )
 def test_offsets_narrow_and_stay_with_spark(pushed: list[spark.Filter], bounds: tuple[int, int]) -> None:
-    narrowed, left = take_over(pushed)
+    narrowed, left = push_down(pushed)
     assert (narrowed.from_offset, narrowed.to_offset) == bounds
     assert left == pushed
 
@@ -61,7 +61,7 @@ def test_offsets_narrow_and_stay_with_spark(pushed: list[spark.Filter], bounds: 
 def test_times_narrow_in_milliseconds() -> None:
     low = datetime(2026, 1, 1, 0, 0, 0, 1999, tzinfo=UTC)
     high = low.astimezone(timezone(timedelta(hours=5))) + timedelta(seconds=1)
-    narrowed, left = take_over([spark.GreaterThan(TIME, low), spark.LessThan(TIME, high)])
+    narrowed, left = push_down([spark.GreaterThan(TIME, low), spark.LessThan(TIME, high)])
     assert len(left) == 2
     assert narrowed.from_timestamp_ms == 1_767_225_600_001
     assert narrowed.to_timestamp_ms == 1_767_225_601_001
@@ -80,6 +80,6 @@ def test_times_narrow_in_milliseconds() -> None:
     ],
 )
 def test_what_says_nothing_is_left_to_spark(pushed: spark.Filter) -> None:
-    narrowed, left = take_over([pushed])
+    narrowed, left = push_down([pushed])
     assert left == [pushed]
     assert narrowed == EVERYTHING

@@ -16,7 +16,7 @@ from seglog_format.spark import source_parts
 from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.options import parse_options
 from seglog_format.spark.planning import plan
-from seglog_format.spark.source_parts import DAEMON, Part, rows_of, settle
+from seglog_format.spark.source_parts import DAEMON, Part, freeze_loaded_objects, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,11 +46,11 @@ def test_after_a_task_what_was_loaded_is_no_garbage_to_look_through(tmp_path: Pa
     frozen = gc.get_freeze_count()
     assert frozen > 10_000
     assert len(gc.get_objects()) < frozen // 10
-    settle()
+    freeze_loaded_objects()
     assert gc.get_freeze_count() <= frozen, "only once"
 
 
 def test_other_programs_are_left_alone() -> None:
     before = gc.get_freeze_count()
-    settle()
+    freeze_loaded_objects()
     assert gc.get_freeze_count() == before

@@ -9,6 +9,9 @@ from typing import Final
 MAX_DIGITS: Final = len(str(2**63 - 1))
 """Number of digits of the greatest 64-bit number."""
 
+SHORT: Final = 20
+"""Number of digits in the name of a segment, and of what is read without a look at single digits."""
+
 _NUMBER = re.compile(r"[+-]?\d+")
 
 
@@ -28,7 +31,7 @@ def parse_decimal(text: str, *, bits: int) -> int | None:
         text: any string, of any length.
         bits: width of the signed integer: 32 or 64.
     """
-    if len(text) <= MAX_DIGITS and text.isascii() and text.isdigit():  # nearly all are
+    if len(text) <= SHORT and text.isascii() and text.isdigit():  # nearly all are
         return value if (value := int(text)) < 1 << bits - 1 else None
     if not is_decimal(text):
         return None

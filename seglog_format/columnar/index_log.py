@@ -13,7 +13,6 @@ import numpy as np
 from seglog_format.columnar.compiled import helper, inlined, kernel
 from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_size
 from seglog_format.columnar.index_sound import (
-    LARGEST_SPAN,
     UNCOVERED_MARKER,
     marker_in,
     ordered_offsets,
@@ -34,6 +33,7 @@ from seglog_format.columnar.layout import (
 from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region, store_64
 from seglog_format.columnar.messages import message_timestamp
 from seglog_format.columnar.windows import Windows
+from seglog_format.model import INT32_MAX
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def index_entries(log: Bytes, state: Numbers, offsets: Table, times: Table, even
             first, state[WRAPPERS] = last, state[WRAPPERS] + 1
         is_batch = load_u8(data, position + MAGIC) == BATCH_MAGIC
         has_producer = is_batch and load_be64(data, position + PRODUCER_ID) >= 0
-        is_in_range = base_offset <= first <= last and last - base_offset <= LARGEST_SPAN
+        is_in_range = base_offset <= first <= last and last - base_offset <= INT32_MAX
         if not is_in_range or (has_producer and not _store_event(data, position, size, last, events_, state)):
             state[POSITION] = GIVEN_UP
             return STOPPED

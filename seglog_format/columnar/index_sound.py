@@ -28,12 +28,12 @@ from seglog_format.columnar.layout import (
 from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region
 from seglog_format.columnar.prefilter_records import end_marker, prefilter_records
 from seglog_format.columnar.windows import Windows
+from seglog_format.model import INT32_MAX
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
     from seglog_format.storage.byte_source import Readable
 
-LARGEST_SPAN: Final = 2**31 - 1
 NO_MARKER: Final = (-1, -1, 0)
 """A control batch without any record."""
 UNCOVERED_MARKER: Final = (-2, 0, 0)
@@ -83,7 +83,7 @@ def pass_sound(log: Bytes, state: Numbers) -> None:
         if size < 0:
             break
         first, last = ordered_offsets(data, position)
-        if last <= previous or last - base_offset > LARGEST_SPAN or (first != UNKNOWN_OFFSET and first < base_offset):
+        if last <= previous or last - base_offset > INT32_MAX or (first != UNKNOWN_OFFSET and first < base_offset):
             break
         if _has_uncovered_marker(data, position, size) or not entry_is_valid(state[PATH], data, position, size):
             break

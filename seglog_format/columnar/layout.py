@@ -1,15 +1,17 @@
-"""Byte positions of the fixed fields of an entry, from the declared layouts (chapters 20, 30, 33)."""
+"""Positions of the fixed fields of an entry, from the declared layouts, and numbers of the model, for kernels."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from seglog_format import model
 from seglog_format.layouts import (
     ENTRY_PREFIX_LAYOUT,
     MESSAGE_V0_HEADER_LAYOUT,
     MESSAGE_V1_HEADER_LAYOUT,
     RECORD_BATCH_HEADER_LAYOUT,
 )
+from seglog_format.model import CompressionCodec
 
 OFFSET: Final = ENTRY_PREFIX_LAYOUT.position("offset")
 SIZE: Final = ENTRY_PREFIX_LAYOUT.position("size")
@@ -45,16 +47,15 @@ MIN_RECORD_SIZE: Final = 7
 """Minimum size of a record: seven fields of one byte, which bounds the number of records in a section."""
 BATCH_MAGIC: Final = 2
 
-CODEC_MASK: Final = 0x07
-LOG_APPEND_TIME: Final = 0x08
-TRANSACTIONAL: Final = 0x10
-CONTROL: Final = 0x20
+CODEC_MASK: Final = model.CODEC_MASK
+LOG_APPEND_TIME: Final = model.TIMESTAMP_TYPE_BIT
+TRANSACTIONAL: Final = model.TRANSACTIONAL_BIT
+CONTROL: Final = model.CONTROL_BIT
 
-NONE: Final = 0
-GZIP: Final = 1
-SNAPPY: Final = 2
-LZ4: Final = 3
-ZSTD: Final = 4
+NONE: Final = int(CompressionCodec.NONE)
+GZIP: Final = int(CompressionCodec.GZIP)
+SNAPPY: Final = int(CompressionCodec.SNAPPY)
+LZ4: Final = int(CompressionCodec.LZ4)
+ZSTD: Final = int(CompressionCodec.ZSTD)
 
-LONGEST_NUMBER: Final = 2**63 - 1
-GREATEST_OFFSET: Final = LONGEST_NUMBER - 1
+GREATEST_OFFSET: Final = model.GREATEST_OFFSET

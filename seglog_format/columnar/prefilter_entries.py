@@ -54,6 +54,7 @@ from seglog_format.columnar.plan import (
 from seglog_format.columnar.prefilter_frames import is_all_used
 from seglog_format.columnar.prefilter_messages import ends_with_value, has_known_bits, prefilter_wrapped, value_of
 from seglog_format.columnar.prefilter_records import ABORT, end_marker, prefilter_records
+from seglog_format.model import INT32_MAX, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
@@ -87,10 +88,7 @@ DOUBTFUL_RECORDS: Final = -1 - CAUSE_RECORDS
 STORED_START, STORED_END, STORED_CODEC, STORED_MAGIC = range(4)
 """Facts about an entry that must be decompressed."""
 
-LARGEST_SPAN: Final = 2**31 - 1
 UNKNOWN_BITS: Final = 0xFF80
-NO_PRODUCER: Final = -1
-NO_EPOCH: Final = -1
 
 
 @kernel
@@ -200,7 +198,7 @@ def _prefilter_batch(
     if not passes or (count > 0 and attributes & LOG_APPEND_TIME == 0 and largest_ms != newest_ms):
         return DOUBTFUL_RECORDS
     flags = 0 if _has_usual_header(data, position, attributes) and count > delta else HEADER
-    if base <= previous or base < lowest or last - lowest > LARGEST_SPAN:
+    if base <= previous or base < lowest or last - lowest > INT32_MAX:
         flags = HEADER
     if attributes & CONTROL:
         kind = _control_type(data, position, attributes, source, start, end, count)
@@ -219,7 +217,7 @@ def _has_usual_header(data: Region, position: int, attributes: int) -> bool:
     producer_id, epoch = load_be64(data, position + PRODUCER_ID), load_be16(data, position + PRODUCER_EPOCH)
     if attributes & UNKNOWN_BITS or load_be32(data, position + LEADER_EPOCH) < -1:
         return False
-    if producer_id == NO_PRODUCER:
+    if producer_id == NO_PRODUCER_ID:
         return epoch == -1 and attributes & TRANSACTIONAL == 0
     return (
         producer_id >= 0
@@ -270,10 +268,10 @@ def _prefilter_message(
             return DOUBTFUL_RECORDS
     else:
         first, shown = prefilter_wrapped(path, source, start, end, magic, offset, attributes, timestamp_ms), WRAPPER
-    if first <= previous or first < lowest or offset - lowest > LARGEST_SPAN:
+    if first <= previous or first < lowest or offset - lowest > INT32_MAX:
         return DOUBTFUL_OFFSETS
-    _store_row(rows, at, (position, magic, shown, offset, timestamp_ms, 1, NO_PRODUCER))
-    store_64(rows, at + 8 * 8, NO_EPOCH)
+    _store_row(rows, at, (position, magic, shown, offset, timestamp_ms, 1, NO_PRODUCER_ID))
+    store_64(rows, at + 8 * 8, NO_PRODUCER_EPOCH)
     return 0
 
 

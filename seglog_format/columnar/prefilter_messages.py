@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, inlined
 from seglog_format.columnar.entries import message_is_valid
-from seglog_format.columnar.layout import LOG_APPEND_TIME, MAGIC, MESSAGE_ATTRIBUTES, OFFSET
+from seglog_format.columnar.layout import CODEC_MASK, LOG_APPEND_TIME, MAGIC, MESSAGE_ATTRIBUTES, OFFSET
 from seglog_format.columnar.memory import load_be64, load_u8
 from seglog_format.columnar.messages import inner_size, message_parts, message_timestamp
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
 
 NOWHERE: Final = (-1, -1)
-KNOWN_BITS: Final = (0x07, 0x0F)
+KNOWN_BITS: Final = (CODEC_MASK, CODEC_MASK | LOG_APPEND_TIME)
 """Attribute bits that magic 0 and magic 1 define."""
 
 

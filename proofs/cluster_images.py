@@ -1,4 +1,4 @@
-"""The image of a cluster, held against Kafka's own `MetadataImage` after every record."""
+"""Hold the image of a cluster against Kafka's own after every record of real and made-up metadata logs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from proofs.kafka.metadata_histories import Fields
     from seglog_format.types import MetadataImage
 
-DESCRIPTION = "Hold the image of a cluster against Kafka's own after every record of real and made-up metadata logs."
 RELEASE: Final = "4.4"
 TRANSACTIONS: Final = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD"})
 NOT_COMPARED: Final = frozenset({"ZK_MIGRATION_STATE_RECORD"})

@@ -1,4 +1,4 @@
-"""Damage log directories in every way that disks, people and dying programs do, and run the commands over them.
+"""Damage log directories at random: no traceback, no hang, no growth, no loss that nobody names.
 
 A case (`proofs/damaging/worker.py`) is a log directory of one to three partitions that brokers wrote, with one to three
 damages (`proofs/damaging/kinds.py`). `ls`, `verify`, `recover`, `dump`, `salvage` and others run over it in one process
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
-DESCRIPTION: Final = "Damage log directories at random: no traceback, no hang, no growth, no loss that nobody names."
 CASES_OF_A_PROCESS: Final = 100
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system in memory, below which a directory of our own is made
 

@@ -1,4 +1,4 @@
-"""Let Wireshark's dissector read what ``seglog serve`` sends of every bundled directory, and compare each field."""
+"""Wireshark's dissector reads the Fetch responses of seglog serve; its fields are compared with ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from proofs.dissecting.entry import Entry
 
-DESCRIPTION = "Wireshark's dissector reads the Fetch responses of seglog serve; its fields are compared with ours."
 PROGRAMS: Final = ("text2pcap", "tshark")
 FIXTURES: Final = ROOT / "fixtures"
 

@@ -1,4 +1,4 @@
-"""Replicas that real brokers let diverge, one disk of which is damaged: what an election kept is taken, and told."""
+"""Let replicas on three real brokers diverge, damage a disk, and compare the plan with what elections kept."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from seglog_format.types import PreparedResurrection
 
-DESCRIPTION = (
-    "Let replicas on three real brokers diverge, damage a disk, and compare the plan with what elections kept."
-)
 
 LOST: Final = "lost"
 """A topic whose last records an unclean election gives up."""

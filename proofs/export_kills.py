@@ -1,4 +1,4 @@
-"""Exports killed at random moments while their log grows: the table has each record once, at any time."""
+"""Kill exports at random moments while their log grows: the table has each record once, at any time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from proofs.export_tables import Table
 
-DESCRIPTION = "Kill exports at random moments while their log grows: the table has each record once, at any time."
 
 BATCH_RECORDS: Final = 500
 SEGMENT_BYTES: Final = 8 * 2**20

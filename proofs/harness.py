@@ -1,8 +1,9 @@
 """What every proof has in common: its command line, its report, its exit status.
 
-A proof is a module of this package with three things: ``DESCRIPTION``, one sentence; ``add_arguments(parser)``, its own
-options with their defaults, which are those of the full run; and ``prove(options)``, which runs it. The programs in
-`PROGRAMS` bring a command line and a report of their own, and run by the same command.
+A proof is a module of this package with a docstring whose first paragraph describes it, and two functions:
+``add_arguments(parser)`` declares its own options with their defaults, which are those of the full run, and
+``prove(options)`` runs it. The programs in `PROGRAMS` bring a command line and a report of their own, and run by the
+same command.
 """
 
 from __future__ import annotations
@@ -29,24 +30,27 @@ NO_PROOFS = frozenset({"__init__", "__main__", "harness"})
 PROGRAMS: Final = {
     "authentic": "proofs.kafka.authentic",
     "bounds": "proofs.fuzz.bounds",
-    "columnar": "proofs.fuzz.columnar_diff",
     "conform": "authoring.matrix",
     "fuzz": "proofs.fuzz.fuzz",
     "hostile": "proofs.fuzz.hostile",
     "kafka-reads": "proofs.kafka.kafka_reads",
     "kills": "proofs.power.kill_writer",
     "mutants": "proofs.mutants.mutants",
-    "serve-fuzz": "proofs.serve.serve_fuzz",
     "serve-kills": "proofs.serve.serve_kills",
-    "spark-damage": "proofs.spark.spark_damage",
-    "spark-equal": "proofs.spark.spark_equal",
     "spark-kills": "proofs.spark.spark_kills",
-    "spark-reference": "proofs.spark.spark_reference",
-    "spark-retries": "proofs.spark.spark_retries",
     "spark-scale": "proofs.spark.spark_scale",
     "trace-kill": "proofs.mutants.trace_kill",
 }
 """Modules with a command line of their own, by the name of the proof, which is that of its report."""
+MODULES: Final = {
+    "columnar": "proofs.fuzz.columnar_diff",
+    "serve-fuzz": "proofs.serve.serve_fuzz",
+    "spark-damage": "proofs.spark.spark_damage",
+    "spark-equal": "proofs.spark.spark_equal",
+    "spark-reference": "proofs.spark.spark_reference",
+    "spark-retries": "proofs.spark.spark_retries",
+}
+"""Other proofs that are not directly in this package, by name."""
 MAX_FAILURES = 50
 """So many failures are kept in a report; all of them are counted."""
 
@@ -69,8 +73,6 @@ class Outcome:
 class Proof(Protocol):
     """A module that proves something."""
 
-    DESCRIPTION: str
-
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the proof's own options."""
 
@@ -80,7 +82,9 @@ class Proof(Protocol):
 
 def names() -> list[str]:
     """List the proofs, as they are called on the command line."""
-    return sorted([*PROGRAMS, *(path.stem.replace("_", "-") for path in PACKAGE.glob("*.py") if _is_proof(path))])
+    return sorted(
+        [*PROGRAMS, *MODULES, *(path.stem.replace("_", "-") for path in PACKAGE.glob("*.py") if _is_proof(path))]
+    )
 
 
 def _is_proof(path: Path) -> bool:
@@ -88,11 +92,13 @@ def _is_proof(path: Path) -> bool:
 
 
 def description(name: str) -> str:
-    """Describe a proof in one sentence, without importing it where it is a program."""
-    if name not in PROGRAMS:
-        return load(name).DESCRIPTION
-    text = (_source(PROGRAMS[name])).read_text(encoding="utf-8")
+    """Return the first paragraph of a proof's docstring, without importing the proof."""
+    text = _source(_module(name)).read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(text)) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _module(name: str) -> str:
+    return {**PROGRAMS, **MODULES}.get(name, f"proofs.{name.replace('-', '_')}")
 
 
 def _source(module: str) -> Path:
@@ -108,7 +114,7 @@ def load(name: str) -> Proof:
     """
     if name not in names():
         sys.exit(f"no proof is called {name!r}; there are: {', '.join(names())}")
-    proof: Any = import_module(f"proofs.{name.replace('-', '_')}")
+    proof: Any = import_module(_module(name))
     return proof
 
 
@@ -143,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser(name: str, proof: Proof) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"python -m proofs {name}",
-        description=proof.DESCRIPTION,
+        description=description(name),
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--seed", type=int, default=1, help="of everything that is random")

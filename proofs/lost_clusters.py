@@ -1,4 +1,4 @@
-"""Clusters lost in many ways: a stock broker serves from the new node what the old one served."""
+"""Lose the cluster of a stock broker in many ways, and compare what the new node serves with the old broker."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-DESCRIPTION = (
-    "Lose the cluster of a stock broker in many ways, and compare what the new node serves with the old broker."
-)
 
 TOPICS: Final[dict[str, dict[str, Any]]] = {
     "a.b_c-1": {"partitions": 3, "replication": 1, "config": {"retention.ms": "1000000"}},

@@ -1,4 +1,4 @@
-"""Memory on a directory that a broker has open: bounded, whatever the size of its files."""
+"""Reading needs at most 100 MB more under a held lock; sparse and oversized files do no harm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from proofs.memory_logs import Made
     from proofs.memory_tasks import Task
 
-DESCRIPTION = "Reading needs at most 100 MB more under a held lock; sparse and oversized files do no harm."
 
 MAX_MORE: Final = 100 * MEBIBYTE
 """Anonymous memory that a held lock may cost."""

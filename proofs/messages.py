@@ -1,4 +1,4 @@
-"""Records of Kafka's own topics, decoded as the classes of every release wrote them."""
+"""Decode and encode what Kafka's generated classes of every release since 2.8 write to its own topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tools.message_fixtures import write
 if TYPE_CHECKING:
     import argparse
 
-DESCRIPTION = "Decode and encode what Kafka's generated classes of every release since 2.8 write to its own topics."
 KEPT_STYLE: Final = "mixed"
 
 

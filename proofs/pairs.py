@@ -1,4 +1,4 @@
-"""Every writer by every reader of the conformance suite: the same records, through real servers, on disk and back."""
+"""Let every producer write the same records, and every consumer and decoder read them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from proofs.pairing.reading import Differences, Reader
     from proofs.pairing.subjects import Subject
 
-DESCRIPTION = "Let every producer write the same records, and every consumer and decoder read them."
 OUR_NAMES: Final = frozenset(one.name for one in OURS)
 
 Json = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Plant faults into decoders that know nothing of this project, and expect the suite to flag each.
+"""Plant 26 faults into each of three decoders written from the specification, and ask the suite.
 
 The decoders were written from the specification alone (`conformance/planted/`), so a case that only repeats how the
 reference works would be of no use against them. A fault is one change to the text of one file.
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from seglog_conformance.cases import Case
     from seglog_conformance.verdicts import Result
 
-DESCRIPTION: Final = "Plant 26 faults into each of three decoders written from the specification, and ask the suite."
 DECODERS: Final = ROOT / "conformance" / "planted"
 LIST: Final = "faults.toml"
 MIN_FLAGGED: Final = 25

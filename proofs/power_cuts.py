@@ -1,4 +1,4 @@
-"""Cut the power while logs are written, recovered and truncated, and hold what is left against what was promised.
+"""Cut the power while logs are written; open and recover what is left: nothing acknowledged is lost.
 
 Each history (`proofs/power/history.py`) is a small log directory on a simulated disk, written by one to eight appenders
 that take turns as a seed says, also in the middle of each other's flushes. After a random operation the power goes;
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
     from proofs.power.history import Ending
 
-DESCRIPTION: Final = (
-    "Cut the power while logs are written; open and recover what is left: nothing acknowledged is lost."
-)
 CHUNK: Final = 10
 """Histories that a process does before it tells of them."""
 CUTS: Final = "power cuts"

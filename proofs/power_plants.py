@@ -1,4 +1,4 @@
-"""Plant each known fault into the package, and see that it is noticed (`proofs/power/plants.toml`)."""
+"""Plant each fault that loses data when the power goes, and cut the power until it is noticed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from itertools import count as numbers_from
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from proofs.harness import Outcome
 from proofs.power.plants import NOT_NOTICED, POWER_CUTS, Plant, planted, plants
@@ -16,8 +16,6 @@ from proofs.power_cuts import CUTS, run_all
 
 if TYPE_CHECKING:
     import argparse
-
-DESCRIPTION: Final = "Plant each fault that loses data when the power goes, and cut the power until it is noticed."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What stock brokers serve from the nodes that we make of other brokers' directories."""
+"""Start stock brokers from the nodes made of other brokers' directories: they serve every record as it was."""
 
 from __future__ import annotations
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from seglog_format.types import Cluster, MetadataImage, PreparedResurrection, RemoteTier
 
-DESCRIPTION = (
-    "Start stock brokers from the nodes made of other brokers' directories: they serve every record as it was."
-)
 
 What: TypeAlias = tuple[str, int, Isolation]
 """What a consumer reads: topic, partition and isolation level."""

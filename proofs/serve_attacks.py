@@ -1,4 +1,4 @@
-"""Attack ``seglog serve`` in every way that is known, and with 40,000 mutated requests.
+"""Attack serve: memory, an honest client's latency, and what is stored, in each attack and 40,000 mutants.
 
 Each attack has a server of its own, once only for reading and once writable. An honest client, in a process of its own,
 measures all the time how long it waits. The server has to stay alive within its memory, to answer honest clients within
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-DESCRIPTION = "Attack serve: memory, an honest client's latency, and what is stored, in each attack and 40,000 mutants."
 
 SENDERS: Final = 4
 MAX_FAULT_LINES: Final = 20

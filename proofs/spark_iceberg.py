@@ -1,4 +1,4 @@
-"""Spark reads Iceberg tables of exports: every field of what stock serializers have made, in each snapshot.
+"""Spark reads Iceberg tables: every field of what stock serializers wrote, in each snapshot.
 
 Iceberg has to be made for the release of Spark, and is not made for each. So a release that it knows is fetched, beside
 the one that is installed.
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from seglog_format.types import Message, Record
 
-DESCRIPTION = "Spark reads Iceberg tables: every field of what stock serializers wrote, in each snapshot."
 SPARK: Final = "pyspark==4.1.4"
 ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 HOME: Final = ROOT / "build" / "spark-iceberg"

@@ -24,7 +24,7 @@ def proof_of(*failures: str) -> SimpleNamespace:
     def prove(options: argparse.Namespace) -> harness.Outcome:
         return harness.Outcome({"done": options.count}, failures)
 
-    return SimpleNamespace(DESCRIPTION="Count.", add_arguments=add_arguments, prove=prove)
+    return SimpleNamespace(add_arguments=add_arguments, prove=prove)
 
 
 @pytest.mark.parametrize(("failures", "status"), [((), 0), (("one was lost",), 1)])
@@ -32,6 +32,7 @@ def test_report_says_what_was_run_and_what_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: tuple[str, ...], status: int
 ) -> None:
     monkeypatch.setattr(harness, "load", lambda _name: proof_of(*failures))
+    monkeypatch.setattr(harness, "description", lambda _name: "Count.")
     path = tmp_path / "report.json"
     assert harness.main(["counting", "--count", "5", "--seed", "7", "--report", str(path)]) == status
     report = json.loads(path.read_text(encoding="utf-8"))

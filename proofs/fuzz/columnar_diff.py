@@ -6,8 +6,6 @@ one byte changed: records and errors must be equal each time.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import random
 import sys
@@ -20,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from proofs.fuzz.delivered_rows import COLUMNS, Row, row_of, rows_of
 from proofs.fuzz.random_logs import random_log
-from proofs.report_facts import machine, versions
+from proofs.harness import Outcome
+from proofs.report_facts import versions
 from seglog_format import Engine, open_partition
 from seglog_format.errors import FormatError, MissingOffsetsWarning
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterable
 
 
@@ -32,10 +32,10 @@ MAX_DIFFERENCES = 20
 PART = 100
 """Logs that a process reads before it tells what it found."""
 
-Outcome = tuple[list[Row], str]
+Answer = tuple[list[Row], str]
 
 
-def outcome(read: Callable[[], Iterable[Row]]) -> Outcome:
+def outcome(read: Callable[[], Iterable[Row]]) -> Answer:
     """Return what is delivered, and the error that ends it, or keeps it from starting."""
     found: list[Row] = []
     try:
@@ -98,32 +98,15 @@ def of_many(seeds: range, workers: int, minutes: float) -> tuple[int, list[str]]
     return logs, found
 
 
-def main() -> int:
-    """Compare as many logs as asked for."""
-    parser = argparse.ArgumentParser(description="compare the columnar engine with the reference")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the proof's own options."""
     parser.add_argument("--logs", type=int, default=20_000)
     parser.add_argument("--minutes", type=float, default=math.inf, help="compare no further logs after these")
-    parser.add_argument("--seed", type=int, default=0, help="of the first log")
     parser.add_argument("--workers", type=int, default=2, help="processes")
-    parser.add_argument("--report", type=Path)
-    options = parser.parse_args()
-    started = time.monotonic()
+    parser.set_defaults(seed=0)
+
+
+def prove(options: argparse.Namespace) -> Outcome:
+    """Compare what both engines read of random logs; the seed is that of the first."""
     logs, found = of_many(range(options.seed, options.seed + options.logs), options.workers, options.minutes)
-    result = {
-        "command": f"python -m proofs columnar --logs {logs} --seed {options.seed}",
-        "versions": versions("seglog-format", "numba", "numpy", "pyarrow"),
-        "machine": machine(),
-        "logs": logs,
-        "firstSeed": options.seed,
-        "differences": found,
-        "seconds": round(time.monotonic() - started, 1),
-    }
-    text = json.dumps(result, indent=2)
-    print(text)
-    if options.report:
-        options.report.write_text(text + "\n", encoding="utf-8")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return Outcome({"comparedLogs": logs}, list(map(str, found)), versions("numba", "numpy", "pyarrow"))

@@ -6,8 +6,6 @@ in the end it has to answer as it did at the start, and to leave logs without a 
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import signal
 import socket
@@ -24,13 +22,17 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
+from proofs.harness import Outcome
 from proofs.serve.client import API_VERSIONS, Client
 from proofs.serve.messages import is_array, is_nullable, message_in, request_frame, request_type
 from seglog_format import LogConfig, LogWriter, build_batch, encode_batch, new_record, open_partition
+
+if TYPE_CHECKING:
+    import argparse
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TOPICS: Final = ("orders", "empty", "nowhere", "../orders", "", "x" * 300)
@@ -265,7 +267,6 @@ def fuzz(directory: Path, *, count: int, seed: int, senders: int = 2, patience: 
     failures = [line for line in errors.read_text().splitlines() if "not answered" in line or "encoded" in line]
     trouble = [each for thread in threads for each in thread.trouble]
     return {
-        "seed": seed,
         "wanted": count,
         **{name: found[name] for name in ("messages", "answered", "closed", "silent")},
         "seconds": round(time.monotonic() - started, 1),
@@ -306,21 +307,17 @@ def is_fine(result: dict[str, Any]) -> bool:
     return is_clean and not result["failures"] and not result["refused_connections"] and grown < 100  # noqa: PLR2004
 
 
-def main() -> int:
-    """Fuzz, judge, report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=9)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the proof's own options."""
+    parser.add_argument("--count", type=int, default=1_000_000, help="requests")
     parser.add_argument("--seconds", type=float, default=36_000, help="end then, however many were sent")
-    parser.add_argument("--report", type=Path)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="serve-fuzz-") as position:
-        result = fuzz(Path(position) / "logs", count=options.count, seed=options.seed, patience=options.seconds)
-    print(json.dumps(result, indent=1))
-    if options.report is not None:
-        options.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return int(not is_fine(result))
+    parser.set_defaults(seed=9)
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+def prove(options: argparse.Namespace) -> Outcome:
+    """Send mutated requests to a server, and see that it lives, and that its logs are sound."""
+    with tempfile.TemporaryDirectory(prefix="serve-fuzz-") as root:
+        result = fuzz(Path(root) / "logs", count=options.count, seed=options.seed, patience=options.seconds)
+    is_bad = not is_fine(result)
+    found = list(map(str, result.pop("failures")))
+    return Outcome(result, found or ["the server or its logs did not stay sound"] if is_bad else ())

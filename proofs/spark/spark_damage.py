@@ -11,7 +11,6 @@ Python, which takes seconds.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import tempfile
@@ -21,12 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from proofs.entries import sealed
+from proofs.harness import Outcome
 from proofs.spark.readers import read  # type: ignore[import-not-found]
-from proofs.spark.session import head, quiet_session, write_report
+from proofs.spark.session import load, quiet_session
 from seglog_format import CompressionCodec, LogConfig, PartitionWriter, build_batch, new_record, walk
 from seglog_format.errors import SeglogError
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterable
 
     from pyspark.sql import DataFrame, SparkSession
@@ -297,21 +298,18 @@ def run(spark: SparkSession, root: Path, count: int, seed: int, refusals: int = 
     }
 
 
-def main() -> int:
-    """Run and report; the exit status is 1 if a result differs from the expected one."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=200)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the proof's own options."""
+    parser.add_argument("--count", type=int, default=200, help="directories")
     parser.add_argument("--refusals", type=int, default=10, help="directories that Spark reads in mode failfast")
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--report", type=Path)
-    options = parser.parse_args()
+    parser.set_defaults(seed=7)
+
+
+def prove(options: argparse.Namespace) -> Outcome:
+    """Damage directories, and compare what Spark reads with what is known of each damage."""
     with tempfile.TemporaryDirectory(prefix="spark-damage-") as root:
         spark = quiet_session("spark-damage")
         found = run(spark, Path(root), options.count, options.seed, options.refusals)
         spark.stop()
-    write_report({**head(f"make proof NAME=spark-damage (--count {options.count})"), **found}, options.report)
-    return int(bool(found["failures"]) or not found["spark_lives"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    failures = [*found.pop("failures"), *([] if found["spark_lives"] else ["Spark answers no query any more"])]
+    return Outcome({**load(), **found}, failures)

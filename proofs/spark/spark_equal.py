@@ -7,24 +7,23 @@ levels, are compared with those that we read from the directories: while the bro
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from proofs.harness import Outcome
 from proofs.kafka.waiting import wait_for
 from proofs.spark.connector import RELEASE, Clients, connector, connector_session, new_broker, sink
-from proofs.spark.session import write_report
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from harness import java_version, machine
+from harness import java_version
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
@@ -274,32 +273,21 @@ def read(spark: SparkSession, broker: Broker, names: Sequence[str], isolation: s
     return spark.read.format("seglog").options(splitBytes="1m", **options).load(str(broker.logs))
 
 
-def main() -> int:
-    """Run, and write the report; the exit status is 1 if rows differ."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the proof's own options."""
     parser.add_argument("--count", type=int, default=1500, help="records of a topic, about half")
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--report", type=Path)
-    options = parser.parse_args()
+    parser.set_defaults(seed=7)
+
+
+def prove(options: argparse.Namespace) -> Outcome:
+    """Compare each row with what Spark's own connector reads from a broker with the same directory."""
     with tempfile.TemporaryDirectory(prefix="spark-equal-") as root:
         found = run(Path(root), options.count, options.seed, topics())
-    differing = sum(
-        each["only_ours"] + each["only_connector"] + len(each["topics_that_differ_in_number"])
-        for each in found["comparisons"].values()
-    )
-    report = {
-        "command": f"make proof NAME=spark-equal (--count {options.count} --seed {options.seed})",
-        "seglog_format": version("seglog-format"),
-        "broker": RELEASE,
-        "connector": "spark-sql-kafka-0-10_2.13 4.2.0, kafka-clients 3.9.2",
-        "java": java_version(),
-        "machine": machine(),
-        "differences": differing,
-        **found,
-    }
-    write_report(report, options.report)
-    return int(differing > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    failures = [
+        f"{name}: {each[kind]} {kind}"
+        for name, each in found["comparisons"].items()
+        for kind in ("only_ours", "only_connector", "topics_that_differ_in_number")
+        if each[kind]
+    ]
+    connector = "spark-sql-kafka-0-10_2.13 4.2.0, kafka-clients 3.9.2"
+    return Outcome(found, failures, {"broker": RELEASE, "connector": connector, "java": java_version()})

@@ -8,7 +8,6 @@ reads all directories that have none, and its rows are held against all that the
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import tempfile
@@ -18,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from proofs.fuzz.random_logs import random_log
-from proofs.spark.session import head, quiet_session, write_report
+from proofs.harness import Outcome
+from proofs.spark.session import load, quiet_session
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
@@ -30,6 +30,7 @@ from seglog_format.errors import SeglogError  # noqa: E402
 from seglog_format.spark import projection  # noqa: E402
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterable
 
     from pyspark.sql import SparkSession
@@ -41,10 +42,10 @@ SHOWN: Final = 20
 NAMED: Final = re.compile(r"([^ /]+/\d{20}\.log).*?(SEG-[A-Z]+-\d+)", re.DOTALL)
 """File and requirement in the text of an error."""
 
-Outcome = list[dict[str, Any]] | tuple[str, ...]
+Answer = list[dict[str, Any]] | tuple[str, ...]
 
 
-def outcome(found: Callable[[], list[dict[str, Any]]]) -> Outcome:
+def outcome(found: Callable[[], list[dict[str, Any]]]) -> Answer:
     """Return the rows; or file and requirement of the damage that ended it."""
     try:
         return found()
@@ -98,14 +99,14 @@ class Comparison:
             self.counts["rows_through_spark"] += len(found)
             self.expect(f"Spark, {isolation}", expected, found)
 
-    def expect(self, what: str, expected: Outcome, found: Outcome) -> None:
+    def expect(self, what: str, expected: Answer, found: Answer) -> None:
         """Compare, and note what differs."""
         self.counts["comparisons"] += 1
         if found != expected and len(self.failures) < SHOWN:
             self.failures.append(f"{what}: {_difference(expected, found)}")
 
 
-def _difference(expected: Outcome, found: Outcome) -> str:
+def _difference(expected: Answer, found: Answer) -> str:
     if isinstance(expected, tuple) or isinstance(found, tuple):
         sides = [f"{len(each)} rows" if isinstance(each, list) else " ".join(each) for each in (expected, found)]
         return f"{sides[1]}, not {sides[0]}"
@@ -140,28 +141,20 @@ def run(spark: SparkSession, root: Path, names: Iterable[str], seeds: range) -> 
     }
 
 
-def main() -> int:
-    """Run and report; the exit status is 1 where rows differ."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the proof's own options."""
     parser.add_argument("--count", type=int, default=300, help="number of random logs")
-    parser.add_argument("--seed", type=int, default=0, help="of the first")
     parser.add_argument("--cases", type=int, help="authentic directories; default: all that are at hand")
-    parser.add_argument("--report", type=Path)
-    options = parser.parse_args()
+    parser.set_defaults(seed=0)
+
+
+def prove(options: argparse.Namespace) -> Outcome:
+    """Compare the rows of directories and random logs with what the reference reads."""
     spark = quiet_session("spark-reference")
     with tempfile.TemporaryDirectory(prefix="spark-reference-") as root:
         seeds = range(options.seed, options.seed + options.count)
         found = run(spark, Path(root), authentic_names()[: options.cases], seeds)
     spark.stop()
-    report = {
-        **head(f"make proof NAME=spark-reference (--count {options.count} --seed {options.seed})"),
-        "collection": "all directories" if AUTHENTIC.is_dir() else "the bundled directories",
-        "isolation_levels": list(ISOLATIONS),
-        **found,
-    }
-    write_report(report, options.report)
-    return int(bool(found["failures"]))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    collection = "all directories" if AUTHENTIC.is_dir() else "the bundled directories"
+    failures = found.pop("failures")
+    return Outcome({**load(), "collection": collection, "isolation_levels": list(ISOLATIONS), **found}, failures)

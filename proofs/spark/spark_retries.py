@@ -7,11 +7,9 @@ Afterwards the directory is verified, read by us, and given to a real broker, wh
 
 from __future__ import annotations
 
-import argparse
 import base64
 import os
 import signal
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,14 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.toolchains import complaints
 
+from proofs.harness import Outcome
 from proofs.kafka.broker import TOPIC_CONFIG, Broker, replace_files
 from proofs.kafka.oracle import TOOL_CHAIN, Oracle
 from proofs.spark.cluster import WORKER_HOSTS, cluster
-from proofs.spark.session import QUIET, head, write_report
+from proofs.spark.session import QUIET, load
 from seglog_format import verify
 from seglog_format.spark import session
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import Row, SparkSession
@@ -190,24 +190,24 @@ def written(root: Path, master: str, count: int) -> tuple[dict[str, Any], Values
     return found, ours, Counter((each % PARTITIONS, f"{turn}-{each}") for turn in range(2) for each in range(count))
 
 
-def main() -> int:
-    """Run and report; the exit status is 1 if a row is missing or duplicated, or if no task ran twice."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=6000)
-    parser.add_argument("--report", type=Path)
-    options = parser.parse_args()
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the proof's own options."""
+    parser.add_argument("--count", type=int, default=6000, help="rows")
+
+
+def prove(options: argparse.Namespace) -> Outcome:
+    """Write with tasks that are killed, fail and run twice; no row is missing or there twice."""
     with tempfile.TemporaryDirectory(prefix="spark-retries-") as root:
         found = run(Path(root), options.count)
-    write_report({**head(f"make proof NAME=spark-retries (--count {options.count})"), **found}, options.report)
-    bad = (
-        found["speculative_duplicates"] < found["held_back_until_doubled"]
-        or found["missing"]
-        or found["twice_or_foreign"]
-        or found["findings"]
-        or found["broker_differs"] not in {0, "no broker here"}
-    )
-    return int(bool(bad))
+    return Outcome({**load(), **found}, list(failures_of(found)))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def failures_of(found: dict[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with a result; it proves nothing if too few tasks ran twice."""
+    if found["speculative_duplicates"] < found["held_back_until_doubled"]:
+        yield "fewer tasks ran twice than were held back for it"
+    for name in ("missing", "twice_or_foreign", "findings"):
+        if found[name]:
+            yield f"{name}: {found[name]}"
+    if found["broker_differs"] not in {0, "no broker here"}:
+        yield f"rows that differ at a broker: {found['broker_differs']}"

@@ -34,9 +34,7 @@ PROGRAMS: Final = {
     "fuzz": "proofs.fuzz.fuzz",
     "hostile": "proofs.fuzz.hostile",
     "kafka-reads": "proofs.kafka.kafka_reads",
-    "kills": "proofs.power.kill_writer",
     "mutants": "proofs.mutants.mutants",
-    "serve-kills": "proofs.serve.serve_kills",
     "spark-kills": "proofs.spark.spark_kills",
     "spark-scale": "proofs.spark.spark_scale",
     "trace-kill": "proofs.mutants.trace_kill",
@@ -44,6 +42,8 @@ PROGRAMS: Final = {
 """Modules with a command line of their own, by the name of the proof, which is that of its report."""
 MODULES: Final = {
     "columnar": "proofs.fuzz.columnar_diff",
+    "kills": "proofs.power.kill_writer",
+    "serve-kills": "proofs.serve.serve_kills",
     "serve-fuzz": "proofs.serve.serve_fuzz",
     "spark-damage": "proofs.spark.spark_damage",
     "spark-equal": "proofs.spark.spark_equal",

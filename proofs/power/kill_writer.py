@@ -8,8 +8,6 @@ about that.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import signal
@@ -21,11 +19,14 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from proofs.harness import Outcome
 from seglog_format import LogConfig, LogWriter, Severity, new_record, open_partition, recover, verify
 
 if TYPE_CHECKING:
+    import argparse
+
     from seglog_format import PartitionWriter
 
 PARTITION: Final = "t-0"
@@ -99,7 +100,7 @@ def run_once(root: Path, seed: str) -> Killed:
 
 
 def _acknowledged(root: Path, dice: random.Random, seed: str) -> dict[int, str]:
-    command = [sys.executable, "-m", "proofs.power.kill_writer", "--child", str(root), "--seed", seed]
+    command = [sys.executable, "-m", "proofs.power.kill_writer", str(root), seed]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(dice.randint(1, MAX_LINES))]
@@ -128,47 +129,23 @@ def _problem(root: Path, acknowledged: dict[int, str], found: dict[int, str]) ->
     return ""
 
 
-def report(seed: int, runs: int) -> dict[str, Any]:
-    """Do so many runs and sum them up."""
-    started = time.perf_counter()
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the proof's own options."""
+    parser.add_argument("--runs", type=int, default=200, help="moments differ from run to run, whatever the seed")
+
+
+def prove(options: argparse.Namespace) -> Outcome:
+    """Kill a writer in each run, recover, and sum up what was acknowledged and kept."""
     counts: Counter[str] = Counter(acknowledged=0, kept=0)
-    failed = []
-    for number in range(runs):
+    failures = []
+    for number in range(options.runs):
         with tempfile.TemporaryDirectory(prefix="kill-writer-") as name:
-            done = run_once(Path(name) / "logs", f"{seed} {number}")
+            done = run_once(Path(name) / "logs", f"{options.seed} {number}")
         counts.update(acknowledged=done.acknowledged, kept=done.kept)
         if done.problem:
-            failed.append({"run": number, "problem": done.problem})
-            print(f"run {number} of seed {seed}: {done.problem}", file=sys.stderr)
-    return {
-        "command": f"python -m proofs kills --seed {seed} --runs {runs}",
-        "shows": CLAIM,
-        "runs": runs,
-        "threads": THREADS,
-        "failures": failed,
-        "seconds": round(time.perf_counter() - started, 1),
-        **counts,
-    }
-
-
-def main() -> int:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description="kill a process that writes, recover, and look for what it promised")
-    parser.add_argument("--runs", type=int, default=200, help="how many")
-    parser.add_argument("--seed", default="1", help="of all runs; moments differ from run to run all the same")
-    parser.add_argument("--report", type=Path, help="where to write the result as JSON")
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child is not None:
-        child(given.child, given.seed)
-        return 0
-    result = report(int(given.seed), given.runs)
-    text = json.dumps(result, indent=2) + "\n"
-    if given.report is not None:
-        given.report.write_text(text, encoding="utf-8")
-    print(text, end="")
-    return int(bool(result["failures"]))
+            failures.append(f"run {number} of seed {options.seed}: {done.problem}")
+    return Outcome({"shows": CLAIM, "runs": options.runs, "threads": THREADS, **counts}, failures)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    child(Path(sys.argv[1]), sys.argv[2])

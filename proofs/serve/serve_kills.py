@@ -9,7 +9,6 @@ does. That was seen where a machine was so busy that a client's patience ended; 
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import os
@@ -25,12 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import seglog_format as seglog
-from proofs.report_facts import machine, versions
+from proofs.harness import Outcome
 from seglog_format import LogConfig, LogWriter
 from seglog_format.types import RecordBatchHeader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import argparse
+    from collections.abc import Iterator, Mapping, Sequence
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TOPIC: Final = "orders"
@@ -160,53 +160,38 @@ def clients() -> dict[str, list[str]]:
     return {name: command(name) for name in ("librdkafka", "kafka-clients")}
 
 
-def main() -> int:
-    """Run, judge, report."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the proof's own options."""
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--producers", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=9)
-    parser.add_argument("--between", type=float, nargs=2, default=(4.0, 10.0), help="seconds between two kills")
-    parser.add_argument("--acknowledge", default="flushed")
+    parser.add_argument("--between", type=float, nargs=2, default=[4.0, 10.0], help="seconds between two kills")
+    parser.add_argument("--acknowledge", default="flushed", help="as for serve")
     parser.add_argument("--broker", action="store_true", help="have a real broker open the directory in the end")
-    parser.add_argument("--report", type=Path)
-    options = parser.parse_args()
+    parser.set_defaults(seed=9)
+
+
+def prove(options: argparse.Namespace) -> Outcome:
+    """Kill a server while producers write to it, and compare its log with what they were told."""
     with tempfile.TemporaryDirectory(prefix="serve-kills-") as root:
         result = run(Path(root) / "logs", options)
         if options.broker:
             result["read_by_a_broker"] = read_by_broker(Path(root) / "logs", Path(root) / "broker")
-    result = circumstances(options) | result
-    print(json.dumps(result, indent=1))
-    if options.report is not None:
-        options.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    is_whole = result.get("read_by_a_broker", result["stored"]) == result["stored"]
-    if result["given_up"] or result["new_epochs"]:
-        print("a client gave up or began again: records may be missing or there twice through itself", file=sys.stderr)
-    return int(any(result[name] for name in FAULTS) or not is_whole)
-
-
-def circumstances(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what ran where, for the report."""
     from seglog_conformance.registry import listed  # noqa: PLC0415 - its place is known by now
     from test_serve_clients import SOURCES  # noqa: PLC0415 - as above
 
-    own = [
-        "--seconds",
-        f"{options.seconds:g}",
-        "--seed",
-        str(options.seed),
-        "--between",
-        *map("{:g}".format, options.between),
-    ]
-    return {
-        "command": " ".join(["python -m proofs serve-kills", *own, *(["--broker"] if options.broker else [])]),
-        "versions": {
-            **versions("seglog-format"),
-            "librdkafka": listed("librdkafka").version,
-            "kafka-clients": listed(str(SOURCES / "kafka-clients")).version,
-        },
-        "machine": {**machine(), "loadAverage": round(os.getloadavg()[1], 1)},
-    }
+    own = {"librdkafka": listed("librdkafka").version, "kafka-clients": listed(str(SOURCES / "kafka-clients")).version}
+    return Outcome({**result, "loadAverage": round(os.getloadavg()[1], 1)}, list(failures_of(result)), own)
+
+
+def failures_of(result: dict[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with a result."""
+    for name in FAULTS:
+        if result[name]:
+            yield f"{name}: {result[name]}"
+    if result["given_up"] or result["new_epochs"]:
+        yield "a client gave up or began again: records may be missing or there twice through itself"
+    if result.get("read_by_a_broker", result["stored"]) != result["stored"]:
+        yield f"a broker reads {result['read_by_a_broker']} of {result['stored']} records"
 
 
 def read_by_broker(directory: Path, home: Path) -> int:
@@ -245,7 +230,3 @@ def run(directory: Path, options: argparse.Namespace) -> dict[str, Any]:
         "exit_status": status,
         **check(directory, answers),
     }
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

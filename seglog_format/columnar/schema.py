@@ -43,7 +43,8 @@ class Shape:
     def __post_init__(self) -> None:
         unknown = [name for name in self.columns if name not in COLUMNS]
         if unknown or len(set(self.columns)) != len(self.columns):
-            msg = f"columns are each once of {', '.join(COLUMNS)}, not {', '.join(map(repr, self.columns))}"
+            chosen = ", ".join(map(repr, self.columns))
+            msg = f"columns: expected each at most once, of {', '.join(COLUMNS)}, found {chosen}"
             raise UsageError(msg)
         if self.layout not in _bytes_types():
             msg = f"layout is {', '.join(_bytes_types())}, not {self.layout!r}"

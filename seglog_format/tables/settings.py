@@ -110,7 +110,7 @@ class TableSettings:
 
 def _require(what: str, values: Sequence[str], known: Sequence[str]) -> None:
     if len(set(values)) != len(values) or not set(values) <= set(known):
-        msg = f"{what}: each once of {', '.join(known)}, not {', '.join(map(repr, values))}"
+        msg = f"{what}: expected each at most once, of {', '.join(known)}, found {', '.join(map(repr, values))}"
         raise UsageError(msg)
 
 

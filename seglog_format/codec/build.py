@@ -121,8 +121,8 @@ def build_batch(  # noqa: PLR0913 - each is a field of the header
         producer_id: or -1.
         producer_epoch: or -1.
         base_sequence: sequence number of the first record, or -1.
-        is_transactional: attribute bit 4.
-        is_control: attribute bit 5.
+        is_transactional: whether the batch belongs to a transaction.
+        is_control: whether the records are control records.
         partition_leader_epoch: or -1.
         keeps_offsets: whether records keep their offsets, which must increase from `base_offset` or above.
 

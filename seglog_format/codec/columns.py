@@ -50,7 +50,7 @@ def encode_columns(  # noqa: PLR0913 - each is a field of the header, or cuts ro
         producer_id: or -1.
         producer_epoch: or -1.
         base_sequence: sequence number of the first record, or -1; the following ones count on.
-        is_transactional: attribute bit 4.
+        is_transactional: whether the batches belong to a transaction.
         partition_leader_epoch: or -1.
 
     Yields:

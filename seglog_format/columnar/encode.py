@@ -52,7 +52,7 @@ class BatchFields:
         producer_id: or -1.
         producer_epoch: or -1.
         base_sequence: of the first record, or -1; the following ones count on.
-        is_transactional: attribute bit 4.
+        is_transactional: whether the batches belong to a transaction.
     """
 
     codec: int = 0

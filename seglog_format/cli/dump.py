@@ -35,6 +35,7 @@ OWN_TOPICS: Final = (
 EPILOG = """\b
 Examples:
   seglog dump my-topic-0 --from 1000 --to 1010
+  seglog dump --json my-topic-0 --from 1000 | jq 'select(.type == "record")'
   seglog dump --json --bytes base64 my-topic-0/00000000000000000000.log
   seglog dump --decode __consumer_offsets-7
   seglog dump --decode-as __consumer_offsets copied/00000000000000000000.log"""

@@ -82,7 +82,7 @@ def _suggestion(wanted: str, table: Mapping[str, Requirement]) -> str:
         numbers = sorted(one for one in table if one.startswith(area))
         return f"{area} has {numbers[0]} to {numbers[-1]}"
     alike = get_close_matches(wanted, table, cutoff=0.85)
-    return f"is it {' or '.join(alike)}?" if alike else f"the areas are {', '.join(areas)}"
+    return f"is it {' or '.join(alike)}?" if alike else f"the areas are {', '.join(areas)}; without ID, all are listed"
 
 
 def as_object(requirement: Requirement) -> dict[str, Any]:

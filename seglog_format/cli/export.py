@@ -124,7 +124,7 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     help="The reader's schema of values; by default the newest of the topic's subject.",
 )
 @click.option("--message", metavar="NAME", help="Protobuf message of values; by default the first of the schema.")
-@click.option("--plain", "is_plain", is_flag=True, help="Values have no header of Schema Registry, only --schema.")
+@click.option("--plain", "is_plain", is_flag=True, help="Values do not begin with a schema id: decode all by --schema.")
 @stats_option("Report how many entries compiled code left to slower code, by cause.")
 @click.option("--strict", "is_strict", is_flag=True, help="End at a record that cannot be decoded.")
 @remote_options

@@ -61,7 +61,8 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     Files of dropped segments get names that end in .deleted, and the next broker to start deletes them. The directory
     is not changed while a broker uses it. The plan reports where it keeps more or less than a broker would.
 
-    The plan lists the offsets that will be lost, with the reason, and those that are missing already.
+    The plan lists the offsets that will be lost, with the reason, and those that are missing already. Before --write,
+    'seglog salvage' can copy the intact batches after the damage to another directory.
 
     The exit status is 1 if something is cut, dropped or lost, by the plan or by a full scan. A partition that cannot be
     read is not planned, and not changed.

@@ -22,7 +22,7 @@ def _at(batch: Batch, index: int, name: str) -> Location:
 
 @checks("SEG-REC-003")
 def record_attributes(batch: Batch) -> Iterator[Problem]:
-    """Report attribute bits, of which none is defined."""
+    """Report attribute bits that are set: none is defined."""
     for index, record in enumerate(batch.records):
         if record.attributes:
             yield Problem(_at(batch, index, "attributes"), "0", record.attributes)
@@ -40,7 +40,7 @@ def minimal_varints(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-REC-011")
 def header_keys_are_utf8(batch: Batch) -> Iterator[Problem]:
-    """Report header keys that are not UTF-8, as which clients decode them."""
+    """Report header keys that are not UTF-8: clients decode them as such."""
     for index, record in enumerate(batch.records):
         for number, header in enumerate(record.headers):
             if not is_utf8(header.key):
@@ -66,7 +66,7 @@ def offset_deltas_increase(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-REC-014")
 def offset_deltas_in_range(batch: Batch) -> Iterator[Problem]:
-    """Report offset deltas above the header's last one, by which the log advances."""
+    """Report offset deltas below 0, or above the last offset delta in the header."""
     last = batch.header.last_offset_delta
     for index, record in enumerate(batch.records):
         if not 0 <= record.offset_delta <= last:

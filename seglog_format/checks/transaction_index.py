@@ -23,7 +23,7 @@ def size_is_whole(subject: TransactionIndexSubject) -> Iterator[Problem]:
 
 @checks("SEG-TXN-003")
 def not_below_segment(subject: TransactionIndexSubject) -> Iterator[Problem]:
-    """Report an offset below the segment, for which brokers recover it."""
+    """Report an offset below the segment: brokers then recover the segment."""
     yield from subject.problems(index_rules.aborts_not_below_segment(subject.index.entries, subject.index.base_offset))
 
 

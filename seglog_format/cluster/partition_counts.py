@@ -26,10 +26,10 @@ DEFAULT_COUNT: Final = 50
 """Kafka's default for these topics."""
 
 MAX_PARTITIONS: Final = 10_000
-"""Numbers of partitions above this are not tried."""
+"""Greatest number of partitions that is tried."""
 
 MAX_KEYS: Final = 10_000
-"""So many keys of one partition are looked at."""
+"""Number of keys of one partition that are read at most."""
 
 KEY_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     CONSUMER_OFFSETS: ("group", "groupId"),

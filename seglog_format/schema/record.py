@@ -33,8 +33,8 @@ Record = Struct(
     * _doc("Bytes after this field.", "SEG-REC-002", "SEG-REC-001"),
     "start" / Tell,
     "attributes" / Int8sb * _doc("0; no bit is defined.", "SEG-REC-003", default="0"),
-    "timestamp_delta" / Varint64 * _doc("Against the base timestamp; may be negative.", "SEG-BAT-012"),
-    "offset_delta" / Varint32 * _doc("Against the base offset.", "SEG-REC-012"),
+    "timestamp_delta" / Varint64 * _doc("Timestamp minus the base timestamp; may be negative.", "SEG-BAT-012"),
+    "offset_delta" / Varint32 * _doc("Offset minus the base offset.", "SEG-REC-012"),
     "key" / NullableBytes(Varint32) * _doc("Length (varint; negative: null) and bytes.", "SEG-REC-006", default="null"),
     "value"
     / NullableBytes(Varint32)

@@ -28,10 +28,9 @@ BATCH_ROWS: Final = 2**14
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 TOPIC_TYPES: Final = {"topic": pa.string(), "partition": pa.int32()}
 
-
 MIN_CALENDAR_MS: Final = -62_135_596_800_000
 MAX_CALENDAR_MS: Final = 253_402_300_799_999
-"""Times of the years 1 to 9999: readers of Iceberg tables take no others."""
+"""Times of the years 1 to 9999; readers of Iceberg tables refuse others."""
 REASON: Final = "reason"
 """Column of tables of what cannot be decoded."""
 NEVER_NULL: Final = frozenset({"topic", "partition", "offset", "headers", "file", "position", "reason"})

@@ -135,12 +135,12 @@ types:
       - id: timestamp_delta
         -orig-id: timestampDelta
         type: varint64
-        doc: "Against the base timestamp; may be negative."
+        doc: "Timestamp minus the base timestamp; may be negative."
         doc-ref: "SEG-BAT-012"
       - id: offset_delta
         -orig-id: offsetDelta
         type: varint32
-        doc: "Against the base offset."
+        doc: "Offset minus the base offset."
         doc-ref: "SEG-REC-012"
       - id: key
         -orig-id: key

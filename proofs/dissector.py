@@ -31,7 +31,7 @@ FIXTURES: Final = ROOT / "fixtures"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the proof's own options."""
-    parser.add_argument("--every", type=int, default=1, help="take one of so many partitions")
+    parser.add_argument("--every", type=int, default=1, help="compare every Nth partition")
 
 
 def prove(options: argparse.Namespace) -> Outcome:
@@ -71,7 +71,7 @@ def _partitions(name: str, root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def compare_partition(name: str, partition: Path, capture: Path, verdict: Verdict) -> None:
-    """Have one partition fetched, and compare what both have read."""
+    """Fetch a partition, and compare our reading of the answers with the dissector's."""
     conversation = fetch_all(partition)
     write_capture(conversation.said, capture)
     verdict.counts["partitions"] += 1
@@ -104,10 +104,10 @@ class Verdict:
     """What was compared, and what differs.
 
     Attributes:
-        counts: of what both have read.
-        known: differences by what explains them.
-        failures: a line for each of the others.
-        damaged: partitions whose log is damaged, and is compared up to there.
+        counts: numbers of things compared.
+        known: numbers of explained differences, by explanation.
+        failures: a line for each other difference.
+        damaged: partitions whose log is compared only up to its damage.
     """
 
     counts: Counter[str] = field(default_factory=Counter)

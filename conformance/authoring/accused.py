@@ -1,4 +1,4 @@
-"""Implementations that a run finds wrong, and whether the same run asked Kafka's newest classes the same."""
+"""Cases that a release fails, and whether Kafka's newest classes pass them in the same run."""
 
 from __future__ import annotations
 
@@ -73,5 +73,5 @@ def accusations(results: list[Json], cases: Mapping[str, Case]) -> Json:
 
 
 def _reason(results: list[Json]) -> str:
-    """Return why the last of Kafka's testees was not asked: the broker's log, where the run has it."""
+    """Return why the last of Kafka's testees skipped the case; that is the broker's log if the run has it."""
     return str(results[-1].get("detail", ""))

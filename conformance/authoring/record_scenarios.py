@@ -1,8 +1,8 @@
 """Let Kafka's own classes write, cut back and compact random logs, and keep what they leave as cases of the suite.
 
 ``python -m authoring.record_scenarios`` writes ``conformance/authoring/recorded_scenarios.json``, which `make_cases` turns into cases; each holds
-what was done and every file that Kafka left. Needs Java 17 and Maven. What is asked repeats with its seed.
-The newest release is asked the same. Where it leaves something else, that is kept, too, and the case allows both.
+what was done and every file that Kafka left. Needs Java 17 and Maven. The same seed gives the same requests. The newest
+release gets them as well; where its files differ, both answers are kept, and the case allows both.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _random_steps(maker: SmallMaker, *, is_leader: bool) -> Iterator[Json]:
 
 
 def expected_write(request: Json, answer: Json) -> Json:
-    """Return what is asked of others: offsets, and every file."""
+    """Return the expected answer to a write: offsets, and every file that is compared."""
     steps = [_reported(step) for step in answer["steps"]]
     offsets = {name: answer[name] for name in ("nextOffset", "logStartOffset")}
     return {"steps": steps, **offsets, "files": changed_files(request, answer["files"])}
@@ -118,10 +118,11 @@ def _reported(step: Json) -> Json:
 
 
 def changed_files(request: Json, files: dict[str, str]) -> dict[str, str | None]:
-    """Files with their bytes, and those that are gone.
+    """Return the files that are compared, with their bytes; None for files that were removed.
 
-    An empty transaction index is as good as none. The entries of a snapshot may stand in any order, and one inside of
-    a segment was taken when the log was opened, which is up to whoever opens it.
+    Three kinds are not compared: an empty transaction index, which is as good as none; a snapshot of several producers,
+    whose entries may have any order; and a snapshot inside a segment, taken when the log was opened, which not every
+    implementation does.
     """
     newest = max((name for name in files if name.endswith(".snapshot")), default="")
     reported: dict[str, str | None] = dict.fromkeys(sorted(request["files"].keys() - files.keys()))
@@ -204,7 +205,7 @@ def _random_pass(
 
 
 def expected_compaction(request: Json, answer: Json) -> Json:
-    """Return what is asked of others: how far it went, and every file."""
+    """Return the expected answer to a compaction: how far it went, and every file that is compared."""
     offsets = {name: answer[name] for name in ("firstDirtyOffset", "endOffset") if name in answer}
     expect = {**offsets, "files": changed_files(request, answer["files"]), "deleted": answer["deleted"]}
     closed = sorted(answer["modified"])[:-1]
@@ -220,7 +221,7 @@ def expected_compaction(request: Json, answer: Json) -> Json:
 
 
 def _batch(batch: Json) -> Json:
-    """Return a batch, without what a compressor decides, and as every adapter tells it: no headers are none."""
+    """Return a batch without the fields that depend on the compressor, and without empty lists of headers."""
     reported = {
         name: value for name, value in batch.items() if name not in {"position", "sizeInBytes", "crc", "records"}
     }
@@ -232,7 +233,7 @@ def _batch(batch: Json) -> Json:
 
 
 def asked(kafka: Testee, op: str, request: Json) -> Json | None:
-    """Kafka's answer; None where its classes fail.
+    """Return Kafka's answer; None where its classes fail.
 
     Raises:
         RuntimeError: the adapter failed.
@@ -248,16 +249,16 @@ def asked(kafka: Testee, op: str, request: Json) -> Json | None:
 
 
 def expected_retention(request: Json, answer: Json) -> Json:
-    """Return what is asked of others: what went, and every file."""
+    """Return the expected answer to retention: removed segments, and every file that is compared."""
     reported = {name: answer[name] for name in ("segments", "logStartOffset", "nextOffset", "deleted")}
     files = changed_files(request, answer["files"])
-    # What is gone without a trace went when the log was opened.
+    # A file without a `.deleted` name was removed when the log was opened, not by retention.
     kept = {name: data for name, data in files.items() if data is not None or f"{name}.deleted" in answer["deleted"]}
     return {**reported, "files": kept}
 
 
 def completed(kafka: Testee, request: Json, over: dict[str, bytes | None]) -> Json:
-    """Return the same with the files that a broker leaves which recovers them and stops; some replaced."""
+    """Return a request with the files that a broker leaves after it has opened and closed the log; some are replaced."""
     if not request["files"]:
         return request
     opening = {"files": request["files"], "config": request["config"], "now": request["now"], "steps": []}
@@ -284,7 +285,7 @@ def left(op: str, request: Json, answer: Json, newest: Testee) -> Json:
 
 
 def recorded(kafka: Testee, newest: Testee) -> Iterator[Json]:
-    """Every life, with what Kafka left."""
+    """Yield every scenario, with what Kafka left."""
     for scenario in scenarios():
         request = completed(kafka, scenario.request, dict(scenario.over))
         answer = asked(kafka, scenario.op, request)
@@ -305,7 +306,7 @@ def recorded(kafka: Testee, newest: Testee) -> Iterator[Json]:
 
 
 def main() -> int:
-    """Ask, and write down."""
+    """Record all scenarios."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.parse_args()
     with closing(Builder().testee(listed(OLDEST))) as kafka, closing(Builder().testee(listed(NEWEST))) as newest:

@@ -1,4 +1,4 @@
-"""An entry of a log by its fields, in the same names whoever has read it; and where two readings differ."""
+"""An entry of a log as fields with the same names for every reader, and the differences between two readings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Entry:
     Attributes:
         fields: by name. Times are milliseconds, keys and values bytes or None, headers pairs of such.
         items: the records of a batch, or the messages of a wrapper.
-        circumstances: what explains a difference and is no field.
+        circumstances: values that may explain a difference, and are not compared.
     """
 
     fields: Mapping[str, Any]
@@ -25,13 +25,13 @@ class Entry:
 
 
 class Difference(NamedTuple):
-    """A field that two readings have otherwise.
+    """A field that differs between two readings.
 
     Attributes:
         name: of the field, or ``items`` for their count.
         ours, theirs: the values; None where it was not read at all.
         entries: ours and theirs.
-        kind: of the entry that is concerned: ``entry``, or ``item`` for what it holds.
+        kind: ``entry``, or ``item`` for a record or message in it.
     """
 
     name: str

@@ -47,7 +47,7 @@ def check_fixtures(oracle: Oracle, every: int = 1) -> Result:
 
     Args:
         oracle: an oracle of any release; all read the older formats.
-        every: use one of so many directories.
+        every: use every Nth directory.
     """
     result = Result("bundled directories of brokers 0.8.2 to 4.3: our lines against those of Kafka's classes")
     for case in sorted(path.parent for path in FIXTURES.glob("kafka-*/*/case.toml"))[::every]:

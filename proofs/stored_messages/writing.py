@@ -79,10 +79,10 @@ def written(jars: Path, release: str, seed: int, styles: Sequence[str] = STYLES)
     """Yield records that the classes of a release wrote, of every kind and version.
 
     Args:
-        jars: of the release, and perhaps of others.
+        jars: directory with the jars of the release.
         release: such as ``4.4.0``.
-        seed: of what is random in them.
-        styles: how full; a record for each.
+        seed: of the random values.
+        styles: how many fields are filled; each gives one record.
 
     Yields:
         Lines with ``release``, ``topic``, ``kind``, ``version``, ``keyType``, bytes of key and value in Base64, what
@@ -96,7 +96,7 @@ def written(jars: Path, release: str, seed: int, styles: Sequence[str] = STYLES)
                 key = None if kind.key is None else _drawn(kind.key, versions(kind.key)[0], style, f"{origin} key")
                 drawn.append((kind, _drawn(kind.value, version, style, origin), key))
     messages = [each for _, value, key in drawn for each in (value, key) if each is not None]
-    answers = iter(_asked(jars, release, messages))
+    answers = iter(_written_by_java(jars, release, messages))
     for kind, value, key in drawn:
         yield _line(release, kind, value, next(answers), key, b"" if key is None else next(answers))
 
@@ -106,8 +106,8 @@ def _drawn(definition: Definition, version: int, style: str, seed: str) -> Drawn
     return Drawn(definition, version, content, content.fields())
 
 
-def _asked(jars: Path, release: str, messages: Iterable[Drawn]) -> Iterator[bytes]:
-    """Yield the bytes of messages."""
+def _written_by_java(jars: Path, release: str, messages: Iterable[Drawn]) -> Iterator[bytes]:
+    """Yield the bytes of messages, as the classes of a release write them."""
     paths = [jars / f"{artifact}-{release}.jar" for artifact in artifacts_of(release)]
     names = class_names(paths)
     lines = "".join(

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
 from helpers.made_partitions import ONE, checkpoint, content, entry, log_sizes, make
 
+from seglog_format.model import OffsetPosition
 from seglog_format.recovery.apply import RecoveryOptions, recover_partition
+from seglog_format.recovery.broker_end import searched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +31,16 @@ TORN = entry(0) + entry(1)[:-3]
 
 
 def recovered(
-    tmp_path: Path, files: dict[str, bytes], *, recovery_point: int = 3, unusual: dict[str, bytes] | None = None
+    tmp_path: Path,
+    files: dict[str, bytes],
+    *,
+    recovery_point: int = 3,
+    clean: bool = False,
+    log_start: int | None = None,
+    unusual: dict[str, bytes] | None = None,
 ) -> tuple[Path, PreparedRecovery]:
     """``files`` get names of 20 digits, ``unusual`` keep theirs."""
-    directory = make(tmp_path, files)
+    directory = make(tmp_path, files, clean=clean, log_start=log_start)
     for name, data in (unusual or {}).items():
         (directory / name).write_bytes(data)
     checkpoint(directory, "recovery-point-offset-checkpoint", recovery_point)
@@ -98,6 +107,59 @@ def test_a_broker_walks_past_a_magic_that_it_does_not_know(tmp_path: Path) -> No
     directory, done = recovered(tmp_path, LOGS | {"0.log.swap": bytes(swap)})
     assert done.failure is None
     assert log_sizes(directory) == {0: 2 * ONE, 2: ONE}
+
+
+# Ends
+
+
+def index(*slots: tuple[int, int]) -> bytes:
+    """Relative offsets and positions."""
+    return b"".join(struct.pack(">ii", *slot) for slot in slots)
+
+
+@pytest.mark.req("SEG-LKP-015")
+@pytest.mark.parametrize(
+    ("base", "offsets", "slots", "end"),
+    [
+        (7, (5,), (), 7),  # no entry reaches the wanted offset, which is the base offset: the segment counts as empty
+        (7, (5, 9, 6), (), 7),  # the last entry decides where the log ends, the others whether it was found
+        (5, (5, 6, 7), ((1, ONE),), 8),
+        (5, (5, 6, 7), ((1, ONE), (0, 0)), 8),
+        (5, (5, 6, 7), ((9, ONE),), 5),
+        (5, (5, 6, 7), ((1, 10 * ONE),), 5),
+        (5, (5, 6, 7), ((1, ONE + 7),), 5),
+        (5, (5, 6, 7), ((1, -1),), 8),
+        (5, (5, 6, 7), ((2, 2 * ONE), (9, ONE), (1, 5 * ONE)), 8),  # a search finds none of the slots below
+    ],
+)
+def test_an_index_leads_a_broker_to_the_end(
+    base: int, offsets: tuple[int, ...], slots: tuple[tuple[int, int], ...], end: int, tmp_path: Path
+) -> None:
+    """What Kafka 3.9.0 and 4.1.1 gave as the log end offset after a clean shutdown."""
+    log = b"".join(entry(offset) for offset in offsets)
+    files = {f"{base}.log": log, f"{base}.index": index(*slots), f"{base}.timeindex": b""}
+    directory, done = recovered(tmp_path, files, clean=True)
+    assert done.failure is None
+    assert done.plan.log_end_offset == end
+    assert log_sizes(directory) == {base: len(log)}
+
+
+@pytest.mark.req("SEG-LKP-015")
+def test_a_broker_does_not_start_where_its_index_leads_to_no_entry(tmp_path: Path) -> None:
+    files = {"5.log": entry(5) + entry(6), "5.index": index((1, ONE + 13)), "5.timeindex": b""}
+    _, done = recovered(tmp_path, files, clean=True)
+    assert done.failure is not None
+    assert done.failure.location.position == ONE + 13
+
+
+def test_a_long_index_is_searched_at_its_end_first() -> None:
+    slots = [OffsetPosition(number, number) for number in range(3000)]
+    assert [searched(slots, offset, 0) for offset in (0, 7, 1974, 1975, 1976, 2999)] == [
+        slots[offset] for offset in (0, 7, 1974, 1975, 1976, 2999)
+    ]
+    slots[500] = OffsetPosition(5000, 0)
+    assert searched(slots, 2500, 0) == slots[2500]
+    assert searched([], 7, 5) == searched(slots, -1, 5) == OffsetPosition(5, 0)
 
 
 # Names

@@ -105,6 +105,10 @@ class IndexFile(Closing, Generic[EntryT]):
         """Return every slot before the trailing zero ones, in order or not."""
         return self._slots(self.slot_count - self.trailing_zero_count)
 
+    def slots(self) -> Sequence[EntryT]:
+        """Return every whole slot, in order or not, preallocated ones included."""
+        return self._slots(self.slot_count)
+
     def close(self) -> None:
         """Close the file."""
         if isinstance(self.source, Closing):

@@ -84,6 +84,28 @@ def test_an_empty_replacement_gets_an_index_of_zeros(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SEG-PDR-010")
+def test_an_empty_replacement_behind_another_covers_what_is_between(tmp_path: Path) -> None:
+    """A broker takes the base offset of an empty one for its end. By the rule it has none, and covers nothing."""
+    files = LOGS | {"4.log": entry(4), "4.index": b"", "4.timeindex": b"", "0.log.swap": TORN, "4.log.swap": b""}
+    directory, done = recovered(tmp_path / "like a broker", files, recovery_point=5)
+    assert log_sizes(directory) == {0: len(TORN), 4: 0}
+    assert done.plan.log_end_offset == 4
+    directory = make(tmp_path / "by default", files)
+    checkpoint(directory, "recovery-point-offset-checkpoint", 5)
+    recover_partition(directory)
+    assert log_sizes(directory) == {0: ONE, 2: ONE, 4: 0}
+
+
+@pytest.mark.req("SEG-PDR-010")
+def test_the_index_of_a_replacement_leads_to_its_end(tmp_path: Path) -> None:
+    """It points behind the log, so a broker finds no entry, and the replacement covers nothing of the next segment."""
+    files = LOGS | {"0.log.swap": entry(0) + entry(1) + entry(2), "0.index.swap": index((9, 9 * ONE))}
+    directory, done = recovered(tmp_path, files)
+    assert log_sizes(directory) == {0: 3 * ONE, 2: ONE}
+    assert done.failure is None
+
+
+@pytest.mark.req("SEG-PDR-010")
 def test_a_replacement_with_its_indexes_keeps_them(tmp_path: Path) -> None:
     files = LOGS | {"0.log.swap": TORN, "0.index.swap": b"", "0.timeindex.swap": b""}
     directory, _ = recovered(tmp_path, files)

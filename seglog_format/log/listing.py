@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -34,7 +35,7 @@ from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from seglog_format.names import FileName, PartitionDirectoryName
     from seglog_format.storage.log_storage import LogStorage
@@ -181,7 +182,9 @@ class LogDirectoryListing(NamedTuple):
         return tuple(_blocked(self.path / name, reason, "a directory, or a link to one") for name, reason in named)
 
 
-def list_partition(path: str | os.PathLike[str], storage: LogStorage = LOCAL) -> PartitionListing:
+def list_partition(
+    path: str | os.PathLike[str], storage: LogStorage = LOCAL, *, end_of_swap: Callable[[Path], int] | None = None
+) -> PartitionListing:
     """List the files of a partition directory.
 
     Only a ``.log.swap`` file is opened, to find its end.
@@ -189,6 +192,7 @@ def list_partition(path: str | os.PathLike[str], storage: LogStorage = LOCAL) ->
     Args:
         path: any directory; its name need not be that of a partition directory.
         storage: that holds it.
+        end_of_swap: returns the first offset after such a file; by default the one after its last whole entry.
 
     Raises:
         UsageError: the path is not a directory or cannot be read.
@@ -196,7 +200,8 @@ def list_partition(path: str | os.PathLike[str], storage: LogStorage = LOCAL) ->
     directory = Path(path)
     names, inner, skipped = storage.entries(directory)
     skipped += tuple(SkippedEntry(name, "a directory") for name in inner)
-    files = resolve(names, lambda name: _next_offset(directory / name, storage), directory=storage.name_of(directory))
+    end_of_swap = end_of_swap or partial(_next_offset, storage=storage)
+    files = resolve(names, lambda name: end_of_swap(directory / name), directory=storage.name_of(directory))
     return _grouped(directory, files, skipped)._replace(storage=storage)
 
 

@@ -20,7 +20,7 @@ from seglog_format.log.listing import list_partition
 from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.log.path_kind import require_partition
 from seglog_format.names import FileKind
-from seglog_format.recovery.broker_files import BrokerFiles, unreadable_epochs
+from seglog_format.recovery.broker_files import BrokerFiles, end_of_swap, unreadable_epochs
 from seglog_format.recovery.broker_plan import BrokerPlan, plan_like_broker
 from seglog_format.recovery.default_plan import differences, misnamed_log, plan_by_default
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
@@ -174,7 +174,7 @@ def _prepare(
             may be cut off or removed for that (SEG-PDR-022).
     """
     with raised_refusals():
-        listing = list_partition(path)
+        listing = list_partition(path, end_of_swap=end_of_swap if options.like_broker else None)
         require_readable(listing)
     for error in listing.blocked:
         raise error

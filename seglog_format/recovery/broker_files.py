@@ -19,6 +19,7 @@ from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.resolution import CLEANED, SWAP
 from seglog_format.log.segment import LogSegment
 from seglog_format.names import INDEX_KINDS, NUMBERED_KINDS, OFFSET_DIGITS, FileKind, printable
+from seglog_format.recovery.broker_end import BrokerStopError, trusted_end
 from seglog_format.recovery.broker_scan import Outcome, broker_scan
 from seglog_format.recovery.segment_scan import Remark
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
@@ -57,6 +58,20 @@ class CreatedSegment(LogSegment):
 def broker_file_name(offset: int, ending: str) -> str:
     """Return the name under which a broker opens a file; a sign precedes the digits."""
     return f"{'-' * (offset < 0)}{abs(offset):0{OFFSET_DIGITS}d}{ending}"
+
+
+def end_of_swap(path: Path) -> int:
+    """Return the first offset after a ``.log.swap`` file as a broker finds it: an empty one ends where it begins.
+
+    What it stops at counts for nothing here; the plan names it.
+    """
+    base_offset = parse_decimal(path.name.partition(".")[0], bits=64) or 0
+    index = path.with_name(path.name.replace(FileKind.LOG.value, FileKind.OFFSET_INDEX.value))
+    with LogSegment(SegmentFiles(base_offset, path, index if index.exists() else None), copy=True) as segment:
+        try:
+            return trusted_end(segment)
+        except BrokerStopError:
+            return base_offset
 
 
 def _is_brokers_name(path: Path, offset: int) -> bool:

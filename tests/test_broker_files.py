@@ -9,7 +9,17 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers.made_partitions import ONE, checkpoint, content, entry, log_sizes, make
+from helpers.made_partitions import (
+    EMPTY_SNAPSHOT,
+    ONE,
+    checkpoint,
+    content,
+    control,
+    entry,
+    log_sizes,
+    make,
+    transactional,
+)
 
 from seglog_format.model import OffsetPosition
 from seglog_format.recovery.apply import RecoveryOptions, recover_partition
@@ -182,6 +192,84 @@ def test_a_long_index_is_searched_at_its_end_first() -> None:
     slots[500] = OffsetPosition(5000, 0)
     assert searched(slots, 2500, 0) == slots[2500]
     assert searched([], 7, 5) == searched(slots, -1, 5) == OffsetPosition(5, 0)
+
+
+# Producers
+
+HOLE = LOGS | {"0.log": entry(0) + bytes(18) + entry(1)}
+
+
+@pytest.mark.req("SEG-RCV-002")
+@pytest.mark.parametrize(
+    ("clean", "snapshots", "starts"),
+    [
+        (False, (), False),
+        (False, (0,), False),
+        (False, (1,), False),
+        (False, (2,), True),
+        (False, (3,), False),
+        (False, (2, 3), True),
+        (False, (1, 4), False),
+        (True, (), True),  # a log without producers: nothing is read
+        (True, (0,), False),
+        (True, (1,), True),  # no segment begins there: it is removed, and none is left
+        (True, (2,), True),
+        (True, (3,), True),
+        (True, (2, 3), True),
+        (True, (1, 4), False),
+    ],
+)
+def test_damage_that_a_broker_meets_on_its_way_from_a_snapshot(
+    snapshots: tuple[int, ...], *, clean: bool, starts: bool, tmp_path: Path
+) -> None:
+    """The segment is below the recovery point, but its batches are read if no snapshot is above them."""
+    files = HOLE | {f"{offset}.snapshot": EMPTY_SNAPSHOT for offset in snapshots}
+    directory, done = recovered(tmp_path, files, clean=clean)
+    assert log_sizes(directory) == {0: 2 * ONE + 18, 2: ONE}
+    if starts:
+        assert done.failure is None
+        assert done.plan.log_end_offset == 3
+    else:
+        assert done.failure is not None
+        assert (done.failure.location.position, done.failure.requirements) == (ONE, ("SEG-LOG-003",))
+
+
+@pytest.mark.req("SEG-RCV-002", "SEG-CTL-007")
+def test_a_transaction_that_loses_its_end_below_the_recovery_point(tmp_path: Path) -> None:
+    outside = entry(1, producer_id=7, producer_epoch=0, base_sequence=1)
+    files = LOGS | {"0.log": transactional(0) + outside}
+    _, done = recovered(tmp_path, files)
+    assert done.failure is not None
+    assert (done.failure.location.position, done.failure.requirements) == (ONE, ("SEG-CTL-007",))
+
+
+@pytest.mark.req("SEG-RCV-002")
+def test_bytes_that_a_broker_passes_on_its_way(tmp_path: Path) -> None:
+    """Neither a wrong checksum stops it nor a batch too small for its fields, unless the file ends in them."""
+    small = struct.pack(">qiib", 1, 20, 0, 2) + bytes(15)
+    wrong = bytearray(transactional(0))
+    wrong[17:21] = bytes(4)
+    _, done = recovered(tmp_path / "in the middle", LOGS | {"0.log": bytes(wrong) + small + entry(1)})
+    assert done.failure is None
+    assert done.plan.scanned == (2,)
+    _, done = recovered(tmp_path / "at the end", LOGS | {"0.log": bytes(wrong) + small})
+    assert done.failure is not None
+    assert (done.failure.location.position, done.failure.requirements) == (ONE, ("SEG-BAT-002",))
+
+
+@pytest.mark.req("SEG-RCV-025")
+@pytest.mark.parametrize(("log_start", "first"), [(0, 0), (1, 1), (2, 1), (3, 1)])
+def test_a_broker_knows_no_transaction_from_before_the_log_start(log_start: int, first: int, tmp_path: Path) -> None:
+    """Unless it begins in the segment that is scanned, which is scanned from its start."""
+    logs = {0: transactional(0), 1: transactional(1) + control(2, 0), 3: transactional(3) + control(4, 0)}
+    files = {f"{base}.{kind}": b"" for base in logs for kind in ("index", "timeindex")}
+    files |= {f"{base}.log": log for base, log in logs.items()}
+    directory, _ = recovered(tmp_path, files, recovery_point=0, log_start=log_start)
+    found = {path.name.lstrip("0"): path.read_bytes() for path in directory.glob("*.txnindex")}
+    assert found == {
+        "1.txnindex": struct.pack(">hqqqq", 0, 7, first, 2, 3),
+        "3.txnindex": struct.pack(">hqqqq", 0, 7, 3, 4, 5),
+    }
 
 
 # Names

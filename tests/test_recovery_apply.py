@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.appends import example
-from helpers.batches import batch, patched, record
+from helpers.batches import patched
 from helpers.made_partitions import (
     EMPTY_SNAPSHOT,
     EPOCHS,
@@ -21,11 +21,13 @@ from helpers.made_partitions import (
     PowerCutError,
     checkpoint,
     content,
+    control,
     entry,
     log_sizes,
     make,
     names,
     numbered,
+    transactional,
 )
 from helpers.messages import message, wrapper
 from helpers.support import authentic, authentic_expected, authentic_names
@@ -532,15 +534,6 @@ def test_names_that_no_broker_opens_are_put_right(tmp_path: Path) -> None:
 
 def scan_of(data: bytes, base: int = 0, *, interval: int = 4096, **settings: Any) -> Any:  # noqa: ANN401
     return broker_scan(memoryview(data), base, settings=IndexSettings(interval, **settings))
-
-
-def control(base: int, kind: int, *, producer: int = 7, value: bytes = bytes(6), **fields: int) -> bytes:
-    section = record(key=struct.pack(">hh", 0, kind), value=value)
-    return batch(section, base_offset=base, attributes=0x30, producer_id=producer, producer_epoch=0, **fields)
-
-
-def transactional(base: int, producer: int = 7) -> bytes:
-    return entry(base, attributes=0x10, producer_id=producer, producer_epoch=0, base_sequence=0)
 
 
 def test_a_marker_that_cannot_be_read_stays_and_ends_the_segment() -> None:

@@ -22,6 +22,7 @@ from seglog_format.log.path_kind import require_partition
 from seglog_format.names import FileKind
 from seglog_format.recovery.broker_files import BrokerFiles, end_of_swap, unreadable_epochs
 from seglog_format.recovery.broker_plan import BrokerPlan, plan_like_broker
+from seglog_format.recovery.broker_transactions import BrokerTransactions
 from seglog_format.recovery.default_plan import differences, misnamed_log, plan_by_default
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.recovery.leftover_files import leftover_steps
@@ -186,16 +187,17 @@ def _prepare(
     storage = storage_for(choice.engine)
     with raised_refusals(), opened_segments(listing, broker=broker, storage=storage) as segments:
         settings = settings or _settings(segments, options)
+        known = BrokerTransactions(segments, listing.snapshots, circumstances.log_start_offset) if broker else None
         scans = LogScans(
             segments,
             listing.snapshots,
             settings,
             kernels_of(choice),
-            is_like_broker=broker is not None,
+            imitated=known,
             is_compared=is_compared,
         )
         if broker is not None:
-            imitated = plan_like_broker(segments, circumstances, scans.broker_scan)
+            imitated = plan_like_broker(segments, circumstances, scans.broker_scan, known)
             work = RecoveryWork(
                 *(listing, segments, circumstances, imitated.plan, settings, scans),
                 like_broker=True,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.errors import Location
-from seglog_format.model import OffsetPosition
+from seglog_format.model import NO_PRODUCER_ID, OffsetPosition
 from seglog_format.recovery.segment_scan import Remark
-from seglog_format.schema.fixed_fields import ENTRY_PREFIX, RECORD_BATCH_MAGIC, batch_field_span
+from seglog_format.schema.fixed_fields import ENTRY_PREFIX, RECORD_BATCH_HEADER, RECORD_BATCH_MAGIC, batch_field_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +21,8 @@ MIN_SIZE: Final = 14
 WARM_SLOTS: Final = 1024
 """Slots at the end of an index that a broker searches first."""
 DELTA_POSITION, DELTA_SIZE = batch_field_span("last_offset_delta")
+PRODUCER_POSITION, PRODUCER_SIZE = batch_field_span("producer_id")
+WALKS_TO_END: Final = "brokers do not start: they walk to here for the log end offset"
 
 
 class BrokerStopError(Exception):
@@ -44,7 +46,8 @@ def trusted_end(segment: LogSegment) -> int:
     slots = () if segment.offset_index is None else segment.offset_index.slots()
     wanted = slots[-1].offset if slots else segment.base_offset
     end, is_found = segment.base_offset, False
-    for end in _ends(segment, max(searched(slots, wanted, segment.base_offset).position, 0)):
+    position = max(searched(slots, wanted, segment.base_offset).position, 0)
+    for _, end, _ in entries_passed(segment, position, WALKS_TO_END):
         is_found = is_found or end > wanted
     return end if is_found else segment.base_offset
 
@@ -67,23 +70,41 @@ def searched(slots: Sequence[OffsetPosition], offset: int, base_offset: int) -> 
     return slots[low]
 
 
-def _ends(segment: LogSegment, position: int) -> Iterator[int]:
-    """Yield the first offset after each entry, by the few fields that a broker checks.
+class PassedEntry(NamedTuple):
+    """What a broker reads of an entry that it passes."""
+
+    position: int
+    next_offset: int
+    producer_id: int
+
+
+def entries_passed(segment: LogSegment, position: int, failure: str) -> Iterator[PassedEntry]:
+    """Walk the entries from a position on, by the few fields that a broker checks.
+
+    Args:
+        segment: walked to the end of its log.
+        position: where a broker begins.
+        failure: what it means for a broker if a size is invalid.
 
     Raises:
-        BrokerStopError: a size is invalid.
+        BrokerStopError: a size is invalid, or the file ends in the fixed fields of a batch.
     """
     source = segment.source
     while position < source.size - ENTRY_PREFIX.size:
-        first, data = source.window(position, DELTA_POSITION + DELTA_SIZE)
+        first, data = source.window(position, PRODUCER_POSITION + PRODUCER_SIZE)
         offset, size, _, magic = ENTRY_PREFIX.unpack_from(data, position - first)
         if size < MIN_SIZE:
-            text = "brokers do not start: they walk to here for the log end offset"
-            raise BrokerStopError(Remark(Location(segment.path, position, "size", 4), ("SEG-LOG-003",), text))
+            raise BrokerStopError(Remark(Location(segment.path, position, "size", 4), ("SEG-LOG-003",), failure))
         following = position + OFFSET_AND_SIZE + size
         if following > source.size:
             return
-        delta = data[position - first + DELTA_POSITION :][:DELTA_SIZE]
-        is_batch = magic >= RECORD_BATCH_MAGIC
-        yield offset + (int.from_bytes(delta, "big", signed=True) if is_batch else 0) + 1
+        if magic >= RECORD_BATCH_MAGIC:
+            if position + RECORD_BATCH_HEADER.size > source.size:
+                raise BrokerStopError(Remark(Location(segment.path, position, "size", 4), ("SEG-BAT-002",), failure))
+            delta = data[position - first + DELTA_POSITION :][:DELTA_SIZE]
+            producer_id = data[position - first + PRODUCER_POSITION :][:PRODUCER_SIZE]
+            last = offset + int.from_bytes(delta, "big", signed=True)
+            yield PassedEntry(position, last + 1, int.from_bytes(producer_id, "big", signed=True))
+        else:
+            yield PassedEntry(position, offset + 1, NO_PRODUCER_ID)
         position = following

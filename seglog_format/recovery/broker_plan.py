@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seglog_format.log.segment import LogSegment
+    from seglog_format.recovery.broker_transactions import BrokerTransactions
 
 
 TAIL: Final = "bytes that are no whole entry"
@@ -41,6 +42,7 @@ def plan_like_broker(
     segments: Sequence[LogSegment],
     circumstances: Circumstances,
     scan: Callable[[LogSegment, int], BrokerScan],
+    transactions: BrokerTransactions | None = None,
 ) -> BrokerPlan:
     """Plan what a broker does to the segments of a partition when it starts.
 
@@ -48,8 +50,9 @@ def plan_like_broker(
         segments: in order.
         circumstances: facts from the log directory.
         scan: scans the first bytes of a segment as a broker does.
+        transactions: that a broker knows; without them it is not asked what keeps it from reading the producers.
     """
-    return _Planner(segments, circumstances, scan).run()
+    return _Planner(segments, circumstances, scan, transactions).run()
 
 
 class _Planner:
@@ -58,8 +61,10 @@ class _Planner:
         segments: Sequence[LogSegment],
         circumstances: Circumstances,
         scan: Callable[[LogSegment, int], BrokerScan],
+        transactions: BrokerTransactions | None,
     ) -> None:
         self.scan_of = scan
+        self.transactions = transactions
         self.segments = segments
         self.circumstances = circumstances
         self.scans: dict[int, BrokerScan] = {}
@@ -76,6 +81,7 @@ class _Planner:
             if not self.circumstances.has_clean_shutdown:
                 self._recover()
             end = self._log_end()
+            self._read_producers(end)
         except BrokerStopError as stop:
             failure, split = stop.failure, stop.split
         return BrokerPlan(self._plan(end, is_complete=not failure and not split), failure, split)
@@ -130,6 +136,12 @@ class _Planner:
         if scan is None:
             return trusted_end(last)
         return last.base_offset if scan.outcome is Outcome.INVALID_OFFSET else scan.next_offset
+
+    def _read_producers(self, end: int) -> None:
+        """Read the producers up to the log end offset, unless a scan of the last segment has done so."""
+        kept = self.segments[: self.kept_count]
+        if self.transactions and kept and kept[-1].base_offset not in self.scans:
+            self.transactions.read_to_end(end)
 
     def _plan(self, end: int, *, is_complete: bool) -> RecoveryPlan:
         start = self.circumstances.log_start_offset

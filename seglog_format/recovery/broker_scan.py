@@ -83,7 +83,7 @@ class BrokerScan:
     reason: str = ""
 
 
-class _EndOfScanError(Exception):
+class EndOfScanError(Exception):
     """Ends the scan; `RECOVERED` if the broker takes the cause for damage."""
 
     def __init__(self, outcome: Outcome, requirements: tuple[str, ...], reason: str) -> None:
@@ -134,7 +134,7 @@ class _Indexes(IndexBuilder):
 
 def _refuse(offset: int, last: int) -> None:
     reason = f"offset {offset} of an index entry after {last}"
-    raise _EndOfScanError(Outcome.INVALID_OFFSET, ("SEG-LOG-006",), reason)
+    raise EndOfScanError(Outcome.INVALID_OFFSET, ("SEG-LOG-006",), reason)
 
 
 class BrokerScanner:
@@ -161,7 +161,7 @@ class BrokerScanner:
         self._known_aborts = len(transactions.aborted)
         self._latest_epoch = -1
         self._ends = _SegmentEnd(base_offset, source)
-        self._stop: _EndOfScanError | None = None
+        self._stop: EndOfScanError | None = None
         self._tail: Tail | None = None
 
     def take(self, entry: WalkedEntry) -> bool:
@@ -173,7 +173,7 @@ class BrokerScanner:
             self.position = entry.end
             self._ends.add(entry.frame, self._indexes.offset_entries[indexed:])
             self._take_over(entry)
-        except _EndOfScanError as stop:
+        except EndOfScanError as stop:
             self._stop = stop
             return False
         return True
@@ -188,12 +188,12 @@ class BrokerScanner:
     def _check(self, entry: WalkedEntry) -> None:
         if not entry.checksum_is_valid:
             requirement = "SEG-BAT-003" if isinstance(entry.header, RecordBatchHeader) else "SEG-MSG-004"
-            raise _EndOfScanError(Outcome.RECOVERED, (requirement,), "crc: it does not agree")
+            raise EndOfScanError(Outcome.RECOVERED, (requirement,), "crc: it does not agree")
         last = _int64(entry.header.last_offset)
         if not 0 <= last - self._base_offset <= INT32_MAX:
             requirement = "SEG-LOG-009" if last > self._base_offset else "SEG-LOG-008"
             reason = f"last offset {last} in a segment from {self._base_offset} on"
-            raise _EndOfScanError(Outcome.OVERFLOW, (requirement,), reason)
+            raise EndOfScanError(Outcome.OVERFLOW, (requirement,), reason)
 
     def _take_over(self, entry: WalkedEntry) -> None:
         """Apply leader epoch and transactions of a valid entry."""
@@ -203,39 +203,22 @@ class BrokerScanner:
         if header.partition_leader_epoch > self._latest_epoch:
             self._latest_epoch = header.partition_leader_epoch
             if header.base_offset < 0:
-                raise _EndOfScanError(Outcome.FAILURE, ("SEG-BAT-005",), "a leader epoch that starts below 0")
-        if header.producer_id < 0:
-            return
-        is_open = header.producer_id in self._transactions.open_offsets
-        if is_open and not header.is_control and not header.is_transactional:
-            raise _EndOfScanError(Outcome.FAILURE, ("SEG-CTL-007",), "a batch outside of its producer's transaction")
-        self._transactions.add(header, self._marker(entry))
-        self._check_aborts()
-
-    def _marker(self, entry: WalkedEntry) -> ControlRecordType | None:
-        try:
-            marker = entry.end_marker()
-        except UnreadableError:
-            raise
-        except FormatError as error:
-            if error.requirements[0].startswith(UNREADABLE_MARKER_PREFIXES):
-                raise _EndOfScanError(Outcome.FAILURE, error.requirements, "an end marker of no known form") from None
-            raise _damage(error) from None
-        if lacks_end_marker(entry.header, marker):
-            raise _EndOfScanError(Outcome.FAILURE, ("SEG-CTL-003",), "a control batch of a producer, and no end marker")
-        return None if marker is None else marker.kind
+                raise EndOfScanError(Outcome.FAILURE, ("SEG-BAT-005",), "a leader epoch that starts below 0")
+        if header.producer_id >= 0:
+            apply_producer(self._transactions, entry, header)
+            self._check_aborts()
 
     def _check_aborts(self) -> None:
         aborted = self._transactions.aborted
         if len(aborted) > self._known_aborts + 1 and aborted[-1].last_offset <= aborted[-2].last_offset:
-            raise _EndOfScanError(Outcome.FAILURE, ("SEG-TXN-004",), "an abort before the one that was listed last")
+            raise EndOfScanError(Outcome.FAILURE, ("SEG-TXN-004",), "an abort before the one that was listed last")
 
     def result(self) -> BrokerScan:
         """Return the result of the walk; indexing the end of the valid entries may still fail."""
         if self._stop is None or self._stop.outcome is Outcome.RECOVERED:
             try:
                 self._indexes.finish()
-            except _EndOfScanError as stop:
+            except EndOfScanError as stop:
                 self._stop = stop
         return BrokerScan(
             Outcome.RECOVERED if self._stop is None else self._stop.outcome,
@@ -254,6 +237,32 @@ class BrokerScanner:
         if self._stop is not None:
             return self._stop.requirements
         return () if self._tail is None else (self._tail.requirement,)
+
+
+def apply_producer(transactions: Transactions, entry: WalkedEntry, header: RecordBatchHeader) -> None:
+    """Apply a batch of a producer as a broker does.
+
+    Raises:
+        EndOfScanError: it fails, or takes the batch for damage.
+    """
+    is_open = header.producer_id in transactions.open_offsets
+    if is_open and not header.is_control and not header.is_transactional:
+        raise EndOfScanError(Outcome.FAILURE, ("SEG-CTL-007",), "a batch outside of its producer's transaction")
+    transactions.add(header, _marker(entry))
+
+
+def _marker(entry: WalkedEntry) -> ControlRecordType | None:
+    try:
+        marker = entry.end_marker()
+    except UnreadableError:
+        raise
+    except FormatError as error:
+        if error.requirements[0].startswith(UNREADABLE_MARKER_PREFIXES):
+            raise EndOfScanError(Outcome.FAILURE, error.requirements, "an end marker of no known form") from None
+        raise _damage(error) from None
+    if lacks_end_marker(entry.header, marker):
+        raise EndOfScanError(Outcome.FAILURE, ("SEG-CTL-003",), "a control batch of a producer, and no end marker")
+    return None if marker is None else marker.kind
 
 
 class _SegmentEnd:
@@ -299,9 +308,9 @@ class _SegmentEnd:
         return decode_under_outer_checksum(frame, at=Location(self._source.path, frame.position)).base_offset
 
 
-def _damage(error: FormatError) -> _EndOfScanError:
+def _damage(error: FormatError) -> EndOfScanError:
     reason = f"{error.location.field}: expected {error.expected}, found {error.found}"
-    return _EndOfScanError(Outcome.RECOVERED, error.requirements, reason)
+    return EndOfScanError(Outcome.RECOVERED, error.requirements, reason)
 
 
 def _int64(value: int) -> int:

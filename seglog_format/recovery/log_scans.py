@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Tail
     from seglog_format.recovery.broker_scan import BrokerScan
+    from seglog_format.recovery.broker_transactions import BrokerTransactions
     from seglog_format.recovery.entry_walk import EntryConsumer, WalkedEntry
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.segment_files import SegmentSideFiles
@@ -60,7 +61,7 @@ class LogScans:
         snapshots: of the partition, ascending.
         settings: of the indexes.
         kernels: the fast path; results are the same without it.
-        is_like_broker: whether a broker decides what stays, so `scan` is not called.
+        imitated: the transactions that a broker knows, if it decides what stays; then `scan` is not called.
         is_compared: whether `broker_scan` is called besides `scan`.
     """
 
@@ -71,14 +72,14 @@ class LogScans:
         settings: IndexSettings,
         kernels: RecoveryKernels | None = None,
         *,
-        is_like_broker: bool = False,
+        imitated: BrokerTransactions | None = None,
         is_compared: bool = False,
     ) -> None:
         self._settings = settings
         self._kernels = kernels
-        self._is_like_broker = is_like_broker
+        self._is_like_broker = imitated is not None
         self._is_compared = is_compared
-        self._open_transactions = OpenTransactions(segments, snapshots)
+        self._open_transactions = imitated or OpenTransactions(segments, snapshots)
         self._scans: dict[int, SegmentScan] = {}
         self._broker_scans: dict[tuple[int, int], BrokerScan] = {}
         self._side_files: dict[tuple[int, int], SegmentSideFiles] = {}

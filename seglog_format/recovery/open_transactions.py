@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seglog_format.log.listing import NamedFile
+    from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.log.segment import LogSegment
 
 
@@ -65,11 +66,14 @@ class OpenTransactions:
 
 def _from_snapshot(offset: int, snapshots: Sequence[NamedFile]) -> Transactions:
     found = newest_readable_snapshot(file.path for file in snapshots if file.base_offset <= offset)
-    if found is None:
-        return Transactions()
+    return Transactions() if found is None else open_in(found)
+
+
+def open_in(snapshot: ProducerSnapshot) -> Transactions:
+    """Return the transactions that a snapshot lists as open."""
     first_offsets = {
         producer.producer_id: producer.current_txn_first_offset
-        for producer in found.producers
+        for producer in snapshot.producers
         if producer.current_txn_first_offset >= 0
     }
-    return Transactions(open_offsets=first_offsets, end_offset=found.offset)
+    return Transactions(open_offsets=first_offsets, end_offset=snapshot.offset)

@@ -134,17 +134,19 @@ def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
         lacks_time_index = work.settings.has_time_index and segment.paths.time_index is None
         if segment.base_offset not in changed and not lacks_time_index:
             continue
-        found = work.scans.side_files(segment, work.end_of(segment))
         paths = segment.paths
         rewrite = partial(_rewrite, work, segment.base_offset)
+        if work.like_broker and segment.base_offset not in changed:
+            steps += rewrite(FileKind.TIME_INDEX, paths.time_index, b"")
+            continue
+        found = work.scans.side_files(segment, work.end_of(segment))
         if segment.base_offset in changed:
             steps += rewrite(FileKind.OFFSET_INDEX, paths.offset_index, found.offset_index)
             if found.transaction_index or paths.transaction_index is not None:
                 steps += rewrite(FileKind.TRANSACTION_INDEX, paths.transaction_index, found.transaction_index)
             epochs += found.epoch_starts
         if work.settings.has_time_index:
-            is_left_empty = work.like_broker and segment.base_offset not in changed
-            steps += rewrite(FileKind.TIME_INDEX, paths.time_index, b"" if is_left_empty else found.time_index)
+            steps += rewrite(FileKind.TIME_INDEX, paths.time_index, found.time_index)
     return steps, epochs
 
 

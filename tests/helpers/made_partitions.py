@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any
 
 from helpers.batches import batch, record
@@ -24,6 +25,17 @@ def entry(base: int, count: int = 1, *, time: int = 1000, epoch: int = 0, **fiel
 
 ONE = len(entry(0))
 """Size of a batch with one record."""
+
+
+def transactional(base: int, producer: int = 7) -> bytes:
+    """Return a batch in a transaction."""
+    return entry(base, attributes=0x10, producer_id=producer, producer_epoch=0, base_sequence=0)
+
+
+def control(base: int, kind: int, *, producer: int = 7, value: bytes = bytes(6), **fields: int) -> bytes:
+    """Return a batch with an end marker: 0 is ABORT, 1 is COMMIT."""
+    section = record(key=struct.pack(">hh", 0, kind), value=value)
+    return batch(section, base_offset=base, attributes=0x30, producer_id=producer, producer_epoch=0, **fields)
 
 
 def make(root: Path, files: Mapping[str, bytes], *, clean: bool = False, log_start: int | None = None) -> Path:

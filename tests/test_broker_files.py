@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.made_partitions import (
     EMPTY_SNAPSHOT,
+    EPOCHS,
     ONE,
     checkpoint,
     content,
@@ -270,6 +271,55 @@ def test_a_broker_knows_no_transaction_from_before_the_log_start(log_start: int,
         "1.txnindex": struct.pack(">hqqqq", 0, 7, first, 2, 3),
         "3.txnindex": struct.pack(">hqqqq", 0, 7, 3, 4, 5),
     }
+
+
+@pytest.mark.req("SEG-RCV-027", "SEG-RCV-035")
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize(("log_start", "kept"), [(0, "136"), (1, "36"), (2, "36"), (3, "6")])
+def test_snapshots_at_the_log_start_and_below_it(log_start: int, kept: str, *, clean: bool, tmp_path: Path) -> None:
+    """Brokers remove them, and after a scan those above all segments that are not at the log end."""
+    logs = {0: entry(0), 1: entry(1) + entry(2), 3: entry(3) + entry(4) + entry(5)}
+    files = {f"{base}.{kind}": b"" for base in logs for kind in ("index", "timeindex")}
+    files |= {f"{base}.log": log for base, log in logs.items()}
+    files |= {f"{offset}.snapshot": EMPTY_SNAPSHOT for offset in (0, 1, 3, 4, 5, 6)}
+    directory, _ = recovered(tmp_path, files, recovery_point=6, clean=clean, log_start=log_start)
+    assert sorted(path.stem.lstrip("0") for path in directory.glob("*.snapshot")) == list(kept)
+
+
+@pytest.mark.req("SEG-RCV-035")
+@pytest.mark.parametrize(("clean", "kept"), [(False, ["2"]), (True, ["2", "4"])])
+def test_a_snapshot_above_all_segments_that_is_not_at_the_end(kept: list[str], *, clean: bool, tmp_path: Path) -> None:
+    files = LOGS | {"2.log": entry(2) + entry(3) + entry(4), "2.snapshot": EMPTY_SNAPSHOT, "4.snapshot": EMPTY_SNAPSHOT}
+    directory, _ = recovered(tmp_path, files, clean=clean)
+    assert sorted(path.stem.lstrip("0") for path in directory.glob("*.snapshot")) == kept
+
+
+# Leader epochs
+
+
+@pytest.mark.req("SEG-RCV-037")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("1 0\n3 2\n5 1\n", "1 0\n5 1\n"),
+        ("1 0\n1 1\n", "1 0\n"),
+        ("5 0\n3 1\n", "5 0\n3 1\n"),  # it knows only epoch 3, from 1 on: none at the log start, so nothing is written
+    ],
+)
+def test_leader_epochs_out_of_order_replace_those_before(before: str, after: str, tmp_path: Path) -> None:
+    """A broker adds one after the other, as it does with those of new batches."""
+    files = LOGS | {EPOCHS: f"0\n{before.count(' ')}\n{before}".encode()}
+    directory, _ = recovered(tmp_path, files, clean=True)
+    assert (directory / EPOCHS).read_text(encoding="utf-8") == f"0\n{after.count(' ')}\n{after}"
+
+
+@pytest.mark.req("SEG-CKP-007")
+@pytest.mark.parametrize("line", ["-1 0", "1 -5"])
+def test_a_broker_does_not_start_with_a_negative_leader_epoch(line: str, tmp_path: Path) -> None:
+    _, done = recovered(tmp_path, LOGS | {EPOCHS: f"0\n1\n{line}\n".encode()}, clean=True)
+    assert done.failure is not None
+    assert done.failure.requirements == ("SEG-CKP-007",)
+    assert not done.steps
 
 
 # Names

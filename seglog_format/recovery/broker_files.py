@@ -82,11 +82,16 @@ def unreadable_epochs(directory: Path) -> Remark | None:
     """Return why brokers do not start: the leader epoch checkpoint of a partition cannot be read."""
     path = directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
     try:
-        if path.is_file():
-            decode_leader_epoch_checkpoint(read_whole(path), Location(str(path)))
+        entries = (
+            decode_leader_epoch_checkpoint(read_whole(path), Location(str(path))).entries if path.is_file() else ()
+        )
     except FormatError as error:
         text = f"brokers do not start: {error.location.field}: expected {error.expected}, found {error.found}"
         return Remark(error.location, error.requirements, text)
+    for epoch, start_offset in entries:
+        if epoch < 0 or start_offset < 0:
+            text = f"brokers do not start: epoch {epoch} begins at offset {start_offset}"
+            return Remark(Location(str(path)), ("SEG-CKP-007",), text)
     return None
 
 

@@ -169,15 +169,20 @@ def _orphans(work: RecoveryWork) -> Iterator[FileStep]:
 def _snapshots(work: RecoveryWork) -> Iterator[FileStep]:
     """Remove snapshots at which no segment begins, except one after all, those above the log, and unreadable ones.
 
-    Brokers also remove those at and below the log start. The one at the first segment has the transactions open there.
+    Brokers also remove those at and below the log start, although the one at the first segment has the transactions
+    open there; and one above all segments if it is not at the log end, where they write one after a scan.
     """
+    like_broker, end = work.like_broker, work.plan.log_end_offset
     bases = {segment.base_offset for segment in work.kept} or {work.plan.log_end_offset}
     dropped = {segment.paths.snapshot for segment in work.segments if segment.base_offset in work.plan.dropped}
     present = [file for file in work.listing.snapshots if file.path not in dropped]
     strays = [file for file in present if file.base_offset not in bases]
     latest = strays[-1] if strays and strays[-1].base_offset > max(bases) else None
+    if like_broker and latest and max(bases) in work.plan.scanned and latest.base_offset != end:
+        latest = None
+    start = max(min(bases), work.circumstances.log_start_offset) if like_broker else -1
     for file in present:
-        if file.base_offset > work.plan.log_end_offset or not _is_readable(file.path):
+        if not start < file.base_offset <= end or not _is_readable(file.path):
             yield Remove(file.path, "SEG-RCV-027")
         elif file in strays and file is not latest:
             yield Remove(file.path, "SEG-RCV-035")
@@ -194,7 +199,8 @@ def _is_readable(path: Path) -> bool:
 def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[FileStep]:
     """Drop epochs from the log end on (SEG-RCV-028), add later ones (SEG-RCV-036), keep one before the log start.
 
-    Brokers add first: an epoch that they then drop has hidden lower ones, which only a repeated recovery adds.
+    Brokers add first: an epoch that they then drop has hidden lower ones, which only a repeated recovery adds. Before
+    that they add those of the file, one by one, so one out of order replaces those that contradict it.
 
     If all remaining ones are below the start, the last one is kept, so a second plan finds nothing to do. The one
     that is kept begins at the log start (SEG-RCV-037).
@@ -203,7 +209,10 @@ def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[Fi
     known = read_leader_epochs(path)
     if known is None or work.keeps_epochs:
         return
-    epochs = LeaderEpochs(known)
+    epochs = LeaderEpochs(() if work.like_broker else known)
+    for start in known if work.like_broker else ():
+        epochs.assign(*start)
+    loaded = epochs.entries
     log_start_offset = work.circumstances.log_start_offset
     all_below = bool(found) and work.plan.log_end_offset == log_start_offset
     end = work.plan.log_end_offset + all_below
@@ -216,9 +225,15 @@ def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[Fi
     epochs.start_at(log_start_offset)
     if work.plan.restarts:
         epochs.clear()
-    if epochs.entries != known:
+    is_left = work.like_broker and epochs.entries == loaded and not _begins_by(log_start_offset, loaded)
+    if epochs.entries != known and not is_left:
         rule = "SEG-RCV-007" if work.plan.restarts else _rule_of_change(known, epochs.entries, work.plan.log_end_offset)
         yield Replace(path, encode_leader_epoch_checkpoint(epochs.entries), rule)
+
+
+def _begins_by(offset: int, epochs: Sequence[EpochStart]) -> bool:
+    """Return whether an epoch begins at an offset or below: then brokers write the file again (SEG-RCV-037)."""
+    return any(start.start_offset <= offset for start in epochs)
 
 
 def _rule_of_change(before: Sequence[EpochStart], after: Sequence[EpochStart], log_end_offset: int) -> str:

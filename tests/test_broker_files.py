@@ -195,6 +195,20 @@ def test_a_long_index_is_searched_at_its_end_first() -> None:
     assert searched([], 7, 5) == searched(slots, -1, 5) == OffsetPosition(5, 0)
 
 
+@pytest.mark.req("SEG-RCV-025")
+def test_a_segment_that_begins_inside_its_first_batch_is_indexed(tmp_path: Path) -> None:
+    """The indexes store last offsets only, which are not below the base offset: what Kafka 3.9.0 and 4.1.1 wrote."""
+    first = entry(3, 4)
+    log = first + entry(7, time=1001) + entry(8, 90, time=1002)
+    options = RecoveryOptions(like_broker=True, interval_bytes=len(first))
+    directory = make(tmp_path, {"5.log": log})
+    done = recover_partition(directory, options=options)
+    assert done.plan.log_end_offset == 98
+    assert log_sizes(directory) == {5: len(log)}
+    assert (directory / "00000000000000000005.index").read_bytes() == index((92, len(first) + ONE))
+    assert (directory / "00000000000000000005.timeindex").read_bytes() == struct.pack(">qi", 1002, 92)
+
+
 # Producers
 
 HOLE = LOGS | {"0.log": entry(0) + bytes(18) + entry(1)}

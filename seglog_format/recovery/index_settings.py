@@ -183,6 +183,7 @@ def _offset(evidence: Sequence[Evidence], *, is_early: bool) -> tuple[IndexedOff
     return IndexedOffset.LAST, "as brokers since 2.0: no index shows otherwise"
 
 
-def is_indexable(row: IndexedRow, base_offset: int) -> bool:
-    """Return whether the offsets of an entry can be stored relative to the segment's base offset."""
-    return 0 <= row.last_offset - base_offset <= INT32_MAX and row.first_offset >= base_offset
+def is_indexable(row: IndexedRow, base_offset: int, *, stores_first_offset: bool) -> bool:
+    """Return whether the offsets of an entry that an index stores can be relative to the segment's base offset."""
+    is_first_below = stores_first_offset and row.first_offset < base_offset
+    return 0 <= row.last_offset - base_offset <= INT32_MAX and not is_first_below

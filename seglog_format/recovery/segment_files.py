@@ -98,7 +98,8 @@ class SideFilesBuilder:
     def take(self, entry: WalkedEntry) -> None:
         """Account for the next entry."""
         row = entry.row(has_first_offset=self._needs_first_offset)
-        self._is_in_range = self._is_in_range and is_indexable(row, self._base_offset)
+        is_indexed = is_indexable(row, self._base_offset, stores_first_offset=self._needs_first_offset)
+        self._is_in_range = self._is_in_range and is_indexed
         if self._is_in_range:
             self._indexes.add(row)
         _add_epoch(self._epochs, entry.header)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import WriteError, write_errors
-from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.log.resolution import CLEANED, DELETED, SWAP
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.recovery.leftover_files import DELETED
 from seglog_format.storage.file_steps import Rename, Settle, apply_steps
 from seglog_format.storage.files import write_file
 

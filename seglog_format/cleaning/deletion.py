@@ -21,10 +21,9 @@ from seglog_format.errors import UsageError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.listing import LOG_DIRECTORY_KINDS, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
-from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.log.resolution import CLEANED, DELETED, SWAP
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.apply import writing
-from seglog_format.recovery.leftover_files import DELETED
 from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.small_model import CheckpointedOffset

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SWAP: Final = ".swap"
 CLEANED: Final = ".cleaned"
+DELETED: Final = ".deleted"
 
 
 class Resolution(NamedTuple):

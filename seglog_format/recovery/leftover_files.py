@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.log.resolution import CLEANED, DELETED, SWAP
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.storage.file_steps import Remove, Rename, settled
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from seglog_format.recovery.broker_files import BrokerFiles
     from seglog_format.storage.file_steps import FileStep
 
-DELETED: Final = ".deleted"
 TEMPORARY: Final = ".tmp"
 METADATA_SNAPSHOT_DELETED: Final = FileKind.METADATA_SNAPSHOT.value + DELETED
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.log.resolution import CLEANED, DELETED, SWAP
 from seglog_format.model import INT32_MAX, INT64_MAX
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.entry_walk import indexed_rows
-from seglog_format.recovery.leftover_files import DELETED
 from seglog_format.recovery.segment_scan import Remark
 from seglog_format.storage.file_steps import Copy, Remove, Rename, settled
 

@@ -90,22 +90,22 @@ class Repairs:
         beside: dict[str, bytes | None] | None = None,
         root: Files | None = None,
         is_refusable: bool = False,
-        unlike: Sequence[str] = (),
+        by_broker: Files | None = None,
         **options: Any,  # noqa: ANN401
     ) -> None:
         """Add what recovery leaves: like a broker (``b``), and by the text (``t``).
 
-        What a broker may refuse to start with is refusable; files that are unlike a broker's are not compared with one's.
+        What a broker may refuse to start with is refusable. ``by_broker`` is what a broker leaves, if it is not ``left``.
         """
         options = {"indexIntervalBytes": INTERVAL, "checkpoints": _hex(root) if root else None, **options}
         options = {key: value for key, value in options.items() if value is not None}
-        expect: Json = {"nextOffset": str(end), "names": sorted(left), "files": _hex(left)}
+        more: Json = {}
         needs = []
         if plan is not None:
-            expect["plan"] = plan
+            more["plan"] = plan
             needs.append("plan")
         if beside is not None:
-            expect["checkpoints"] = {key: None if value is None else value.hex() for key, value in beside.items()}
+            more["checkpoints"] = {key: None if value is None else value.hex() for key, value in beside.items()}
             needs.append("checkpoints")
         for mode, suffix, feature in (("b", "", "like-brokers"), ("t", "-by-the-text", "by-the-text")):
             if mode in modes:
@@ -113,10 +113,8 @@ class Repairs:
                 request = {"files": _hex(files), "options": {**options, **said}}
                 own = replace(basis, needs=(*basis.needs, *needs, f"recovery:{feature}"), source=SOURCE)
                 result = "acceptable" if is_refusable else "valid"
-                alike = {
-                    file: content for file, content in expect["files"].items() if mode == "t" or file not in unlike
-                }
-                expected = {**expect, "files": alike}
+                files_left = left if mode == "t" or by_broker is None else by_broker
+                expected = {"nextOffset": str(end), "names": sorted(files_left), "files": _hex(files_left), **more}
                 branches = [{"branch": "started", **expected}, {"branch": "refused", "reject": {"class": "other"}}]
                 found = {"allowed": branches} if is_refusable else expected
                 self.family.add(f"all-{name}{suffix}", "recover", result, why, own, request=request, expect=found)
@@ -213,7 +211,9 @@ def _epochs(to: Repairs) -> None:
         epochs((0, 0), (3, 29), (4, 30)),
         epochs((0, 0), (3, 29)),
     )
-    keeps("one-above", "All begin above the end.", above, epochs((7, 30)), epochs((0, 0)), unlike=[EPOCHS])
+    keeps(
+        "one-above", "All begin above the end.", above, epochs((7, 30)), epochs((0, 0)), by_broker={**ALL, **epochs()}
+    )
     for start, left in ((1, ((2, 1), (3, 15))), (7, ((2, 7), (3, 15))), (14, ((2, 14), (3, 15))), (15, ((3, 15),)), (16, ((3, 16),))):  # fmt: skip
         keeps(
             f"log-start-{start}",
@@ -297,24 +297,24 @@ def _snapshots(to: Repairs) -> None:
     def at(*bases: int, content: bytes = EMPTY) -> Files:
         return {name_of(base, ".snapshot"): content for base in bases}
 
-    for name, given, left in (
-        ("at-segments", (0, 15, 24), (0, 15, 24)),
-        ("between", (7, 15, 20), (15,)),
-        ("last-one-behind", (15, 26), (15, 26)),
-        ("two-behind", (25, 26), (26,)),
-        ("at-the-end", (24, 30), (24, 30)),
-        ("above-the-end", (24, 31), (24,)),
-        ("behind-and-above", (26, 31), ()),
-        ("one-below-all", (3,), ()),
+    for name, given, left, by_broker in (
+        ("at-segments", (0, 15, 24), (0, 15, 24), (15, 24)),
+        ("between", (7, 15, 20), (15,), (15,)),
+        ("last-one-behind", (15, 26), (15, 26), (15,)),
+        ("two-behind", (25, 26), (26,), ()),
+        ("at-the-end", (24, 30), (24, 30), (24, 30)),
+        ("above-the-end", (24, 31), (24,), (24,)),
+        ("behind-and-above", (26, 31), (), ()),
+        ("one-below-all", (3,), (), ()),
     ):
         to.recover(
             f"snapshots-{name}",
-            "Those at which segments begin stay, and the newest behind them all.",
+            "Those at which segments begin stay, and the newest behind them all; a broker keeps none at the log start.",
             basis,
             {**ALL, **at(*given)},
             {**ALL, **at(*left), **epochs((0, 0))},
             30,
-            unlike=[name_of(base, ".snapshot") for base in (0, 26)],
+            by_broker={**ALL, **at(*by_broker), **epochs((0, 0))},
         )
     bad = EMPTY[:-1] + b"\1"
     to.recover(
@@ -332,7 +332,7 @@ def _snapshots(to: Repairs) -> None:
         {**ALL, name_of(0): flipped(ALL[name_of(0)], 70), **at(0, 15, 24)},
         {**segment([]), **at(0)},
         0,
-        unlike=[name_of(0, ".snapshot")],
+        by_broker=segment([]),
     )
 
 

@@ -63,10 +63,10 @@ if TYPE_CHECKING:
     from seglog_format.recovery.truncation import PreparedTruncation, TruncationPlan
     from seglog_format.requirements import BrokerMark, Requirement
     from seglog_format.scan_statistics import FallbackCause, ScanStatistics
-    from seglog_format.small_model import EpochStart, MetaProperties
     from seglog_format.state.config import IndexUnit, TimeIndexOffset
     from seglog_format.state.index_build import IndexedOffset
     from seglog_format.state.root_files import CheckpointedState
+    from seglog_format.state_model import EpochStart, MetaProperties
     from seglog_format.storage.byte_source import ByteSource, SourceFile, Window
     from seglog_format.storage.directory_entries import DirectoryEntries, SkippedEntry
     from seglog_format.storage.environment import Condition
@@ -290,7 +290,7 @@ _LAZY: Final = LazyNames(
         "recovery.truncation": ("PreparedTruncation", "TruncationPlan"),
         "requirements": ("BrokerMark", "Requirement"),
         "scan_statistics": ("FallbackCause", "ScanStatistics"),
-        "small_model": ("EpochStart", "MetaProperties"),
+        "state_model": ("EpochStart", "MetaProperties"),
         "state.config": ("IndexUnit", "TimeIndexOffset"),
         "state.index_build": ("IndexedOffset",),
         "state.root_files": ("CheckpointedState",),

@@ -32,9 +32,9 @@ from seglog_format import BrokerGeneration, Origin, walk
 from seglog_format.codec.decode import decode_batch
 from seglog_format.errors import CorruptRecordError, UsageError
 from seglog_format.model import INT32_MAX, TimestampType
-from seglog_format.small_model import EpochStart
 from seglog_format.state.config import LogConfig
 from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.state_model import EpochStart
 from seglog_format.types import RollReason
 from seglog_format.writing.roll import ActiveState, Incoming, jitter_ms, new_base_offset, roll_reason
 

@@ -25,7 +25,7 @@ from seglog_format.errors import CorruptIndexError, FormatError, Location, Unsup
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS
 from seglog_format.schema import checkpoints as schema
 from seglog_format.schema.fields import layout
-from seglog_format.small_model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
+from seglog_format.state_model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable

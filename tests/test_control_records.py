@@ -25,7 +25,7 @@ from seglog_format.schema.tracing import trace
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.small_model import ControlRecord
+    from seglog_format.state_model import ControlRecord
 
 CONTROL, TRANSACTIONAL = 0x20, 0x10
 MARKER = struct.pack(">hi", 0, 7)

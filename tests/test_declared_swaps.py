@@ -38,7 +38,7 @@ from seglog_format.schema.control_record import KRAFT_VALUES
 from seglog_format.schema.coordinator_records import CONSUMER_PROTOCOL, COORDINATOR_TOPICS
 from seglog_format.schema.metadata_records import FRAMED_TOPICS
 from seglog_format.schema.protocol import declaration
-from seglog_format.small_model import EpochStart
+from seglog_format.state_model import EpochStart
 from tools import make_layouts
 from tools.message_fixtures import renamed
 

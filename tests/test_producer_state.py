@@ -16,9 +16,9 @@ from seglog_format.codec.plain.producer_snapshot import decode_producer_snapshot
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
 from seglog_format.errors import Location, UsageError
 from seglog_format.model import INT32_MAX, ControlRecordType, Frame, RecordBatchHeader
-from seglog_format.small_model import ProducerStateEntry
 from seglog_format.state.producer import Producer, ProducerBatch, producer_from
 from seglog_format.state.producer_state import ProducerStates
+from seglog_format.state_model import ProducerStateEntry
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.writing.loaded_log import load_log
 

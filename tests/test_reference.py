@@ -40,7 +40,7 @@ from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.model import CompressionCodec
 from seglog_format.recovery.apply import RecoveryOptions
-from seglog_format.small_model import ProducerStateEntry
+from seglog_format.state_model import ProducerStateEntry
 from seglog_format.storage.byte_source import MemoryBytes
 
 if TYPE_CHECKING:

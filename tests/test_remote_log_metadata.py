@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from proofs.kafka.tier import decoded, generated, replayed
 from seglog_format.codec.application_records import decode_application_record
 from seglog_format.errors import CorruptRecordError
-from seglog_format.small_model import EpochStart
+from seglog_format.state_model import EpochStart
 from seglog_format.tier.expiry import RetentionRules, expired
 from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
 from seglog_format.tier.lineage import Lineage

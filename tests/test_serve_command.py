@@ -123,7 +123,7 @@ LATER = (
     "codec.plain.producer_snapshot",
     "codec.plain.transaction_index",
     "record_model",
-    "small_model",
+    "state_model",
 )
 
 

@@ -14,7 +14,7 @@ from helpers.tier_cases import CASES, TierCase, tier_case
 
 from seglog_format import open_log_directory, open_tier
 from seglog_format.cli.main import run
-from seglog_format.small_model import EpochStart
+from seglog_format.state_model import EpochStart
 from seglog_format.tier.ids import RemoteSegmentId
 from seglog_format.tier.metadata_topic import read_metadata_topic
 from seglog_format.tier.states import SegmentState

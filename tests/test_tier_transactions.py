@@ -14,7 +14,7 @@ from proofs.kafka.served import digest_of
 from seglog_format import open_partition, open_tier
 from seglog_format.errors import FormatError
 from seglog_format.serve.catalog import CatalogOptions
-from seglog_format.small_model import EpochStart
+from seglog_format.state_model import EpochStart
 from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
 from seglog_format.tier.records import RemoteSegment
 from seglog_format.tier.states import SegmentState

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seglog_format.log.time_index import TimeIndex
     from seglog_format.log.transaction_index import TransactionIndex
     from seglog_format.model import OffsetPosition, TimestampOffset
-    from seglog_format.small_model import ProducerStateEntry
+    from seglog_format.state_model import ProducerStateEntry
 
 
 @dataclass(frozen=True, slots=True)

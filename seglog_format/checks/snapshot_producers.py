@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.model import BatchHeader
-    from seglog_format.small_model import ProducerStateEntry
+    from seglog_format.state_model import ProducerStateEntry
     from seglog_format.storage.log_storage import LogStorage
 
 

@@ -31,9 +31,9 @@ from seglog_format.names import FileKind
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.opened_segments import opened_segments
-from seglog_format.small_model import CheckpointedOffset
 from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.config import DAY_MS
+from seglog_format.state_model import CheckpointedOffset
 from seglog_format.storage.file_steps import Replace
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.planned import Plan, require_unchanged

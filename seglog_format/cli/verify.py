@@ -85,7 +85,7 @@ def command(  # noqa: PLR0913 - an option each
     from seglog_format.engine.choice import Engine, engine_for
     from seglog_format.log.log_sizes import size_of_logs
     from seglog_format.log.path_kind import path_kind
-    from seglog_format.tier.beside import MetadataBeside
+    from seglog_format.tier.local_metadata import LocalMetadataTopic
 
     counts: Counter[str] = Counter()
     status, extent = DONE, Extent()
@@ -93,7 +93,7 @@ def command(  # noqa: PLR0913 - an option each
         path_kind(path)
     shown = SEVERITIES[: SEVERITIES.index(severity) + 1]
     size = sum(map(size_of_logs, paths))
-    known = MetadataBeside() if remote is None else remote.open()
+    known = LocalMetadataTopic() if remote is None else remote.open()
     chosen = engine_for(Engine(engine), size).engine
     check = partial(verify, limit=limit, engine=chosen, compacted=compacted, remote=known)
     with progress("Verifying", size) as advance:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import LogDirectories, LogDirectory, PathOrPaths, TopicPartition
     from seglog_format.log.listing import PartitionEntry
     from seglog_format.recovery.segment_scan import Cut
-    from seglog_format.small_model import EpochStart, MetaProperties
+    from seglog_format.state_model import EpochStart, MetaProperties
 
 RENAMED: Final = ("stray", "delete", "future")
 """Why brokers rename a partition directory: its topic is unknown or deleted, or it moves to another disk."""

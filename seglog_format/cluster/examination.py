@@ -14,7 +14,7 @@ from seglog_format.recovery.apply import RecoveryOptions
 from seglog_format.recovery.losses import replaced_or_hidden
 from seglog_format.recovery.plan import plan_of_logs
 from seglog_format.recovery.planned_files import read_leader_epochs
-from seglog_format.small_model import EpochStart
+from seglog_format.state_model import EpochStart
 from seglog_format.storage.file_steps import Replace
 
 if TYPE_CHECKING:

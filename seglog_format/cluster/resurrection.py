@@ -25,7 +25,7 @@ from seglog_format.codec.checkpoints import (
 from seglog_format.errors import UsageError
 from seglog_format.model import INT32_MAX
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.small_model import CheckpointedOffset
+from seglog_format.state_model import CheckpointedOffset
 from seglog_format.storage.copying import copy_file, copy_start, link_file, pieces_of
 from seglog_format.storage.new_directory import all_or_nothing, require_new, write_new_file
 

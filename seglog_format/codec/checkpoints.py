@@ -9,7 +9,7 @@ from seglog_format.codec.parse import parse
 from seglog_format.errors import CorruptIndexError, Location, UnsupportedVersionError
 from seglog_format.schema import checkpoints as schema
 from seglog_format.schema.text import plain
-from seglog_format.small_model import (
+from seglog_format.state_model import (
     CheckpointedOffset,
     EpochStart,
     LeaderEpochCheckpoint,

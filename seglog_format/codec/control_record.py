@@ -11,7 +11,7 @@ from seglog_format.model import END_MARKER_TYPES, ControlRecordType
 if TYPE_CHECKING:
     from seglog_format.codec.decoders import ControlReader
     from seglog_format.model import Frame
-    from seglog_format.small_model import ControlRecord
+    from seglog_format.state_model import ControlRecord
 
 VERSION_SIZE = 2
 EARLY_LEADER_CHANGE_TYPE = 3
@@ -47,7 +47,7 @@ def decode_control_record(
     Raises:
         CorruptRecordError: the key (SEG-CTL-001) or the value (SEG-CTL-004, SEG-CTL-006) does not fit its layout.
     """
-    from seglog_format.small_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
+    from seglog_format.state_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
 
     reader = reader or _plain_reader()
     if key is None:
@@ -71,7 +71,7 @@ def decode_early_control_record(key: bytes | None, value: bytes | None, at: Loca
     """
     from seglog_format.codec.protocol import decode_message  # noqa: PLC0415 - loads the declarations
     from seglog_format.schema.control_record import EARLY_LEADER_CHANGE  # noqa: PLC0415 - as above
-    from seglog_format.small_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
+    from seglog_format.state_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
 
     version, type_id = _plain_reader().key(key or b"", _part(at, "key"))
     if type_id != EARLY_LEADER_CHANGE_TYPE:

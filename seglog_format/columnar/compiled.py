@@ -1,10 +1,10 @@
 """Compilation of kernels, and the directory of compiled code.
 
 numba stores machine code on disk beside the source, or in the user's cache directory if that is read-only, or where
-``NUMBA_CACHE_DIR`` says. None is loaded from a directory that other users can write to (`kept_code`).
+``NUMBA_CACHE_DIR`` says. None is loaded from a directory that other users can write to (`code_cache`).
 
 A kernel also holds the code of all its helpers. So what is kept is stamped with the state of every module that it was
-made from (`kept_kernel`).
+made from (`kernel_loading`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from numba import njit
 from numba.core import event
 
-from seglog_format.columnar.kept_code import refusal
-from seglog_format.columnar.kept_kernel import load_quickly
+from seglog_format.columnar.code_cache import refusal
+from seglog_format.columnar.kernel_loading import load_cached
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +104,7 @@ def _kept_on_disk(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     if reason := refusal(dispatcher.stats.cache_path):
         REFUSED.append(reason)
         return None
-    load_quickly(dispatcher, function, _state_of(sources(Path(function.__code__.co_filename).stem)))
+    load_cached(dispatcher, function, _state_of(sources(Path(function.__code__.co_filename).stem)))
     return dispatcher
 
 

@@ -19,8 +19,8 @@ from seglog_format.lines.rebuild_batch import rebuilt_batch
 from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
-from seglog_format.small_model import ProducerStateEntry
 from seglog_format.state.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
+from seglog_format.state_model import ProducerStateEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

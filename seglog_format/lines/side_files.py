@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seglog_format.lines.options import Line
     from seglog_format.lines.sources import Source
     from seglog_format.model import AbortedTxn
-    from seglog_format.small_model import ProducerStateEntry
+    from seglog_format.state_model import ProducerStateEntry
     from seglog_format.storage.byte_source import Readable
 
 MAX_TEXT_SIZE: Final = 1 << 20

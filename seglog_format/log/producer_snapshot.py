@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
 
-    from seglog_format.small_model import ProducerStateEntry
+    from seglog_format.state_model import ProducerStateEntry
     from seglog_format.storage.byte_source import ByteSource
     from seglog_format.storage.log_storage import LogStorage
 

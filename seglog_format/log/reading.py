@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from seglog_format.codec.record_stream import StreamedBatch
     from seglog_format.log.gap_watch import AtBorder
-    from seglog_format.log.quick_lookup import KnownRecords
+    from seglog_format.log.known_records import KnownRecords
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import Frame
@@ -112,7 +112,7 @@ class LogReader:
 
     @cached_property
     def _known(self) -> KnownRecords:
-        from seglog_format.log.quick_lookup import KnownRecords  # noqa: PLC0415 - for who looks records up
+        from seglog_format.log.known_records import KnownRecords  # noqa: PLC0415 - for who looks records up
 
         return KnownRecords()
 

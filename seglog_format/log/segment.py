@@ -12,9 +12,9 @@ from seglog_format.codec.decode import decode_frame, verify_checksum
 from seglog_format.codec.framing import FrameWalk, frame_at, walk
 from seglog_format.errors import FormatError, Location, TruncatedError
 from seglog_format.log.entry_table import EntryTable, OffsetRange, check_offsets, in_order
+from seglog_format.log.header_walk import first_in_doubt, walk_headers, walked_next_offset
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
-from seglog_format.log.quick_growth import first_in_doubt, grow_quickly, quick_next_offset
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.log.trusted_lookup import trusted_position
@@ -151,7 +151,7 @@ class LogSegment(Closing):
 
     def _grow(self, target: int) -> None:
         if self._table.has_to_grow(target):
-            grow_quickly(self._table, self.source, target, self.forget_behind)
+            walk_headers(self._table, self.source, target, self.forget_behind)
             self._table.grow(self.source, self.path, target, self.forget_behind)
             if self._table.is_complete:
                 self.forget()  # a walk touches few pages, and the system maps those around them
@@ -170,7 +170,7 @@ class LogSegment(Closing):
     def next_offset(self) -> int:
         """The first offset after the last whole entry before any `damage`; the base offset if there is none."""
         if self._next_offset is None and not self._table.has_begun:
-            self._next_offset = quick_next_offset(self.source, self.allowed)
+            self._next_offset = walked_next_offset(self.source, self.allowed)
             self.forget()
         return self.entries.next_offset if self._next_offset is None or self._table.has_begun else self._next_offset
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.log_scans import LogScans
     from seglog_format.recovery.plan import Circumstances, RecoveryPlan
-    from seglog_format.small_model import EpochStart
+    from seglog_format.state_model import EpochStart
     from seglog_format.storage.file_steps import FileStep
 
 REBUILT: Final = "SEG-RCV-025"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from kio.schema.errors import ErrorCode
 
 from seglog_format.serve.api_log import COMMITTED_ONLY, attempt
-from seglog_format.serve.asked import partitions_asked
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services, milliseconds
 from seglog_format.serve.fetched import Fetched, LogRange
 from seglog_format.serve.lanes import TooMuchError
+from seglog_format.serve.requested_partitions import requested_partitions
 from seglog_format.serve.schemas import GAP
 from seglog_format.serve.slices import MIN_SLICE_SIZE, size_of
 from seglog_format.serve.wire import envelope
@@ -215,7 +215,9 @@ class WaitingFetch:
 
 
 def _asked(call: Call) -> Asked:
-    return partitions_asked(call.body.topics, "topic_id" if call.version >= TOPIC_IDS_SINCE else "topic", "partition")
+    return requested_partitions(
+        call.body.topics, "topic_id" if call.version >= TOPIC_IDS_SINCE else "topic", "partition"
+    )
 
 
 def _asked_partitions(catalog: Catalog, call: Call, asked: Asked) -> Iterator[tuple[str, int]]:

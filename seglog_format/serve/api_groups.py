@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from seglog_format.serve.asked import partitions_asked
 from seglog_format.serve.calls import UNKNOWN_EPOCH, UNKNOWN_OFFSET, Call, Services, milliseconds
 from seglog_format.serve.committed import Committed
 from seglog_format.serve.groups import Joining
+from seglog_format.serve.requested_partitions import requested_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,7 +81,7 @@ def offset_commit(services: Services, call: Call) -> None:
                 for number, each in partitions.items()
             ],
         }
-        for topic, partitions in partitions_asked(body.topics, "name", "partition_index").items()
+        for topic, partitions in requested_partitions(body.topics, "name", "partition_index").items()
     ]
     answer = {"throttle_time": 0, "topics": topics}
     rows = [row for topic in topics for row in topic["partitions"]]

@@ -10,9 +10,9 @@ from kio.schema.errors import ErrorCode
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, UsageError
 from seglog_format.log.timestamps import OffsetSpec
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
-from seglog_format.serve.asked import partitions_asked
 from seglog_format.serve.calls import UNKNOWN_EPOCH, UNKNOWN_OFFSET, Call, Services
 from seglog_format.serve.lanes import TooMuchError
+from seglog_format.serve.requested_partitions import requested_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def list_offsets(services: Services, call: Call) -> None:
             "name": topic,
             "partitions": [_listed(services.catalog, topic, each, find) for each in partitions.values()],
         }
-        for topic, partitions in partitions_asked(call.body.topics, "name", "partition_index").items()
+        for topic, partitions in requested_partitions(call.body.topics, "name", "partition_index").items()
     ]
     call.respond({"throttle_time": 0, "topics": topics})
 
@@ -110,7 +110,7 @@ def offset_for_leader_epoch(services: Services, call: Call) -> None:
             "topic": topic,
             "partitions": [_epoch_fields(services.catalog, topic, each, call) for each in partitions.values()],
         }
-        for topic, partitions in partitions_asked(call.body.topics, "topic", "partition").items()
+        for topic, partitions in requested_partitions(call.body.topics, "topic", "partition").items()
     ]
     call.respond({"throttle_time": 0, "topics": topics})
 

@@ -10,7 +10,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.serve.connection import Waiting
-from seglog_format.serve.hangups import hung_up
+from seglog_format.serve.disconnects import disconnected
 from seglog_format.serve.limits import UNCOUNTED_SIZE
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.slices import Chunk, SliceLostError, close_all
@@ -236,7 +236,7 @@ class Processor:
     def _sweep(self, now: float) -> None:
         """Close idle connections; those whose answer is being made may be kept."""
         busy = [each for each in self._connections if each.is_busy and not each.is_sending]
-        for connection in hung_up(busy):
+        for connection in disconnected(busy):
             connection.gone_at = connection.gone_at or now
         for connection in busy:
             if connection.gone_at is not None and now - connection.gone_at > self._gone_seconds:

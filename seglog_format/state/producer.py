@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.model import INT32_MAX, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
-from seglog_format.small_model import ProducerStateEntry
+from seglog_format.state_model import ProducerStateEntry
 
 if TYPE_CHECKING:
     from seglog_format.model import RecordBatchHeader

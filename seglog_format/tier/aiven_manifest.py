@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.errors import CorruptIndexError, UnsupportedVersionError
 from seglog_format.model import INT32_MAX, INT64_MAX
 from seglog_format.names import FileKind
-from seglog_format.small_model import EpochStart
+from seglog_format.state_model import EpochStart
 from seglog_format.storage.file_bytes import refuse_beyond
 from seglog_format.tier.chunk_index import ChunkIndex, read_chunk_index
 from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId

@@ -8,7 +8,7 @@ from seglog_format.codec.checkpoints import encode_offset_checkpoint, encode_par
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.model import GREATEST_OFFSET
 from seglog_format.names import NUMBERED_KINDS, FileKind, partition_directory_name, segment_file_name
-from seglog_format.small_model import CheckpointedOffset
+from seglog_format.state_model import CheckpointedOffset
 from seglog_format.storage.copying import pieces_of
 from seglog_format.storage.new_directory import all_or_nothing
 from seglog_format.tier.joining import newest_epochs

@@ -11,7 +11,7 @@ from seglog_format.log.gaps import leader_epochs
 from seglog_format.log.listing import list_partition
 from seglog_format.model import GREATEST_OFFSET, MissingOffsets
 from seglog_format.names import FileKind
-from seglog_format.small_model import EpochStart
+from seglog_format.state_model import EpochStart
 from seglog_format.storage.log_storage import read_file
 from seglog_format.tier.joined_storage import JoinedStorage, remote_files
 from seglog_format.tier.lineage import Lineage

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from seglog_format.names import FileKind
     from seglog_format.object_names import ObjectKind
-    from seglog_format.small_model import EpochStart
+    from seglog_format.state_model import EpochStart
     from seglog_format.storage.byte_source import SourceFile
     from seglog_format.tier.chunk_cache import ChunkCache
     from seglog_format.tier.ids import RemoteSegmentId

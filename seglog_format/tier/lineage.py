@@ -15,7 +15,7 @@ from seglog_format.tier.segments import SegmentPart
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seglog_format.small_model import EpochStart
+    from seglog_format.state_model import EpochStart
     from seglog_format.tier.records import RemoteSegment
     from seglog_format.tier.segments import RemoteSegments
 

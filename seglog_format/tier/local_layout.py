@@ -19,7 +19,7 @@ from seglog_format.tier.stored_segment import LogFile, SmallFile, StoredSegment
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seglog_format.small_model import EpochStart
+    from seglog_format.state_model import EpochStart
     from seglog_format.tier.chunk_cache import ChunkCache
     from seglog_format.tier.chunk_index import Chunk
     from seglog_format.tier.keys import KeyRing

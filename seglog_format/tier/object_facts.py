@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.names import FileKind, printable
-from seglog_format.small_model import EpochStart
+from seglog_format.state_model import EpochStart
 from seglog_format.tier.ids import RemotePartitionId
 from seglog_format.tier.records import RemoteSegment, SegmentUpdate
 from seglog_format.tier.segments import RemoteSegments

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from seglog_format.errors import CorruptRecordError, Location
-from seglog_format.small_model import EpochStart
+from seglog_format.state_model import EpochStart
 from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
 from seglog_format.tier.states import PartitionDeleteState, SegmentState
 

@@ -11,12 +11,12 @@ from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.remote_store import RemoteOffsets
 from seglog_format.names import FileKind
 from seglog_format.storage.object_files import ObjectFiles, objects_at
-from seglog_format.tier.beside import MetadataBeside
 from seglog_format.tier.chunk_cache import DEFAULT_CACHE_SIZE
 from seglog_format.tier.expiry import UNLIMITED, RetentionRules
 from seglog_format.tier.joining import gaps_between, join, served_parts
 from seglog_format.tier.keys import KeyRing
 from seglog_format.tier.layouts import layout_named, layout_of
+from seglog_format.tier.local_metadata import LocalMetadataTopic
 from seglog_format.tier.metadata_topic import METADATA_TOPIC, read_metadata_topic
 from seglog_format.tier.tier import Tier
 
@@ -42,7 +42,7 @@ class RemoteTier:
 
     def __init__(self, tier: Tier) -> None:
         self.tier = tier
-        self._beside = MetadataBeside()
+        self._beside = LocalMetadataTopic()
 
     @property
     def address(self) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.model import Frame
-    from seglog_format.small_model import EpochStart
+    from seglog_format.state_model import EpochStart
     from seglog_format.storage.files import Files
 
     IndexT = TypeVar("IndexT", OffsetIndex, TimeIndex)

@@ -53,9 +53,9 @@ def test_every_kernel_has_a_signature_and_a_module() -> None:
         assert warm.signature_of(kernel)
 
 
-def test_kept_code_depends_on_the_modules_that_it_was_made_from() -> None:
+def test_cached_code_depends_on_the_modules_that_it_was_made_from() -> None:
     found = compiled.sources("reader")
-    assert {"reader", "records", "views", "memory", "checksum", "folding", "compiled", "kept_kernel"} <= found
+    assert {"reader", "records", "views", "memory", "checksum", "folding", "compiled", "kernel_loading"} <= found
     assert not {"scan", "run", "block"} & found
 
 
@@ -84,7 +84,7 @@ def test_small_files_are_read_without_the_engine(command: str, tmp_path: Path) -
     assert modules == "[]"
 
 
-def test_kept_kernels_start_without_the_tables_of_the_compiler() -> None:
+def test_cached_kernels_start_without_the_tables_of_the_compiler() -> None:
     code = (
         "import sys\n"
         "import numpy as np\n"

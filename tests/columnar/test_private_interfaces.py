@@ -17,7 +17,7 @@ COLUMNAR: Final = REPOSITORY / "seglog_format" / "columnar"
 MODULES: Final = sorted(COLUMNAR.glob("*.py"))
 EXTENDING: Final = {"numba", "numba.extending", "numba.core.cgutils", "numba.core.config", "numba.core.event"}
 """What numba's pages describe for users and for those who extend it."""
-WITH_VERSION_CHECK: Final = "kept_kernel"
+WITH_VERSION_CHECK: Final = "kernel_loading"
 DOCUMENTED: Final = {
     "PyBytes_FromStringAndSize",
     "PyErr_Clear",

@@ -22,7 +22,7 @@ from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
 from seglog_format.generation.generate import generate
 from seglog_format.generation.recipe import recipe_from
-from seglog_format.small_model import EpochStart
+from seglog_format.state_model import EpochStart
 from seglog_format.storage.byte_source import MemoryBytes
 from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
 from seglog_format.tier.local_layout import epochs_from

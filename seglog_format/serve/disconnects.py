@@ -1,4 +1,4 @@
-"""Detects clients that closed their connection while their answer is being made."""
+"""Detect clients that close their connection while their answer is being made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HANG_UP: Final = getattr(select, "POLLRDHUP", 0)
 """The poll event for a closed connection, even with unread bytes; other systems than Linux report full closure only."""
 
 
-def hung_up(connections: Iterable[Connection]) -> list[Connection]:
+def disconnected(connections: Iterable[Connection]) -> list[Connection]:
     """Return the connections whose clients have closed them, whether or not bytes are unread."""
     if not HAS_POLL:
         return []

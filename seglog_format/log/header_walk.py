@@ -25,7 +25,7 @@ def load_engine_for(size: int) -> None:
         columnar.batch_tables()
 
 
-def grow_quickly(table: EntryTable, source: ByteSource, target: int, passed: Callable[[int], None]) -> None:
+def walk_headers(table: EntryTable, source: ByteSource, target: int, passed: Callable[[int], None]) -> None:
     """Add entries to a table until one ends at or above an offset, or only the fallback decoder can judge one.
 
     Nothing is done for a small log, nor where the columnar engine would have to be loaded first: a single lookup is
@@ -60,7 +60,7 @@ def grow_quickly(table: EntryTable, source: ByteSource, target: int, passed: Cal
                 return
 
 
-def quick_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
+def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
     """Return the offset after the last entry of a large log; None where only the walk in Python can say.
 
     Nothing is remembered of the entries, of which there may be many millions.
@@ -89,7 +89,7 @@ def first_in_doubt(table: EntryTable, source: ByteSource, start: int, stop: int)
         stop: number of the entry after the last.
 
     Returns:
-        From ``start`` to ``stop``; ``start`` as well where the engine is not worth it, as in `grow_quickly`.
+        From ``start`` to ``stop``; ``start`` as well where the engine is not worth it, as in `walk_headers`.
     """
     if start >= stop:
         return start

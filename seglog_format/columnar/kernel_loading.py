@@ -1,4 +1,4 @@
-"""Faster loading of compiled kernels, for which numba has no public interface; unknown versions do without it.
+"""Load compiled kernels faster than numba does by itself; it has no public interface for that, so only known versions.
 
 numba fills the tables of its compiler before it takes machine code from disk, which code that is ready does not need:
 that is 0.3 of the 0.95 seconds of processor time that the first scan of a process takes (`docs/explanation`, two
@@ -32,7 +32,7 @@ class KeptKernel(FunctionCache):  # type: ignore[misc] # numba has no types
             return self._load_overload(sig, target_context)
 
 
-def load_quickly(dispatcher: Any, function: Callable[..., Any], stamp: tuple[float, int]) -> None:
+def load_cached(dispatcher: Any, function: Callable[..., Any], stamp: tuple[float, int]) -> None:
     """Load the stored code of a kernel in this way, and keep it current as long as a stamp does not change.
 
     Does nothing with a version of numba that is not known.

@@ -13,8 +13,8 @@ pytest.importorskip("numba")
 
 import numba
 
-from seglog_format.columnar import kept_code, kept_kernel
-from seglog_format.columnar.kept_code import refusal
+from seglog_format.columnar import code_cache, kernel_loading
+from seglog_format.columnar.code_cache import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,11 +76,11 @@ def test_the_engine_keeps_nothing_there_and_says_so_once(code_directory: Path) -
 
 
 def test_the_version_of_numba_that_is_installed_is_known() -> None:
-    assert numba.version_info.short == kept_kernel.KNOWN_VERSION
+    assert numba.version_info.short == kernel_loading.KNOWN_VERSION
 
 
 def test_with_another_version_code_is_kept_by_its_own_means(code_directory: Path) -> None:
-    another = "from seglog_format.columnar import kept_kernel\nkept_kernel.KNOWN_VERSION = (0, 1)\n" + CHECKSUM
+    another = "from seglog_format.columnar import kernel_loading\nkernel_loading.KNOWN_VERSION = (0, 1)\n" + CHECKSUM
     another += "print(type(checksum._cache).__name__)\n"
     first, second = python(another, code_directory), python(another, code_directory)
     assert "compiling" in first.stderr
@@ -148,5 +148,5 @@ def test_what_belongs_to_another_user(name: str, code_directory: Path) -> None:
 
 
 def test_the_owner_of_the_package_is_trusted(code_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_code, "PACKAGE", code_directory)
+    monkeypatch.setattr(code_cache, "PACKAGE", code_directory)
     assert refusal(str(code_directory)) is None

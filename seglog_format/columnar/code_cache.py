@@ -36,7 +36,7 @@ def refusal(directory: str) -> str | None:
         return None
     absolute = Path(directory).absolute()
     trusted = {0, os.getuid(), PACKAGE.stat().st_uid}  # who owns the package could change that as well
-    found = (_danger(path, trusted) for path in (*_ways(absolute), *_kept_files(absolute)))
+    found = (_danger(path, trusted) for path in (*_ways(absolute), *_cached_files(absolute)))
     return next(filter(None, found), None)
 
 
@@ -47,7 +47,7 @@ def _ways(absolute: Path) -> Iterator[Path]:
     yield from (real, *real.parents)
 
 
-def _kept_files(absolute: Path) -> Iterator[Path]:
+def _cached_files(absolute: Path) -> Iterator[Path]:
     with os.scandir(absolute) as entries:
         yield from (Path(entry.path) for entry in entries if entry.name.endswith(ENDINGS))
 

@@ -1,4 +1,4 @@
-"""The metadata topic in the log directory of a partition: what is beside a directory, without the store."""
+"""The metadata topic in the log directory of a partition, read without the store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seglog_format.tier.segments import RemoteSegments
 
 
-class MetadataBeside:
+class LocalMetadataTopic:
     """What the partitions of `__remote_log_metadata` beside partition directories say; each log directory is read once.
 
     It says where tiered offsets lie (`located`) without the store, so nothing says whether the objects are there.

@@ -1,4 +1,4 @@
-"""Contents of control records and small files: the part of the model that who only reads entries does without.
+"""Contents of control records and of small files, apart from `model`: programs that only read entries do without.
 
 As in `model`, nothing here reads bytes and nothing imports a third-party package.
 """

@@ -180,6 +180,16 @@ def test_other_files_do_not_make_a_partition(tmp_path: Path) -> None:
             path_kind(path)
 
 
+def test_who_names_a_log_directory_is_told_a_partition_in_it(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"a log directory, not a partition directory$"):
+        open_partition(tmp_path)
+    for name in ("orders-1", "orders-0", "notes"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(UsageError, match=r"; name a partition in it, such as \S+orders-0$"):
+        open_partition(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["meta.properties", "recovery-point-offset-checkpoint", "bootstrap.checkpoint"])
 def test_a_file_of_the_root_makes_a_log_directory(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"")

@@ -81,7 +81,8 @@ def command(
     With --from or --to, only batches and records are printed, without those of files due for removal. A damaged
     batch is named and skipped, and so is one that --limit refuses; the exit status is 1 then. Offsets missing
     between two segments are reported on standard error, unless the log is compacted. The exit status is also 1
-    where damage hides them: a segment that is not the last ends early, with no whole batch.
+    where damage hides them: a segment that is not the last ends early, with no whole batch. Without a batch at these
+    offsets, a note on standard error says so.
 
     Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
     prints all of them.
@@ -97,9 +98,13 @@ def command(
     decode = decode or choices["decode_as"] is not None
     options = LineOptions(**choices, decode=decode, long_over=long_over, copy=is_busy(path))
     gaps = GapLines(options)
+    is_empty = True
     for line in _lines(path, options, joined, gaps):
         render(line)
         status = max(status, _status(line))
+        is_empty = False
+    if is_empty and options.is_window:
+        diagnose(f"{path}: no batch or record at these offsets")
     return max(status, FINDINGS) if gaps.is_damage_met else status
 
 

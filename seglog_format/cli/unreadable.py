@@ -9,6 +9,8 @@ from seglog_format.object_names import parse_object_name
 
 NOTHING_READABLE: Final = "nothing readable"
 """The state of a log with bytes and without an entry."""
+LOG_HINT: Final = "the first batch is damaged, or the file is encrypted or no log"
+OBJECT_HINT: Final = "an object of a remote store, encrypted or compressed"
 
 
 def unreadable_text(name: str, size: int) -> str:
@@ -19,5 +21,5 @@ def unreadable_text(name: str, size: int) -> str:
         size: in bytes.
     """
     is_object = parse_object_name(PurePath(name).name) is not None
-    hint = "an object of a remote store, encrypted or compressed" if is_object else "are they encrypted?"
+    hint = OBJECT_HINT if is_object else LOG_HINT
     return f"{name}: nothing could be read of its {size:,} bytes; {hint}"

@@ -208,8 +208,16 @@ def require_log_directory(path: str | os.PathLike[str]) -> None:
 def _require(path: str | os.PathLike[str], wanted: PathKind) -> None:
     kind = path_kind(path)
     if kind is not wanted:
-        msg = f"{printable(str(path))}: {kind.value}, not {wanted.value}"
+        hint = _example(Path(path)) if kind is PathKind.LOG_DIRECTORY else ""
+        msg = f"{printable(str(path))}: {kind.value}, not {wanted.value}{hint}"
         raise UsageError(msg)
+
+
+def _example(log_directory: Path) -> str:
+    """Return the hint which partition directory the user may have meant."""
+    names = (name for name in scan_directory(log_directory).directories if partition_name(name))
+    first = min(names, default=None)
+    return f"; name a partition in it, such as {printable(str(log_directory / first))}" if first else ""
 
 
 def partitions_in_use(path: str | os.PathLike[str]) -> list[PartitionDirectoryName] | None:

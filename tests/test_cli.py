@@ -356,14 +356,6 @@ def test_dump_with_options(cli: Seglog, log: Path) -> None:
     assert f"{LOG}:" in cli("dump", log, "--to", 11)
 
 
-def test_dump_says_that_no_batch_holds_the_wanted_offsets(cli: Seglog, log: Path) -> None:
-    note = "no batch or record at these offsets"
-    for wanted in (["--from", 999], ["--to", 3], ["--from", 999, "--json"]):
-        for path in (log, log.parent):
-            assert cli.both("dump", path, *wanted) == ("", f"seglog: {path}: {note}\n")
-    assert note not in cli.both("dump", log, "--from", 12)[1]
-
-
 def test_dump_refuses_beyond_the_limit(cli: Seglog, log: Path) -> None:
     log.write_bytes(vector("V-09"))
     assert "refused: " in cli("dump", log, "--limit", "10", status=1)

@@ -274,3 +274,17 @@ def test_dump_tells_nothing_of_logs_that_are_whole(tmp_path: Path, capsys: pytes
     shutil.copytree(bundled("4.3.0/compact") / "compact-0", directory.parent / "compact-0")
     assert run(["dump", "--no-records", str(directory.parent)]) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("wanted", [["--from", "3"], ["--to", "1"], ["--from", "3", "--json"]])
+def test_dump_says_that_no_batch_holds_the_wanted_offsets(
+    wanted: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make(tmp_path, {"1.log": entry(1) + entry(2)})
+    log = next(directory.glob("*.log"))
+    note = "no batch or record at these offsets"
+    for path in (log, directory):
+        assert run(["dump", str(path), *wanted]) == 0
+        assert capsys.readouterr() == ("", f"seglog: {path}: {note}\n")
+    assert run(["dump", str(log), "--from", "2"]) == 0
+    assert note not in capsys.readouterr().err

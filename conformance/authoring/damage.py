@@ -58,9 +58,7 @@ def checksums() -> Family:
         },
     )
     basis = must("SEG-BAT-003", needs=CRC_NEEDS, flags=("CRC",))
-    why = (
-        "One bit of the field {} was changed: a reader that does not verify the checksum delivers changed data."
-    )
+    why = "One bit of the field {} was changed: a reader that does not verify the checksum delivers changed data."
     for name, (position, code) in FIELDS.items():
         if position >= FIELDS["attributes"][0]:
             for byte_position in sorted({0, struct.calcsize(code) - 1}):

@@ -98,7 +98,7 @@ def own_recoveries(family: Family) -> None:
     add.on_files(
         "truncate",
         "power-cuts",
-        "Segments go from the end on, each for good before the next.",
+        "Truncation deletes segments from the last one on, and flushes each deletion before the next.",
         must("SEG-TRN-001", needs=("powerCuts",)),
         {"nextOffset": "4", "outcomes": [reported(27), reported(18), reported(9), reported(3)]},
         files,
@@ -110,7 +110,7 @@ def own_recoveries(family: Family) -> None:
         add.on_files(
             "recover",
             name,
-            "What follows the damage is gone for good before the damage is.",
+            "Recovery deletes the segments after the damage, and flushes that, before it cuts the damaged one.",
             must("SEG-RCV-004", "SEG-RCV-029", needs=("powerCuts",)),
             {"nextOffset": "6", "outcomes": [reported(6)]},
             damaged,
@@ -121,7 +121,7 @@ def own_recoveries(family: Family) -> None:
     add.on_files(
         "recover",
         "power-cuts-in-a-replacement",
-        "A replacement that was begun is finished, whenever the power goes again.",
+        "Recovery finishes a replacement that was begun, whenever the power fails again.",
         must("SEG-RCV-021", needs=("powerCuts",)),
         {"nextOffset": "27", "outcomes": [reported(27)]},
         {**swapped, **old},
@@ -131,7 +131,7 @@ def own_recoveries(family: Family) -> None:
     add.on_files(
         "recover",
         "power-cuts-in-an-undone-replacement",
-        "A replacement that had not come far is undone, whenever the power goes again.",
+        "Recovery undoes a replacement that was not complete, whenever the power fails again.",
         must("SEG-RCV-021", needs=("powerCuts",)),
         {"nextOffset": "27", "outcomes": [reported(27)]},
         {**files, name_of(0, ".log.swap"): shorter, name_of(0, ".index.cleaned"): b""},

@@ -78,20 +78,8 @@ def _rolls(family: Family) -> None:
 
     size = must("SEG-ROL-002", "SEG-ROL-001", **flags)
     roll("nothing", "No limit is reached: the segment is not rolled.", must("SEG-ROL-001", **flags), None)
-    roll(
-        "size-fits",
-        "With the append, the segment is exactly as large as allowed: it is not rolled.",
-        size,
-        None,
-        config={"segment.bytes": "308"},
-    )
-    roll(
-        "size-one-more",
-        "With the append, the segment would be one byte too large: it is rolled before.",
-        size,
-        "size",
-        config={"segment.bytes": "307"},
-    )
+    roll("size-fits", "With the append, the segment is exactly as large as allowed: it is not rolled.", size, None, config={"segment.bytes": "308"})  # fmt: skip
+    roll("size-one-more", "With the append, the segment would be one byte too large: it is rolled before.", size, "size", config={"segment.bytes": "307"})  # fmt: skip
     roll(
         "size-of-an-empty-one",
         "An empty segment takes what fits into it.",
@@ -102,22 +90,8 @@ def _rolls(family: Family) -> None:
     )
     time = must("SEG-ROL-003", "SEG-ROL-004", **flags)
     week = {"segment.ms": "1000"}
-    roll(
-        "time-within",
-        "The timestamps span exactly `segment.ms`: the segment is not rolled.",
-        time,
-        None,
-        config=week,
-        incoming={"maxTimestamp": "2000"},
-    )
-    roll(
-        "time-over",
-        "The timestamps span a millisecond more than `segment.ms`: the segment is rolled.",
-        time,
-        "time",
-        config=week,
-        incoming={"maxTimestamp": "2001"},
-    )
+    roll("time-within", "The timestamps span exactly `segment.ms`: the segment is not rolled.", time, None, config=week, incoming={"maxTimestamp": "2000"})  # fmt: skip
+    roll("time-over", "The timestamps span a millisecond more than `segment.ms`: the segment is rolled.", time, "time", config=week, incoming={"maxTimestamp": "2001"})  # fmt: skip
     roll(
         "time-of-records-not-clock",
         "The clock is far ahead, the timestamps are not: the segment is not rolled.",
@@ -332,21 +306,8 @@ def _retention(family: Family) -> None:
     keep(
         "time-first", "The first segment is too old by a millisecond.", time, 1, config={**off, "retention.ms": "8999"}
     )
-    keep(
-        "time-exactly",
-        "The first segment is exactly as old as allowed: it stays.",
-        time,
-        0,
-        config={**off, "retention.ms": "9000"},
-    )
-    keep(
-        "time-zero",
-        "With `retention.ms=0`, every segment that is older than now is deleted.",
-        time,
-        1,
-        config={**off, "retention.ms": "0"},
-        now=2000,
-    )
+    keep("time-exactly", "The first segment is exactly as old as allowed: it stays.", time, 0, config={**off, "retention.ms": "9000"})  # fmt: skip
+    keep("time-zero", "With `retention.ms=0`, every segment that is older than now is deleted.", time, 1, config={**off, "retention.ms": "0"}, now=2000)  # fmt: skip
     keep("time-three", "Three segments are too old.", time, 3, config={**off, "retention.ms": "6500"})
     keep(
         "time-prefix",
@@ -407,20 +368,8 @@ def _retention(family: Family) -> None:
         0,
         config={**off, "retention.bytes": "251"},
     )
-    keep(
-        "size-two",
-        "Without two segments, the log still has `retention.bytes`: both are deleted.",
-        size,
-        2,
-        config={**off, "retention.bytes": "150"},
-    )
-    keep(
-        "size-three",
-        "Without three segments, the log still has `retention.bytes`: all three are deleted.",
-        size,
-        3,
-        config={**off, "retention.bytes": "50"},
-    )
+    keep("size-two", "Without two segments, the log still has `retention.bytes`: both are deleted.", size, 2, config={**off, "retention.bytes": "150"})  # fmt: skip
+    keep("size-three", "Without three segments, the log still has `retention.bytes`: all three are deleted.", size, 3, config={**off, "retention.bytes": "50"})  # fmt: skip
     keep(
         "size-0",
         "With `retention.bytes=0`, all segments are deleted.",
@@ -447,14 +396,7 @@ def _retention(family: Family) -> None:
         config={**off, "retention.ms": "100"},
         mark=20,
     )
-    keep(
-        "high-watermark-0",
-        "The high watermark is 0: no segment is deleted.",
-        mark,
-        0,
-        config={**off, "retention.ms": "100"},
-        mark=0,
-    )
+    keep("high-watermark-0", "The high watermark is 0: no segment is deleted.", mark, 0, config={**off, "retention.ms": "100"}, mark=0)  # fmt: skip
     keep(
         "active-and-empty",
         "The active segment is empty: it stays.",
@@ -467,30 +409,9 @@ def _retention(family: Family) -> None:
         times=(1000, 2000, 3000, -1),
     )
     start = must("SEG-RET-008", **flags)
-    keep(
-        "log-start",
-        "The log start offset is inside the third segment: two segments are deleted.",
-        start,
-        2,
-        config=off,
-        start=25,
-    )
-    keep(
-        "log-start-at-a-base",
-        "The log start offset is the base offset of the third segment: two segments are deleted.",
-        start,
-        2,
-        config=off,
-        start=20,
-    )
-    keep(
-        "log-start-before-a-base",
-        "The log start offset is one below the base offset of the third segment: one segment is deleted.",
-        start,
-        1,
-        config=off,
-        start=19,
-    )
+    keep("log-start", "The log start offset is inside the third segment: two segments are deleted.", start, 2, config=off, start=25)  # fmt: skip
+    keep("log-start-at-a-base", "The log start offset is the base offset of the third segment: two segments are deleted.", start, 2, config=off, start=20)  # fmt: skip
+    keep("log-start-before-a-base", "The log start offset is one below the base offset of the third segment: one segment is deleted.", start, 1, config=off, start=19)  # fmt: skip
     keep(
         "log-start-beyond",
         "The log start offset is inside the active segment, which this rule never deletes.",

@@ -50,7 +50,7 @@ def after_an_error() -> Family:
 
 
 def _checksums(family: Family) -> None:
-    why = "{}: asked again, the consumer stands before it."
+    why = "{}: after the error, the consumer's position is before it."
     at = SECOND.base
     family.invalid(
         "second-batch", why.format("The second batch is damaged"), SUMS, "crc", LEAD, with_bad_sum(SECOND), after=at
@@ -59,7 +59,8 @@ def _checksums(family: Family) -> None:
     distant = replace(SECOND, base=10)
     family.invalid(
         "behind-a-gap",
-        "The damaged batch begins some offsets behind the one before: the consumer stands at it or in front of it.",
+        "Offsets are missing before the damaged batch: after the error, the consumer's position is at or before "
+        "the batch.",
         SUMS,
         "crc",
         LEAD,
@@ -80,7 +81,8 @@ def _checksums(family: Family) -> None:
         basis = replace(SUMS, needs=(*SUMS.needs, f"codec:{codec}"))
         family.invalid(
             f"{codec}-batch",
-            "The stream is whole and the checksum is wrong: asked again, the consumer stands before the batch.",
+            "The checksum of a compressed batch is wrong: after the error, the consumer's position is before the "
+            "batch.",
             basis,
             "crc",
             LEAD,
@@ -93,7 +95,8 @@ def _contents(family: Family) -> None:
     base = SECOND.base
     family.invalid(
         "record-too-long",
-        "The second record of a batch cannot be read: the consumer stands before it, or before its batch.",
+        "The second record of a batch cannot be read: after the error, the consumer's position is before it or its "
+        "batch.",
         replace(BASIS, req=("SEG-REC-001", *BASIS.req)),
         "length",
         LEAD,
@@ -102,7 +105,8 @@ def _contents(family: Family) -> None:
     )
     family.invalid(
         "gzip-stream",
-        "A compressed stream is broken under a right checksum: the consumer stands before its batch.",
+        "A compressed stream is damaged, the checksum is right: after the error, the consumer's position is before "
+        "its batch.",
         replace(BASIS, req=("SEG-COD-002", *BASIS.req), needs=(*BASIS.needs, "codec:gzip")),
         "compression",
         LEAD,
@@ -111,7 +115,7 @@ def _contents(family: Family) -> None:
     )
     family.invalid(
         "unknown-magic",
-        "A batch of a magic that nobody knows: the consumer stands before it.",
+        "A batch has an unknown magic: after the error, the consumer's position is before it.",
         replace(BASIS, req=("SEG-BAT-004", *BASIS.req)),
         "magic",
         LEAD,
@@ -120,7 +124,7 @@ def _contents(family: Family) -> None:
     )
     family.invalid(
         "impossible-size",
-        "A size leads nowhere, so that nothing behind it can be found: the consumer stands before it.",
+        "A batch length is impossible, so the next entry cannot be found: the consumer's position is before the batch.",
         replace(BASIS, req=("SEG-LOG-003", *BASIS.req)),
         "length",
         LEAD,
@@ -135,7 +139,7 @@ def _messages(family: Family) -> None:
         damaged = flipped(Msg(magic=magic, offset=4).encoded(), -1)
         family.invalid(
             f"magic-{magic}-message",
-            "A message is damaged: asked again, the consumer stands before it.",
+            "A message is damaged: after the error, the consumer's position is before it.",
             basis,
             "crc",
             Msg(magic=magic, offset=3),
@@ -154,7 +158,8 @@ def _messages(family: Family) -> None:
         )
         family.invalid(
             f"magic-{magic}-inside-a-wrapper",
-            "The second of three messages in a wrapper is damaged: the consumer stands before it, or before the wrapper.",
+            "The second of three messages in a wrapper is damaged: the consumer's position is before it or before "
+            "the wrapper.",
             replace(basis, req=("SEG-MSG-016", "SEG-LKP-014"), needs=(*basis.needs, "codec:gzip")),
             "crc",
             Msg(magic=magic, offset=3),

@@ -75,78 +75,100 @@ def appends() -> Family:
 
     single = must("SEG-APP-004", flags=("APPEND_POLICY",))
     plain = sent()
-    takes("plain", "A batch as every producer sends it.", single, plain.encoded())
-    takes("one-record", "One record.", single, sent(Rec()).encoded())
+    takes("plain", "A leader takes a usual batch of a producer.", single, plain.encoded())
+    takes("one-record", "A leader takes a batch of one record.", single, sent(Rec()).encoded())
     for codec, compress in COMPRESSORS.items():
         takes(
             f"codec-{codec}",
-            "Compressed by the producer.",
+            "A leader takes a batch that the producer compressed.",
             single,
             replace(plain, codec=codec, compress=compress).encoded(),
         )
     takes(
         "idempotent",
-        "With producer id, epoch and sequence.",
+        "A leader takes a batch with producer id, epoch and sequence.",
         single,
         replace(plain, producer_id=9, producer_epoch=0, base_sequence=0).encoded(),
     )
     takes(
         "transactional",
-        "In a transaction.",
+        "A leader takes a batch of a transaction.",
         single,
         replace(plain, attributes=TRANSACTIONAL, producer_id=9, producer_epoch=0, base_sequence=5).encoded(),
     )
     takes(
         "leader-epoch",
-        "The epoch that the producer wrote is not looked at.",
+        "A leader ignores the leader epoch in a batch of a producer.",
         single,
         replace(plain, leader_epoch=77).encoded(),
     )
     takes(
         "unknown-bits",
-        "Attribute bits without a meaning are let in.",
+        "A leader takes a batch with attribute bits that have no meaning.",
         single,
         replace(plain, attributes=0x100).encoded(),
     )
-    takes("headers", "With headers.", single, sent(Rec(headers=((b"a", None),))).encoded())
+    takes(
+        "headers",
+        "A leader takes a batch of records with headers.",
+        single,
+        sent(Rec(headers=((b"a", None),))).encoded(),
+    )
     takes(
         "wrong-maximum-timestamp",
-        "The leader puts the maximum timestamp right.",
+        "A leader takes a batch with a wrong maximum timestamp and corrects it.",
         must("SEG-APP-026", flags=("APPEND_POLICY",)),
         replace(plain, max_timestamp=NOW + 5).encoded(),
     )
     refuses(
         "base-offset-5",
-        "A new batch begins at offset 0; the leader gives the offsets.",
+        "A batch of a producer has to begin at offset 0; the leader assigns the offsets.",
         single,
         with_field(plain.encoded(), BASE_OFFSET, 5),
     )
-    refuses("gap", "A record is missing: the offsets would not be dense.", single, sent(Rec(), Rec(delta=2)).encoded())
+    refuses(
+        "gap", "A leader refuses a batch in which an offset is missing.", single, sent(Rec(), Rec(delta=2)).encoded()
+    )
     refuses(
         "last-delta-too-large",
-        "The last offset delta says more than there is.",
+        "The last offset delta is larger than that of the last record.",
         single,
         with_field(plain.encoded(), LAST_OFFSET_DELTA, 5),
     )
-    refuses("last-delta-too-small", "It says less.", single, with_field(plain.encoded(), LAST_OFFSET_DELTA, 0))
+    refuses(
+        "last-delta-too-small",
+        "The last offset delta is smaller than that of the last record.",
+        single,
+        with_field(plain.encoded(), LAST_OFFSET_DELTA, 0),
+    )
     may_refuse(
         "deltas-twice",
-        "Two records with one delta.",
+        "Two records have the same offset delta.",
         "SEG-APP-004",
         sent(Rec(delta=0), Rec(delta=0), last_delta=1).encoded(),
     )
-    may_refuse("deltas-back", "Deltas that go back.", "SEG-APP-004", sent(Rec(delta=1), Rec(delta=0)).encoded())
-    refuses("empty", "No record at all.", single, empty(0, 0, leader_epoch=-1).encoded())
+    may_refuse(
+        "deltas-back",
+        "The offset deltas of the records decrease.",
+        "SEG-APP-004",
+        sent(Rec(delta=1), Rec(delta=0)).encoded(),
+    )
+    refuses("empty", "A leader refuses a batch without records.", single, empty(0, 0, leader_epoch=-1).encoded())
     refuses(
         "count-too-large",
-        "A count that does not fit.",
+        "The records count is not the number of records.",
         must("SEG-BAT-008", "SEG-APP-004", flags=("APPEND_POLICY",)),
         with_field(plain.encoded(), COUNT, 3),
     )
-    refuses("two-batches", "Two batches at once.", single, plain.encoded() + replace(plain, base=2).encoded())
+    refuses(
+        "two-batches",
+        "A leader refuses two batches in one append.",
+        single,
+        plain.encoded() + replace(plain, base=2).encoded(),
+    )
     refuses(
         "control",
-        "A control batch from a producer.",
+        "A leader refuses a control batch of a producer.",
         single,
         Batch(
             recs=(Rec(key=control_key(1), value=marker_value(0)),),
@@ -158,41 +180,41 @@ def appends() -> Family:
     )
     refuses(
         "no-sequence",
-        "A producer id without a sequence.",
+        "A leader refuses a batch with a producer id and without a sequence.",
         must("SEG-APP-007", "SEG-APP-004", flags=("APPEND_POLICY",)),
         replace(plain, producer_id=9, producer_epoch=0).encoded(),
     )
     damaged = must("SEG-BAT-003", flags=("APPEND_POLICY",))
-    refuses("wrong-crc", "A wrong checksum.", damaged, flipped(plain.encoded(), 65))
-    may_refuse("nothing", "Nothing at all.", "SEG-APP-005", b"")
-    may_refuse("only-a-part", "Part of a batch.", "SEG-APP-005", plain.encoded()[:-1])
+    refuses("wrong-crc", "A batch with a wrong checksum is refused.", damaged, flipped(plain.encoded(), 65))
+    may_refuse("nothing", "The append contains no bytes.", "SEG-APP-005", b"")
+    may_refuse("only-a-part", "The append contains only part of a batch.", "SEG-APP-005", plain.encoded()[:-1])
     takes(
         "part-behind",
-        "Bytes behind the batch are trimmed, not written.",
+        "A leader does not write the bytes after the last whole batch.",
         must("SEG-APP-005", flags=("APPEND_POLICY",)),
         plain.encoded() + b"\0\0\0",
     )
     refuses(
         "unknown-codec",
-        "A codec that does not exist.",
+        "A leader refuses a codec that does not exist.",
         must("SEG-COD-001", flags=("APPEND_POLICY",)),
         replace(plain, attributes=5).encoded(),
     )
     refuses(
         "bad-gzip",
-        "Data that does not decompress.",
+        "A leader refuses data that cannot be decompressed.",
         must("SEG-COD-002", flags=("APPEND_POLICY",)),
         replace(plain, codec="gzip", stored=b"no gzip at all").encoded(),
     )
     refuses(
         "bad-record",
-        "A record that cannot be read.",
+        "A leader refuses a record that cannot be read.",
         must("SEG-REC-006", flags=("APPEND_POLICY",)),
         replace(plain, stored=b"\x10\0\0\0\1\x7f").encoded(),
     )
     may_refuse(
         "log-append-time",
-        "It is for the broker to set LogAppendTime.",
+        "Only a broker may set LogAppendTime, not a producer.",
         "SEG-APP-011",
         replace(plain, attributes=LOG_APPEND_TIME).encoded(),
     )
@@ -213,15 +235,15 @@ def _read(family: Family) -> None:
         family.add(f"read-{name}", "validate", result, why, basis, request=request, expect=expect)
 
     one, two = sent().encoded(), sent(Rec()).encoded()
-    read("nothing", "No entry is none too few.", b"")
-    read("one", "One entry.", one)
-    read("two", "Two entries, the second at any offset.", one + two)
+    read("nothing", "No bytes are no entries, which is valid.", b"")
+    read("one", "One whole entry is valid.", one)
+    read("two", "Two whole entries are valid, whatever the offset of the second.", one + two)
     for count in (1, 11, 12, 16, 17, 18, 60, 61, len(one) - 1):
-        read(f"first-{count}-bytes", "Part of an entry.", one[:count], "SEG-LOG-004")
-        read(f"and-{count}-bytes", "An entry, and part of another.", two + one[:count], "SEG-LOG-004")
+        read(f"first-{count}-bytes", "Part of an entry is refused.", one[:count], "SEG-LOG-004")
+        read(f"and-{count}-bytes", "A whole entry and part of another are refused.", two + one[:count], "SEG-LOG-004")
     for count in (1, 11, 17):
-        read(f"and-{count}-zeros", "An entry, and zeros behind it.", one + bytes(count), "SEG-LOG-004")
-    read("wrong-crc", "A wrong checksum.", flipped(one, 65), "SEG-BAT-003")
+        read(f"and-{count}-zeros", "A whole entry and zeros after it are refused.", one + bytes(count), "SEG-LOG-004")
+    read("wrong-crc", "A batch with a wrong checksum is refused.", flipped(one, 65), "SEG-BAT-003")
 
 
 def _sizes(takes: object, refuses: object, plain: Batch) -> None:
@@ -231,19 +253,25 @@ def _sizes(takes: object, refuses: object, plain: Batch) -> None:
     size = len(plain.encoded())
     takes(
         "max-message-bytes",
-        "Exactly as large as allowed, prefix included.",
+        "The batch, including offset and length, is exactly as large as `max.message.bytes` allows.",
         basis,
         plain.encoded(),
         max_message_bytes=str(size),
     )
     refuses(
         "max-message-bytes-one-less",
-        "One byte more than allowed.",
+        "The batch is one byte larger than `max.message.bytes` allows.",
         basis,
         plain.encoded(),
         max_message_bytes=str(size - 1),
     )
-    refuses("max-message-bytes-0", "Nothing is allowed.", basis, plain.encoded(), max_message_bytes="0")
+    refuses(
+        "max-message-bytes-0",
+        "With `max.message.bytes=0`, a leader refuses every batch.",
+        basis,
+        plain.encoded(),
+        max_message_bytes="0",
+    )
 
 
 def _keys(takes: object, refuses: object) -> None:
@@ -252,23 +280,35 @@ def _keys(takes: object, refuses: object) -> None:
     keys = must("SEG-APP-012", flags=("APPEND_POLICY",))
     refuses(
         "compacted-null-key",
-        "A compacted topic asks for keys.",
+        "A compacted topic refuses a record without a key.",
         keys,
         sent(Rec(), Rec(key=None)).encoded(),
         cleanup_policy="compact",
     )
-    takes("compacted-empty-key", "An empty key is a key.", keys, sent(Rec(key=b"")).encoded(), cleanup_policy="compact")
-    takes("null-key", "Other topics do not.", keys, sent(Rec(key=None)).encoded(), cleanup_policy="delete")
+    takes(
+        "compacted-empty-key",
+        "A compacted topic takes a record with an empty key.",
+        keys,
+        sent(Rec(key=b"")).encoded(),
+        cleanup_policy="compact",
+    )
+    takes(
+        "null-key",
+        "A topic that is not compacted takes a record without a key.",
+        keys,
+        sent(Rec(key=None)).encoded(),
+        cleanup_policy="delete",
+    )
     refuses(
         "compacted-and-deleted-null-key",
-        "With both policies a key is needed, too.",
+        "A topic with both cleanup policies also refuses a record without a key.",
         keys,
         sent(Rec(key=None)).encoded(),
         cleanup_policy="compact,delete",
     )
     takes(
         "compacted-tombstone",
-        "A tombstone has a key and no value.",
+        "A compacted topic takes a tombstone: a key and a null value.",
         keys,
         sent(Rec(value=None)).encoded(),
         cleanup_policy="compact",
@@ -284,14 +324,34 @@ def _clocks(takes: object, refuses: object) -> None:
         return Batch(recs=(Rec(),), leader_epoch=-1, base_timestamp=timestamp).encoded()
 
     limits = {"message_timestamp_after_max_ms": str(HOUR), "message_timestamp_before_max_ms": str(2 * HOUR)}
-    takes("time-ahead", "As far ahead as allowed.", basis, at(NOW + HOUR), **limits)
-    refuses("time-too-far-ahead", "A millisecond further.", basis, at(NOW + HOUR + 1), **limits)
-    takes("time-behind", "As far behind as allowed.", basis, at(NOW - 2 * HOUR), **limits)
-    refuses("time-too-far-behind", "A millisecond further.", basis, at(NOW - 2 * HOUR - 1), **limits)
-    takes("no-time", "No time at all is always fine.", basis, at(-1), **limits)
+    takes(
+        "time-ahead", "The timestamp is exactly as far ahead of the clock as allowed.", basis, at(NOW + HOUR), **limits
+    )
+    refuses(
+        "time-too-far-ahead",
+        "The timestamp is a millisecond further from the clock than allowed.",
+        basis,
+        at(NOW + HOUR + 1),
+        **limits,
+    )
+    takes(
+        "time-behind",
+        "The timestamp is exactly as far behind the clock as allowed.",
+        basis,
+        at(NOW - 2 * HOUR),
+        **limits,
+    )
+    refuses(
+        "time-too-far-behind",
+        "The timestamp is a millisecond further from the clock than allowed.",
+        basis,
+        at(NOW - 2 * HOUR - 1),
+        **limits,
+    )
+    takes("no-time", "A record without a timestamp is never too far from the clock.", basis, at(-1), **limits)
     takes(
         "stamped-topic",
-        "Where the broker sets the time, the producer's does not matter.",
+        "With LogAppendTime, the producer's timestamp may be any.",
         basis,
         at(NOW + 99 * HOUR),
         message_timestamp_type="LogAppendTime",

@@ -59,7 +59,7 @@ def bad_data() -> Family:
     for number in (5, 6, 7):
         family.invalid(
             f"codec-{number}",
-            "A codec that does not exist, over plain records.",
+            "The attributes name a codec that does not exist; the records are not compressed.",
             unknown,
             "compression",
             GOOD,
@@ -67,7 +67,7 @@ def bad_data() -> Family:
         )
         family.invalid(
             f"codec-{number}-transactional",
-            "The same with other attribute bits.",
+            "The attributes name a codec that does not exist, and set other bits.",
             unknown,
             "compression",
             GOOD,
@@ -75,7 +75,7 @@ def bad_data() -> Family:
         )
         family.invalid(
             f"magic-1-codec-{number}",
-            "The same in a message of magic 1.",
+            "The attributes of a message of magic 1 name a codec that does not exist.",
             must("SEG-COD-001", flags=("CODEC_ID",), needs=("magic:1",), since="0.10"),
             "compression",
             Msg(offset=3),
@@ -92,16 +92,23 @@ def bad_data() -> Family:
             refused(
                 family,
                 f"{codec}-cut-at-{cut}",
-                "The compressed data ends too early, under a right checksum.",
+                "The compressed data is cut short; the checksum of the batch is right.",
                 _of_a_cut(codec, cut, size, basis),
                 codec,
                 lambda data, cut=cut, compress=compress: compress(data)[:cut],
             )
-        refused(family, f"{codec}-nothing", "A codec and a count, and no data at all.", start, codec, lambda _: b"")
+        refused(
+            family,
+            f"{codec}-nothing",
+            "The attributes name a codec and records are counted, but there is no data.",
+            start,
+            codec,
+            lambda _: b"",
+        )
         refused(
             family,
             f"{codec}-plain-records",
-            "The attributes name a codec, but the records are plain.",
+            "The attributes name a codec, but the records are not compressed.",
             start,
             codec,
             lambda data: data,
@@ -111,19 +118,26 @@ def bad_data() -> Family:
             ("ones", b"\xff" * 40),
             ("text", b"This is no compressed data at all, is it?"),
         ):
-            refused(family, f"{codec}-{name}", "Bytes that no encoder made.", start, codec, lambda _, junk=junk: junk)
+            refused(
+                family,
+                f"{codec}-{name}",
+                "The attributes name a codec, but the bytes are not compressed data.",
+                start,
+                codec,
+                lambda _, junk=junk: junk,
+            )
         other = COMPRESSORS["gzip" if codec != "gzip" else "zstd"]
         refused(
             family,
             f"{codec}-of-another-codec",
-            "The data is that of another codec.",
+            "The data was compressed by another codec than the attributes name.",
             start,
             codec,
             lambda data, other=other: other(data),
         )
         family.invalid(
             f"{codec}-as-none",
-            "Compressed data under attributes that say none.",
+            "The data is compressed, but the attributes name no codec.",
             must(as_records[codec], "SEG-REC-001", "SEG-BAT-008", flags=("BAD_STREAM",), needs=("magic:2",)),
             "length",
             GOOD,
@@ -178,7 +192,7 @@ def _bad_gzip(family: Family, basis: Basis) -> None:
     refused(
         family,
         "gzip-bad-distance",
-        "A reference to before the start of the data.",
+        "A deflate distance points before the start of the data.",
         basis,
         "gzip",
         lambda data: gzip(data, body=bytes.fromhex("4b04120000")),
@@ -230,7 +244,7 @@ def _bad_snappy(family: Family, basis: Basis) -> None:
         refused(
             family,
             f"snappy-{name}",
-            "A snappy block that says what cannot be; its size is no reason to allocate.",
+            "A size or copy in the snappy block is impossible; a reader must not allocate memory for such a size.",
             basis,
             "snappy",
             compress,
@@ -238,7 +252,7 @@ def _bad_snappy(family: Family, basis: Basis) -> None:
     refused(
         family,
         "snappy-header-only",
-        "A xerial header and no block is no bytes, and no record can be read from them.",
+        "A xerial header without a block decompresses to no bytes, but the batch counts records.",
         replace(basis, req=("SEG-BAT-008", "SEG-COD-003")),
         "snappy",
         lambda _: XERIAL,
@@ -246,7 +260,7 @@ def _bad_snappy(family: Family, basis: Basis) -> None:
     refused(
         family,
         "snappy-header-cut",
-        "The first bytes of a xerial header, and the end.",
+        "The data ends inside the xerial header.",
         basis,
         "snappy",
         lambda _: XERIAL[:12],
@@ -262,7 +276,7 @@ def _bad_snappy(family: Family, basis: Basis) -> None:
     refused(
         family,
         "snappy-cut-between-blocks",
-        "The data ends where a block does: only the count shows that something is missing.",
+        "The data is cut off between two snappy blocks: only the records count shows that something is missing.",
         replace(basis, req=("SEG-BAT-008",)),
         "snappy",
         lambda data: xerial(data[:8]),
@@ -288,19 +302,20 @@ def bombs() -> Family:
     for codec, compress in (("gzip", gzip), ("zstd", zstd)):
         family.valid(
             f"{codec}-8-mib",
-            "Eight mebibytes of zeros in some kilobytes are legal: a ratio proves nothing.",
+            "Eight mebibytes of zeros in some kilobytes are valid: a high compression ratio is no reason to refuse "
+            "a batch.",
             must("SEG-COD-016", flags=("BOMB",)),
             packed(codec, compress, (Rec(value=value),)),
         )
     family.valid(
         "lz4-1-mib",
-        "The same with lz4, which shrinks 255 times at most.",
+        "One mebibyte of zeros is valid with lz4, which compresses to a 255th at best.",
         must("SEG-COD-016", flags=("BOMB",)),
         packed("lz4", lz4_frame, (Rec(value=bytes(small)),)),
     )
     family.valid(
         "snappy-256-kib",
-        "The same with snappy.",
+        "A quarter of a mebibyte of zeros is valid with snappy.",
         must("SEG-COD-016", flags=("BOMB",)),
         packed("snappy", xerial, (Rec(value=bytes(small // 4)),)),
     )
@@ -323,34 +338,46 @@ def bombs() -> Family:
     gigabytes = codecs.kept("gzip-64-mib", b"64 MiB of zeros", lambda _: deflated_zeros(64))
     bomb(
         "gzip-of-64-mib",
-        "Sixty-four mebibytes of zeros.",
+        "Sixty-four mebibytes of zeros in 64 kilobytes.",
         "gzip",
         codecs.GZIP_HEADER + gigabytes + struct.pack("<II", 0, 64 * small),
     )
-    bomb("gzip-many-members", "Two thousand members with nothing in them.", "gzip", gzip(b"") * 2000)
+    bomb("gzip-many-members", "Two thousand empty gzip members.", "gzip", gzip(b"") * 2000)
     bomb(
         "snappy-many-empty-blocks",
-        "Ten thousand blocks with nothing in them.",
+        "Ten thousand empty snappy blocks.",
         "snappy",
         XERIAL + b"\0\0\0\1\0" * 10_000,
     )
-    bomb("snappy-many-headers", "A thousand headers and no block.", "snappy", XERIAL * 1000)
-    bomb("zstd-many-frames", "Three thousand frames with nothing in them.", "zstd", zstd_raw(b"") * 3000)
-    bomb("zstd-many-skippable", "Skippable frames only.", "zstd", bytes.fromhex("502a4d1800000000") * 3000)
+    bomb("snappy-many-headers", "A thousand xerial headers and no block.", "snappy", XERIAL * 1000)
+    bomb("zstd-many-frames", "Three thousand empty zstd frames.", "zstd", zstd_raw(b"") * 3000)
+    bomb(
+        "zstd-many-skippable",
+        "Three thousand skippable zstd frames and no other.",
+        "zstd",
+        bytes.fromhex("502a4d1800000000") * 3000,
+    )
     bomb(
         "lz4-many-blocks",
-        "A thousand stored blocks of one byte.",
+        "A thousand stored lz4 blocks of one byte.",
         "lz4",
         lz4_header() + lz4_stored(b"\0") * 1000 + LZ4_END,
     )
     bomb(
         "records-of-nothing",
-        "A count of 2147483647 over a stream of zeros: a loop that never ends, or an array that never fits.",
+        "The records count is 2147483647 over a stream of zeros: a careless reader loops for hours or allocates "
+        "too much.",
         "zstd",
         ZSTD_MAGIC + b"\0\x58" + rle * 64 + zstd_block(b""),
         2**31 - 1,
     )
-    bomb("gzip-count-2147483647", "The greatest count over one record.", "gzip", gzip(R1.encoded()), 2**31 - 1)
+    bomb(
+        "gzip-count-2147483647",
+        "The records count is 2147483647 over one compressed record.",
+        "gzip",
+        gzip(R1.encoded()),
+        2**31 - 1,
+    )
     _nested(family)
     return family
 
@@ -361,11 +388,14 @@ def _limits(family: Family) -> None:
         batch = packed(codec, compress, TEXT)
         size = len(batch.section())
         basis = must("SEG-COD-016", flags=("BOMB",), needs=("limit",))
-        why = "Exactly as much as the caller allows comes out: it is delivered."
+        why = "The data decompresses to exactly the caller's limit: the reader delivers it."
         family.valid(f"limit-{codec}-exact", why, basis, batch, options={"limit": size})
         basis = must("SEG-COD-016", flags=("BOMB",), needs=("limit", "magic:2", f"codec:{codec}"))
         for limit in (size - 1, 10, 0):
-            why = "More would come out than the caller allows: it is refused, and not called damaged."
+            why = (
+                "The data decompresses to more than the caller's limit: the reader refuses it, but does not "
+                "report damage."
+            )
             family.invalid(
                 f"limit-{codec}-{limit}", why, basis, "limit", GOOD, batch.encoded(), options={"limit": limit}
             )
@@ -392,7 +422,7 @@ def _nested(family: Family) -> None:
                 ).encoded()
             family.invalid(
                 f"magic-{magic}-nested-{depth}",
-                "A wrapper inside a wrapper: whoever unwraps without end runs out of stack or memory.",
+                "A wrapper inside a wrapper: a reader that unwraps without a limit runs out of stack or memory.",
                 basis,
                 "compression",
                 Msg(magic=magic),

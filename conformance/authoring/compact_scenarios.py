@@ -100,37 +100,50 @@ def compact_scenarios() -> Iterator[Scenario]:
 def _records() -> Iterator[Scenario]:
     """Which records stay, and what becomes of their batches."""
     which = must("SEG-CMP-008", "SEG-CMP-018", "SEG-CMP-019")
-    yield scenario("newest", "Of each key the newest record stays.", which, ABC, LATER)
-    yield scenario("active-does-not-count", "What the active segment holds counts for nothing.", must("SEG-CMP-002", "SEG-CMP-008"), ABC, LATER, active=(1000, [keyed(1000, "a", "b", "c")]))  # fmt: skip
-    yield scenario("same-key-in-a-batch", "Also within a batch.", which, (0, [keyed(0, "a", "a", "b", "a")]))
+    yield scenario("newest", "Compaction keeps the newest record of each key.", which, ABC, LATER)
+    yield scenario("active-does-not-count", "Compaction ignores the records of the active segment.", must("SEG-CMP-002", "SEG-CMP-008"), ABC, LATER, active=(1000, [keyed(1000, "a", "b", "c")]))  # fmt: skip
     yield scenario(
-        "no-key", "A record without a key goes.", must("SEG-CMP-009"), (0, [keyed(0, "a", "-", "b"), keyed(3, "-")])
+        "same-key-in-a-batch",
+        "Compaction keeps only the newest record of a key also within a batch.",
+        which,
+        (0, [keyed(0, "a", "a", "b", "a")]),
     )
-    yield scenario("untouched", "A batch that keeps all is copied as it is, unknown bits and all.", must("SEG-CMP-017"), (0, [replace(keyed(0, "a", "b"), attributes=0x80), keyed(2, "c")]))  # fmt: skip
+    yield scenario(
+        "no-key",
+        "Compaction removes records without a key.",
+        must("SEG-CMP-009"),
+        (0, [keyed(0, "a", "-", "b"), keyed(3, "-")]),
+    )
+    yield scenario("untouched", "A batch that keeps all its records is copied unchanged, also its unknown attribute bits.", must("SEG-CMP-017"), (0, [replace(keyed(0, "a", "b"), attributes=0x80), keyed(2, "c")]))  # fmt: skip
     yield scenario(
         "bits-are-cleared",
-        "Bits without a meaning are cleared where a batch is written anew.",
+        "Attribute bits without a meaning are cleared if a batch is rewritten.",
         must("SEG-CMP-018"),
         (0, [replace(keyed(0, "a", "b"), attributes=0x180), keyed(2, "a")]),
     )
     yield scenario(
         "log-append-time",
-        "The time of the broker stays.",
+        "With LogAppendTime, a rewritten batch keeps the broker's timestamp.",
         must("SEG-CMP-019"),
         (0, [replace(keyed(0, "a", "b", "c"), attributes=LOG_APPEND_TIME, max_timestamp=NOW + 77), keyed(3, "c")]),
     )
-    yield scenario("times", "Times follow from what stays.", must("SEG-CMP-019"), (0, [keyed(0, "a", "b", "c"), keyed(3, "a", start=NOW + 50), keyed(4, "c", start=NOW - 50)]))  # fmt: skip
+    yield scenario("times", "The base and maximum timestamps of a rewritten batch are those of its remaining records.", must("SEG-CMP-019"), (0, [keyed(0, "a", "b", "c"), keyed(3, "a", start=NOW + 50), keyed(4, "c", start=NOW - 50)]))  # fmt: skip
     headers = Batch(recs=(Rec(key=b"a", headers=((b"h", b"1"), (b"h", None))), Rec(key=b"b")), base_timestamp=NOW)
-    yield scenario("headers", "Headers stay with their record.", which, (0, [headers, keyed(2, "b")]))
+    yield scenario("headers", "Remaining records keep their headers.", which, (0, [headers, keyed(2, "b")]))
 
 
 def _tombstones() -> Iterator[Scenario]:
     """Tombstones, and what they wait for."""
     tombs = must("SEG-CMP-010", "SEG-CMP-011", since="3.1")
-    yield scenario("tombstone-waits", "A tombstone gets a horizon.", tombs, (0, [keyed(0, "a"), keyed(1, "a-", "b")]))
+    yield scenario(
+        "tombstone-waits",
+        "Compaction keeps a tombstone and gives its batch a delete horizon.",
+        tombs,
+        (0, [keyed(0, "a"), keyed(1, "a-", "b")]),
+    )
     yield scenario(
         "tombstone-replaced",
-        "A newer record takes the place of a tombstone.",
+        "Compaction removes a tombstone if a newer record has its key.",
         tombs,
         (0, [keyed(0, "a-", "b"), keyed(2, "a")]),
     )
@@ -142,11 +155,14 @@ def _tombstones() -> Iterator[Scenario]:
             recs=(Rec(key=b"a", value=None, time=NOW - horizon), Rec(key=b"b", time=NOW + 1 - horizon)),
         )
         yield scenario(
-            f"horizon-{name}", "A tombstone goes when the clock has reached the horizon.", tombs, (0, [waiting])
+            f"horizon-{name}",
+            "Compaction removes a tombstone when the clock has reached its delete horizon.",
+            tombs,
+            (0, [waiting]),
         )
         yield scenario(
             f"horizon-{name}-partly",
-            "Others of its batch do not move the horizon.",
+            "Other records in the batch do not change the delete horizon of a tombstone.",
             tombs,
             (0, [waiting, keyed(2, "b")]),
         )
@@ -159,15 +175,19 @@ def _messages() -> Iterator[Scenario]:
         Msg(offset=at, magic=1, timestamp=NOW + at, key=key, value=b"v%d" % at)
         for at, key in enumerate((b"a", b"b", b"a"))
     ]
-    yield scenario("messages", "What is left of old messages becomes batches.", old, (0, [*plain, keyed(3, "c")]))
+    yield scenario(
+        "messages", "Remaining messages of magic 0 and 1 are converted to batches.", old, (0, [*plain, keyed(3, "c")])
+    )
     zeros = [Msg(offset=at, magic=0, key=key, value=b"v%d" % at) for at, key in enumerate((b"a", b"b", b"a"))]
-    yield scenario("messages-without-time", "Those of magic 0 have no time.", old, (0, [*zeros, keyed(3, "c")]))
-    yield scenario("messages-tombstones", "Old tombstones stay while nothing is clean.", must("SEG-CMP-012"), (0, [Msg(offset=0, magic=1, timestamp=NOW, key=b"a", value=None), keyed(1, "b")]))  # fmt: skip
+    yield scenario(
+        "messages-without-time", "Converted messages of magic 0 have no timestamp.", old, (0, [*zeros, keyed(3, "c")])
+    )
+    yield scenario("messages-tombstones", "Tombstones in messages stay while no part of the log is clean.", must("SEG-CMP-012"), (0, [Msg(offset=0, magic=1, timestamp=NOW, key=b"a", value=None), keyed(1, "b")]))  # fmt: skip
     tomb = [Msg(offset=10, magic=1, timestamp=NOW, key=b"x", value=None), keyed(11, "b")]
     for name, at in (("older", 4999), ("exactly", 5000), ("younger", 5001)):
         yield scenario(
             f"old-tombstone-{name}",
-            "How long before the clean part its segment was written decides.",
+            "A tombstone in a message is removed if its segment is old enough, relative to the last clean segment.",
             must("SEG-CMP-012"),
             (0, [keyed(0, "a")]),
             (10, tomb),
@@ -181,14 +201,14 @@ def _messages() -> Iterator[Scenario]:
         wrapper = Wrapper(inner=tuple(inner), codec=codec, compress=compress, offset=3)
         yield scenario(
             f"wrapper-{codec}",
-            "What is left of a wrapper becomes a batch of its codec, to the last record that stays.",
+            "The remaining messages of a wrapper become one batch with its codec, which ends at the last of them.",
             old,
             (0, [wrapper, keyed(4, "a", "q")]),
             batches=True,
         )
         yield scenario(
             f"batch-{codec}",
-            "A batch keeps its codec.",
+            "A rewritten batch keeps its codec.",
             must("SEG-CMP-018"),
             (0, [replace(keyed(0, "a", "b", "c"), codec=codec, compress=compress), keyed(3, "a")]),
             batches=True,
@@ -201,12 +221,18 @@ def _transactions() -> Iterator[Scenario]:
     listed = ((name_of(0, ".txnindex"), aborted(9, 0, 4, 4)),)
     undone = [part(0, "a"), keyed(1, "a"), part(2, "b", 1), keyed(3, "b"), ended("ABORT", 4)]
     done = [part(0, "a"), keyed(1, "c"), ended("COMMIT", 2), keyed(3, "a")]
-    yield scenario("aborted", "Aborted records go, and make no other obsolete.", control, (0, undone), more=listed)
-    yield scenario("aborted-newer", "An aborted record is no newer one.", control, (0, [keyed(0, "a"), part(1, "a"), ended("ABORT", 2)]), more=((name_of(0, ".txnindex"), aborted(9, 1, 2, 2)),))  # fmt: skip
-    yield scenario("committed", "Committed ones are records like others.", control, (0, done))
+    yield scenario(
+        "aborted",
+        "Compaction removes aborted records; they do not replace older records of their keys.",
+        control,
+        (0, undone),
+        more=listed,
+    )
+    yield scenario("aborted-newer", "An aborted record does not replace an older record of its key.", control, (0, [keyed(0, "a"), part(1, "a"), ended("ABORT", 2)]), more=((name_of(0, ".txnindex"), aborted(9, 1, 2, 2)),))  # fmt: skip
+    yield scenario("committed", "Compaction treats committed records like others.", control, (0, done))
     yield scenario(
         "marker-alone",
-        "A marker whose batches are gone gets a horizon.",
+        "An end marker without remaining records gets a delete horizon.",
         control,
         (0, [keyed(0, "a"), ended("COMMIT", 1), keyed(2, "b")]),
     )
@@ -221,13 +247,13 @@ def _transactions() -> Iterator[Scenario]:
         )
         yield scenario(
             f"marker-horizon-{name}",
-            "And goes when that is reached.",
+            "Compaction removes an end marker when the clock has reached its delete horizon.",
             control,
             (0, [keyed(0, "a"), waiting, keyed(2, "b")]),
         )
     yield scenario(
         "marker-in-another-segment",
-        "A marker lists its transaction where it stands, as it was listed before.",
+        "An aborted transaction is listed with the segment of its marker, as it was before.",
         must("SEG-CMP-021"),
         (0, [part(0, "a"), keyed(1, "q")]),
         (10, [keyed(10, "c"), ended("ABORT", 11), keyed(12, "d")]),
@@ -236,7 +262,7 @@ def _transactions() -> Iterator[Scenario]:
     )
     yield scenario(
         "open-transaction",
-        "From the segment of an open transaction on everything stays.",
+        "Compaction does not touch the segment in which an open transaction begins, nor later ones.",
         must("SEG-CMP-003"),
         (0, [keyed(0, "a", "b")]),
         (10, [keyed(10, "a"), part(11, "x")]),
@@ -244,7 +270,7 @@ def _transactions() -> Iterator[Scenario]:
     )
     yield scenario(
         "marker-of-a-longer-transaction",
-        "A transaction is listed as it was, although its first batches are gone.",
+        "The index entry of an aborted transaction stays unchanged, although its first batches were removed.",
         must("SEG-CMP-021"),
         (0, [keyed(0, "a"), part(2, "b", 1), keyed(3, "q"), ended("ABORT", 4)]),
         over=((name_of(0, ".txnindex"), aborted(9, 1, 4, 4)),),
@@ -252,7 +278,7 @@ def _transactions() -> Iterator[Scenario]:
     change = Batch(base=1, recs=(control_record(2, LEADER_CHANGE),), attributes=CONTROL, base_timestamp=NOW)
     yield scenario(
         "other-control-records",
-        "Control records that end no transaction stay.",
+        "Compaction keeps control records that end no transaction.",
         must("SEG-CMP-014"),
         (0, [keyed(0, "a"), change, keyed(2, "a")]),
     )
@@ -262,14 +288,14 @@ def _producers() -> Iterator[Scenario]:
     """Yield what a producer rests on."""
     rests = must("SEG-CMP-015")
     idem = {"producer_id": 9, "producer_epoch": 0}
-    yield scenario("producer-last-batch", "The last batch of a producer stays, empty.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a", base_sequence=1, **idem), keyed(2, "a")]))  # fmt: skip
-    yield scenario("producer-older-batch", "One before it goes.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "b", base_sequence=1, **idem), keyed(2, "a")]))  # fmt: skip
-    yield scenario("producer-forgotten", "A producer that was not heard of for a day holds nothing.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000 + 100_000)  # fmt: skip
-    yield scenario("producer-on-the-edge", "A day ago to the millisecond.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000)  # fmt: skip
+    yield scenario("producer-last-batch", "The last batch of a producer stays as an empty batch.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a", base_sequence=1, **idem), keyed(2, "a")]))  # fmt: skip
+    yield scenario("producer-older-batch", "A batch before the last one of its producer is removed if it has no records left.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "b", base_sequence=1, **idem), keyed(2, "a")]))  # fmt: skip
+    yield scenario("producer-forgotten", "A producer without a batch for more than a day does not keep its last batch.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000 + 100_000)  # fmt: skip
+    yield scenario("producer-on-the-edge", "The last batch of the producer is exactly a day old.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000)  # fmt: skip
     bumped = [part(0, "a"), ended("COMMIT", 1), ended("COMMIT", 2, producer_epoch=3), keyed(3, "a")]
     yield scenario(
         "producer-marker",
-        "A producer with only markers in its epoch keeps them.",
+        "A producer with only end markers in its epoch keeps them.",
         rests,
         (0, bumped),
         config={"delete.retention.ms": "0"},
@@ -280,17 +306,28 @@ def _reach() -> Iterator[Scenario]:
     """Yield how far a pass goes."""
     ends = must("SEG-CMP-016", since="4.0")
     yield scenario(
-        "end-kept", "The dirty part ends later: the emptied batch goes.", ends, (0, [keyed(0, "a"), keyed(1, "-")])
+        "end-kept",
+        "An emptied batch that is not the end of the dirty part is removed.",
+        ends,
+        (0, [keyed(0, "a"), keyed(1, "-")]),
     )
     emptied = (0, [keyed(0, "a"), keyed(999, "-")])
-    yield scenario("end-of-all", "The log ends with it, at the high watermark.", ends, emptied, active=(1000, ()))
-    yield scenario("end-before-the-active", "The log goes on in the active segment.", ends, emptied)
-    yield scenario("end-of-a-segment", "Only that of the dirty part.", ends, (0, [keyed(0, "a"), keyed(1, "-")]), LATER)
+    yield scenario(
+        "end-of-all", "An emptied batch at the end of the log, at the high watermark.", ends, emptied, active=(1000, ())
+    )
+    yield scenario("end-before-the-active", "An emptied batch before the active segment.", ends, emptied)
+    yield scenario(
+        "end-of-a-segment",
+        "An emptied batch at the end of a segment, but not of the dirty part.",
+        ends,
+        (0, [keyed(0, "a"), keyed(1, "-")]),
+        LATER,
+    )
     few = must("SEG-CMP-007")
     for keys in (2, 3, 4):
         yield scenario(
             f"keys-{keys}",
-            "Only so many keys can be remembered.",
+            "The cleaner can remember only this number of keys in one pass.",
             few,
             ABC,
             LATER,
@@ -317,17 +354,29 @@ def _reach() -> Iterator[Scenario]:
         )
     lag = must("SEG-CMP-004")
     for name, ms in (("young", 100_000 + 1), ("exactly", 100_000), ("old", 99_997)):
-        yield scenario(f"lag-{name}", "Young records stay.", lag, ABC, LATER, config={"min.compaction.lag.ms": str(ms)})
+        yield scenario(
+            f"lag-{name}",
+            "Segments with records newer than `min.compaction.lag.ms` stay.",
+            lag,
+            ABC,
+            LATER,
+            config={"min.compaction.lag.ms": str(ms)},
+        )
     yield scenario(
         "high-watermark",
-        "From the high watermark on everything stays.",
+        "Compaction does not touch segments at or above the high watermark.",
         must("SEG-CMP-003"),
         ABC,
         LATER,
         highWatermark="10",
     )
     yield scenario(
-        "high-watermark-inside", "From the segment that holds it.", must("SEG-CMP-003"), ABC, LATER, highWatermark="11"
+        "high-watermark-inside",
+        "Compaction does not touch the segment that contains the high watermark, nor later ones.",
+        must("SEG-CMP-003"),
+        ABC,
+        LATER,
+        highWatermark="11",
     )
 
 
@@ -340,7 +389,7 @@ def _groups() -> Iterator[Scenario]:
     for name, size in (("two", 2 * one), ("one", 2 * one - 1), ("three", 3 * one)):
         yield scenario(
             f"group-{name}",
-            "Neighbours become one while they fit.",
+            "Neighbouring segments are merged while they fit in one.",
             group,
             *three,
             config={"segment.bytes": str(size)},
@@ -350,14 +399,14 @@ def _groups() -> Iterator[Scenario]:
     for name, size in (("fits", 64), ("too-small", 40)):
         yield scenario(
             f"group-index-{name}",
-            "And while their indexes do.",
+            "Neighbouring segments are merged while their indexes fit in one.",
             group,
             *indexed,
             config={"segment.index.bytes": str(size)},
         )
     yield scenario(
         "group-empty",
-        "An empty segment joins its neighbours.",
+        "An empty segment is merged with its neighbours.",
         group,
         (0, [keyed(0, "a")]),
         (10, []),
@@ -367,25 +416,25 @@ def _groups() -> Iterator[Scenario]:
     top = 5 + INT32_MAX
     still = [(base, row(4, 1, base=base, start=NOW, step=0)) for base in (0, 10, 20)]
     for name, size in (("fits", 48), ("too-small", 47)):
-        why = "Each of them: without new timestamps there is hardly an index by time."
+        why = "Both indexes have to fit; without new timestamps, the time index is nearly empty."
         config = {"segment.index.bytes": str(size), "index.interval.bytes": "0"}
         yield scenario(f"group-still-{name}", why, group, *still, config=config)
     yield scenario(
         "group-span",
-        "Offsets of one segment span no more than an index can tell.",
+        "Segments are merged only if their offsets fit in one index.",
         group,
         *((base, [keyed(base, "k")]) for base in (0, top - 5, top + 10)),
         active=(top + 20, [keyed(top + 20, "z")]),
     )
     yield scenario(
         "empty-batches",
-        "Empty batches of nobody go.",
+        "Compaction removes empty batches without a producer id.",
         should("SEG-CMP-015"),
         (0, [keyed(0, "a"), empty(1, 3), keyed(5, "b")]),
     )
     yield scenario(
         "all-gone",
-        "Nothing is left of a segment.",
+        "Compaction leaves no record of a segment.",
         group,
         (0, [keyed(0, "a"), keyed(1, "b")]),
         (10, [keyed(10, "a", "b")]),

@@ -50,7 +50,7 @@ def compaction() -> Family:
     source = {"flags": ("COMPACTED",)}
     family.valid(
         "before",
-        "Four records, as a producer wrote them.",
+        "Four records of a producer, before compaction.",
         must("SEG-REC-012", "SEG-BAT-016", source="vector V-21", **source),
         before,
     )
@@ -65,22 +65,27 @@ def compaction() -> Family:
     )
     family.valid(
         "tombstone-kept",
-        "Two are left, one of them a tombstone with a horizon.",
+        "Compaction left two records, one of them a tombstone with a delete horizon.",
         must("SEG-BAT-013", "SEG-REC-012", source="vector V-22", since="3.1", **source),
         horizon,
     )
     one = Batch(base=100, **producer, last_delta=3, base_timestamp=1500, recs=(Rec(key=b"c", value=b"3", delta=2),))
-    family.valid("one-kept", "One is left.", must("SEG-REC-012", "SEG-BAT-016", source="vector V-23", **source), one)
+    family.valid(
+        "one-kept",
+        "Compaction left one of the records.",
+        must("SEG-REC-012", "SEG-BAT-016", source="vector V-23", **source),
+        one,
+    )
     none = empty(100, 3, leader_epoch=4, max_timestamp=2000, producer_id=9, producer_epoch=0, base_sequence=0)
     family.valid(
         "none-kept",
-        "None is left, but the producer is remembered.",
+        "Compaction left no record, but kept the empty batch for the producer state.",
         must("SEG-BAT-018", "SEG-BAT-016", source="vector V-24", **source),
         none,
     )
     family.valid(
         "whole-log",
-        "A log after several rounds: each kind of rest, with gaps between.",
+        "A log after several compactions, with each kind of remaining batch, and gaps between them.",
         basis,
         Batch(base=3, recs=(Rec(),), last_delta=9),
         replace(none, base=40),
@@ -90,7 +95,7 @@ def compaction() -> Family:
     )
     family.valid(
         "first-offset-far-above",
-        "The first batch is far above the name of the segment.",
+        "The first batch is far above the base offset of the segment.",
         basis,
         Batch(base=5_000_000, recs=(Rec(delta=77),), last_delta=99),
     )
@@ -109,7 +114,7 @@ def compaction() -> Family:
         )
     family.valid(
         "recompressed-horizon",
-        "The same with a horizon.",
+        "A batch with a delete horizon is compressed again with its old codec.",
         must("SEG-BAT-013", "SEG-REC-012", since="3.1", **source),
         replace(horizon, codec="zstd", compress=zstd),
     )
@@ -121,13 +126,13 @@ def compaction() -> Family:
     ]
     family.valid(
         "aborted-data-gone",
-        "The data of an aborted transaction is gone, its marker is left.",
+        "Compaction removed the records of an aborted transaction and kept its marker.",
         must("SEG-BAT-018", "SEG-CTL-009", **source),
         *aborted,
     )
     family.valid(
         "marker-as-empty-batch",
-        "A marker that is no more than an empty control batch.",
+        "Compaction removed an end marker and kept its empty control batch.",
         must("SEG-CTL-007", "SEG-BAT-018", **source),
         data(0, b"a"),
         empty(1, 0, attributes=CONTROL | TRANSACTIONAL, producer_id=9, producer_epoch=2),
@@ -138,7 +143,7 @@ def compaction() -> Family:
     )
     family.valid(
         "log-append-time",
-        "The broker's time survives the cleaning.",
+        "With LogAppendTime, compaction keeps the broker's timestamp.",
         must("SEG-BAT-011", "SEG-REC-012", **source),
         stamped,
     )
@@ -152,7 +157,7 @@ def compaction() -> Family:
     )
     family.valid(
         "sequences",
-        "Sequences count with the offsets, gaps included, past the greatest.",
+        "Sequences follow the offset deltas, gaps included, and wrap around after the greatest.",
         must("SEG-REC-015", "SEG-BAT-017", **source),
         sequence,
     )
@@ -161,23 +166,28 @@ def compaction() -> Family:
     )
     family.valid(
         "magic-1-survivors",
-        "A wrapper that lost messages at both ends: its offset is that of the last one left.",
+        "A wrapper lost its first and last messages: its offset is that of the last one left.",
         must("SEG-MSG-012", since="0.10", **source),
         survivors,
     )
     old = Wrapper(magic=0, inner=tuple(Msg(magic=0, offset=at) for at in (12, 15, 18)), codec="snappy", compress=xerial)
-    family.valid("magic-0-survivors", "The same in magic 0.", must("SEG-MSG-011", since="0.8", **source), old)
+    family.valid(
+        "magic-0-survivors",
+        "A wrapper of magic 0 lost its first and last messages.",
+        must("SEG-MSG-011", since="0.8", **source),
+        old,
+    )
     converted = Batch(
         base=12, codec="gzip", compress=gzip, base_timestamp=-1, recs=(Rec(), Rec(delta=3), Rec(delta=6)), last_delta=6
     )
     family.valid(
         "converted-by-4.0",
-        "Cleaners since 4.0 make batches of old messages: no time, no producer.",
+        "Cleaners since 4.0 convert messages to batches without timestamps and producers.",
         must("SEG-REC-012", "SEG-BAT-012", since="4.0", **source),
         converted,
     )
     long = [Batch(base=1000 * at, recs=(Rec(key=b"k%d" % at),), last_delta=999 if at % 2 else 500) for at in range(12)]
-    family.valid("sparse-log", "Twelve records are left of twelve thousand.", basis, *long)
+    family.valid("sparse-log", "Compaction left twelve of twelve thousand records.", basis, *long)
     add_scenarios(family, "compact")
     own_compactions(family)
     return family

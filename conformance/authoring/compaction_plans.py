@@ -58,7 +58,7 @@ def segment(base: int, **more: int) -> Json:
 def _extent(plan: Callable[..., None]) -> None:
     plan(
         "all",
-        "All but the active segment.",
+        "All segments but the active one are compacted.",
         must("SEG-CMP-001", "SEG-CMP-002"),
         THREE,
         expect={"firstDirtyOffset": "0", "firstUncleanableOffset": "30", "endOffset": "30"},
@@ -66,16 +66,16 @@ def _extent(plan: Callable[..., None]) -> None:
     begin = must("SEG-CMP-001")
     plan(
         "clean-part",
-        "The clean part is rewritten, too.",
+        "Compaction also rewrites the clean part.",
         begin,
         THREE,
         cleanerOffset="10",
         expect={"firstDirtyOffset": "10"},
     )
-    plan("nothing-dirty", "Nothing is dirty.", begin, [], cleanerOffset="30")
+    plan("nothing-dirty", "No part of the log is dirty: nothing is compacted.", begin, [], cleanerOffset="30")
     plan(
         "offset-below",
-        "A cleaner offset below the start of the log.",
+        "The cleaner offset is below the log start offset: the dirty part begins at the latter.",
         begin,
         THREE,
         cleanerOffset="3",
@@ -84,19 +84,33 @@ def _extent(plan: Callable[..., None]) -> None:
     )
     plan(
         "offset-at-the-start",
-        "One at the start.",
+        "The cleaner offset is the log start offset.",
         begin,
         THREE,
         cleanerOffset="5",
         logStartOffset="5",
         expect={"firstDirtyOffset": "5"},
     )
-    plan("offset-at-the-end", "One at the end.", begin, [], cleanerOffset="40", expect={"firstDirtyOffset": "40"})
-    plan("offset-above", "One above the end.", begin, THREE, cleanerOffset="41", expect={"firstDirtyOffset": "0"})
+    plan(
+        "offset-at-the-end",
+        "The cleaner offset is the log end offset: nothing is dirty.",
+        begin,
+        [],
+        cleanerOffset="40",
+        expect={"firstDirtyOffset": "40"},
+    )
+    plan(
+        "offset-above",
+        "The cleaner offset is above the log end offset: the whole log is dirty.",
+        begin,
+        THREE,
+        cleanerOffset="41",
+        expect={"firstDirtyOffset": "0"},
+    )
     stable = must("SEG-CMP-003")
     plan(
         "stable",
-        "The segment of the last stable offset stays.",
+        "The segment that contains the last stable offset is not compacted.",
         stable,
         [[0, 10]],
         lastStableOffset="25",
@@ -104,7 +118,7 @@ def _extent(plan: Callable[..., None]) -> None:
     )
     plan(
         "stable-at-a-base",
-        "It begins there.",
+        "The last stable offset is a base offset: that segment is not compacted.",
         stable,
         [[0, 10]],
         lastStableOffset="20",
@@ -112,7 +126,7 @@ def _extent(plan: Callable[..., None]) -> None:
     )
     plan(
         "stable-before-a-base",
-        "It ends there.",
+        "The last stable offset is one below a base offset: the segment before is not compacted either.",
         stable,
         [[0]],
         lastStableOffset="19",
@@ -121,15 +135,21 @@ def _extent(plan: Callable[..., None]) -> None:
     lag = must("SEG-CMP-004")
     plan(
         "lag",
-        "A young segment stays, and all after it.",
+        "A segment newer than `min.compaction.lag.ms` is not compacted, nor any after it.",
         lag,
         [[0]],
         config={"min.compaction.lag.ms": str(100_000 - 1009)},
     )
-    plan("lag-exactly", "As old as asked for.", lag, [[0, 10]], config={"min.compaction.lag.ms": str(100_000 - 1010)})
+    plan(
+        "lag-exactly",
+        "A segment exactly as old as `min.compaction.lag.ms` is compacted.",
+        lag,
+        [[0, 10]],
+        config={"min.compaction.lag.ms": str(100_000 - 1010)},
+    )
     plan(
         "lag-without-time",
-        "Without timestamps the file's time counts.",
+        "Without timestamps, the modification time of the file decides.",
         lag,
         [[0]],
         config={"min.compaction.lag.ms": "10000"},
@@ -137,7 +157,7 @@ def _extent(plan: Callable[..., None]) -> None:
     )
     plan(
         "lag-of-the-clean",
-        "Segments that are clean are not asked.",
+        "The minimum lag has no effect on clean segments.",
         lag,
         [],
         cleanerOffset="20",
@@ -148,20 +168,28 @@ def _extent(plan: Callable[..., None]) -> None:
 def _time(plan: Callable[..., None]) -> None:
     due = should("SEG-CMP-005")
     ratio = "min.cleanable.dirty.ratio"
-    plan("due", "More than half is dirty.", due, THREE, due=True, cleanerOffset="10")
+    plan("due", "More than half of the log is dirty: compaction is due.", due, THREE, due=True, cleanerOffset="10")
     plan(
         "due-not",
-        "Exactly as much as asked for is not more.",
+        "The dirty ratio is exactly the minimum: compaction is not due.",
         due,
         THREE,
         due=False,
         cleanerOffset="10",
         config={ratio: "0.6666666666666666"},
     )
-    plan("due-less", "A little less is enough.", due, THREE, due=True, cleanerOffset="10", config={ratio: "0.66"})
+    plan(
+        "due-less",
+        "The dirty ratio is a little above the minimum: compaction is due.",
+        due,
+        THREE,
+        due=True,
+        cleanerOffset="10",
+        config={ratio: "0.66"},
+    )
     plan(
         "due-late",
-        "Something is dirty for too long.",
+        "A dirty record is older than `max.compaction.lag.ms`: compaction is due.",
         due,
         THREE,
         due=True,
@@ -170,7 +198,7 @@ def _time(plan: Callable[..., None]) -> None:
     )
     plan(
         "due-late-exactly",
-        "Exactly so long.",
+        "A dirty record is exactly as old as `max.compaction.lag.ms`: compaction is not due.",
         due,
         THREE,
         due=False,
@@ -179,7 +207,7 @@ def _time(plan: Callable[..., None]) -> None:
     )
     plan(
         "due-nothing",
-        "Nothing is dirty, however old.",
+        "No part of the log is dirty: compaction is not due, however old the records are.",
         due,
         [],
         due=False,
@@ -191,13 +219,21 @@ def _time(plan: Callable[..., None]) -> None:
 def _groups(plan: Callable[..., None]) -> None:
     group = must("SEG-CMP-006")
     size = "segment.bytes"
-    plan("group-size", "They become one as far as they fit.", group, [[0, 10], [20]], config={size: "200"})
-    plan("group-size-less", "A byte too many.", group, [[0], [10], [20]], config={size: "199"})
+    plan(
+        "group-size", "Segments are merged while their sizes fit in one.", group, [[0, 10], [20]], config={size: "200"}
+    )
+    plan(
+        "group-size-less",
+        "Two segments together are one byte too large: they are not merged.",
+        group,
+        [[0], [10], [20]],
+        config={size: "199"},
+    )
     for name, index in (("offset-index", "offsetIndexSize"), ("time-index", "timeIndexSize")):
         rows = [segment(base, **{index: 24}) for base in (0, 10, 20, 30)]
         plan(
             f"group-{name}",
-            "Their index fits.",
+            "Two segments are merged because their indexes fit in one.",
             group,
             [[0, 10], [20]],
             config={"segment.index.bytes": "48"},
@@ -205,7 +241,7 @@ def _groups(plan: Callable[..., None]) -> None:
         )
         plan(
             f"group-{name}-less",
-            "It does not.",
+            "Two segments are not merged because their indexes do not fit in one.",
             group,
             [[0], [10], [20]],
             config={"segment.index.bytes": "47"},
@@ -216,21 +252,41 @@ def _groups(plan: Callable[..., None]) -> None:
         far = [segment(0), segment(10), segment(base), segment(base + 10)]
         plan(
             f"group-span-{name}",
-            "The last offset is taken to be before the next segment.",
+            "For merging, a segment ends at the offset before the next base offset.",
             group,
             [*groups, [base]] if name == "too-far" else [[0, 10], [base]],
             listing=far,
         )
     hollow = [segment(0), segment(10, size=0, nextOffset=10), segment(top + 50), segment(top + 60)]
-    plan("group-empty", "An empty one joins whatever its offsets are.", group, [[0, 10], [top + 50]], listing=hollow)
+    plan(
+        "group-empty",
+        "An empty segment is merged, whatever its offsets are.",
+        group,
+        [[0, 10], [top + 50]],
+        listing=hollow,
+    )
     keys = must("SEG-CMP-007")
     plan(
         "keys",
-        "The keys up to there are all that are remembered.",
+        "The cleaner remembers keys only up to this offset: later segments are not compacted.",
         keys,
         [[0, 10]],
         endOffset="12",
         expect={"endOffset": "12"},
     )
-    plan("keys-at-a-base", "Up to a base offset.", keys, [[0]], endOffset="10", expect={"endOffset": "10"})
-    plan("keys-enough", "More than there are.", keys, THREE, endOffset="99", expect={"endOffset": "30"})
+    plan(
+        "keys-at-a-base",
+        "The cleaner remembers keys only up to a base offset.",
+        keys,
+        [[0]],
+        endOffset="10",
+        expect={"endOffset": "10"},
+    )
+    plan(
+        "keys-enough",
+        "The cleaner could remember more keys than the log has.",
+        keys,
+        THREE,
+        endOffset="99",
+        expect={"endOffset": "30"},
+    )

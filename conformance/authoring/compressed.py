@@ -88,14 +88,14 @@ def gzips() -> Family:
     since = {"since": "0.11"}
     family.valid(
         "by-a-broker",
-        "Three records as a broker's own library compresses them.",
+        "Three records, compressed by the library that brokers use.",
         must("SEG-COD-002", source="vector V-09", smoke=True),
         Batch(codec="gzip", stored=V_09, **VECTOR),
     )
     for level in (1, 6, 9):
         family.valid(
             f"level-{level}",
-            "The level is the encoder's business.",
+            "The encoder chooses the compression level; a decoder reads all of them.",
             must("SEG-COD-002", **since),
             packed("gzip", lambda data, level=level: gzip(data, body=deflated(data, level)), LONG),
         )
@@ -106,10 +106,13 @@ def gzips() -> Family:
         packed("gzip", lambda data: gzip(data, body=deflate_stored(data))),
     )
     family.valid(
-        "two-stored-blocks", "Two deflate blocks in a member.", must("SEG-COD-002"), packed("gzip", _two_blocks)
+        "two-stored-blocks", "A gzip member with two deflate blocks.", must("SEG-COD-002"), packed("gzip", _two_blocks)
     )
     family.valid(
-        "seventy-thousand-bytes", "More than any buffer holds at once.", must("SEG-COD-002"), packed("gzip", gzip, WIDE)
+        "seventy-thousand-bytes",
+        "Seventy thousand bytes are more than a usual buffer holds.",
+        must("SEG-COD-002"),
+        packed("gzip", gzip, WIDE),
     )
     fields = {
         "name": (codecs.GZIP_NAME, b"data.log\0"),
@@ -124,7 +127,7 @@ def gzips() -> Family:
         header = gzip_header(flags, optional)
         family.valid(
             name,
-            "An optional field of the header has to be skipped.",
+            "The gzip header has an optional field; a decoder has to skip it.",
             must("SEG-COD-002", flags=("GZIP_FIELDS",)),
             packed("gzip", lambda data, header=header: gzip(data, header=header)),
         )
@@ -135,7 +138,7 @@ def gzips() -> Family:
     every += struct.pack("<H", crc32(every) & 0xFFFF)
     family.valid(
         "all-fields",
-        "All optional fields with a header checksum.",
+        "The gzip header has all optional fields, and its checksum.",
         must("SEG-COD-002", flags=("GZIP_FIELDS",)),
         packed("gzip", lambda data: gzip(data, header=every)),
     )
@@ -147,7 +150,7 @@ def gzips() -> Family:
     ):
         family.valid(
             f"header-{name}",
-            "Time, system and hint in the header mean nothing.",
+            "A decoder ignores time, operating system and compression hint in the gzip header.",
             must("SEG-COD-002"),
             packed("gzip", lambda data, header=header: gzip(data, header=bytes.fromhex(header))),
         )
@@ -156,19 +159,25 @@ def gzips() -> Family:
     for count in (2, 3, 7):
         family.valid(
             f"members-{count}",
-            "Several members, cut inside a record.",
+            "Several gzip members; a record continues from one to the next.",
             members,
             packed("gzip", lambda data, count=count: b"".join(map(gzip, halves(data, count)))),
         )
     family.valid(
-        "empty-member-first", "The first member is empty.", members, packed("gzip", lambda data: gzip(b"") + gzip(data))
+        "empty-member-first",
+        "The first gzip member is empty.",
+        members,
+        packed("gzip", lambda data: gzip(b"") + gzip(data)),
     )
     family.valid(
-        "empty-member-last", "The last member is empty.", members, packed("gzip", lambda data: gzip(data) + gzip(b""))
+        "empty-member-last",
+        "The last gzip member is empty.",
+        members,
+        packed("gzip", lambda data: gzip(data) + gzip(b"")),
     )
     family.valid(
         "members-with-names",
-        "Each member has fields of its own.",
+        "Each gzip member has a header with its own optional fields.",
         must("SEG-COD-017", flags=("GZIP_MEMBERS", "GZIP_FIELDS")),
         packed(
             "gzip",
@@ -177,14 +186,14 @@ def gzips() -> Family:
     )
     family.valid(
         "members-of-a-long-batch",
-        "Members behind many kilobytes.",
+        "Several gzip members, each of many kilobytes.",
         members,
         packed("gzip", lambda data: b"".join(map(gzip, halves(data, 4))), WIDE),
     )
     for name, junk in (("one-byte", b"j"), ("zeros", bytes(16)), ("text", b"junk behind the last member")):
         family.valid(
             f"junk-{name}",
-            "What follows the last member and is none is passed over.",
+            "A decoder ignores bytes after the last gzip member that do not begin another member.",
             may("SEG-COD-018"),
             packed("gzip", lambda data, junk=junk: gzip(data) + junk),
         )
@@ -199,19 +208,19 @@ def _gzip_edges(family: Family, every: bytes) -> None:
         ("wrong-header-checksum-second-byte", every[:-1] + bytes([every[-1] ^ 0x80])),
         ("header-differs-from-its-checksum", every[:4] + b"\1" + every[5:]),
     ):
-        why = "The header has a checksum, and it is wrong."
+        why = "The gzip header has a checksum, which is wrong."
         refused(family, name, why, basis, "gzip", lambda data, header=header: gzip(data, header=header))
     hollow = b"\0\0\0\xff\xff"
     for count in (1, 13107, 13108, 30000):
         family.valid(
             f"empty-blocks-{count}",
-            "Deflate blocks with nothing in them, as flushing leaves them, and then the data.",
+            "Empty deflate blocks, as a flush writes them, precede the data.",
             must("SEG-COD-002"),
             packed("gzip", lambda data, count=count: gzip(data, body=hollow * count + deflate_stored(data))),
         )
     family.valid(
         "empty-block-last",
-        "The last deflate block has nothing in it.",
+        "The last deflate block is empty.",
         must("SEG-COD-002"),
         packed("gzip", lambda data: gzip(data, body=b"\0" + deflate_stored(data)[1:] + b"\1" + hollow[1:])),
     )
@@ -250,14 +259,14 @@ def xerials() -> Family:
     for size in (1, 7, 8, 25):
         family.valid(
             f"blocks-of-{size}",
-            "Many small blocks, cut inside records and lengths.",
+            "Many small blocks; records and their lengths continue from one block to the next.",
             basis,
             packed("snappy", lambda data, size=size: xerial(data, size)),
         )
     for size in (1024, 32768, 65536, 200_000):
         family.valid(
             f"blocks-of-{size}-long",
-            "Old producers cut at 1,024 bytes, newer ones at 32,768; any size may come.",
+            "Old producers write blocks of 1,024 bytes, newer ones of 32,768; a decoder reads any size.",
             basis,
             packed("snappy", lambda data, size=size: xerial(data, size), WIDE),
         )
@@ -269,7 +278,7 @@ def xerials() -> Family:
     )
     family.valid(
         "empty-block",
-        "A block that holds nothing.",
+        "A snappy block without data.",
         basis,
         packed("snappy", lambda data: xerial(data[:9]) + b"\0\0\0\1\0" + xerial(data[9:], header=b"")),
     )
@@ -277,7 +286,7 @@ def xerials() -> Family:
         refused(
             family,
             f"length-{name}-and-nothing",
-            "A length at the very end, and no block behind it.",
+            "The stream ends with the length of a block, and the block is missing.",
             basis,
             "snappy",
             lambda data, rest=rest: xerial(data) + rest,
@@ -285,13 +294,13 @@ def xerials() -> Family:
     again = should("SEG-COD-005", flags=("XERIAL",))
     family.valid(
         "header-again",
-        "A second stream behind the first: a header where a length is due.",
+        "A second xerial stream follows the first: a header is in the place of a block length.",
         again,
         packed("snappy", lambda data: b"".join(map(xerial, halves(data)))),
     )
     family.valid(
         "three-headers",
-        "Three streams of several blocks each.",
+        "Three xerial streams, each of several blocks.",
         again,
         packed("snappy", lambda data: b"".join(xerial(half, 5) for half in halves(data, 3))),
     )
@@ -299,27 +308,27 @@ def xerials() -> Family:
         header = XERIAL[:8] + struct.pack(">ii", version, least)
         family.valid(
             f"version-{version}-{least}",
-            "The version numbers are not looked at.",
+            "A decoder ignores the version numbers in the xerial header.",
             should("SEG-COD-005"),
             packed("snappy", lambda data, header=header: xerial(data, header=header)),
         )
     for count in (1, 2, 3):
         family.valid(
             f"trailing-{count}",
-            "Too few bytes for another length are passed over.",
+            "A decoder ignores bytes at the end that are too few for a block length.",
             may("SEG-COD-019"),
             packed("snappy", lambda data, count=count: xerial(data) + bytes(count)),
         )
     empty = Batch(base=10, codec="snappy", recs=(), last_delta=2, base_timestamp=-1, max_timestamp=1234, stored=XERIAL)
     family.valid(
         "no-block-and-no-record",
-        "A stream to which nothing was written is a header and no block: no bytes, as a batch without records has.",
+        "A xerial stream without data is a header without a block, as in a batch without records.",
         should("SEG-COD-003", "SEG-BAT-018"),
         empty,
     )
     family.valid(
         "trailing-and-no-record",
-        "Too few bytes for a length behind such a header are passed over, too.",
+        "A header without a block: a decoder also ignores bytes after it that are too few for a block length.",
         may("SEG-COD-019", "SEG-COD-003"),
         replace(empty, stored=XERIAL + bytes(3)),
     )
@@ -357,16 +366,16 @@ def bare_snappy() -> Family:
     basis = must("SEG-COD-004", flags=("BARE_SNAPPY",))
     family.valid("three-records", "One raw block.", basis, packed("snappy", snappy_block))
     family.valid("long", "A raw block of seventy thousand bytes.", basis, packed("snappy", snappy_block, WIDE))
-    family.valid("compressible", "Copies of all lengths.", basis, packed("snappy", snappy_block, TEXT))
+    family.valid("compressible", "A raw block with copies of all lengths.", basis, packed("snappy", snappy_block, TEXT))
     family.valid(
         "smallest",
-        "Less than sixteen bytes: shorter than a xerial header.",
+        "A raw block of less than sixteen bytes: shorter than a xerial header.",
         basis,
         packed("snappy", snappy_block, (Rec(key=None, value=b""),)),
     )
     family.valid(
         "seventeen",
-        "About as long as a xerial header.",
+        "A raw block about as long as a xerial header.",
         basis,
         packed("snappy", snappy_block, (Rec(key=None, value=b"12345678"),)),
     )
@@ -391,7 +400,7 @@ def bare_snappy() -> Family:
     )
     family.valid(
         "two-literals",
-        "Two literals one behind the other.",
+        "Two literals, one after the other.",
         basis,
         packed("snappy", lambda data: bytes([len(data), 4 << 2]) + data[:5] + bytes([len(data) - 6 << 2]) + data[5:]),
     )
@@ -436,7 +445,7 @@ def lz4s() -> Family:
             **VECTOR,
         ),
     )
-    family.valid("packed", "A block that is compressed.", basis, packed("lz4", lz4_frame, TEXT))
+    family.valid("packed", "A compressed block, not a stored one.", basis, packed("lz4", lz4_frame, TEXT))
     family.valid(
         "stored-and-packed",
         "Stored and compressed blocks in one frame.",
@@ -449,10 +458,12 @@ def lz4s() -> Family:
             TEXT,
         ),
     )
-    family.valid("several-full-blocks", "More than a block of 64 KiB.", basis, packed("lz4", lz4_frame, WIDE))
+    family.valid(
+        "several-full-blocks", "The data is larger than one block of 64 KiB.", basis, packed("lz4", lz4_frame, WIDE)
+    )
     family.valid(
         "many-blocks",
-        "Blocks of five bytes, cut inside records.",
+        "Blocks of five bytes; records continue from one block to the next.",
         basis,
         packed(
             "lz4",
@@ -464,13 +475,13 @@ def lz4s() -> Family:
     for code, size in ((5, 256), (6, 1024), (7, 4096)):
         family.valid(
             f"blocks-up-to-{size}-kib",
-            "Frames may ask for greater blocks.",
+            "The frame header allows larger blocks.",
             basis,
             packed("lz4", lambda data, code=code: lz4_header(block=code << 4) + lz4_packed(data) + LZ4_END, WIDE),
         )
     family.valid(
         "content-size",
-        "The frame says how much it holds.",
+        "The frame header contains the content size.",
         must("SEG-COD-013", **options),
         packed(
             "lz4",
@@ -495,7 +506,7 @@ def lz4s() -> Family:
     )
     family.valid(
         "content-checksum",
-        "The content has a checksum, and it is right.",
+        "The frame has a content checksum, which is right.",
         must("SEG-COD-013", **options),
         packed(
             "lz4",
@@ -506,7 +517,7 @@ def lz4s() -> Family:
     everything = LZ4_PLAIN | LZ4_CONTENT_CHECKSUM | LZ4_BLOCK_CHECKSUM | LZ4_CONTENT_SIZE
     family.valid(
         "all-options",
-        "Content size and both checksums.",
+        "The frame has a content size, block checksums and a content checksum.",
         must("SEG-COD-012", "SEG-COD-013", **options),
         packed(
             "lz4",
@@ -518,14 +529,14 @@ def lz4s() -> Family:
     )
     family.valid(
         "end-mark-with-top-bit",
-        "A size of 0 is the end, also where its top bit says stored.",
+        "A block size of 0 ends the frame, also if its top bit marks a stored block.",
         should("SEG-COD-024"),
         packed("lz4", lambda data: lz4_header() + lz4_stored(data) + struct.pack("<I", 1 << 31)),
     )
     for name, junk in (("junk", b"junk"), ("zeros", bytes(8))):
         family.valid(
             f"{name}-behind",
-            "Bytes behind the end mark are passed over.",
+            "A decoder ignores bytes after the end mark.",
             may("SEG-COD-011"),
             packed("lz4", lambda data, junk=junk: lz4_frame(data) + junk),
         )
@@ -553,21 +564,21 @@ def _lz4_choices(family: Family) -> None:
     _choice(
         family,
         "linked-blocks",
-        "The blocks may refer to those before them, as the lz4 tool writes by default.",
+        "The frame header lets blocks refer to earlier ones, as the lz4 tool writes it by default.",
         should("SEG-COD-006", flags=("LZ4_LINKED",)),
         packed("lz4", lambda data: lz4_header(LZ4_VERSION) + lz4_packed(data) + LZ4_END, TEXT),
     )
     _choice(
         family,
         "two-frames",
-        "The records go on in a second frame.",
+        "The records continue in a second frame.",
         should("SEG-COD-011", flags=("LZ4_FRAMES",)),
         packed("lz4", lambda data: b"".join(map(lz4_frame, halves(data)))),
     )
     _choice(
         family,
         "wrong-content-checksum",
-        "The checksum of the content is wrong; brokers do not look.",
+        "The content checksum is wrong; brokers do not verify it.",
         should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
         packed(
             "lz4",
@@ -578,7 +589,7 @@ def _lz4_choices(family: Family) -> None:
     _choice(
         family,
         "wrong-content-size",
-        "The content size is wrong; brokers do not look.",
+        "The content size is wrong; brokers do not verify it.",
         should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
         packed(
             "lz4",
@@ -618,7 +629,7 @@ def _lz4_damage(family: Family) -> None:
         refused(
             family,
             name,
-            "A frame of another version, or with a reserved bit.",
+            "The frame header has another version, or a reserved bit is set.",
             header,
             "lz4",
             lambda data, value=value: lz4_header(value) + lz4_packed(data) + LZ4_END,
@@ -627,7 +638,7 @@ def _lz4_damage(family: Family) -> None:
         refused(
             family,
             f"block-descriptor-{block:02x}",
-            "A block size that does not exist.",
+            "The frame header has a block size code that does not exist.",
             header,
             "lz4",
             lambda data, block=block: lz4_header(block=block) + lz4_packed(data) + LZ4_END,
@@ -635,7 +646,7 @@ def _lz4_damage(family: Family) -> None:
     refused(
         family,
         "wrong-magic",
-        "Not the magic number of a frame.",
+        "The first bytes are not the magic number of an lz4 frame.",
         header,
         "lz4",
         lambda data: b"\x05" + lz4_frame(data)[1:],
@@ -643,7 +654,7 @@ def _lz4_damage(family: Family) -> None:
     refused(
         family,
         "legacy-frame",
-        "The legacy frame of the lz4 tool.",
+        "A legacy frame of the lz4 tool, which brokers refuse.",
         header,
         "lz4",
         lambda data: bytes.fromhex("02214c18") + lz4_packed(data),
@@ -651,7 +662,7 @@ def _lz4_damage(family: Family) -> None:
     refused(
         family,
         "skippable-frame-first",
-        "A skippable frame in front.",
+        "A skippable frame precedes the lz4 frame.",
         header,
         "lz4",
         lambda data: bytes.fromhex("502a4d1804000000") + b"skip" + lz4_frame(data),
@@ -668,7 +679,7 @@ def _lz4_damage(family: Family) -> None:
     refused(
         family,
         "stored-block-too-large",
-        "A stored block greater than the frame allows.",
+        "A stored block is larger than the frame header allows.",
         should("SEG-COD-009"),
         "lz4",
         lambda data: lz4_header() + lz4_stored(data) + LZ4_END,
@@ -677,7 +688,7 @@ def _lz4_damage(family: Family) -> None:
     refused(
         family,
         "packed-block-too-large",
-        "A block that grows beyond what the frame allows.",
+        "A block decompresses to more bytes than the frame header allows.",
         should("SEG-COD-009"),
         "lz4",
         lambda data: lz4_header() + lz4_packed(data) + LZ4_END,
@@ -694,7 +705,7 @@ def _lz4_damage(family: Family) -> None:
     refused(
         family,
         "block-past-the-end",
-        "A block is longer than what is left.",
+        "A block size is larger than the rest of the data.",
         should("SEG-COD-009"),
         "lz4",
         lambda data: lz4_header() + struct.pack("<I", len(data) + 1 | 1 << 31) + data,
@@ -734,7 +745,7 @@ def lz4_headers() -> Family:
     for name, mark in (("right", b"\x82"), ("zero", b"\0"), ("any", b"\x5a")):
         family.valid(
             f"magic-0-{name}",
-            "In magic 0 nobody looks at the header checksum.",
+            "In magic 0, readers do not verify the header checksum.",
             must("SEG-COD-008", **old),
             Wrapper(
                 magic=0,
@@ -745,7 +756,7 @@ def lz4_headers() -> Family:
         )
     family.valid(
         "magic-0-broken-variant",
-        "The broken checksum over a frame of our own.",
+        "A frame that another encoder wrote has the wrong header checksum of magic 0.",
         must("SEG-COD-008", **old),
         Wrapper(magic=0, inner=inner0, codec="lz4", compress=lz4_frame_v0),
     )
@@ -767,7 +778,7 @@ def lz4_headers() -> Family:
     wrong = Wrapper(offset=12, inner=inner1, codec="lz4", compress=lz4_frame_v0).encoded()
     family.invalid(
         "magic-1-broken-variant",
-        "The broken checksum in magic 1 is an error.",
+        "The wrong header checksum of magic 0 is an error in magic 1.",
         must("SEG-COD-007", needs=("magic:1", "codec:lz4"), **new),
         "compression",
         Msg(offset=3),
@@ -789,7 +800,7 @@ def lz4_headers() -> Family:
     refused(
         family,
         "magic-2-with-content-size",
-        "The checksum has to count the content size.",
+        "The header checksum has to cover the content size; this one does not.",
         must("SEG-COD-007", flags=("LZ4_HC",)),
         "lz4",
         lambda data: (
@@ -828,7 +839,7 @@ def zstds() -> Family:
     plain = must("SEG-COD-014", since="2.1")
     family.valid(
         "by-a-broker",
-        "Three records as a broker writes them: no size, an empty last block.",
+        "Three records as a broker writes them: no content size, an empty last block.",
         must("SEG-COD-014", flags=("ZSTD_STREAM",), since="2.1", source="vector V-12", smoke=True),
         Batch(codec="zstd", stored=V_12, **VECTOR),
     )
@@ -842,24 +853,27 @@ def zstds() -> Family:
     )
     family.valid(
         "content-size-long",
-        "The content size takes four bytes.",
+        "The content size of the frame takes four bytes.",
         plain,
         packed("zstd", lambda data: zstd(data, size=True), WIDE),
     )
     family.valid(
-        "checksum", "A frame with a checksum.", plain, packed("zstd", lambda data: zstd(data, checksum=True), LONG)
+        "checksum",
+        "A frame with a content checksum.",
+        plain,
+        packed("zstd", lambda data: zstd(data, checksum=True), LONG),
     )
     for level in (1, 19):
         family.valid(
             f"level-{level}",
-            "The level is the encoder's business.",
+            "The encoder chooses the compression level; a decoder reads all of them.",
             plain,
             packed("zstd", lambda data, level=level: zstd(data, level=level), LONG),
         )
     family.valid("raw-block", "A block that is not compressed.", plain, packed("zstd", zstd_raw))
     family.valid(
         "three-raw-blocks",
-        "Blocks cut inside records.",
+        "Three raw blocks; records continue from one block to the next.",
         plain,
         packed(
             "zstd",
@@ -874,14 +888,14 @@ def zstds() -> Family:
     )
     family.valid(
         "single-segment",
-        "No window, but a content size of one byte.",
+        "A single-segment frame has no window size; its content size takes one byte.",
         plain,
         packed("zstd", lambda data: ZSTD_MAGIC + b"\x20" + bytes([len(data)]) + zstd_block(data)),
     )
     rle = Rec(key=None, value=b"\0" * 200)
     family.valid(
         "repeated-byte",
-        "A block that is one byte many times.",
+        "An RLE block: one byte, repeated many times.",
         plain,
         packed(
             "zstd",
@@ -899,31 +913,31 @@ def zstds() -> Family:
     for count in (2, 5):
         family.valid(
             f"frames-{count}",
-            "Several frames, cut inside a record.",
+            "Several frames; a record continues from one to the next.",
             frames,
             packed("zstd", lambda data, count=count: b"".join(map(zstd, halves(data, count)))),
         )
     family.valid(
         "frames-with-sizes",
-        "Each frame has its size.",
+        "Several frames, each with its content size.",
         frames,
         packed("zstd", lambda data: b"".join(zstd(half, size=True) for half in halves(data, 3)), LONG),
     )
     family.valid(
         "frames-of-both-kinds",
-        "One with a size, one without.",
+        "One frame has a content size, the next has none.",
         frames,
         packed("zstd", lambda data: zstd(halves(data)[0], size=True) + zstd(halves(data)[1]), LONG),
     )
     family.valid(
         "empty-frame-first",
-        "An empty frame, then the records.",
+        "An empty frame precedes the frame with the records.",
         frames,
         packed("zstd", lambda data: zstd_raw(b"") + zstd(data)),
     )
     family.valid(
         "empty-frame-last",
-        "An empty frame at the end.",
+        "An empty frame follows the frame with the records.",
         frames,
         packed("zstd", lambda data: zstd(data) + zstd_raw(b"")),
     )
@@ -931,19 +945,19 @@ def zstds() -> Family:
     skip = should("SEG-COD-023", flags=("ZSTD_FRAMES",), since="2.1")
     family.valid(
         "skippable-first",
-        "A skippable frame in front holds nothing.",
+        "A skippable frame precedes the records; a decoder ignores it.",
         skip,
         packed("zstd", lambda data: skippable + zstd(data)),
     )
     family.valid(
         "skippable-between",
-        "A skippable frame between two.",
+        "A skippable frame is between two frames with records.",
         skip,
         packed("zstd", lambda data: zstd(halves(data)[0]) + skippable + zstd(halves(data)[1])),
     )
     family.valid(
         "skippable-last",
-        "A skippable frame of another number at the end.",
+        "A skippable frame with another magic number follows the records.",
         skip,
         packed("zstd", lambda data: zstd(data) + b"\x5f" + skippable[1:]),
     )
@@ -955,7 +969,7 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
     refused(
         family,
         "wrong-checksum",
-        "The checksum of the frame is wrong.",
+        "The content checksum of the frame is wrong.",
         basis,
         "zstd",
         lambda data: zstd(data, checksum=True)[:-1] + b"\x99",
@@ -964,7 +978,7 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
     refused(
         family,
         "wrong-content-size",
-        "The frame holds less than it says.",
+        "The frame contains less data than its content size says.",
         basis,
         "zstd",
         lambda data: ZSTD_MAGIC + b"\x20" + bytes([len(data) + 1]) + zstd_block(data),
@@ -980,7 +994,7 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
     refused(
         family,
         "junk-behind",
-        "Bytes behind the last frame that are none.",
+        "Bytes after the last frame do not begin another frame.",
         should("SEG-COD-014", since="2.1"),
         "zstd",
         lambda data: zstd(data) + b"junk",
@@ -996,7 +1010,7 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
     refused(
         family,
         "reserved-bit",
-        "A reserved bit of the frame header.",
+        "A reserved bit of the frame header is set.",
         basis,
         "zstd",
         lambda data: ZSTD_MAGIC + b"\x08\x58" + zstd_block(data),
@@ -1004,7 +1018,7 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
     refused(
         family,
         "dictionary",
-        "A frame that asks for a dictionary.",
+        "The frame requires a dictionary.",
         must("SEG-COD-021", since="2.1"),
         "zstd",
         lambda data: ZSTD_MAGIC + b"\x01\x58\x07" + zstd_block(data),
@@ -1020,7 +1034,7 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
     refused(
         family,
         "window-of-terabytes",
-        "The greatest window there is.",
+        "The frame header has the greatest possible window size.",
         should("SEG-COD-022", since="2.1"),
         "zstd",
         lambda data: ZSTD_MAGIC + b"\0\xff" + zstd_block(data),
@@ -1028,7 +1042,7 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
     refused(
         family,
         "content-size-of-2-62",
-        "A content size that no machine has.",
+        "The content size is larger than the memory of any machine.",
         should("SEG-COD-014", since="2.1"),
         "zstd",
         lambda data: ZSTD_MAGIC + b"\xe0" + struct.pack("<Q", 2**62) + zstd_block(data),
@@ -1036,7 +1050,7 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
     _choice(
         family,
         "skippable-cut",
-        "A skippable frame at the end that says more than is there, behind whole records.",
+        "After whole records, the data ends before the end of a skippable frame.",
         should("SEG-COD-023", flags=("ZSTD_SKIPPABLE",), since="2.1"),
         packed("zstd", lambda data: zstd(data) + bytes.fromhex("502a4d18ff000000") + b"skip"),
     )
@@ -1050,7 +1064,7 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
         refused(
             family,
             f"skippable-cut-in-its-{name}",
-            "A strict decoder holds a skippable frame to its size.",
+            "The data ends inside a skippable frame; a strict decoder refuses that.",
             strict,
             "zstd",
             lambda data, bad=bad: zstd(data) + bad,
@@ -1058,7 +1072,7 @@ def _zstd_damage(family: Family, basis: Basis) -> None:
     refused(
         family,
         "content-size-beyond-the-limit",
-        "The frame says more than the limit, and holds less: it is refused before anything is decoded.",
+        "The content size is above the limit, the content is not: the frame is refused before it is decompressed.",
         may("SEG-COD-016", since="2.1", needs=("limit",)),
         "zstd",
         lambda data: ZSTD_MAGIC + b"\x60" + (60000 - 256).to_bytes(2, "little") + zstd(data)[6:],
@@ -1088,7 +1102,12 @@ def mixed() -> Family:
 
     for order in ((0, 1, 2), (2, 1, 0), (0, 2, 1), (1, 2, 1, 2), (2, 0, 2, 0)):
         log = [entry(magic, 10 * at) for at, magic in enumerate(order)]
-        family.valid("magic-" + "-".join(map(str, order)), "Each entry is read by its own magic.", basis, *log)
+        family.valid(
+            "magic-" + "-".join(map(str, order)),
+            "The magic changes inside a log: a reader has to read each entry by its own magic.",
+            basis,
+            *log,
+        )
     inner = (Msg(offset=0), Msg(offset=1))
     wrapper = Wrapper(offset=3, inner=inner, offsets=(2, 3), compress=gzip)
     old = Wrapper(magic=0, inner=(Msg(magic=0, offset=0), Msg(magic=0, offset=1)), compress=gzip)
@@ -1136,7 +1155,7 @@ def mixed() -> Family:
     for codec, compress in COMPRESSORS.items():
         single = packed(codec, compress, (Rec(key=None, value=None),), base=0)
         family.valid(
-            f"{codec}-one-record", "A single record that only grows by compression.", must("SEG-COD-001"), single
+            f"{codec}-one-record", "A batch of one record, which compression makes larger.", must("SEG-COD-001"), single
         )
         gone = replace(
             packed(codec, compress, base=0), recs=(replace(R2, delta=4), replace(R3, delta=9)), last_delta=12

@@ -137,57 +137,75 @@ def empty_batches() -> Family:
     producer = {"producer_id": 9, "producer_epoch": 2, "base_sequence": 0}
     family.valid(
         "of-a-producer",
-        "What the cleaner leaves of five records of a producer; the next offset is 105.",
+        "The cleaner removed all five records of a producer and kept the empty batch; the next offset is 105.",
         must("SEG-BAT-018", "SEG-BAT-016", flags=("EMPTY_BATCH",), source="vector V-20", smoke=True),
         empty(100, 4, leader_epoch=3, **producer),
     )
     family.valid(
         "after-cleaning",
-        "The batch of four of another vector with none kept.",
+        "The cleaner removed all four records of a batch.",
         must("SEG-BAT-018", "SEG-BAT-016", flags=("EMPTY_BATCH",), source="vector V-24"),
         empty(100, 3, leader_epoch=4, max_timestamp=2000, producer_id=9, producer_epoch=0, base_sequence=0),
     )
     family.valid(
-        "without-a-producer", "The last batch of a cleaning round is kept empty, whoever wrote it.", basis, empty(7, 0)
+        "without-a-producer",
+        "The cleaner keeps the last batch of a pass as an empty one, also if it has no producer id.",
+        basis,
+        empty(7, 0),
     )
-    family.valid("first-in-the-log", "Nothing stands before it.", basis, empty(0, 9), Batch(base=10))
+    family.valid("first-in-the-log", "The log begins with an empty batch.", basis, empty(0, 9), Batch(base=10))
     family.valid(
         "between-two",
-        "The batch behind it is delivered all the same.",
+        "An empty batch is between two others; the reader delivers the one after it.",
         basis,
         Batch(base=0),
         empty(1, 4),
         Batch(base=6),
     )
-    family.valid("three-in-a-row", "Several in a row, and then data.", basis, empty(0, 4), empty(5, 0), empty(6, 93))
+    family.valid(
+        "three-in-a-row",
+        "Three empty batches precede a batch with records.",
+        basis,
+        empty(0, 4),
+        empty(5, 0),
+        empty(6, 93),
+    )
     family.valid(
         "last-in-the-log",
-        "At the end of a fetch: it is all there is, and the position moves on.",
+        "An empty batch ends the answer to a fetch: the reader has to move its position past it.",
         basis,
         Batch(base=0),
         empty(1, 4),
         more=False,
     )
     family.valid("alone", "The whole answer to a fetch is an empty batch.", basis, empty(50, 9), more=False)
-    family.valid("log-append-time", "The type of its timestamp stays.", basis, empty(3, 1, attributes=LOG_APPEND_TIME))
     family.valid(
-        "transactional", "It may belong to a transaction.", basis, empty(3, 1, attributes=TRANSACTIONAL, **producer)
+        "log-append-time", "An empty batch keeps its timestamp type.", basis, empty(3, 1, attributes=LOG_APPEND_TIME)
+    )
+    family.valid(
+        "transactional",
+        "An empty batch may be part of a transaction.",
+        basis,
+        empty(3, 1, attributes=TRANSACTIONAL, **producer),
     )
     family.valid(
         "control",
-        "A marker whose transaction is gone: control bit, no record; it ends nothing.",
+        "The cleaner removed an end marker and kept its batch: a control batch without a record ends no transaction.",
         must("SEG-CTL-007", "SEG-BAT-018", flags=("EMPTY_BATCH",)),
         empty(3, 0, attributes=MARKER, producer_id=9, producer_epoch=2),
     )
     family.valid(
-        "greatest-last-delta", "It may stand for more than two thousand million offsets.", basis, empty(0, 2**31 - 1)
+        "greatest-last-delta",
+        "An empty batch may cover more than two thousand million offsets.",
+        basis,
+        empty(0, 2**31 - 1),
     )
-    family.valid("no-timestamps", "Nor has it a time.", basis, empty(0, 2, max_timestamp=-1))
+    family.valid("no-timestamps", "An empty batch may have no timestamp.", basis, empty(0, 2, max_timestamp=-1))
     unusual = replace(empty(3, 1), codec="gzip", stored=b"")
     log, answers = lay([unusual, unusual.follower()])
     family.either(
         "codec-without-data",
-        "No record, a codec, and no byte to decompress: nothing is missing, but a decoder that is started finds no stream.",
+        "The attributes name a codec, but an empty batch has no compressed data: a reader must not start a decoder.",
         should("SEG-BAT-018", flags=("COUNT_ZERO",), needs=("magic:2", "codec:gzip")),
         log,
         [
@@ -207,7 +225,8 @@ def empty_batches() -> Family:
     whole = len(rest) + len(behind.encoded())
     family.either(
         "count-zero-with-records",
-        "The count says 0 and a record follows: brokers pass over it, a careful reader refuses; neither may deliver the record.",
+        "The records count is 0 and a record follows: a reader ignores it, as brokers do, or refuses the batch; it "
+        "must not deliver the record.",
         should("SEG-BAT-008", flags=("COUNT_ZERO",), needs=("magic:2",)),
         rest + behind.encoded(),
         [
@@ -267,7 +286,7 @@ def control_records() -> Family:
     )
     family.valid(
         "data-abort-data",
-        "An aborted transaction is still in the log; reading uncommitted delivers its data and not the marker.",
+        "An aborted transaction stays in the log; a read_uncommitted reader delivers its data, but not the marker.",
         basis,
         data(0, b"a"),
         marker("ABORT", 1),
@@ -275,7 +294,7 @@ def control_records() -> Family:
     )
     family.valid(
         "stamped-by-a-broker",
-        "Of a control batch with LogAppendTime, too, the maximum timestamp is the time of the record.",
+        "With LogAppendTime, a control record also has the maximum timestamp of its batch.",
         must("SEG-BAT-011", "SEG-CTL-009", needs=needs),
         replace(marker("COMMIT", 5), attributes=MARKER | LOG_APPEND_TIME, max_timestamp=7777),
     )
@@ -313,28 +332,29 @@ def control_records() -> Family:
     compressed = replace(marker("COMMIT", 5), codec="gzip", compress=gzip)
     family.valid(
         "compressed-marker",
-        "Brokers never compress control batches, but read them; a reader that takes the bytes as they are finds no record.",
+        "Brokers never write compressed control batches, but read them: a reader has to decompress this one.",
         should("SEG-BAT-023", "SEG-CTL-009", needs=(*needs, "codec:gzip")),
         compressed,
     )
     plain = replace(marker("COMMIT", 5), attributes=CONTROL)
     family.valid(
         "marker-not-transactional",
-        "The transactional bit is missing; the control bit alone decides.",
+        "The transactional bit is missing; the control bit alone makes a batch a control batch.",
         should("SEG-CTL-005", "SEG-CTL-009", needs=needs),
         plain,
     )
     two = replace(marker("COMMIT", 5), recs=marker("COMMIT", 5).recs * 2)
     family.valid(
         "two-markers-in-a-batch",
-        "No broker writes two markers in a batch; both are control records all the same.",
+        "No broker writes two markers in one batch; a reader still takes both for control records.",
         should("SEG-CTL-005", "SEG-CTL-009", needs=needs),
         two,
     )
     keyed = Batch(base=5, recs=(Rec(key=control_key(1), value=marker_value(7)),))
     family.valid(
         "looks-like-a-marker",
-        "Key and value of a marker in a batch without the control bit: data, to be delivered.",
+        "Key and value look like those of an end marker, but the control bit is not set: the reader delivers the "
+        "record as data.",
         must("SEG-CTL-009", "SEG-CTL-010"),
         keyed,
     )
@@ -351,13 +371,13 @@ def _unusual_keys(family: Family) -> None:
     for kind in (7, 100, 32767, -1):
         family.valid(
             f"unknown-type-{kind}",
-            "A type that nobody knows is passed over, and its offset counts.",
+            "A reader skips a control record of an unknown type; its offset still counts.",
             may("SEG-CTL-003", needs=needs, flags=("UNKNOWN_CONTROL",)),
             unusual(control_key(kind), "UNKNOWN"),
         )
     family.valid(
         "unknown-type-odd-value",
-        "The value of an unknown type may be anything, null also.",
+        "A control record of an unknown type may have any value, also null.",
         may("SEG-CTL-003", needs=needs, flags=("UNKNOWN_CONTROL",)),
         replace(
             unusual(control_key(9), "UNKNOWN"),
@@ -366,13 +386,13 @@ def _unusual_keys(family: Family) -> None:
     )
     family.valid(
         "key-version-1",
-        "A later version of the key is read as version 0.",
+        "A reader reads a later version of the control record key as version 0.",
         must("SEG-CTL-002", needs=needs),
         replace(marker("COMMIT", 5), recs=(replace(marker("COMMIT", 5).recs[0], key=control_key(1, version=1)),)),
     )
     family.valid(
         "long-key",
-        "More bytes may follow in the key.",
+        "The control record key may have more bytes after its known fields.",
         must("SEG-CTL-001", needs=needs),
         replace(marker("ABORT", 5), recs=(replace(marker("ABORT", 5).recs[0], key=control_key(0, more=b"more")),)),
     )
@@ -394,7 +414,7 @@ def _unreadable(family: Family, name: str, why: str, rule: str, rec: Rec) -> Non
     log, answers = lay([batch, batch.follower()])
     family.either(
         name,
-        f"{why} A reader says so, or goes on; it must not take the record for a marker or for data.",
+        f"{why} A reader reports it or continues; it must not take the record for an end marker or for data.",
         should(rule, needs=("control", "magic:2"), flags=("BAD_CONTROL",)),
         log,
         [
@@ -413,13 +433,13 @@ def _unusual_values(family: Family) -> None:
 
     family.valid(
         "long-value",
-        "More bytes may follow the coordinator epoch.",
+        "The value of an end marker may have more bytes after the coordinator epoch.",
         must("SEG-CTL-004", needs=needs),
         with_value(marker_value(7, more=b"more")),
     )
     family.valid(
         "value-version-1",
-        "A later version of the value begins with the same fields.",
+        "A later version of an end marker's value begins with the same fields.",
         must("SEG-CTL-004", needs=needs),
         with_value(marker_value(7, version=1)),
     )
@@ -441,33 +461,34 @@ def _unusual_values(family: Family) -> None:
     later = struct.pack(">hi", 9, 1) + uvarint(3) + voter * 2 + uvarint(2) + voter + NO_TAGS
     family.valid(
         "leader-change-version-above",
-        "A later version is read as the latest that is known, in which voters have directories; read as the first it makes no sense.",
+        "A reader reads a later version of LEADER_CHANGE as version 1, the latest known one; read as version 0, it "
+        "makes no sense.",
         must("SEG-CTL-012", needs=needs, since="3.9"),
         kraft("LEADER_CHANGE", later),
     )
     family.valid(
         "leader-change-version-1",
-        "Version 1 has the directory of each voter.",
+        "Version 1 of LEADER_CHANGE has the directory id of each voter.",
         must("SEG-CTL-006", needs=needs, since="3.9"),
         kraft("LEADER_CHANGE", struct.pack(">h", 1) + later[2:]),
     )
     newer = struct.pack(">h", 9) + SNAPSHOT_FOOTER[2:]
     family.valid(
         "kraft-version-above",
-        "A later version of a KRaft record is read as the latest that is known.",
+        "A reader reads a later version of a KRaft control record as the latest version that it supports.",
         must("SEG-CTL-012", needs=needs, since="3.0"),
         kraft("SNAPSHOT_FOOTER", newer),
     )
     tagged = struct.pack(">h", 0) + uvarint(2) + uvarint(7) + uvarint(1) + b"x" + uvarint(9) + uvarint(2) + b"yz"
     family.valid(
         "kraft-unknown-tags",
-        "Tagged fields that nobody knows are skipped by their size.",
+        "A reader skips unknown tagged fields by their size.",
         must("SEG-CTL-011", needs=needs, since="3.0"),
         kraft("SNAPSHOT_FOOTER", tagged),
     )
     family.valid(
         "kraft-bytes-behind",
-        "Bytes after the last field are passed over.",
+        "A reader ignores bytes after the last field of a KRaft control record.",
         must("SEG-CTL-013", needs=needs, since="3.0"),
         kraft("KRAFT_VERSION", KRAFT_VERSION + b"more"),
     )
@@ -514,7 +535,7 @@ def horizons() -> Family:
     )
     family.valid(
         "horizon-far-ahead",
-        "The horizon is years after the records: deltas of six bytes.",
+        "The delete horizon is years after the records: timestamp deltas take six bytes.",
         basis,
         Batch(
             attributes=DELETE_HORIZON,
@@ -525,7 +546,7 @@ def horizons() -> Family:
     )
     family.valid(
         "marker-with-horizon",
-        "A marker gets a horizon, too, before it goes.",
+        "An end marker also gets a delete horizon before the cleaner removes it.",
         basis,
         replace(
             marker("COMMIT", 5),
@@ -537,7 +558,7 @@ def horizons() -> Family:
     )
     family.valid(
         "horizon-and-log-append-time",
-        "With LogAppendTime the maximum timestamp counts, and the horizon stays a horizon.",
+        "With LogAppendTime, records have the maximum timestamp; the base timestamp is still the delete horizon.",
         must("SEG-BAT-013", "SEG-BAT-011", flags=("HORIZON",), since="3.1"),
         Batch(
             attributes=DELETE_HORIZON | LOG_APPEND_TIME,
@@ -548,7 +569,7 @@ def horizons() -> Family:
     )
     family.valid(
         "horizon-of-a-record-without-time",
-        "A record without a timestamp keeps having none.",
+        "A record without a timestamp has none in a batch with a delete horizon either.",
         basis,
         Batch(
             attributes=DELETE_HORIZON, base_timestamp=70_000, max_timestamp=-1, recs=(Rec(value=None, time=-70_001),)
@@ -559,16 +580,19 @@ def horizons() -> Family:
         family.valid(f"bit-{bit}", f"Attribute bit {bit} means nothing.", unknown, Batch(attributes=1 << bit))
     family.valid(
         "bit-15",
-        "Attribute bit 15 makes the number negative, and means nothing.",
+        "Attribute bit 15 has no meaning; it makes the signed number negative.",
         unknown,
         Batch(attributes=-(1 << 15)),
     )
     family.valid(
-        "all-unknown-bits", "All of them at once.", unknown, Batch(attributes=-(1 << 7), recs=(Rec(), Rec(value=None)))
+        "all-unknown-bits",
+        "All attribute bits without a meaning are set.",
+        unknown,
+        Batch(attributes=-(1 << 7), recs=(Rec(), Rec(value=None))),
     )
     family.valid(
         "unknown-bits-and-gzip",
-        "The codec is in the low three bits, whatever stands above.",
+        "The codec is in the low three bits of the attributes, whatever the other bits are.",
         unknown,
         Batch(attributes=1 << 8, codec="gzip", compress=gzip),
     )
@@ -604,13 +628,13 @@ def record_attributes() -> Family:
     for bits in (0x01, 0x04, 0x08, 0x20, 0x7F, 0x80, 0xFF):
         family.valid(
             f"bits-{bits:02x}",
-            "Bits of a record's own attributes mean nothing; the record is delivered as it is.",
+            "A reader ignores the attributes byte of a record and delivers the record unchanged.",
             basis,
             Batch(recs=(Rec(attributes=bits), Rec(key=b"z"))),
         )
     family.valid(
         "in-a-compressed-batch",
-        "The same inside compressed data.",
+        "A reader also ignores the attributes byte of a record in compressed data.",
         basis,
         Batch(codec="gzip", compress=gzip, recs=(Rec(attributes=2), Rec())),
     )
@@ -646,7 +670,7 @@ def transactions() -> Family:
     basis = must("SEG-CTL-009", "SEG-BAT-001")
     family.valid(
         "two-producers-interleaved",
-        "Two transactions at once; each batch says whose it is.",
+        "Two transactions are interleaved; the producer id shows which batch belongs to which.",
         basis,
         data(0, b"a", producer_id=9),
         data(1, b"x", producer_id=11),
@@ -664,25 +688,25 @@ def transactions() -> Family:
     )
     family.valid(
         "transactional-without-producer",
-        "A transactional bit without a producer id is odd, but every record can be read.",
+        "The transactional bit is set without a producer id: this is unusual, but every record can be read.",
         should("SEG-BAT-022"),
         Batch(attributes=TRANSACTIONAL),
     )
     family.valid(
         "sequence-without-producer",
-        "A base sequence without a producer id means nothing.",
+        "Without a producer id, a reader ignores the base sequence.",
         should("SEG-BAT-020"),
         Batch(base_sequence=0),
     )
     family.valid(
         "epoch-without-producer",
-        "An epoch without a producer id means nothing.",
+        "Without a producer id, a reader ignores the producer epoch.",
         should("SEG-BAT-020"),
         Batch(producer_epoch=4),
     )
     family.valid(
         "producer-without-sequence",
-        "Data with a producer id and no sequence: odd, and readable.",
+        "Data with a producer id and without a sequence is unusual, but can be read.",
         should("SEG-BAT-024"),
         Batch(producer_id=9, producer_epoch=0),
     )

@@ -55,7 +55,7 @@ def control_fields(family: Family) -> None:
         short = kind.lower().replace("_", "-")
         says(
             short,
-            "What a record of the metadata log says.",
+            "A reader returns the fields of a control record of the metadata log.",
             "SEG-CTL-006",
             kraft(kind, value),
             decoded=FIELDS[kind],
@@ -64,7 +64,7 @@ def control_fields(family: Family) -> None:
         for name, unusual in (("null", None), ("version-minus-1", b"\xff\xff" + value[2:]), ("version-least", b"\x80\0" + value[2:])):  # fmt: skip
             says(
                 f"{short}-{name}",
-                "There is no such version: it says nothing.",
+                "The value is null or has a negative version: the control record has no readable fields.",
                 "SEG-CTL-006",
                 _nothing(kraft(kind, value), unusual),
                 invalid="SEG-CTL-006",
@@ -72,7 +72,7 @@ def control_fields(family: Family) -> None:
         for at in range(len(value)):
             says(
                 f"{short}-cut-at-{at}",
-                "Its fields do not end: it says nothing.",
+                "The value of the control record is cut short: it has no readable fields.",
                 "SEG-CTL-006",
                 _nothing(kraft(kind, value[:at]), value[:at]),
                 invalid="SEG-CTL-006",
@@ -80,7 +80,7 @@ def control_fields(family: Family) -> None:
     for kind in ("ABORT", "COMMIT"):
         says(
             kind.lower(),
-            "Which transaction has ended, and under which coordinator.",
+            "An end marker says whether the transaction was committed, and has the coordinator epoch.",
             "SEG-CTL-004",
             marker(kind, 5),
             decoded={"version": 0, "coordinatorEpoch": 7},
@@ -89,12 +89,30 @@ def control_fields(family: Family) -> None:
     base = marker("ABORT", 5)
     for at in range(6):
         cut = replace(base, recs=(replace(base.recs[0], value=marker_value(0)[:at], control=(("control", None),)),))
-        says(f"abort-cut-at-{at}", "Its value is too short.", "SEG-CTL-004", cut, invalid="SEG-CTL-004")
+        says(
+            f"abort-cut-at-{at}",
+            "The value of the end marker is too short: it has no readable fields.",
+            "SEG-CTL-004",
+            cut,
+            invalid="SEG-CTL-004",
+        )
     for at in range(4):
         cut = replace(base, recs=(replace(base.recs[0], key=control_key(0)[:at], control=(("control", None),)),))
-        says(f"key-cut-at-{at}", "Its key is too short.", "SEG-CTL-001", cut, invalid="SEG-CTL-001")
+        says(
+            f"key-cut-at-{at}",
+            "The key of the control record is too short: its type cannot be read.",
+            "SEG-CTL-001",
+            cut,
+            invalid="SEG-CTL-001",
+        )
     key = replace(base, recs=(replace(base.recs[0], key=None, control=(("control", None),)),))
-    says("no-key", "It has no key.", "SEG-CTL-001", key, invalid="SEG-CTL-001")
+    says(
+        "no-key",
+        "The control record has a null key: its type cannot be read.",
+        "SEG-CTL-001",
+        key,
+        invalid="SEG-CTL-001",
+    )
     assert set(KRAFT_VALUES) <= set(TYPES)
 
 

@@ -264,7 +264,7 @@ def _add_damaged(family: Family, name: str, row: Row) -> None:
     before, after = (Batch(base=at) if _is_batch(row) else Msg(magic=row["magic"], offset=at) for at in (3, 90))
     family.invalid(
         f"{name}-wrong-checksum",
-        "The same under a checksum that is wrong: nothing but the checksum can tell.",
+        "This entry is valid but for its checksum: only the checksum shows the damage.",
         replace(basis, flags=("CHECKSUM_ALONE",), needs=(*basis.needs, "crc")),
         "crc",
         before,

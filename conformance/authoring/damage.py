@@ -58,7 +58,7 @@ def checksums() -> Family:
         },
     )
     basis = must("SEG-BAT-003", needs=CRC_NEEDS, flags=("CRC",))
-    why = "A changed {}: the checksum covers it, and a reader that misses this delivers changed data."
+    why = "One bit of the field {} was changed: a reader that does not verify the checksum delivers changed data."
     for name, (position, code) in FIELDS.items():
         if position >= FIELDS["attributes"][0]:
             for byte_position in sorted({0, struct.calcsize(code) - 1}):
@@ -69,7 +69,7 @@ def checksums() -> Family:
     for byte_position in range(4):
         family.invalid(
             f"flip-crc-byte-{byte_position}",
-            "The checksum itself is damaged.",
+            "The stored checksum is damaged, the data is not.",
             basis,
             "crc",
             GOOD,
@@ -83,7 +83,7 @@ def checksums() -> Family:
     ):
         family.invalid(
             f"flip-{part}",
-            "One bit of the records: what looks like a fine record is not what was sent.",
+            "One bit of the records was changed: a record that looks valid is not the one that was sent.",
             basis,
             "crc",
             GOOD,
@@ -102,7 +102,7 @@ def checksums() -> Family:
     for name, value in others.items():
         family.invalid(
             f"wrong-{name}",
-            "A checksum of another kind, or over other bytes, as a writer by the wrong description makes it.",
+            "The checksum is of another kind or over other bytes, as a writer with a wrong definition computes it.",
             basis,
             "crc",
             GOOD,
@@ -126,7 +126,7 @@ def checksums() -> Family:
     )
     family.invalid(
         "third-batch",
-        "Two good ones, a damaged one, a good one: the two may be delivered.",
+        "The third of four batches is damaged: a reader may deliver the two before it.",
         basis,
         "crc",
         GOOD,
@@ -137,7 +137,7 @@ def checksums() -> Family:
         packed = Batch(base=10, codec=codec, compress=compress, recs=(Rec(value=b"abc" * 50), Rec())).encoded()
         family.invalid(
             f"compressed-{codec}",
-            "Compressed bytes are covered as they are stored; damage shows before anything is decompressed.",
+            "The checksum covers the compressed bytes: a reader finds the damage before it decompresses them.",
             must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)),
             "crc",
             GOOD,
@@ -145,7 +145,7 @@ def checksums() -> Family:
         )
         family.invalid(
             f"compressed-{codec}-whole-stream",
-            "The checksum is wrong and the compressed stream is whole: nothing but the checksum can tell.",
+            "The checksum is wrong and the compressed stream is valid: only the checksum shows the damage.",
             must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)),
             "crc",
             GOOD,
@@ -169,7 +169,8 @@ def _control(family: Family) -> None:
         whole = batch.encoded()
         family.invalid(
             f"control-{name}" if batch.attributes & CONTROL else name,
-            "One bit of the last byte: who takes the batch for what it says ends another transaction, or none.",
+            "One bit near the end of the batch was changed: a reader that trusts the batch ends another "
+            "transaction, or none.",
             must("SEG-BAT-003", needs=CRC_NEEDS, flags=("CRC",)),
             "crc",
             GOOD,
@@ -185,7 +186,8 @@ def _outside(family: Family) -> None:
         assert other.encoded() == sealed_at_position
         family.valid(
             f"other-{name}",
-            f"A leader wrote another {name.replace('-', ' ')} into the batch, as it does with each; the checksum stays right.",
+            f"A leader writes its own {name.replace('-', ' ')} into each batch; the checksum does not cover it and "
+            "stays right.",
             basis,
             other,
         )
@@ -205,7 +207,7 @@ def _legacy(family: Family) -> None:
         ):
             family.invalid(
                 f"magic-{magic}-flip-{name}",
-                "One bit of a message.",
+                "One bit of a message was changed: its checksum shows it.",
                 basis,
                 "crc",
                 good,
@@ -214,7 +216,7 @@ def _legacy(family: Family) -> None:
             )
         family.invalid(
             f"magic-{magic}-crc-32c",
-            "The checksum of record batches over a message: the wrong polynomial.",
+            "The message has a CRC-32C, as record batches have it: this is the wrong polynomial for messages.",
             basis,
             "crc",
             good,
@@ -223,7 +225,7 @@ def _legacy(family: Family) -> None:
         )
         family.invalid(
             f"magic-{magic}-whole-entry",
-            "A checksum over offset and size, too.",
+            "The checksum also covers offset and size, which is wrong.",
             basis,
             "crc",
             good,
@@ -232,7 +234,7 @@ def _legacy(family: Family) -> None:
         )
     family.invalid(
         "magic-1-flip-timestamp",
-        "One bit of the time.",
+        "One bit of the timestamp was changed: the checksum covers it.",
         must("SEG-MSG-004", needs=("crc", "magic:1"), flags=("CRC",), since="0.10"),
         "crc",
         Msg(offset=3),
@@ -260,7 +262,7 @@ def _inside(family: Family) -> None:
                 compress=lambda content: gzip(flipped(content, last_byte, 3)),
             ).encoded()
 
-        why = "The wrapper is whole, {} is not: it reads as another value, and only its own checksum tells."
+        why = "The wrapper is whole, {} is damaged: its value is changed, and only its own checksum shows it."
         for name, subject, entry in (
             ("inside-a-wrapper-first", "the first message inside", wrapper(0)),
             ("inside-a-wrapper-last", "the last message inside", wrapper(2)),
@@ -303,7 +305,7 @@ def lengths() -> Family:
         )
     family.invalid(
         "length-0",
-        "A size of 0 with data behind it is damage, not the end of a log.",
+        "A size of 0 with data after it is damage, not the end of a log.",
         framing,
         "length",
         GOOD,
@@ -313,7 +315,7 @@ def lengths() -> Family:
     for number in (14, 15, 21, 40, 48):
         family.invalid(
             f"length-{number}",
-            "Less than the header of a batch: the next entry would begin inside it.",
+            "The length is less than the header of a batch: the next entry would begin inside that header.",
             small,
             "length",
             GOOD,
@@ -328,7 +330,7 @@ def lengths() -> Family:
     ):
         family.invalid(
             f"length-{name}",
-            "The length leads into the middle of something; the checksum shows it.",
+            "The length is wrong, so the batch ends in the wrong place; the checksum shows it.",
             checked,
             "crc",
             GOOD,
@@ -337,7 +339,7 @@ def lengths() -> Family:
     bare = Batch(base=10, stored=b"", recs=(), last_delta=2, count=3).encoded()
     family.invalid(
         "records-missing",
-        "A header whose records are gone, under a right checksum.",
+        "The header counts records, but there are none; the checksum is right.",
         must("SEG-BAT-008", flags=("BATCH_LENGTH",), needs=("magic:2",)),
         "count",
         GOOD,
@@ -349,7 +351,8 @@ def lengths() -> Family:
     size = len(GOOD.encoded())
     family.either(
         "length-2147483647",
-        "The greatest length: with the twelve bytes before it, it overflows 32 bits. No memory may be set aside for it.",
+        "The greatest length: with the twelve bytes before it, it overflows 32 bits. A reader must not allocate "
+        "memory for it.",
         should("SEG-LOG-004", flags=("BATCH_LENGTH",), needs=("magic:2", "partialTail")),
         log,
         [
@@ -361,7 +364,8 @@ def lengths() -> Family:
         damaged = replaced(WHOLE, *LENGTH, number)
         family.valid(
             f"length-{name}",
-            "The length leads past the end: an entry cut short, as far as anybody can tell. No memory may be set aside for it.",
+            "The length leads past the end of the data: a reader takes the entry for one cut short, and must not "
+            "allocate memory for it.",
             basis,
             GOOD,
             damaged,
@@ -374,7 +378,7 @@ def lengths() -> Family:
         for number in rows:
             family.invalid(
                 f"magic-{magic}-size-{number}",
-                "A message needs 14 bytes at least.",
+                "The size is less than the 14 bytes of the smallest message.",
                 must("SEG-LOG-003", needs=(f"magic:{magic}",), flags=("BATCH_LENGTH",), since=since),
                 "length",
                 Msg(magic=magic, offset=3),
@@ -402,18 +406,26 @@ def magics() -> Family:
     for number in (3, 4, 9, 66, 126, 127, -1, -2, -126, -128):
         family.invalid(
             f"magic-{number}",
-            "A magic that does not exist, under a checksum that is right.",
+            "The magic does not exist; the checksum is right.",
             basis,
             "magic",
             GOOD,
             replaced(WHOLE, *MAGIC, number),
         )
     family.invalid("first-of-all", "The first entry has an unknown magic.", basis, "magic", replaced(WHOLE, *MAGIC, 3))
-    family.invalid("last-of-all", "The last one has.", basis, "magic", GOOD, replaced(WHOLE, *MAGIC, 3), more=False)
+    family.invalid(
+        "last-of-all",
+        "The last entry has an unknown magic.",
+        basis,
+        "magic",
+        GOOD,
+        replaced(WHOLE, *MAGIC, 3),
+        more=False,
+    )
     empty = Batch(base=10, recs=(), base_timestamp=-1, last_delta=4).encoded()
     family.invalid(
         "empty-batch",
-        "An entry of unknown magic that would be an empty batch.",
+        "An empty batch has an unknown magic.",
         basis,
         "magic",
         GOOD,
@@ -422,7 +434,7 @@ def magics() -> Family:
     for number in (0, 1):
         family.invalid(
             f"batch-as-magic-{number}",
-            "A batch whose magic lost a bit is read as a message; its checksum is not that of one.",
+            "One changed bit turns the magic of a batch into that of a message; the checksum does not fit a message.",
             must("SEG-MSG-004", needs=("crc", "magic:2", f"magic:{number}"), flags=("UNKNOWN_MAGIC",)),
             "crc",
             GOOD,
@@ -431,7 +443,7 @@ def magics() -> Family:
     message = Msg(offset=4, value=b"v" * 40).encoded()
     family.invalid(
         "message-as-batch",
-        "A message whose magic gained a bit is read as a batch; its checksum is not that of one.",
+        "One changed bit turns the magic of a message into that of a batch; the checksum does not fit a batch.",
         must("SEG-BAT-003", needs=("crc", "magic:1", "magic:2"), flags=("UNKNOWN_MAGIC",)),
         "crc",
         Msg(offset=3),
@@ -443,7 +455,7 @@ def magics() -> Family:
     size = len(GOOD.encoded())
     family.either(
         "cut-short",
-        "An unknown magic in an entry cut short: a tail to some, an unknown format to others.",
+        "An entry of unknown magic is cut short: a reader reports either a tail or an unknown format.",
         should("SEG-LOG-004", "SEG-BAT-004", flags=("UNKNOWN_MAGIC",), needs=("magic:2", "partialTail")),
         data,
         [
@@ -481,7 +493,7 @@ def counts() -> Family:
     for name, number in rows.items():
         family.invalid(
             f"count-{name}",
-            "Three records, and a count that says something else, under a right checksum.",
+            "The records count is not the number of records, three; the checksum is right.",
             hostile if number > len(WHOLE) else basis,
             "count",
             GOOD,
@@ -490,7 +502,12 @@ def counts() -> Family:
     negative = should("SEG-BAT-007", needs=("magic:2",), flags=("RECORDS_COUNT",))
     for number in (-1, -2, -3, -(2**31)):
         family.invalid(
-            f"count-{number}", "A negative count.", negative, "count", GOOD, with_field(WHOLE, COUNT, number)
+            f"count-{number}",
+            "The records count is negative.",
+            negative,
+            "count",
+            GOOD,
+            with_field(WHOLE, COUNT, number),
         )
     for codec, compress in COMPRESSORS.items():
         packed = Batch(base=10, codec=codec, compress=compress, recs=THREE.recs).encoded()
@@ -498,7 +515,7 @@ def counts() -> Family:
         for name, number in (("one-less", 2), ("one-more", 4), ("2147483647", INT32_MAX)):
             family.invalid(
                 f"{codec}-count-{name}",
-                "The same with compressed records.",
+                "The records count is not the number of compressed records; the checksum is right.",
                 (should if number == INT32_MAX else must)("SEG-BAT-008", needs=needs, flags=("RECORDS_COUNT",)),
                 "count",
                 GOOD,
@@ -506,17 +523,24 @@ def counts() -> Family:
             )
         family.invalid(
             f"{codec}-count-negative",
-            "A negative count over compressed records.",
+            "The records count of a compressed batch is negative.",
             should("SEG-BAT-007", needs=needs, flags=("RECORDS_COUNT",)),
             "count",
             GOOD,
             with_field(packed, COUNT, -1),
         )
     junk = Batch(base=10, stored=THREE.section() + b"\0" * 5, recs=THREE.recs).encoded()
-    family.invalid("bytes-behind-the-records", "Five zeros behind the last record.", hostile, "count", GOOD, junk)
+    family.invalid(
+        "bytes-behind-the-records",
+        "Five zero bytes follow the last record that the count includes.",
+        hostile,
+        "count",
+        GOOD,
+        junk,
+    )
     family.invalid(
         "bytes-only",
-        "No record, but bytes where one is counted: a length of 0, and no attributes.",
+        "The count says one record, but the only byte is a record length of 0.",
         replace(hostile, req=("SEG-REC-003", *hostile.req)),
         "count",
         GOOD,
@@ -527,7 +551,7 @@ def counts() -> Family:
     ).encoded()
     family.invalid(
         "bytes-behind-compressed-records",
-        "Nine zeros behind the last record, inside the compressed data.",
+        "Nine zero bytes follow the last record inside the compressed data.",
         should("SEG-BAT-008", needs=("magic:2", "codec:gzip"), flags=("RECORDS_COUNT",)),
         "count",
         GOOD,
@@ -536,7 +560,7 @@ def counts() -> Family:
     compacted = Batch(base=10, recs=(Rec(delta=2), Rec(delta=7)), last_delta=9)
     family.valid(
         "fewer-than-offsets",
-        "Two records for ten offsets are what compaction leaves; the count need not fit the offsets.",
+        "Compaction left two records of ten offsets: the records count need not match the offsets.",
         may("SEG-BAT-019"),
         compacted,
     )
@@ -565,11 +589,17 @@ def tails() -> Family:
     )
     _cuts(family)
     for count in (1, 7, 11):
-        _tail(family, f"zeros-{count}", "A few zeros cannot hold a size; they end the log.", bytes(count), "zeros")
+        _tail(
+            family,
+            f"zeros-{count}",
+            "A few zero bytes at the end are too short for an entry's size; they end the log.",
+            bytes(count),
+            "zeros",
+        )
         _tail(
             family,
             f"garbage-{count}",
-            "A few bytes of anything cannot hold a size; they end the log.",
+            "A few bytes at the end are too short for an entry's size; they end the log.",
             b"\xa5" * count,
             "garbage",
         )
@@ -577,7 +607,7 @@ def tails() -> Family:
         _either_tail(
             family,
             f"zeros-{count}",
-            "Zeros behind the last batch, as a crash leaves them in a preallocated file.",
+            "Zeros follow the last batch, as a crash leaves them in a preallocated file.",
             bytes(count),
             "zeros",
             "SEG-LOG-005",
@@ -587,7 +617,7 @@ def tails() -> Family:
         _either_tail(
             family,
             f"garbage-{count}",
-            "Too few bytes for an entry, but with a size that cannot be one.",
+            "The bytes at the end are too few for an entry, but contain an impossible size.",
             rest,
             "garbage",
             "SEG-LOG-002",
@@ -595,21 +625,21 @@ def tails() -> Family:
     damaged = must("SEG-LOG-003", needs=("magic:2",))
     family.invalid(
         "zeros-then-a-batch",
-        "Zeros with data behind them are damage: what follows would be lost without a word.",
+        "Zeros with data after them are damage: a reader that ends there silently loses that data.",
         damaged,
         "length",
         GOOD,
         bytes(64),
     )
     family.invalid(
-        "garbage-then-a-batch", "Garbage with a good batch behind it.", damaged, "length", GOOD, b"\xa5" * 40
+        "garbage-then-a-batch", "Garbage with a valid batch after it.", damaged, "length", GOOD, b"\xa5" * 40
     )
     family.invalid(
         "garbage-40", "Forty bytes that cannot be an entry.", damaged, "length", GOOD, b"\xa5" * 40, more=False
     )
     family.valid(
         "nothing",
-        "An empty log, or an empty answer, is whole.",
+        "An empty log, or an empty answer to a fetch, is valid.",
         must("SEG-LOG-001", needs=("magic:2",)),
         b"",
         more=False,
@@ -623,7 +653,7 @@ def _cuts(family: Family) -> None:
         _tail(
             family,
             f"magic-2-cut-{count}",
-            "The last batch is cut; the ones before are whole and are delivered.",
+            "The last batch is cut short; a reader delivers the batches before it.",
             second.encoded()[:count],
             "partial",
         )
@@ -633,7 +663,7 @@ def _cuts(family: Family) -> None:
             basis = should("SEG-LOG-004", flags=("CUT",), since=since)
             family.valid(
                 f"magic-{magic}-cut-{count}",
-                "The last message is cut.",
+                "The last message is cut short; a reader delivers the messages before it.",
                 basis,
                 first,
                 last.encoded()[:count],
@@ -643,7 +673,7 @@ def _cuts(family: Family) -> None:
     for count in (5, 12, 17, 30, 60):
         family.valid(
             f"only-a-cut-batch-{count}",
-            "All there is is cut: no record, and no error.",
+            "The only batch of the log is cut short: no record, and no error.",
             should("SEG-LOG-004", flags=("CUT",), needs=("magic:2",)),
             GOOD.encoded()[:count],
             more=False,
@@ -654,7 +684,7 @@ def _cuts(family: Family) -> None:
         _tail(
             family,
             f"{codec}-cut-in-the-data",
-            "A compressed batch is cut inside its data; nobody may try to decompress it.",
+            "A compressed batch is cut short inside its data; a reader must not decompress it.",
             packed[:-2],
             "partial",
             f"codec:{codec}",

@@ -77,9 +77,9 @@ def _rolls(family: Family) -> None:
         family.add(f"roll-{name}", "decide", "valid", why, basis, request=request, expect=expect)
 
     size = must("SEG-ROL-002", "SEG-ROL-001", **flags)
-    roll("nothing", "Nothing asks for it.", must("SEG-ROL-001", **flags), None)
-    roll("size-fits", "The segment gets exactly as large as it may.", size, None, config={"segment.bytes": "308"})
-    roll("size-one-more", "One byte more: it ends before.", size, "size", config={"segment.bytes": "307"})
+    roll("nothing", "No limit is reached: the segment is not rolled.", must("SEG-ROL-001", **flags), None)
+    roll("size-fits", "With the append, the segment is exactly as large as allowed: it is not rolled.", size, None, config={"segment.bytes": "308"})  # fmt: skip
+    roll("size-one-more", "With the append, the segment would be one byte too large: it is rolled before.", size, "size", config={"segment.bytes": "307"})  # fmt: skip
     roll(
         "size-of-an-empty-one",
         "An empty segment takes what fits into it.",
@@ -90,11 +90,11 @@ def _rolls(family: Family) -> None:
     )
     time = must("SEG-ROL-003", "SEG-ROL-004", **flags)
     week = {"segment.ms": "1000"}
-    roll("time-within", "Exactly as long as allowed.", time, None, config=week, incoming={"maxTimestamp": "2000"})
-    roll("time-over", "A millisecond more.", time, "time", config=week, incoming={"maxTimestamp": "2001"})
+    roll("time-within", "The timestamps span exactly `segment.ms`: the segment is not rolled.", time, None, config=week, incoming={"maxTimestamp": "2000"})  # fmt: skip
+    roll("time-over", "The timestamps span a millisecond more than `segment.ms`: the segment is rolled.", time, "time", config=week, incoming={"maxTimestamp": "2001"})  # fmt: skip
     roll(
         "time-of-records-not-clock",
-        "The clock is far ahead, the records are not: nothing happens.",
+        "The clock is far ahead, the timestamps are not: the segment is not rolled.",
         time,
         None,
         config=week,
@@ -103,7 +103,7 @@ def _rolls(family: Family) -> None:
     )
     roll(
         "time-old-record",
-        "A record from the past never ends a segment.",
+        "A record with an old timestamp never rolls a segment.",
         time,
         None,
         config=week,
@@ -111,7 +111,7 @@ def _rolls(family: Family) -> None:
     )
     roll(
         "time-empty",
-        "An empty segment is never too old.",
+        "An empty segment is never rolled by time.",
         time,
         None,
         config=week,
@@ -120,7 +120,7 @@ def _rolls(family: Family) -> None:
     )
     roll(
         "time-jitter",
-        "The jitter lets it end earlier.",
+        "The jitter makes the segment roll earlier.",
         time,
         "time",
         config=week,
@@ -129,7 +129,7 @@ def _rolls(family: Family) -> None:
     )
     roll(
         "time-jitter-within",
-        "But not earlier than that.",
+        "The segment is not rolled before `segment.ms` minus jitter.",
         time,
         None,
         config=week,
@@ -138,7 +138,7 @@ def _rolls(family: Family) -> None:
     )
     roll(
         "time-without-timestamps",
-        "Without timestamps the clock counts, from when the segment was opened.",
+        "Without timestamps, the time since the segment was created decides: it is rolled.",
         time,
         "time",
         config=week,
@@ -148,7 +148,7 @@ def _rolls(family: Family) -> None:
     )
     roll(
         "time-without-timestamps-within",
-        "Exactly as long by the clock.",
+        "Without timestamps, the segment was created exactly `segment.ms` ago: it is not rolled.",
         time,
         None,
         config=week,
@@ -158,7 +158,7 @@ def _rolls(family: Family) -> None:
     )
     roll(
         "time-from-zero",
-        "A first timestamp of 0 is a timestamp: the records count, not the clock.",
+        "A first timestamp of 0 is valid: the timestamps decide, not the clock.",
         time,
         "time",
         config=week,
@@ -168,7 +168,7 @@ def _rolls(family: Family) -> None:
     )
     roll(
         "time-compacted",
-        "On a compacted topic the lag may be the shorter span.",
+        "On a compacted topic, `max.compaction.lag.ms` rolls the segment if it is shorter than `segment.ms`.",
         time,
         "time",
         config={"segment.ms": "100000", "cleanup.policy": "compact", "max.compaction.lag.ms": "400"},
@@ -177,14 +177,14 @@ def _rolls(family: Family) -> None:
     full = must("SEG-ROL-005", **flags)
     roll(
         "offset-index-full",
-        "No slot is left in the offset index.",
+        "The offset index has no room for another entry: the segment is rolled.",
         full,
         "offset index full",
         active={"isOffsetIndexFull": True},
     )
     roll(
         "time-index-full",
-        "Only the last slot is left in the time index.",
+        "The time index has room for one entry only, its last: the segment is rolled.",
         full,
         "time index full",
         active={"isTimeIndexFull": True},
@@ -192,14 +192,14 @@ def _rolls(family: Family) -> None:
     span = must("SEG-ROL-006", **flags)
     roll(
         "span-fits",
-        "The greatest relative offset there is.",
+        "The append has the greatest possible relative offset.",
         span,
         None,
         incoming={"firstOffset": str(INT32_MAX), "lastOffset": str(INT32_MAX)},
     )
     roll(
         "span-one-more",
-        "One more does not fit an index.",
+        "The relative offset is too large for an index by one: the segment is rolled.",
         span,
         "offset span",
         incoming={"firstOffset": str(INT32_MAX + 1), "lastOffset": str(INT32_MAX + 1)},
@@ -208,7 +208,7 @@ def _rolls(family: Family) -> None:
     order = must("SEG-ROL-001", "SEG-ROL-002", **flags)
     roll(
         "size-before-time",
-        "Both hold: the size is named first.",
+        "Size and time both require a roll: the reason is the size.",
         order,
         "size",
         config={"segment.bytes": "300", "segment.ms": "1"},
@@ -217,14 +217,14 @@ def _rolls(family: Family) -> None:
     named = must("SEG-ROL-007", **flags)
     roll(
         "base-is-the-end",
-        "The new segment is named after the end of the log.",
+        "The base offset of the new segment is the log end offset.",
         named,
         "size",
         config={"segment.bytes": "300"},
     )
     roll(
         "base-after-a-gap",
-        "Or after the first offset that comes, where that is greater.",
+        "After a gap, the base offset of the new segment is the first offset of the append.",
         named,
         "size",
         config={"segment.bytes": "300"},
@@ -233,7 +233,7 @@ def _rolls(family: Family) -> None:
     )
     roll(
         "base-of-old-messages",
-        "For old messages it is what fits the index below the last offset.",
+        "For messages of magic 0 and 1, the base offset is the last offset minus the greatest relative one.",
         named,
         "size",
         config={"segment.bytes": "300"},
@@ -295,23 +295,23 @@ def _retention(family: Family) -> None:
         "retain-no-segment",
         "decide",
         "invalid",
-        "A log without a segment is none.",
+        "Retention needs a log with at least one segment.",
         must("SEG-RET-001", needs=("config",), **flags),
         request={"what": "retain", "listing": [], "config": {}, "now": "0", "logStartOffset": "0"},
         expect={"reject": {"class": "policy"}},
     )
     off = {"retention.ms": "-1", "retention.bytes": "-1"}
     time = must("SEG-RET-003", **flags)
-    keep("nothing", "No limit is set.", must("SEG-RET-001", **flags), 0, config=off)
+    keep("nothing", "No retention limit is set: all segments stay.", must("SEG-RET-001", **flags), 0, config=off)
     keep(
         "time-first", "The first segment is too old by a millisecond.", time, 1, config={**off, "retention.ms": "8999"}
     )
-    keep("time-exactly", "Exactly as old as allowed: it stays.", time, 0, config={**off, "retention.ms": "9000"})
-    keep("time-zero", "Nothing may be older than now.", time, 1, config={**off, "retention.ms": "0"}, now=2000)
-    keep("time-three", "Three are too old.", time, 3, config={**off, "retention.ms": "6500"})
+    keep("time-exactly", "The first segment is exactly as old as allowed: it stays.", time, 0, config={**off, "retention.ms": "9000"})  # fmt: skip
+    keep("time-zero", "With `retention.ms=0`, every segment that is older than now is deleted.", time, 1, config={**off, "retention.ms": "0"}, now=2000)  # fmt: skip
+    keep("time-three", "Three segments are too old.", time, 3, config={**off, "retention.ms": "6500"})
     keep(
         "time-prefix",
-        "A young segment keeps the old ones behind it.",
+        "A segment that is not too old keeps all segments after it, also old ones.",
         time,
         1,
         config={**off, "retention.ms": "5000"},
@@ -319,7 +319,7 @@ def _retention(family: Family) -> None:
     )
     keep(
         "time-future",
-        "A record of the future keeps its segment, and all after it.",
+        "A timestamp in the future keeps its segment, and all segments after it.",
         time,
         0,
         config={**off, "retention.ms": "1"},
@@ -327,7 +327,7 @@ def _retention(family: Family) -> None:
     )
     keep(
         "time-all",
-        "All are too old: a new segment is begun first, then all go.",
+        "All segments are too old: a new segment is rolled first, then all old ones are deleted.",
         must("SEG-RET-006", "SEG-RET-003", **flags),
         4,
         config={**off, "retention.ms": "100"},
@@ -337,7 +337,7 @@ def _retention(family: Family) -> None:
     old = must("SEG-RET-004", **flags)
     keep(
         "file-time",
-        "Without timestamps the file's own time counts.",
+        "Without timestamps, the modification time of the file decides.",
         old,
         1,
         config={**off, "retention.ms": "5000"},
@@ -346,7 +346,7 @@ def _retention(family: Family) -> None:
     )
     keep(
         "file-time-not-used",
-        "With timestamps the file's time does not count.",
+        "With timestamps, the modification time of the file has no effect.",
         old,
         0,
         config={**off, "retention.ms": "5000"},
@@ -356,23 +356,23 @@ def _retention(family: Family) -> None:
     size = must("SEG-RET-005", **flags)
     keep(
         "size-first",
-        "Without the first there is still as much as asked for.",
+        "Without the first segment, the log still has `retention.bytes`: it is deleted.",
         size,
         1,
         config={**off, "retention.bytes": "250"},
     )
     keep(
         "size-one-less",
-        "One byte less would be left than asked for: it stays.",
+        "Without the first segment, the log has one byte less than `retention.bytes`: it stays.",
         size,
         0,
         config={**off, "retention.bytes": "251"},
     )
-    keep("size-two", "Two may go.", size, 2, config={**off, "retention.bytes": "150"})
-    keep("size-three", "Three may go.", size, 3, config={**off, "retention.bytes": "50"})
+    keep("size-two", "Without two segments, the log still has `retention.bytes`: both are deleted.", size, 2, config={**off, "retention.bytes": "150"})  # fmt: skip
+    keep("size-three", "Without three segments, the log still has `retention.bytes`: all three are deleted.", size, 3, config={**off, "retention.bytes": "50"})  # fmt: skip
     keep(
         "size-0",
-        "A limit of 0: all of it.",
+        "With `retention.bytes=0`, all segments are deleted.",
         must("SEG-RET-005", "SEG-RET-006", **flags),
         4,
         config={**off, "retention.bytes": "0"},
@@ -382,7 +382,7 @@ def _retention(family: Family) -> None:
     mark = must("SEG-RET-002", **flags)
     keep(
         "high-watermark",
-        "What is not on all replicas yet stays.",
+        "Segments at or above the high watermark stay.",
         mark,
         1,
         config={**off, "retention.ms": "100"},
@@ -390,13 +390,13 @@ def _retention(family: Family) -> None:
     )
     keep(
         "high-watermark-at-the-end",
-        "The high watermark is at the base of the next one: it may go.",
+        "The high watermark is the base offset of the next segment: the segment is deleted.",
         mark,
         2,
         config={**off, "retention.ms": "100"},
         mark=20,
     )
-    keep("high-watermark-0", "Nothing is replicated.", mark, 0, config={**off, "retention.ms": "100"}, mark=0)
+    keep("high-watermark-0", "The high watermark is 0: no segment is deleted.", mark, 0, config={**off, "retention.ms": "100"}, mark=0)  # fmt: skip
     keep(
         "active-and-empty",
         "The active segment is empty: it stays.",
@@ -409,12 +409,12 @@ def _retention(family: Family) -> None:
         times=(1000, 2000, 3000, -1),
     )
     start = must("SEG-RET-008", **flags)
-    keep("log-start", "The log starts inside the third segment: two may go.", start, 2, config=off, start=25)
-    keep("log-start-at-a-base", "It starts where the third begins.", start, 2, config=off, start=20)
-    keep("log-start-before-a-base", "One offset before.", start, 1, config=off, start=19)
+    keep("log-start", "The log start offset is inside the third segment: two segments are deleted.", start, 2, config=off, start=25)  # fmt: skip
+    keep("log-start-at-a-base", "The log start offset is the base offset of the third segment: two segments are deleted.", start, 2, config=off, start=20)  # fmt: skip
+    keep("log-start-before-a-base", "The log start offset is one below the base offset of the third segment: one segment is deleted.", start, 1, config=off, start=19)  # fmt: skip
     keep(
         "log-start-beyond",
-        "It starts in the active segment, which never goes by this rule.",
+        "The log start offset is inside the active segment, which this rule never deletes.",
         start,
         3,
         config=off,
@@ -422,7 +422,7 @@ def _retention(family: Family) -> None:
     )
     keep(
         "log-start-stays",
-        "What is left begins below the log start offset: that stays.",
+        "The first segment that is left begins below the log start offset, which does not change.",
         must("SEG-RET-007", **flags),
         1,
         config={**off, "retention.ms": "8999"},
@@ -431,14 +431,14 @@ def _retention(family: Family) -> None:
     )
     keep(
         "only-compacted",
-        "Neither time nor size count for a topic that is only compacted.",
+        "Time and size delete nothing in a topic that is only compacted.",
         must("SEG-RET-001", **flags),
         0,
         config={"retention.ms": "1", "retention.bytes": "0", "cleanup.policy": "compact"},
     )
     keep(
         "only-compacted-log-start",
-        "The log start offset counts for it all the same.",
+        "The log start offset also deletes segments of a topic that is only compacted.",
         must("SEG-RET-001", **flags),
         1,
         config={"retention.ms": "1", "retention.bytes": "0", "cleanup.policy": "compact"},
@@ -446,7 +446,7 @@ def _retention(family: Family) -> None:
     )
     keep(
         "size-then-time",
-        "First by size, and on by time.",
+        "Size deletes the first segments, then time deletes more.",
         must("SEG-RET-001", **flags),
         2,
         config={"retention.bytes": "250", "retention.ms": "7999"},

@@ -73,7 +73,7 @@ def encodings() -> Family:
     stamped = replace(three, attributes=LOG_APPEND_TIME, max_timestamp=7777)
     encode(
         "log-append-time",
-        "Stamped: every record reads as the maximum timestamp.",
+        "LogAppendTime: every record has the maximum timestamp of the batch.",
         must("SEG-BAT-011", flags=("MAX_TIMESTAMP",)),
         stamped,
         exact=False,
@@ -103,14 +103,14 @@ def encodings() -> Family:
     for count in (64, 65, 200):
         encode(
             f"records-{count}",
-            "Deltas take as few bytes as they need.",
+            "Varints of deltas take as few bytes as they need.",
             minimal,
             Batch(leader_epoch=-1, recs=tuple(Rec(key=b"%d" % at, time=at) for at in range(count))),
         )
     for size in (63, 64, 8191, 8192):
         encode(
             f"value-of-{size}-bytes",
-            "Lengths take as few bytes as they need.",
+            "Varints of lengths take as few bytes as they need.",
             minimal,
             Batch(leader_epoch=-1, recs=(Rec(value=b"v" * size),))
             if size < DIGEST_OVER
@@ -119,7 +119,7 @@ def encodings() -> Family:
     for delta in (63, 64, -64, -65, 2**31, -(2**40)):
         encode(
             f"time-delta-{delta}",
-            "Time deltas have 64 bits.",
+            "Timestamp deltas have 64 bits.",
             must("SEG-BAT-012"),
             Batch(leader_epoch=-1, base_timestamp=NOW, recs=(Rec(), Rec(time=delta))),
         )
@@ -131,7 +131,7 @@ def encodings() -> Family:
     )
     encode(
         "epoch-without-producer",
-        "Without a producer id the epoch is -1; the sequence is free.",
+        "Without a producer id, the producer epoch is -1; the sequence may be any.",
         should("SEG-BAT-020"),
         Batch(leader_epoch=-1),
         exact=False,
@@ -182,14 +182,14 @@ def encodings() -> Family:
     for codec, compress in COMPRESSORS.items():
         encode(
             f"codec-{codec}",
-            "What was compressed, because it got smaller, can be read again.",
+            "Compressed records, which compression made smaller, can be decompressed again.",
             must("SEG-COD-001", "SEG-BAT-003"),
             Batch(base=0, leader_epoch=-1, codec=codec, compress=compress, recs=words),
             exact=False,
         )
     encode(
         "codec-snappy-blocks",
-        "Framed snappy has blocks of 32 KiB of data: nothing is lost where one ends and the next begins.",
+        "Framed snappy has blocks of 32 KiB of data: no byte is lost at their boundaries.",
         must("SEG-COD-001", "SEG-BAT-003"),
         Batch(base=0, leader_epoch=-1, codec="snappy", compress=COMPRESSORS["snappy"], recs=_long(12)),
         exact=False,

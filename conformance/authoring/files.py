@@ -120,7 +120,7 @@ def _file_names(names: Parsing) -> None:
     for kind in (".log", ".index", ".timeindex", ".txnindex", ".snapshot"):
         names.good(
             f"kind{kind}",
-            "The files of a segment have one number and different endings.",
+            "The files of a segment have the same base offset in their names, and different suffixes.",
             digits,
             None,
             of(kind, 368769),
@@ -129,7 +129,7 @@ def _file_names(names: Parsing) -> None:
     for name, base in (("zero", 0), ("above-32-bits", 2**32 + 1), ("above-2-53", 2**53 + 1), ("greatest", INT64_MAX)):
         names.good(
             f"offset-{name}",
-            "The number is an offset of 64 bits.",
+            "The number in a file name is an offset of 64 bits.",
             digits,
             None,
             of(".log", base),
@@ -148,7 +148,7 @@ def _file_names(names: Parsing) -> None:
     for text in ("0.log", "77.log", "000000000000000000000007.log", "0000000000368769.log"):
         names.good(
             f"digits-{len(text) - 4}",
-            "Another number of digits is odd, and readable.",
+            "A file name with another number of digits than twenty is unusual, but can be read.",
             loose,
             None,
             of(".log", int(text[:-4])),
@@ -156,7 +156,7 @@ def _file_names(names: Parsing) -> None:
         )
     names.good(
         "arabic-digits",
-        "A broker under another locale wrote other digits.",
+        "A broker with another locale wrote digits of another script.",
         loose,
         None,
         of(".log", 12),
@@ -164,7 +164,13 @@ def _file_names(names: Parsing) -> None:
     )
     far = must("SEG-PDR-007", flags=("NAME_DIGITS",), since="0.8")
     for text in ("09223372036854775808.log", "99999999999999999999.index", "18446744073709551616.log"):
-        names.bad(f"too-large-{text[:20]}", "A number that is no offset.", far, None, file_name=text)
+        names.bad(
+            f"too-large-{text[:20]}",
+            "The number in the file name is too large for an offset.",
+            far,
+            None,
+            file_name=text,
+        )
     below = should("SEG-PDR-007", flags=("NAME_DIGITS",), since="0.8")
     names.bad("negative", "A number below 0 is no offset.", below, None, file_name="-0000000000000000005.log")
     names.good(
@@ -191,7 +197,7 @@ def _file_names(names: Parsing) -> None:
     for text in ("notes.txt", "00000000000000000000.kafka", "00000000000000000000", ".log", "x.log"):
         names.bad(
             f"other-{text.strip('.').replace('.', '-') or 'dot'}",
-            "A name that is none of a broker's.",
+            "A broker gives no file such a name.",
             must("SEG-PDR-005" if text.endswith(".log") else "SEG-PDR-001", "SEG-PDR-011"),
             None,
             file_name=text,
@@ -199,7 +205,7 @@ def _file_names(names: Parsing) -> None:
     for text in (METADATA, EPOCHS):
         names.good(
             f"text-{text.replace('.', '-')}",
-            "Small files have names without a number.",
+            "Checkpoint and metadata files have fixed names without a number.",
             may("SEG-PDR-012", needs=("parse:text-names",)),
             None,
             {"kind": text, "suffix": ""},
@@ -227,7 +233,7 @@ def _directory_names(names: Parsing) -> None:
     for text, (topic, partition) in good.items():
         names.good(
             f"directory-{text if len(text) < len(UNIQUE) else 'long'}",
-            "The last dash parts topic and partition.",
+            "The last dash in a directory name separates topic and partition.",
             basis,
             None,
             of(topic, partition),
@@ -237,7 +243,7 @@ def _directory_names(names: Parsing) -> None:
     for number, (text, partition) in enumerate(unusual.items()):
         names.good(
             f"directory-odd-{number}",
-            "Odd digits are read by brokers, too.",
+            "Brokers also read partition numbers with a sign, leading zeros or digits of another script.",
             should("SEG-PDR-017"),
             None,
             of("topic", partition),
@@ -265,7 +271,7 @@ def _directory_names(names: Parsing) -> None:
     for state in ("delete", "future", "stray"):
         names.good(
             f"directory-{state}",
-            "A marked directory: topic, partition, a unique part and what it is.",
+            "The name of a marked directory contains topic, partition, a unique part and the mark.",
             marked,
             None,
             of("my-topic", 3, state),
@@ -273,14 +279,14 @@ def _directory_names(names: Parsing) -> None:
         )
         names.bad(
             f"directory-{state}-without-unique",
-            "The mark without its unique part.",
+            "The directory name has the mark, but no unique part.",
             marked,
             None,
             file_name=f"my-topic-3-{state}",
         )
     names.good(
         "directory-delete-dotted",
-        "A topic with dots: the unique part is behind the last one.",
+        "The topic name has dots: the unique part follows the last dot.",
         marked,
         None,
         of("a.b.c", 1, "delete"),
@@ -288,7 +294,7 @@ def _directory_names(names: Parsing) -> None:
     )
     names.good(
         "directory-short-unique",
-        "The unique part may be anything.",
+        "The unique part of a directory name may be any text.",
         should("SEG-PDR-004"),
         None,
         of("t", 1, "future"),
@@ -309,18 +315,24 @@ def _offset_checkpoints(files: Parsing) -> None:
     two = (("a-b", 0, 5), ("t", 12, INT64_MAX))
     files.good(
         "one-entry",
-        "Topic, partition and offset on a line.",
+        "Each line of a checkpoint has topic, partition and offset.",
         basis,
         _lines(0, 1, f"a-b 12 {INT64_MAX}"),
         of(("a-b", 12, INT64_MAX)),
     )
     orders = {"in-order": of(*two), "any-order": of(*reversed(two))}
     loose = must("SEG-CKP-002", "SEG-CKP-003", flags=("CHECKPOINT_MAP",), since="0.8")
-    files.either("two-entries", "Two lines, in any order.", loose, _lines(0, 2, "a-b 0 5", f"t 12 {INT64_MAX}"), orders)
-    files.good("no-entries", "A count of 0.", basis, _lines(0, 0), of())
+    files.either(
+        "two-entries",
+        "A reader may return the two entries in any order.",
+        loose,
+        _lines(0, 2, "a-b 0 5", f"t 12 {INT64_MAX}"),
+        orders,
+    )
+    files.good("no-entries", "A checkpoint with a count of 0 has no entries.", basis, _lines(0, 0), of())
     none = must("SEG-CKP-005", since="0.8")
     files.good("empty", "An empty file has no entries.", none, b"", of())
-    files.good("version-only", "So has one with a version only.", none, _lines(0), of())
+    files.good("version-only", "A checkpoint with a version and nothing else has no entries.", none, _lines(0), of())
     ends = must("SEG-CKP-006", since="0.8")
     files.good(
         "crlf",
@@ -334,7 +346,11 @@ def _offset_checkpoints(files: Parsing) -> None:
     )
     files.good("no-last-line-end", "The last line may lack its end.", ends, _lines(0, 1, "t 1 2")[:-1], of(("t", 1, 2)))
     files.good(
-        "white-space", "Any run of white space parts the fields.", ends, _lines(0, 1, "t \t 1   2"), of(("t", 1, 2))
+        "white-space",
+        "White space of any length separates the fields.",
+        ends,
+        _lines(0, 1, "t \t 1   2"),
+        of(("t", 1, 2)),
     )
     files.good(
         "plus-and-zeros",
@@ -346,11 +362,15 @@ def _offset_checkpoints(files: Parsing) -> None:
     both = {"both": of(("t", 1, 2), ("t", 1, 3)), "last": of(("t", 1, 3))}
     twice = should("SEG-CKP-008", flags=("CHECKPOINT_MAP",))
     files.either(
-        "twice", "A partition that stands there twice is odd, and read.", twice, _lines(0, 2, "t 1 2", "t 1 3"), both
+        "twice",
+        "A checkpoint with two entries for a partition is unusual, but can be read.",
+        twice,
+        _lines(0, 2, "t 1 2", "t 1 3"),
+        both,
     )
     files.good(
         "negative-offset",
-        "A negative offset is odd, and read.",
+        "A checkpoint with a negative offset is unusual, but can be read.",
         should("SEG-CKP-008"),
         _lines(0, 1, "t 1 -2"),
         of(("t", 1, -2)),
@@ -360,11 +380,11 @@ def _offset_checkpoints(files: Parsing) -> None:
     files.bad("version-minus-1", "A negative version.", must("SEG-CKP-001", since="0.8"), _lines(-1, 1, "t 1 2"))
     files.bad("version-text", "A version that is no number.", must("SEG-CKP-004", since="0.8"), _lines("x", 1, "t 1 2"))
     files.bad(
-        "version-space", "White space around the version.", must("SEG-CKP-004", since="0.8"), _lines(" 0", 1, "t 1 2")
+        "version-space", "White space precedes the version.", must("SEG-CKP-004", since="0.8"), _lines(" 0", 1, "t 1 2")
     )
     files.bad("count-text", "A count that is no number.", must("SEG-CKP-004", since="0.8"), _lines(0, "one", "t 1 2"))
     files.bad("one-missing", "Fewer entries than the count says: the file was cut.", cut, _lines(0, 2, "t 1 2"))
-    files.bad("all-missing", "No entry where one is counted.", cut, _lines(0, 1))
+    files.bad("all-missing", "The count says one entry, but there is none.", cut, _lines(0, 1))
     files.bad("one-too-many", "More entries than the count says.", cut, _lines(0, 1, "t 1 2", "t 2 2"))
     fields = must("SEG-CKP-003", since="0.8")
     files.bad("two-fields", "An entry with two fields.", fields, _lines(0, 1, "t 1"))
@@ -380,8 +400,8 @@ def _offset_checkpoints(files: Parsing) -> None:
         ("offset-decimal", "t 1 2.0"),
         ("offset-underscore", "t 1 1_0"),
     ):
-        files.bad(name, "A number that is none, or does not fit.", number, _lines(0, 1, text))
-    files.bad("not-utf-8", "Bytes that are no UTF-8.", must("SEG-CKP-013", since="0.8"), b"0\n1\nt\xff 1 2\n")
+        files.bad(name, "The partition or offset is not a number, or is too large.", number, _lines(0, 1, text))
+    files.bad("not-utf-8", "The file is not valid UTF-8.", must("SEG-CKP-013", since="0.8"), b"0\n1\nt\xff 1 2\n")
     files.bad(
         "byte-order-mark",
         "A byte order mark is part of the first line.",
@@ -396,32 +416,50 @@ def _epochs(files: Parsing) -> None:
     def of(*entries: Sequence[int]) -> Json:
         return {"version": 0, "entries": [[str(epoch), str(offset)] for epoch, offset in entries]}
 
-    files.good("epochs-one", "Epoch and start offset.", basis, b"0\n1\n5 0\n", of((5, 0)))
+    files.good(
+        "epochs-one",
+        "Each line of a leader epoch checkpoint has epoch and start offset.",
+        basis,
+        b"0\n1\n5 0\n",
+        of((5, 0)),
+    )
     files.good(
         "epochs-three",
-        "Three of them, the last above 2^53.",
+        "Three leader epochs, the last with a start offset above 2^53.",
         basis,
         _lines(0, 3, "0 0", "3 17", f"4 {2**53 + 1}"),
         of((0, 0), (3, 17), (4, 2**53 + 1)),
     )
-    files.good("epochs-empty", "As a broker makes it when it opens a log.", must("SEG-CKP-005"), b"", of())
+    files.good(
+        "epochs-empty",
+        "An empty leader epoch checkpoint, as a broker creates it when it opens a log.",
+        must("SEG-CKP-005"),
+        b"",
+        of(),
+    )
     files.good(
         "epochs-back",
-        "Epochs that go back are odd, and read.",
+        "A checkpoint with decreasing leader epochs is unusual, but can be read.",
         should("SEG-CKP-007"),
         _lines(0, 2, "3 0", "2 9"),
         of((3, 0), (2, 9)),
     )
     files.bad(
         "epochs-three-fields",
-        "An entry of the other kind of checkpoint: its first field is no number, and there is one too many.",
+        "A line of an offset checkpoint in a leader epoch checkpoint: its first field is not a number, and it has "
+        "three fields.",
         must("SEG-CKP-004", "SEG-CKP-003"),
         _lines(0, 1, "t 1 2"),
     )
     files.bad("epochs-three-numbers", "An entry with one field too many.", must("SEG-CKP-003"), _lines(0, 1, "0 1 2"))
     files.bad("epochs-one-field", "An entry with one field.", must("SEG-CKP-003"), _lines(0, 1, "5"))
     files.bad("epochs-too-large", "An epoch above 32 bits.", must("SEG-CKP-004"), _lines(0, 1, "2147483648 0"))
-    files.bad("epochs-cut", "Fewer than counted.", must("SEG-CKP-002", flags=("CHECKPOINT_CUT",)), _lines(0, 2, "5 0"))
+    files.bad(
+        "epochs-cut",
+        "The checkpoint has fewer entries than the count says.",
+        must("SEG-CKP-002", flags=("CHECKPOINT_CUT",)),
+        _lines(0, 2, "5 0"),
+    )
     files.bad("epochs-version-1", "A version that does not exist.", must("SEG-CKP-001"), _lines(1, 1, "5 0"))
 
 
@@ -429,14 +467,22 @@ def _metadata(files: Parsing) -> None:
     basis = must("SEG-CKP-009", since="2.8")
     found = {"version": 0, "topicId": TOPIC_ID}
     files.good(
-        "topic-id", "Two lines, the last without its end.", basis, f"version: 0\ntopic_id: {TOPIC_ID}".encode(), found
+        "topic-id",
+        "The file `partition.metadata` has two lines, the last without a line end.",
+        basis,
+        f"version: 0\ntopic_id: {TOPIC_ID}".encode(),
+        found,
     )
     files.good(
-        "topic-id-line-end", "With a line end behind it.", basis, f"version: 0\ntopic_id: {TOPIC_ID}\n".encode(), found
+        "topic-id-line-end",
+        "The last line of `partition.metadata` has a line end.",
+        basis,
+        f"version: 0\ntopic_id: {TOPIC_ID}\n".encode(),
+        found,
     )
     files.good(
         "topic-id-version-7",
-        "A later version is read.",
+        "A later version of `partition.metadata` can be read.",
         basis,
         f"version: 7\ntopic_id: {TOPIC_ID}".encode(),
         {**found, "version": 7},
@@ -453,7 +499,12 @@ def _metadata(files: Parsing) -> None:
         "version-text": f"version: x\ntopic_id: {TOPIC_ID}",
     }
     for name, text in bad.items():
-        files.bad(f"topic-id-{name}", "A file that does not tell a topic id.", basis, text.encode())
+        files.bad(
+            f"topic-id-{name}",
+            "The file `partition.metadata` without a valid version and topic id is refused.",
+            basis,
+            text.encode(),
+        )
 
 
 def _properties(files: Parsing) -> None:
@@ -464,56 +515,75 @@ def _properties(files: Parsing) -> None:
 
     files.good(
         "properties-0",
-        "A directory of a ZooKeeper cluster.",
+        "The file `meta.properties` of a ZooKeeper cluster has version 0.",
         basis,
         b"#\n#Tue Nov 17 2020\nversion=0\nbroker.id=3\ncluster.id=abc\n",
         of(0, "abc", 3),
     )
-    files.good("properties-0-bare", "Version 0 needs neither.", basis, b"version=0\n", of(0, None, None))
-    files.good("properties-no-version", "Without a version it is 0.", basis, b"broker.id=4\n", of(0, None, 4))
+    files.good(
+        "properties-0-bare",
+        "Version 0 of `meta.properties` requires neither cluster id nor node id.",
+        basis,
+        b"version=0\n",
+        of(0, None, None),
+    )
+    files.good(
+        "properties-no-version",
+        "Without a version, `meta.properties` has version 0.",
+        basis,
+        b"broker.id=4\n",
+        of(0, None, 4),
+    )
     files.good(
         "properties-1",
-        "A directory of a KRaft cluster.",
+        "The file `meta.properties` of a KRaft cluster has version 1.",
         basis,
         b"version=1\nnode.id=7\ncluster.id=kLrBX\n",
         of(1, "kLrBX", 7),
     )
     files.good(
         "properties-directory",
-        "With the id of the directory.",
+        "The file `meta.properties` may have a directory id.",
         basis,
         f"version=1\nnode.id=7\ncluster.id=c\ndirectory.id={TOPIC_ID}\n".encode(),
         of(1, "c", 7, TOPIC_ID),
     )
     files.good(
         "properties-escapes",
-        "The rules of Java properties: colons, spaces, escapes.",
+        "The file `meta.properties` follows the rules of Java properties: colons, spaces, escapes.",
         basis,
         b"! note\nversion : 1\n  node.id\\=x=1\nnode.id 7\ncluster.id=a\\u0062\\\n   c\n",
         of(1, "abc", 7),
     )
     for number in (0, 2**30, 2**31 - 1):
         content = f"version=1\nnode.id={number}\ncluster.id=c\n".encode()
-        files.good(f"properties-node-{number}", "A number of 32 bits.", basis, content, of(1, "c", number))
+        files.good(
+            f"properties-node-{number}", "The node id is a number of 32 bits.", basis, content, of(1, "c", number)
+        )
     for number in (2**31, 2**32 + 7, 2**63):
         content = f"version=1\nnode.id={number}\ncluster.id=c\n".encode()
-        files.bad(f"properties-node-{number}", "It has more than 32 bits.", basis, content)
+        files.bad(f"properties-node-{number}", "The node id has more than 32 bits.", basis, content)
     for name, text in (
         ("1-without-node", "version=1\ncluster.id=c\n"),
         ("1-without-cluster", "version=1\nnode.id=7\n"),
         ("version-2", "version=2\nnode.id=7\ncluster.id=c\n"),
         ("node-text", "version=1\nnode.id=x\ncluster.id=c\n"),
     ):
-        files.bad(f"properties-{name}", "A file that does not say whose directory it is.", basis, text.encode())
+        files.bad(
+            f"properties-{name}",
+            "The file `meta.properties` does not say to which node and cluster the directory belongs.",
+            basis,
+            text.encode(),
+        )
 
 
 def _clean_shutdown(marks: Parsing) -> None:
     basis = should("SEG-LDR-004", needs=("cleanShutdown",))
-    why = "The mark of a clean end is empty before 3.7, and an object since."
+    why = "The mark of a clean shutdown is an empty file before 3.7, and a JSON object since."
     marks.good("mark-empty", why, basis, b"", {"version": 0, "brokerEpoch": "-1"})
     marks.good("mark-object", why, basis, b'{"version":0,"brokerEpoch":42}', {"version": 0, "brokerEpoch": "42"})
-    marks.bad("mark-text", "Anything else is no such mark.", basis, b"clean")
-    marks.bad("mark-list", "A list is no object.", basis, b"[]")
+    marks.bad("mark-text", "Other text is not a mark of a clean shutdown.", basis, b"clean")
+    marks.bad("mark-list", "A JSON list is not a mark of a clean shutdown.", basis, b"[]")
 
 
 def _quorum_state(states: Parsing) -> None:
@@ -525,14 +595,24 @@ def _quorum_state(states: Parsing) -> None:
 
     first = b'{"clusterId":"","leaderId":1,"leaderEpoch":7,"votedId":-1,"appliedOffset":0,'
     first += b'"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
-    states.good("quorum-state-0", "With the voters.", basis, first, found(0, voters=(1, 2)))
+    states.good(
+        "quorum-state-0", "Version 0 of `quorum-state` contains the voters.", basis, first, found(0, voters=(1, 2))
+    )
     second = b'{"leaderId":-1,"leaderEpoch":7,"votedId":3,"votedDirectoryId":"x","data_version":1}'
-    states.good("quorum-state-1", "With the vote.", basis, second, found(1, leader=-1, voted=3))
+    states.good(
+        "quorum-state-1", "Version 1 of `quorum-state` contains the vote.", basis, second, found(1, leader=-1, voted=3)
+    )
     unusual = b'{"leaderId":"1","leaderEpoch":7,"data_version":1}'
-    states.good("quorum-state-odd", "What is no number is none.", basis, unusual, found(1, leader=-1))
-    states.bad("quorum-state-2", "A version that nobody knows.", basis, second.replace(b":1}", b":2}"))
-    states.bad("quorum-state-none", "No version at all.", basis, b'{"leaderId":1}')
-    states.bad("quorum-state-text", "Anything else is no quorum state.", basis, b"leader")
+    states.good(
+        "quorum-state-odd",
+        "A leader id in `quorum-state` that is not a number means none.",
+        basis,
+        unusual,
+        found(1, leader=-1),
+    )
+    states.bad("quorum-state-2", "The version of the file or entry is unknown.", basis, second.replace(b":1}", b":2}"))
+    states.bad("quorum-state-none", "The file `quorum-state` has no version.", basis, b'{"leaderId":1}')
+    states.bad("quorum-state-text", "Other text is not a quorum state.", basis, b"leader")
 
 
 def _snapshots(files: Parsing) -> None:
@@ -591,7 +671,7 @@ def _snapshots(files: Parsing) -> None:
     )
     files.good(
         "no-transaction",
-        "A producer that only is idempotent.",
+        "An idempotent producer without a transaction.",
         basis,
         packed((5, 3, 2**31 - 1, 2**53 + 1, 9, 1_700_000_000_000, 4, -1)),
         of((5, 3, 2**31 - 1, 2**53 + 1, 9, 1_700_000_000_000, 4, -1)),
@@ -601,11 +681,11 @@ def _snapshots(files: Parsing) -> None:
     largest = (2**63 - 1, 2**15 - 1, 2**31 - 1, 2**63 - 1, 2**31 - 1, 2**63 - 1, 2**31 - 1, 2**63 - 2)
     files.good("largest-numbers", "Each field holds its largest number.", basis, packed(largest), of(largest))
     many = tuple((at, 0, at, 10 * at + 1, 0, 1000, -1, -1) for at in range(30))
-    files.good("thirty-producers", "Thirty of them.", basis, packed(*many), of(*many))
+    files.good("thirty-producers", "A snapshot of thirty producers.", basis, packed(*many), of(*many))
     for version in (0, 2, -1):
         files.bad(
             f"version-{version}",
-            "A version that does not exist; the checksum does not cover it.",
+            "The version of the snapshot does not exist; the checksum does not cover the version.",
             must("SEG-PSN-001", **flags),
             packed(*two, version=version),
         )
@@ -615,29 +695,34 @@ def _snapshots(files: Parsing) -> None:
         ("entry", whole[:20] + bytes([whole[20] ^ 1]) + whole[21:]),
         ("last-byte", whole[:-1] + bytes([whole[-1] ^ 1])),
     ):
-        files.bad(f"damaged-{name}", "One change, and the checksum is wrong.", must("SEG-PSN-002", **flags), data)
+        files.bad(
+            f"damaged-{name}",
+            "One change in the snapshot makes its checksum wrong.",
+            must("SEG-PSN-002", **flags),
+            data,
+        )
     size = must("SEG-PSN-003", **flags)
     for count in (0, 1, 3, 1_000_000, 2**31 - 1, -1):
         files.bad(
             f"count-{count}",
-            "A count that the size does not fit, under a right checksum.",
+            "The count of producers does not fit the file size; the checksum is right.",
             should("SEG-PSN-003", **flags) if count in {0, 1} else size,
             packed(*two, count=count),
         )
     for left in (0, 1, 5, 9, 10, 55, 101):
         rules = ("SEG-PSN-002", "SEG-PSN-003") if left >= SNAPSHOT_HEADER_SIZE else ("SEG-PSN-003",)
-        files.bad(f"cut-to-{left}", "A file that was cut.", must(*rules, **flags), whole[:left])
+        files.bad(f"cut-to-{left}", "The snapshot file is cut short.", must(*rules, **flags), whole[:left])
 
 
 def _offset_indexes(files: Parsing) -> None:
     rows = struct.pack(">iiii", 3, 119, 5, 238)
     basis = must("SEG-IDX-011", since="0.8")
     found = {"entries": [["103", 119], ["105", 238]]}
-    files.good("two-entries", "Offsets count from the base of the segment.", basis, rows, found)
+    files.good("two-entries", "Offsets in an index are relative to the base offset of the segment.", basis, rows, found)
     files.good("empty", "An index without entries.", basis, b"", {"entries": []})
     files.good(
         "base-above-2-53",
-        "The base may be any offset.",
+        "The base offset of an index may be any offset.",
         basis,
         rows,
         {"entries": [[str(2**53 + 4), 119], [str(2**53 + 6), 238]]},
@@ -646,46 +731,64 @@ def _offset_indexes(files: Parsing) -> None:
     )
     files.good(
         "widest",
-        "The greatest relative offset and position.",
+        "An index entry with the greatest relative offset and position.",
         basis,
         struct.pack(">ii", 2**31 - 1, 2**31 - 2),
         {"entries": [[str(100 + 2**31 - 1), 2**31 - 2]]},
     )
     files.good(
         "preallocated",
-        "Zeros behind the entries are none.",
+        "Zeros of preallocation after the entries are not entries.",
         may("SEG-IDX-007"),
         rows + bytes(160),
         {**found, "trailingZeroEntries": 20},
     )
     for size in (2**16, 2**16 + 8, 2**17 - 16):
-        why = "Zeros behind the entries are none, however many."
+        why = "Zeros of preallocation after the entries are not entries, however many."
         zeros = {**found, "trailingZeroEntries": size // 8}
         files.good(f"preallocated-{size}", why, may("SEG-IDX-007"), rows + bytes(size), zeros)
-    files.good("odd-size", "The whole entries count.", should("SEG-IDX-001"), rows + b"\0\0\0", found)
+    files.good(
+        "odd-size",
+        "Bytes after the last whole entry of an index are ignored.",
+        should("SEG-IDX-001"),
+        rows + b"\0\0\0",
+        found,
+    )
 
 
 def _time_indexes(files: Parsing) -> None:
     rows = time_entry(1101, 3) + time_entry(1201, 5)
     basis = must("SEG-TIX-010", since="0.10.1")
     found = {"entries": [["1101", "103"], ["1201", "105"]]}
-    files.good("two-entries", "A time, and an offset that counts from the base of the segment.", basis, rows, found)
+    files.good(
+        "two-entries",
+        "A time index entry has a timestamp, and an offset relative to the base offset.",
+        basis,
+        rows,
+        found,
+    )
     files.good("empty", "A time index without entries.", basis, b"", {"entries": []})
     files.good(
         "large-times",
-        "Times of 64 bits.",
+        "Timestamps in a time index have 64 bits.",
         basis,
         time_entry(2**53 + 1, 0) + time_entry(INT64_MAX, 2**31 - 1),
         {"entries": [[str(2**53 + 1), "100"], [str(INT64_MAX), str(100 + 2**31 - 1)]]},
     )
     files.good(
         "preallocated",
-        "Zeros behind the entries are none.",
+        "Zeros of preallocation after the entries are not entries.",
         may("SEG-TIX-007"),
         rows + bytes(240),
         {**found, "trailingZeroEntries": 20},
     )
-    files.good("odd-size", "The whole entries count.", should("SEG-TIX-001"), rows + b"\0" * 11, found)
+    files.good(
+        "odd-size",
+        "Bytes after the last whole entry of an index are ignored.",
+        should("SEG-TIX-001"),
+        rows + b"\0" * 11,
+        found,
+    )
 
 
 def _transaction_indexes(files: Parsing) -> None:
@@ -701,17 +804,37 @@ def _transaction_indexes(files: Parsing) -> None:
     basis = must("SEG-TXN-009")
     one, two = (77, 0, 3, 2), (2**53 + 1, 2**53 + 3, 2**53 + 9, 2**53 + 10)
     files.good("one-entry", "An aborted transaction as a broker recorded it.", basis, aborted(*one), of(one))
-    files.good("two-entries", "Numbers of 64 bits.", basis, aborted(*one) + aborted(*two), of(one, two))
-    files.good("empty", "A file without entries.", basis, b"", of())
     files.good(
-        "torn", "A crash cut the last entry.", should("SEG-TXN-001"), aborted(*one) + aborted(*two)[:33], of(one)
+        "two-entries",
+        "Producer id and offsets of an aborted transaction have 64 bits.",
+        basis,
+        aborted(*one) + aborted(*two),
+        of(one, two),
+    )
+    files.good("empty", "An empty index of aborted transactions has no entries.", basis, b"", of())
+    files.good(
+        "torn",
+        "A crash has cut the last entry short: a reader ignores it.",
+        should("SEG-TXN-001"),
+        aborted(*one) + aborted(*two)[:33],
+        of(one),
     )
     version = must("SEG-TXN-002")
-    files.bad("version-256", "A version that a broker refuses, too.", version, b"\1\0" + aborted(*one)[2:])
-    files.bad("second-version-512", "The second entry has it.", version, aborted(*one) + b"\2\0" + aborted(*two)[2:])
+    files.bad(
+        "version-256",
+        "The version of the entry is unknown; a broker also refuses it.",
+        version,
+        b"\1\0" + aborted(*one)[2:],
+    )
+    files.bad(
+        "second-version-512",
+        "The version of the second entry is unknown.",
+        version,
+        aborted(*one) + b"\2\0" + aborted(*two)[2:],
+    )
     files.bad(
         "version-1",
-        "A version that brokers overlook: they read one byte of it.",
+        "The version of the entry is unknown, but brokers accept it, because they read only one byte of it.",
         should("SEG-TXN-002", flags=("LOOSE_VERSION",)),
         b"\0\1" + aborted(*one)[2:],
     )

@@ -87,18 +87,18 @@ def index_building() -> Family:
         ),
     )
     for interval, why in (
-        (0, "An interval of 0: every batch but the first."),
-        (SIZE - 1, "One byte less than a batch: every batch but the first."),
-        (SIZE, "Exactly a batch is not more than the interval: every second one."),
-        (SIZE + 1, "One byte more: every second one."),
-        (2 * SIZE, "Two batches exactly."),
-        (2 * SIZE - 1, "One byte less than two batches."),
-        (100_000, "The interval is never reached: no entry, and the time index has its last one only."),
+        (0, "With an interval of 0, every batch but the first gets an index entry."),
+        (SIZE - 1, "The interval is one byte less than a batch: every batch but the first gets an entry."),
+        (SIZE, "The interval is exactly one batch, and more bytes are required: every second batch gets an entry."),
+        (SIZE + 1, "The interval is one byte more than a batch: every second batch gets an entry."),
+        (2 * SIZE, "The interval is exactly two batches."),
+        (2 * SIZE - 1, "The interval is one byte less than two batches."),
+        (100_000, "The interval is never reached: the offset index has no entry, the time index only the last one."),
     ):
         build(f"interval-{interval}", why, row(9), interval=interval)
-    build("default-interval", "With 4,096 bytes as brokers have it.", row(120), interval=INTERVAL)
+    build("default-interval", "The interval is 4,096 bytes, the default of brokers.", row(120), interval=INTERVAL)
     build("one-batch", "A segment with a single batch has no entry.", row(1), interval=0)
-    build("two-batches", "The second one is indexed.", row(2), interval=0)
+    build("two-batches", "The second of two batches gets an entry.", row(2), interval=0)
     build("no-batch", "An empty segment has empty indexes.", [], interval=0)
     build(
         "base-offset",
@@ -106,7 +106,9 @@ def index_building() -> Family:
         row(6, base=5_000_000_000),
         base=5_000_000_000,
     )
-    build("base-below-first", "The first batch is far above the name of the segment.", row(6, base=900), base=100)
+    build(
+        "base-below-first", "The first batch is far above the base offset of the segment.", row(6, base=900), base=100
+    )
     build(
         "widest-span",
         "The greatest relative offset there is.",
@@ -115,7 +117,7 @@ def index_building() -> Family:
         interval=0,
     )
     gaps = [replace(one, last_delta=40, base=one.base * 20) for one in row(6)]
-    build("compacted", "The entry names the last offset of a batch, also where that record is gone.", gaps)
+    build("compacted", "An index entry has the last offset of a batch, also if that record was removed.", gaps)
     uneven = [Batch(base=at, recs=(Rec(value=bytes(50 * (at % 4))),), base_timestamp=1000 + at) for at in range(12)]
     build("uneven-sizes", "Batches of different sizes.", uneven, interval=150)
     long = [*row(2), Batch(base=6, recs=(Rec(value=bytes(3000)),), base_timestamp=3000), *row(2, base=7, start=4000)]
@@ -129,46 +131,57 @@ def _indexed_times(build: Callable[..., None]) -> None:
     time = must("SEG-APP-015", "SEG-TIX-004", flags=("TIME_ENTRY",), since="4.1")
     build(
         "times-descend",
-        "Timestamps go down: the first batch has the largest, and one entry says it all.",
+        "Timestamps decrease: the first batch has the largest one, so the time index has one entry.",
         row(6, start=9000, step=-500),
         basis=time,
     )
-    build("times-equal", "All the same: the first batch that has it counts.", row(6, step=0), basis=time)
+    build(
+        "times-equal",
+        "All timestamps are equal: the time index entry names the first batch.",
+        row(6, step=0),
+        basis=time,
+    )
     zigzag = [
         replace(one, base_timestamp=at)
         for one, at in zip(row(7), (1000, 5000, 2000, 6000, 6000, 100, 9000), strict=True)
     ]
-    build("times-up-and-down", "Entries only where the largest grew.", zigzag, basis=time, interval=0)
+    build(
+        "times-up-and-down",
+        "The time index gets an entry only where the largest timestamp has grown.",
+        zigzag,
+        basis=time,
+        interval=0,
+    )
     build(
         "times-up-and-down-sparse",
-        "The same with fewer entries: the largest may stand before the batch that is indexed.",
+        "With fewer entries, the largest timestamp may be in a batch before the one that is indexed.",
         zigzag,
         basis=time,
         interval=SIZE,
     )
     build(
         "no-times",
-        "Records without a time leave no entry.",
+        "Records without a timestamp give no time index entry.",
         row(5, start=-10_000, step=0)
         and [replace(one, base_timestamp=-1, recs=(Rec(),), base=at) for at, one in enumerate(row(5))],
         basis=time,
     )
     build(
         "time-zero",
-        "The time 0 is a time.",
+        "A timestamp of 0 is valid and gets an entry.",
         [replace(one, base_timestamp=0, recs=(Rec(),), base=at) for at, one in enumerate(row(3))],
         basis=time,
         interval=0,
     )
     build(
         "last-batch-newest",
-        "Only the closing entry knows the last batch.",
+        "Only the entry that is added when the segment ends includes the last batch.",
         [*row(3), *row(1, base=9, start=99_000)],
         basis=time,
         interval=1000,
     )
     stamped = [replace(one, attributes=LOG_APPEND_TIME, max_timestamp=7000 + at) for at, one in enumerate(row(5))]
-    build("log-append-time", "The broker's time counts.", stamped, basis=time)
+    build("log-append-time", "With LogAppendTime, the time index has the broker's timestamps.", stamped, basis=time)
     build(
         "within-a-batch",
         "The largest timestamp is that of the first record; the entry names the last offset of the batch.",
@@ -177,14 +190,14 @@ def _indexed_times(build: Callable[..., None]) -> None:
     )
     build(
         "empty-batches",
-        "An empty batch is a unit like any other, with the time that its header kept.",
+        "An empty batch is indexed like any other, with the maximum timestamp in its header.",
         [*row(2), empty(6, 4, max_timestamp=5000), *row(2, base=11), empty(17, 0, max_timestamp=-1), *row(1, base=18)],
         basis=time,
         interval=60,
     )
     build(
         "magic-1",
-        "Messages of magic 1, each a unit.",
+        "Messages of magic 1 are indexed one by one.",
         [Msg(offset=at, timestamp=1000 + at, value=bytes(30)) for at in range(6)],
     )
     build(
@@ -201,7 +214,9 @@ def _indexed_times(build: Callable[..., None]) -> None:
         )
         for at in range(4)
     ]
-    build("wrappers", "A wrapper is one unit; its offset is the last.", wrappers, interval=60)
+    build(
+        "wrappers", "A wrapper is indexed as one entry; its offset is that of its last message.", wrappers, interval=60
+    )
     build(
         "mixed",
         "All three formats in one segment.",
@@ -226,7 +241,7 @@ def _indexed_transactions(build: Callable[..., None]) -> None:
     )
     build(
         "aborted-alone",
-        "No other one is open: what is stable ends behind the marker.",
+        "No other transaction is open: the last stable offset is the one after the marker.",
         [open_one[0], marker("ABORT", 2, producer_id=77)],
         basis=txn,
         txn=aborted(77, 0, 2, 3),
@@ -240,14 +255,14 @@ def _indexed_transactions(build: Callable[..., None]) -> None:
     ]
     build(
         "two-aborted",
-        "In the order of their markers, not of their beginnings.",
+        "Aborted transactions are listed in the order of their markers, not of their first offsets.",
         two,
         basis=txn,
         txn=aborted(2, 1, 2, 0) + aborted(1, 0, 4, 5),
     )
     build(
         "committed",
-        "A committed transaction leaves nothing.",
+        "A committed transaction is not listed in the index of aborted transactions.",
         [open_one[0], marker("COMMIT", 2, producer_id=77)],
         basis=txn,
     )

@@ -49,19 +49,19 @@ def plain_messages() -> Family:
         ):
             family.valid(
                 f"{name}-{label}",
-                "Null and empty are kept apart here, too.",
+                "Null and empty keys and values also stay distinct in messages.",
                 must("SEG-MSG-007", **both),
                 Msg(magic=magic, offset=3, key=key, value=value),
             )
         family.valid(
             f"{name}-binary",
-            "Every byte value in key and value.",
+            "Key and value contain every byte value.",
             basis,
             Msg(magic=magic, key=bytes(range(256)), value=bytes(range(256))),
         )
         family.valid(
             f"{name}-gap",
-            "Offsets with holes.",
+            "Offsets are missing between the messages.",
             basis,
             Msg(magic=magic, offset=5),
             Msg(magic=magic, offset=90),
@@ -69,7 +69,7 @@ def plain_messages() -> Family:
         )
         family.valid(
             f"{name}-greatest-offset",
-            "The greatest offset that another can follow.",
+            "The greatest offset that another offset can follow.",
             should("SEG-MSG-025", **both),
             Msg(magic=magic, offset=2**63 - 2),
             more=False,
@@ -83,7 +83,7 @@ def plain_messages() -> Family:
         for bits in (0x10, 0x40, -0x80):
             family.valid(
                 f"{name}-attributes-{bits & 0xFF:02x}",
-                "Attribute bits without a meaning are handed on.",
+                "A reader returns attribute bits that have no meaning.",
                 may("SEG-MSG-020", **both),
                 Msg(magic=magic, offset=3, attributes=bits),
             )
@@ -128,7 +128,7 @@ def _negative_lengths(family: Family, magic: int, both: dict[str, object]) -> No
         _given(
             family,
             f"magic-{magic}-key-length-of-{number}",
-            "Any negative length is null.",
+            "Any negative length of a key or value means null.",
             may("SEG-MSG-007", **both),
             magic,
             data,
@@ -156,7 +156,7 @@ def _damaged(family: Family, magic: int, both: dict[str, object]) -> None:
         bad = resealed(replaced(whole, start, "i", number))
         family.invalid(
             f"magic-{magic}-key-length-{number}",
-            "The key runs past the end of the message; its length is no reason to allocate.",
+            "The key runs past the end of the message; a reader must not allocate memory of that length.",
             past,
             "length",
             good,
@@ -192,19 +192,19 @@ def _timestamps(family: Family) -> None:
     for number in (-1, 0, 2**31, 2**53 + 1, -5):
         family.valid(
             f"magic-1-timestamp-{number}",
-            "A timestamp of 64 bits; -1 is none.",
+            "A timestamp has 64 bits; -1 means none.",
             (should if number > 2**40 or number < -1 else must)("SEG-MSG-002", **both),
             Msg(offset=3, timestamp=number),
         )
     family.valid(
         "magic-1-log-append-time",
-        "Bit 3: the broker set the time.",
+        "Attribute bit 3 is set: the broker set the timestamp.",
         must("SEG-MSG-002", **both),
         Msg(offset=3, attributes=LOG_APPEND_TIME),
     )
     family.valid(
         "magic-0-bit-3",
-        "Bit 3 means nothing in magic 0: there is no time.",
+        "Attribute bit 3 has no meaning in magic 0, which has no timestamps.",
         must("SEG-MSG-008", since="0.8"),
         Msg(magic=0, offset=3, attributes=LOG_APPEND_TIME),
     )
@@ -243,7 +243,7 @@ def relative_wrappers() -> Family:
         for count in (1, 3, 50):
             family.valid(
                 f"{codec}-{count}",
-                "The wrapper has the offset of the last message; the others are counted back from it.",
+                "The wrapper has the offset of the last message; a reader counts the other offsets back from it.",
                 basis,
                 Wrapper(
                     offset=99 + count,
@@ -255,7 +255,7 @@ def relative_wrappers() -> Family:
             )
     family.valid(
         "bare-snappy",
-        "A wrapper whose value is one raw block.",
+        "The value of the wrapper is one raw snappy block.",
         basis,
         Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), codec="snappy", compress=snappy_block),
     )
@@ -270,7 +270,8 @@ def relative_wrappers() -> Family:
         inner = tuple(moved(one, at) for one, at in zip(inner_messages(len(stored)), stored, strict=True))
         family.valid(
             f"hole-{name}",
-            "Compaction took messages out; the last one left decides what the others count from.",
+            "Compaction removed messages; the wrapper has the offset of the last one left, and the others count "
+            "back from it.",
             basis,
             Wrapper(offset=offset, inner=inner, offsets=offsets, compress=gzip),
         )
@@ -282,13 +283,13 @@ def relative_wrappers() -> Family:
     )
     family.valid(
         "absolute-inside",
-        "Absolute offsets inside come out right by the same rule.",
+        "Absolute offsets inside a wrapper give the right offsets by the same rule.",
         basis,
         Wrapper(offset=12, inner=inner_messages(3, first=10), offsets=(10, 11, 12), compress=gzip),
     )
     family.valid(
         "offset-0",
-        "A wrapper at offset 0 with more than one message: what stands inside is taken as it is.",
+        "A wrapper at offset 0 with more than one message: a reader takes the offsets inside as absolute.",
         should("SEG-MSG-013", **both),
         Wrapper(offset=0, inner=inner_messages(3), offsets=(0, 1, 2), compress=gzip),
         more=Msg(offset=9),
@@ -301,7 +302,7 @@ def relative_wrappers() -> Family:
     )
     family.valid(
         "above-2-53",
-        "The sum has 64 bits.",
+        "The sum of the wrapper's offset and a relative offset needs 64 bits.",
         basis,
         Wrapper(offset=2**53 + 3, inner=inner_messages(3), offsets=(2**53 + 1, 2**53 + 2, 2**53 + 3), compress=gzip),
     )
@@ -320,7 +321,7 @@ def relative_wrappers() -> Family:
     )
     family.valid(
         "two-wrappers",
-        "Each wrapper counts for itself.",
+        "Each wrapper is the base for its own messages only.",
         basis,
         Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip),
         Wrapper(offset=14, inner=inner_messages(2), offsets=(13, 14), compress=gzip),
@@ -334,13 +335,13 @@ def relative_wrappers() -> Family:
     )
     family.valid(
         "small-wrapper-timestamp",
-        "The wrapper's time is less than that of a message inside; each message has its own.",
+        "The wrapper's timestamp is earlier than that of a message inside; each message keeps its own.",
         should("SEG-MSG-021", **both),
         Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip, timestamp=5),
     )
     family.backwards(
         "offsets-not-in-order",
-        "Offsets inside are not in order: the messages are delivered as they stand.",
+        "Offsets inside a wrapper are not in order: a reader delivers the messages in stored order.",
         should("SEG-MSG-022", "SEG-MSG-012", **both),
         Wrapper(
             offset=12,
@@ -385,18 +386,23 @@ def absolute_wrappers() -> Family:
         for count in (1, 3, 50):
             family.valid(
                 f"{codec}-{count}",
-                "The offsets inside are the messages' own.",
+                "The offsets inside a wrapper of magic 0 are the absolute offsets of the messages.",
                 basis,
                 Wrapper(magic=0, inner=inner_messages(count, 0, 100), codec=codec, compress=compress),
             )
     holes = tuple(moved(one, at) for one, at in zip(inner_messages(3, 0), (10, 17, 90), strict=True))
-    family.valid("holes", "Messages are missing.", basis, Wrapper(magic=0, inner=holes, compress=gzip))
+    family.valid(
+        "holes",
+        "Offsets are missing between the messages of a wrapper.",
+        basis,
+        Wrapper(magic=0, inner=holes, compress=gzip),
+    )
     family.valid(
         "from-0", "A log begins with a wrapper.", basis, Wrapper(magic=0, inner=inner_messages(3, 0), compress=gzip)
     )
     family.valid(
         "other-wrapper-offset",
-        "The wrapper has another offset than its last message; nothing is computed from it.",
+        "The wrapper has another offset than its last message; a reader computes nothing from it.",
         should("SEG-MSG-024", "SEG-MSG-011", **both),
         Wrapper(magic=0, offset=30, inner=inner_messages(3, 0, 10), compress=gzip),
     )
@@ -415,14 +421,14 @@ def absolute_wrappers() -> Family:
     )
     family.valid(
         "no-timestamps",
-        "No message has a time.",
+        "Messages of magic 0 have no timestamps.",
         must("SEG-MSG-008", **both),
         Wrapper(magic=0, inner=inner_messages(2, 0, 10), compress=gzip),
     )
     mixed = (Msg(magic=1, offset=20, value=b"new", timestamp=77), Msg(magic=0, offset=21, value=b"old"))
     family.valid(
         "magic-1-inside",
-        "A message of magic 1 in a wrapper of magic 0: its offset is absolute, its layout its own.",
+        "A message of magic 1 is in a wrapper of magic 0: its offset is absolute, its layout is that of magic 1.",
         should("SEG-MSG-017", **both),
         Wrapper(magic=0, inner=mixed, compress=gzip),
     )
@@ -438,7 +444,7 @@ def _wrapper_ends(family: Family, magic: int, both: dict[str, object]) -> None:
     for count in (1, 11, 12, 20, len(whole) - 1):
         family.valid(
             f"last-one-cut-{count}",
-            "The last message inside is cut: it is dropped, the others are whole.",
+            "The last message in the wrapper is cut short: a reader drops it and delivers the others.",
             may("SEG-MSG-019", **both),
             Wrapper(magic=magic, offset=12, inner=inner, offsets=(10, 11, 12), compress=gzip, behind=whole[:count]),
         )
@@ -457,21 +463,35 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
     nothing = should("SEG-MSG-009", needs=needs, **both)
     null = message(magic, 12, 1, 1000, sized32(None) + sized32(None))
     family.invalid(
-        "null-value", "A wrapper with a null value holds nothing.", nothing, "compression", good, null, more=last
+        "null-value",
+        "A wrapper has a null value, and therefore no compressed data.",
+        nothing,
+        "compression",
+        good,
+        null,
+        more=last,
     )
     family.invalid(
         "empty-value",
-        "A wrapper with an empty value is no compressed data.",
+        "A wrapper has an empty value, which is not compressed data.",
         should("SEG-COD-002", needs=needs, **both),
         "compression",
         good,
         message(magic, 12, 1, 1000, sized32(None) + sized32(b"")),
         more=last,
     )
-    family.invalid("nothing-inside", "Compressed data of no bytes.", nothing, "count", good, around(b""), more=last)
+    family.invalid(
+        "nothing-inside",
+        "The wrapper contains no message: it decompresses to no bytes.",
+        nothing,
+        "count",
+        good,
+        around(b""),
+        more=last,
+    )
     family.invalid(
         "only-a-cut-message",
-        "The only message inside is cut short.",
+        "The only message in the wrapper is cut short.",
         nothing,
         "count",
         good,
@@ -482,7 +502,7 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
     for number in (-1, 0, 13):
         family.invalid(
             f"inner-size-{number}",
-            "A message inside is smaller than its fixed fields.",
+            "A message in the wrapper is smaller than its fixed fields.",
             small,
             "length",
             good,
@@ -494,7 +514,7 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
         )
     family.invalid(
         "zstd",
-        "Codec zstd came after these formats; no reader of them knows it.",
+        "Codec zstd is newer than magic 0 and 1: no reader supports it there.",
         should("SEG-MSG-018", needs=(f"magic:{magic}",), **both),
         "compression",
         good,
@@ -513,7 +533,7 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
     )
     family.invalid(
         "inner-key-too-long",
-        "The key of a message inside runs past its end.",
+        "The key of a message in the wrapper runs past the end of that message.",
         should("SEG-MSG-005", needs=needs, **both),
         "length",
         good,
@@ -544,7 +564,7 @@ def stamped_wrappers() -> Family:
     )
     family.valid(
         "stamped-by-a-broker",
-        "Both messages read as 5000.",
+        "LogAppendTime: both messages have the wrapper's timestamp, 5000.",
         must("SEG-MSG-015", source="vector V-05", **both),
         Wrapper(
             offset=11,
@@ -558,7 +578,7 @@ def stamped_wrappers() -> Family:
     for codec, compress in (("snappy", xerial), ("lz4", lz4_frame)):
         family.valid(
             codec,
-            "The same with another codec.",
+            "LogAppendTime in a wrapper with another codec.",
             basis,
             Wrapper(
                 offset=11,
@@ -573,25 +593,25 @@ def stamped_wrappers() -> Family:
     stamped = tuple(Msg(offset=at, attributes=LOG_APPEND_TIME, timestamp=40 + at) for at in range(2))
     family.valid(
         "bits-inside-too",
-        "The bit is set inside as well; the wrapper's time counts.",
+        "Attribute bit 3 is also set inside; the wrapper's timestamp counts.",
         basis,
         Wrapper(offset=11, inner=stamped, offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=5000, compress=gzip),
     )
     family.valid(
         "bits-inside-only",
-        "The bit is set inside only: the wrapper says CreateTime, so each has its own time.",
+        "Attribute bit 3 is set only inside: the wrapper has CreateTime, so each message has its own timestamp.",
         basis,
         Wrapper(offset=11, inner=stamped, offsets=(10, 11), timestamp=41, compress=gzip),
     )
     family.valid(
         "wrapper-before-the-messages",
-        "The broker's clock is behind the producer's.",
+        "LogAppendTime: the broker's clock is behind the producer's.",
         basis,
         Wrapper(offset=11, inner=(r1, r3), offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=3, compress=gzip),
     )
     family.valid(
         "messages-without-time",
-        "The messages have no time of their own.",
+        "LogAppendTime: the messages have no timestamps of their own.",
         basis,
         Wrapper(
             offset=11,
@@ -604,7 +624,7 @@ def stamped_wrappers() -> Family:
     )
     family.valid(
         "magic-0-inside",
-        "A message of magic 0 inside has no time even then.",
+        "A message of magic 0 in a wrapper with LogAppendTime still has no timestamp.",
         should("SEG-MSG-008", "SEG-MSG-015", **both),
         Wrapper(
             offset=11,

@@ -90,7 +90,8 @@ def lookups() -> Family:
         entry = _floor(offset)
         find(
             f"offset-{offset}",
-            "The entry that holds the offset, from its first byte, whatever the index says first.",
+            "A lookup finds the first byte of the entry that contains the offset; the index only says where the "
+            "search begins.",
             plain,
             good,
             {"entry": entry, **position_of(at)},
@@ -98,20 +99,20 @@ def lookups() -> Family:
         )
         find(
             f"offset-{offset}-without-index",
-            "The same without an index.",
+            "A lookup without an index finds the same entry.",
             must("SEG-LKP-002", "SEG-IDX-009"),
             {name_of(0): log},
             position_of(at),
             offset=offset,
         )
     out = must("SEG-LKP-004", "SEG-LKP-005")
-    find("at-the-end", "The end of the log holds nothing yet.", out, good, None, offset=15)
+    find("at-the-end", "No entry is at the log end offset yet.", out, good, None, offset=15)
     holes = [replace(one, base=one.base * 10) for one in ROW]
     gap = {name_of(0): bytes_of(holes), name_of(0, ".index"): offset_index(holes, 0)}
     for offset, at in ((3, 1), (29, 1), (33, 2), (100, 4)):
         find(
             f"gap-{offset}",
-            "The offset is missing: the next entry counts.",
+            "The offset is missing: a lookup finds the next entry.",
             plain,
             gap,
             position_of(at, units=holes),
@@ -120,7 +121,7 @@ def lookups() -> Family:
     short = [replace(one, last_delta=7, base=one.base * 3) for one in ROW]
     find(
         "gap-inside-a-batch",
-        "The offset belonged to a record that is gone; its batch counts.",
+        "The offset belonged to a record that was removed: a lookup finds the batch that contained it.",
         plain,
         {name_of(0): bytes_of(short)},
         position_of(1, units=short),
@@ -130,7 +131,7 @@ def lookups() -> Family:
     two = {name_of(0): log, name_of(100): bytes_of(later)}
     find(
         "next-segment",
-        "The gap before the next segment leads into it.",
+        "The offset is missing between two segments: a lookup finds the first entry of the next segment.",
         plain,
         two,
         {"position": 0, "baseOffset": "100"},
@@ -138,7 +139,7 @@ def lookups() -> Family:
     )
     find(
         "second-segment",
-        "The segment with the greatest base that is not above.",
+        "A lookup begins in the segment with the greatest base offset that is not above the offset.",
         plain,
         two,
         {"position": SIZE, "baseOffset": "103"},
@@ -146,7 +147,7 @@ def lookups() -> Family:
     )
     find(
         "base-of-second-segment",
-        "The offset that the file is named after is in that file.",
+        "The base offset of a segment is in that segment.",
         plain,
         two,
         {"position": 0, "baseOffset": "100"},
@@ -154,7 +155,7 @@ def lookups() -> Family:
     )
     find(
         "last-of-first-segment",
-        "The last offset of the segment before.",
+        "The last offset before a base offset is in the segment before.",
         plain,
         two,
         {"position": 4 * SIZE, "baseOffset": "12"},
@@ -163,7 +164,7 @@ def lookups() -> Family:
     three = {name_of(0): log, name_of(15): b"", name_of(15 + 40): bytes_of(row(1, base=60))}
     find(
         "empty-segment-between",
-        "A segment may be empty: the next one counts.",
+        "A segment is empty: a lookup continues in the next one.",
         plain,
         three,
         {"position": 0, "baseOffset": "60"},
@@ -207,7 +208,7 @@ def lookups() -> Family:
         for offset in (1, 8, 14):
             find(
                 f"index-{name}-offset-{offset}",
-                "Whatever the index says, the answer is the one that the log gives.",
+                "Whatever the offset index contains, a lookup finds the entry that the log contains.",
                 trust,
                 files,
                 position_of(offset // 3),
@@ -218,7 +219,7 @@ def lookups() -> Family:
     sparse = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 5, SIZE)}
     find(
         "sparse-index",
-        "One entry for the whole log: walk on from there.",
+        "The index has one entry for the whole log: a lookup reads the log from there.",
         harmless,
         sparse,
         {"entry": {"offset": "5", "position": SIZE}, **position_of(4)},
@@ -227,7 +228,7 @@ def lookups() -> Family:
     wide = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 8, SIZE)}
     find(
         "offset-of-a-later-batch",
-        "An older broker's entry: the offset is that of a later batch than the position.",
+        "An older broker wrote this index entry: its offset belongs to a later batch than its position.",
         harmless,
         wide,
         {"entry": {"offset": "8", "position": SIZE}, **position_of(2)},
@@ -236,7 +237,7 @@ def lookups() -> Family:
     first = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 3, SIZE)}
     find(
         "first-offset-entry",
-        "A broker before 2.0 stored the first offset of the batch.",
+        "A broker before 2.0 wrote this index entry, with the first offset of the batch.",
         harmless,
         first,
         {"entry": {"offset": "3", "position": SIZE}, **position_of(1)},
@@ -261,7 +262,8 @@ def _usable_entries(find: Callable[..., None], log: bytes) -> None:
     for name, (content, (offset, at)) in rows.items():
         found = {"entry": {"offset": str(offset), "position": at * SIZE}, "position": 4 * SIZE, "baseOffset": "12"}
         why = (
-            "The entries end before the first one that is not greater; the last that counts is where the search begins."
+            "Entries from the first one on whose offset does not grow are ignored; the search begins at the "
+            "last entry before it."
         )
         ground = proved if name in OUT_OF_ORDER else basis
         find(f"usable-{name}", why, ground, {name_of(0): log, name_of(0, ".index"): content}, found, offset=14)
@@ -278,7 +280,10 @@ def _usable_entries(find: Callable[..., None], log: bytes) -> None:
     }
     for name, (content, (timestamp, offset)) in rows.items():
         found = {"entry": {"timestamp": str(timestamp), "offset": str(offset)}, "offset": "14", "timestamp": "1042"}
-        why = "The entries end before the first one that is not younger, or whose offset is less."
+        why = (
+            "Time index entries are ignored from the first one on whose timestamp does not grow, or whose "
+            "offset is smaller."
+        )
         find(
             f"usable-times-{name}",
             why,
@@ -313,7 +318,9 @@ def _times(find: Callable[..., None]) -> None:
         (1042, (1042, 14), 14),
     ):
         answer = {"entry": {"timestamp": str(entry[0]), "offset": str(entry[1])}, "offset": str(at)}
-        why = "The search begins at the last entry that is not younger; without one, at the start."
+        why = (
+            "The search begins at the last time index entry that is not later than the timestamp, or else at the start."
+        )
         find(f"time-entry-{timestamp}", why, must("SEG-TIX-008"), good, answer, timestamp=timestamp)
     for timestamp, offset, at in (
         (0, 0, 1000),
@@ -326,7 +333,7 @@ def _times(find: Callable[..., None]) -> None:
     ):
         find(
             f"time-{timestamp}",
-            "The first record, in offset order, that is not older.",
+            "A search by time finds the first record, in offset order, with that timestamp or a later one.",
             basis,
             good,
             found(offset, at),
@@ -334,13 +341,13 @@ def _times(find: Callable[..., None]) -> None:
         )
         find(
             f"time-{timestamp}-without-indexes",
-            "The same without indexes.",
+            "A search by time finds the same record without indexes.",
             must("SEG-LKP-008", "SEG-IDX-009"),
             {name_of(0): log},
             found(offset, at),
             timestamp=timestamp,
         )
-    find("time-after-all", "Nothing is that young.", basis, good, None, timestamp=1043)
+    find("time-after-all", "No record has that timestamp or a later one.", basis, good, None, timestamp=1043)
     mixed = [replace(one, base_timestamp=start) for one, start in zip(ROW, (1000, 5000, 2000, 6000, 100), strict=True)]
     files = {
         name_of(0): bytes_of(mixed),
@@ -358,7 +365,7 @@ def _times(find: Callable[..., None]) -> None:
     ):
         find(
             f"unordered-{timestamp}",
-            "Times are not in order: the lowest offset counts, not the nearest time.",
+            "Timestamps are not in order: the lowest offset counts, not the nearest timestamp.",
             unordered,
             files,
             found(offset, at),
@@ -368,7 +375,7 @@ def _times(find: Callable[..., None]) -> None:
     for timestamp, offset, at in ((1000, 0, 1090), (1091, 3, 2000)):
         find(
             f"unordered-in-a-batch-{timestamp}",
-            "Times inside one batch are not in order.",
+            "Timestamps inside one batch are not in order.",
             unordered,
             {name_of(0): bytes_of(inside)},
             found(offset, at),
@@ -377,7 +384,7 @@ def _times(find: Callable[..., None]) -> None:
     equal = row(4, step=0, size=1)
     find(
         "equal-times",
-        "Several records have the time: the first of them.",
+        "Several records have that timestamp: a search by time finds the first of them.",
         basis,
         {name_of(0): bytes_of(equal)},
         found(0, 1000),
@@ -402,7 +409,7 @@ def _times(find: Callable[..., None]) -> None:
         for timestamp, offset, at in ((1011, 4, 1011), (1042, 14, 1042)):
             find(
                 f"time-index-{name}-{timestamp}",
-                "Whatever the time index says, the answer is the one that the log gives.",
+                "Whatever the time index contains, a search by time finds the record that the log contains.",
                 trust,
                 {name_of(0): log, name_of(0, ".timeindex"): content},
                 found(offset, at),
@@ -411,7 +418,8 @@ def _times(find: Callable[..., None]) -> None:
     stamped = [replace(one, attributes=LOG_APPEND_TIME, max_timestamp=8000 + at) for at, one in enumerate(ROW)]
     find(
         "log-append-time",
-        "The broker's time is sought, and all records of a batch have it.",
+        "With LogAppendTime, all records of a batch have the broker's timestamp: a search by time finds the first "
+        "of them.",
         must("SEG-LKP-008", "SEG-BAT-011"),
         {name_of(0): bytes_of(stamped)},
         found(6, 8002),
@@ -420,7 +428,7 @@ def _times(find: Callable[..., None]) -> None:
     controlled = [data(0, b"a"), marker("COMMIT", 1, at=5000), data(2, b"b", sequence=1)]
     find(
         "control-record",
-        "The record of a marker counts, too.",
+        "A search by time also finds control records.",
         must("SEG-LKP-018"),
         {name_of(0): bytes_of(controlled)},
         found(1, 5000),
@@ -448,7 +456,7 @@ def _times(find: Callable[..., None]) -> None:
     tied = {name_of(0): bytes_of(ties)}
     find(
         "largest-of-several",
-        "Several records have the largest time: the first of them.",
+        "Several records have the largest timestamp: the time -3 finds the first of them.",
         must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)),
         tied,
         found(2, 1002),
@@ -497,7 +505,7 @@ def _times(find: Callable[..., None]) -> None:
     old = [Msg(magic=0, offset=at) for at in range(3)]
     find(
         "no-times",
-        "Messages without times are never found by one.",
+        "A search by time never finds messages without timestamps.",
         must("SEG-LKP-008", "SEG-MSG-008", since="0.10.1", needs=("magic:0",)),
         {name_of(0): bytes_of(old)},
         None,

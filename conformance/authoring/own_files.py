@@ -45,7 +45,7 @@ def own_retention(family: Family) -> None:
     add.on_files(
         "retain",
         "checkpoint",
-        "The start of the log is noted, and what is said of others stays.",
+        "Retention writes the new log start offset to the checkpoint; entries of other partitions stay.",
         should("SEG-RET-012", needs=("logDirectory",)),
         {
             "segments": ["0", "9"],
@@ -58,7 +58,7 @@ def own_retention(family: Family) -> None:
     add.on_files(
         "retain",
         "clean-shutdown",
-        "The mark of a clean end comes back after the change.",
+        "After retention, the mark of a clean shutdown is written again.",
         must("SEG-FLS-010", needs=("logDirectory",)),
         {"segments": ["0", "9"], "isClean": True},
         files,
@@ -68,7 +68,7 @@ def own_retention(family: Family) -> None:
     add.on_files(
         "retain",
         "power-cuts",
-        "Whenever the power goes, no hole is left in the log.",
+        "Whenever the power fails during retention, no segment is missing inside the log.",
         should("SEG-RET-012", needs=("powerCuts",)),
         {"outcomes": [reported(27), reported(27, 9), reported(27, 18)]},
         files,
@@ -79,7 +79,7 @@ def own_retention(family: Family) -> None:
         add.on_files(
             "retain",
             f"failed-{operation}",
-            "A disk that fails ends the pass.",
+            "A disk error ends the pass.",
             should("SEG-RET-012", needs=("diskErrors",)),
             {"reject": {"class": "other"}},
             files,
@@ -98,7 +98,7 @@ def own_recoveries(family: Family) -> None:
     add.on_files(
         "truncate",
         "power-cuts",
-        "Segments go from the end on, each for good before the next.",
+        "Truncation deletes segments from the last one on, and flushes each deletion before the next.",
         must("SEG-TRN-001", needs=("powerCuts",)),
         {"nextOffset": "4", "outcomes": [reported(27), reported(18), reported(9), reported(3)]},
         files,
@@ -110,7 +110,7 @@ def own_recoveries(family: Family) -> None:
         add.on_files(
             "recover",
             name,
-            "What follows the damage is gone for good before the damage is.",
+            "Recovery deletes the segments after the damage, and flushes that, before it cuts the damaged one.",
             must("SEG-RCV-004", "SEG-RCV-029", needs=("powerCuts",)),
             {"nextOffset": "6", "outcomes": [reported(6)]},
             damaged,
@@ -121,7 +121,7 @@ def own_recoveries(family: Family) -> None:
     add.on_files(
         "recover",
         "power-cuts-in-a-replacement",
-        "A replacement that was begun is finished, whenever the power goes again.",
+        "Recovery finishes a replacement that was begun, whenever the power fails again.",
         must("SEG-RCV-021", needs=("powerCuts",)),
         {"nextOffset": "27", "outcomes": [reported(27)]},
         {**swapped, **old},
@@ -131,7 +131,7 @@ def own_recoveries(family: Family) -> None:
     add.on_files(
         "recover",
         "power-cuts-in-an-undone-replacement",
-        "A replacement that had not come far is undone, whenever the power goes again.",
+        "Recovery undoes a replacement that was not complete, whenever the power fails again.",
         must("SEG-RCV-021", needs=("powerCuts",)),
         {"nextOffset": "27", "outcomes": [reported(27)]},
         {**files, name_of(0, ".log.swap"): shorter, name_of(0, ".index.cleaned"): b""},
@@ -151,7 +151,7 @@ def own_compactions(family: Family) -> None:
     add.on_files(
         "compact",
         "power-cuts",
-        "Whenever the power goes, the log is the old one or the new one.",
+        "Whenever the power fails during compaction, the log is the old one or the new one.",
         must("SEG-CMP-022", needs=("powerCuts",)),
         {"outcomes": ["0 1 2 10 11 1000", "1 2 10 11 1000"]},
         files,
@@ -161,7 +161,7 @@ def own_compactions(family: Family) -> None:
     add.on_files(
         "compact",
         "checkpoint",
-        "How far it was is noted, and what is said of others stays.",
+        "The cleaner writes its offset to the checkpoint; entries of other partitions stay.",
         must("SEG-CMP-023", needs=("logDirectory",)),
         {"checkpoints": {"cleaner-offset-checkpoint": checkpoint("other 1 7", "topic 0 1000")}, "endOffset": "1000"},
         files,
@@ -185,7 +185,7 @@ def _unusual_compactions(add: ScenarioCases, base: Json) -> None:
     add.on_files(
         "compact",
         "without-snapshots",
-        "Producers are known from the log where no snapshot tells of them.",
+        "Without a snapshot, compaction finds the producer state in the log.",
         must("SEG-CMP-015", needs=("producersFromLog",)),
         {"files": {name_of(0): left[name_of(0)]}},
         files,
@@ -194,7 +194,7 @@ def _unusual_compactions(add: ScenarioCases, base: Json) -> None:
     add.on_files(
         "compact",
         "damaged",
-        "A log that does not end with an entry has to be recovered first.",
+        "Compaction refuses a log that does not end with a whole entry: it has to be recovered first.",
         should("SEG-LOG-004", needs=("strictFrames",)),
         {"reject": {"class": "length"}},
         {**files, name_of(0): files[name_of(0)][:-5]},
@@ -205,7 +205,7 @@ def _unusual_compactions(add: ScenarioCases, base: Json) -> None:
         add.on_files(
             "compact",
             f"failed-{operation}",
-            "A disk that fails ends the pass.",
+            "A disk error ends the pass.",
             must("SEG-CMP-022", needs=("diskErrors",)),
             {"reject": {"class": "other"}},
             files,
@@ -219,7 +219,7 @@ def _unusual_compactions(add: ScenarioCases, base: Json) -> None:
     add.on_files(
         "compact",
         "nothing-left-hides-the-old-list",
-        "Where no record is left, an empty list of transactions hides the old one from who comes after a crash.",
+        "Without remaining records, an empty transaction index replaces the old one, also for a reader after a crash.",
         must("SEG-CMP-022", needs=("logDirectory",)),
         {"files": {name_of(0): "", name_of(0, ".txnindex"): ""}},
         hidden,

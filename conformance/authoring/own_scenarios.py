@@ -57,7 +57,7 @@ def _room(add: ScenarioCases) -> None:
     full = should("SEG-ROL-016", needs=("strictAppend",))
     add.write(
         "room-without-new-timestamps",
-        "What makes no entry by time needs no room for one.",
+        "An append that gives no time index entry needs no room in the time index.",
         full,
         {"steps": [{"rolled": None}, {"rolled": None}]},
         follow(batch(NOW, base=0)),
@@ -102,7 +102,7 @@ def _jitter(add: ScenarioCases) -> None:
     for name, later, reason in (("within", 500, None), ("over", 501, "time")):
         add.write(
             f"jitter-{name}",
-            "The jitter is a share of the span of a segment at most.",
+            "The jitter is at most `segment.ms`.",
             must("SEG-ROL-008", needs=("random",)),
             {"steps": [{"rolled": None}, {"rolled": reason}]},
             append(batch(NOW)),
@@ -118,7 +118,7 @@ def _leftovers(add: ScenarioCases) -> None:
     old = {name_of(1, ending): b"old".hex() for ending in (".log", ".index", ".timeindex", ".txnindex")}
     add.write(
         "old-files-of-that-name",
-        "A new segment begins empty, whatever has its name.",
+        "A new segment begins empty, also if files with its name exist.",
         must("SEG-ROL-009"),
         {
             "files": {
@@ -135,7 +135,7 @@ def _leftovers(add: ScenarioCases) -> None:
     for name, tail in (("few-bytes", b"\0" * 11), ("partial-entry", one.encoded()[:-1]), ("zeros", bytes(500))):
         add.write(
             f"behind-{name}",
-            "An entry stands right behind the last whole one.",
+            "An append begins right after the last whole entry, and replaces any tail.",
             must("SEG-APP-013", needs=("strictAppend",)),
             {"files": {name_of(0): bytes_of([one, replace(one, base=1)]).hex()}, "nextOffset": "2"},
             append(one),
@@ -151,7 +151,7 @@ def _flushes(add: ScenarioCases) -> None:
     basis = must("SEG-FLS-002", needs=("powerCuts",))
     add.write(
         "flushed-is-there",
-        "What was flushed is there after a power cut, by its name, too.",
+        "After a power cut, flushed data is still there, and also the file name.",
         basis,
         {"steps": [{}, {"outcomes": ["0"]}, {}, {"outcomes": ["0", "0 1"]}, {}, {"outcomes": ["0 1 2"]}]},
         wait,
@@ -163,7 +163,7 @@ def _flushes(add: ScenarioCases) -> None:
     )
     add.write(
         "flushed-in-a-new-segment",
-        "The same in the next segment.",
+        "After a power cut, flushed data of the next segment is still there.",
         basis,
         {"steps": [{}, {}, {}, {"outcomes": ["0 1"]}]},
         append(one),
@@ -173,7 +173,7 @@ def _flushes(add: ScenarioCases) -> None:
     )
     add.write(
         "no-hole",
-        "A segment is on the disk before the next one is written.",
+        "A segment is flushed before the next one is written.",
         must("SEG-FLS-009", needs=("powerCuts",)),
         {"steps": [{}, {}, {}, {}, {"outcomes": ["0 1", "0 1 2"]}]},
         append(one),
@@ -184,14 +184,14 @@ def _flushes(add: ScenarioCases) -> None:
     )
     add.write(
         "flushes-together",
-        "Those who wait at the same time wait for the same flush.",
+        "Appends that wait for a flush at the same time share one.",
         should("SEG-FLS-003", needs=("together",)),
         {"steps": [{"mostSyncs": 1, "recoveryPoint": "4"}], "nextOffset": "4"},
         {"do": "together", "records": [one.encoded().hex()] * 4},
     )
     add.write(
         "flush-by-time",
-        "Flushed when the oldest waits for so long.",
+        "The log is flushed when its oldest unflushed record is as old as `flush.ms`.",
         must("SEG-FLS-001", needs=("scheduled",)),
         {"steps": [{}, {"recoveryPoint": "0"}, {"recoveryPoint": "1"}]},
         append(one),
@@ -206,7 +206,7 @@ def _opening(add: ScenarioCases) -> None:
     files = {name_of(0): bytes_of(units), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""}
     add.write(
         "largest-timestamp-of-a-log-that-was-there",
-        "The largest timestamp is found again where no index tells it.",
+        "When a log is opened, its largest timestamp is found also without a time index entry.",
         should("SEG-ROL-014", needs=("strictAppend",)),
         {"files": {name_of(0, ".timeindex"): time_entry(NOW + 30, 1).hex()}},
         append(batch(NOW + 5)),
@@ -218,7 +218,7 @@ def _opening(add: ScenarioCases) -> None:
     old = [Msg(offset=at, timestamp=NOW + at) for at in range(3)]
     add.write(
         "old-log-goes-on",
-        "A log of brokers before 0.11 has neither producers nor leader epochs.",
+        "A log of brokers before 0.11, without producer state and leader epochs, can be continued.",
         should("SEG-ROL-015", needs=("generations",)),
         {
             "nextOffset": "4",
@@ -232,7 +232,7 @@ def _opening(add: ScenarioCases) -> None:
     )
     add.write(
         "sent-again",
-        "A batch that is sent again is not written again.",
+        "A duplicate batch is not written again.",
         must("SEG-APP-008", needs=("duplicates",)),
         {
             "steps": [{"isDuplicate": False}, {"isDuplicate": True, "firstOffset": "0", "lastOffset": "1"}],
@@ -250,7 +250,7 @@ def _closing(add: ScenarioCases) -> None:
     root = must("SEG-FLS-005", needs=("logDirectory",))
     add.write(
         "checkpoints",
-        "The checkpoints tell where the log stands; no start where it is that of the files.",
+        "The checkpoints contain the recovery point; a log start offset only if the first segment begins elsewhere.",
         root,
         {
             "checkpoints": {
@@ -265,7 +265,7 @@ def _closing(add: ScenarioCases) -> None:
     )
     add.write(
         "checkpoint-of-a-start",
-        "The start of the log, where it is inside of a segment.",
+        "The checkpoint contains a log start offset that is inside a segment.",
         root,
         {"checkpoints": {"log-start-offset-checkpoint": checkpoint("topic 0 5")}, "logStartOffset": "5"},
         append(one),
@@ -275,7 +275,7 @@ def _closing(add: ScenarioCases) -> None:
     marks = must("SEG-FLS-006", needs=("logDirectory",))
     add.write(
         "mark-goes-and-comes",
-        "The mark of a clean end goes before anything is written, and comes back at the end.",
+        "The mark of a clean shutdown is removed before the first write and written again when the log is closed.",
         marks,
         {"steps": [{"isClean": False}, {}], "isClean": True},
         {"do": "look"},
@@ -286,7 +286,7 @@ def _closing(add: ScenarioCases) -> None:
     others = must("SEG-FLS-007", needs=("logDirectory",))
     add.write(
         "mark-for-all-logs",
-        "No mark while another log may be damaged.",
+        "No mark of a clean shutdown is written while another log may be damaged.",
         others,
         {"isClean": False},
         append(one),
@@ -294,7 +294,7 @@ def _closing(add: ScenarioCases) -> None:
     )
     add.write(
         "mark-with-whole-logs",
-        "With one, where the others were closed cleanly, too.",
+        "The mark of a clean shutdown is written if the other logs were closed cleanly as well.",
         others,
         {"isClean": True},
         append(one),
@@ -302,7 +302,7 @@ def _closing(add: ScenarioCases) -> None:
     )
     add.write(
         "mark-beside-deleted-logs",
-        "A log that is on its way out does not count.",
+        "A log that is marked for deletion does not prevent the mark of a clean shutdown.",
         others,
         {"isClean": True},
         append(one),
@@ -314,7 +314,7 @@ def _epochs(add: ScenarioCases) -> None:
     one = batch(NOW)
     add.write(
         "epoch-goes-back",
-        "A leader appends under no epoch that is older than one of the log.",
+        "A leader refuses to append with an older leader epoch than that of the log.",
         must("SEG-APP-017", needs=("strictAppend",)),
         {"steps": [{"firstOffset": "0"}, {"reject": {}}, {"firstOffset": "1"}], "nextOffset": "2"},
         append(one, leaderEpoch=5),
@@ -330,7 +330,7 @@ def _failures(add: ScenarioCases) -> None:
     for operation in ("write", "fsync"):
         add.write(
             f"after-a-failed-{operation}",
-            "After an error of the disk nothing more is taken, and the end is no clean one.",
+            "After a disk error, the log takes no more appends, and gets no mark of a clean shutdown.",
             must("SEG-FLS-008", needs=("diskErrors", "logDirectory")),
             {"steps": [{"firstOffset": "0"}, policy, policy], "isClean": False, "files": {name_of(0): kept[operation]}},
             append(one),
@@ -346,7 +346,7 @@ def _retention(add: ScenarioCases) -> None:
     basis = must("SEG-RET-009", needs=("scheduled",))
     add.write(
         "deleted-after-a-delay",
-        "Files that are marked are deleted when their time has come.",
+        "Files with the suffix `.deleted` are deleted after `file.delete.delay.ms`.",
         basis,
         {"steps": [*({} for _ in steps), {"segments": ["0"]}, {"deleted": gone}, {"deleted": gone}, {"deleted": []}]},
         *steps,
@@ -361,7 +361,7 @@ def _retention(add: ScenarioCases) -> None:
     start = should("SEG-RET-012", needs=("logDirectory",))
     add.write(
         "start-after-retention",
-        "The checkpoint of the start moves before anything goes.",
+        "The checkpoint of the log start offset is written before any segment is deleted.",
         start,
         {
             "steps": [

@@ -45,10 +45,10 @@ def own_topics(family: Family) -> None:
         basis = must("SEG-CTL-010", needs=("applicationRecords",), source="message definitions of Kafka 4.1")
         family.valid(f"own-{name}", why, basis, Batch(base=5, recs=(rec,)), more=False, options={"topic": topic})
 
-    sound = "The record is sound, whatever its application wrote into it."
+    sound = "The record itself is valid, whatever its application wrote."
     says(
         "offset-commit",
-        "An offset that a group has committed.",
+        "A record of `__consumer_offsets` with a committed offset of a group.",
         OFFSETS,
         KEY,
         COMMIT,
@@ -62,7 +62,7 @@ def own_topics(family: Family) -> None:
     )
     says(
         "offset-deletion",
-        "A tombstone.",
+        "A tombstone of `__consumer_offsets` deletes a committed offset.",
         OFFSETS,
         KEY,
         None,
@@ -70,7 +70,7 @@ def own_topics(family: Family) -> None:
     )
     says(
         "topic",
-        "A topic of the metadata log.",
+        "A topic record of the metadata log.",
         METADATA,
         None,
         TOPIC,
@@ -78,7 +78,7 @@ def own_topics(family: Family) -> None:
     )
     says(
         "unknown-metadata",
-        "A type that nobody knows.",
+        "A metadata record of an unknown type is returned undecoded.",
         METADATA,
         None,
         b"\1\x63\2\xab",
@@ -88,7 +88,7 @@ def own_topics(family: Family) -> None:
     state += struct.pack(">ii", 1, 3) + struct.pack(">qq", 1000, 900)
     says(
         "transaction-state",
-        "A transaction of a coordinator.",
+        "A record of `__transaction_state` with the state of a transaction.",
         STATES,
         _short(0) + _text("tx"),
         state,
@@ -120,5 +120,7 @@ def own_topics(family: Family) -> None:
         ("cut-metadata", METADATA, None, TOPIC[:-1]),
         ("bytes-behind-metadata", METADATA, None, TOPIC + b"more"),
     ):
-        says(name, f"It does not fit. {sound}", topic, key, value, NOTHING)
-    says("other-topic", "Of another topic nothing is known.", "orders", KEY, COMMIT, None)
+        says(name, f"Key or value does not fit the format of its topic. {sound}", topic, key, value, NOTHING)
+    says(
+        "other-topic", "The topic is not one of Kafka's own: its records are not decoded.", "orders", KEY, COMMIT, None
+    )

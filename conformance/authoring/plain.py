@@ -22,7 +22,7 @@ def plain_batches() -> Family:
 
     family.valid(
         "one-record",
-        "The smallest thing a producer sends: whoever fails here reads nothing at all.",
+        "One record is the smallest batch that a producer sends; a reader that fails here can read nothing.",
         must("SEG-BAT-001", "SEG-BAT-003", "SEG-LOG-001", smoke=True),
         Batch(),
     )
@@ -43,46 +43,49 @@ def plain_batches() -> Family:
         recs = tuple(Rec(key=b"%d" % at, value=b"v%d" % at, time=at) for at in range(count))
         family.valid(
             f"records-{count}",
-            "From the 65th record on the offset delta takes two bytes; a one-byte reader goes astray.",
+            "From the 65th record on, an offset delta takes two bytes; a reader that expects one byte misreads the "
+            "record.",
             must("SEG-BAT-008", "SEG-REC-012", "SEG-REC-004"),
             Batch(base=7, recs=recs),
         )
     for size in (63, 64, 127, 8191, 8192, 20_000):
         family.valid(
             f"value-of-{size}-bytes",
-            "The length of a value takes one, two or three bytes; the others sit on either side of a change.",
+            "The length of a value takes one, two or three bytes; these values test each number of bytes and its "
+            "limits.",
             must("SEG-REC-001", "SEG-REC-006"),
             Batch(recs=(Rec(value=bytes(at % 251 for at in range(size))),)),
         )
     family.valid(
         "leader-epoch-of-minus-one",
-        "A producer's own batch has no leader epoch yet; it stands outside the checksum.",
+        "A batch that a producer sends has no leader epoch yet; the checksum does not cover this field.",
         must("SEG-BAT-010"),
         Batch(leader_epoch=-1),
     )
     family.valid(
         "leader-epoch-of-2147483647",
-        "The epoch may be any number of 32 bits and never changes the checksum.",
+        "The leader epoch may be any 32-bit number; the checksum does not cover it.",
         must("SEG-BAT-010"),
         Batch(leader_epoch=INT32_MAX),
     )
     twelve = tuple(Batch(base=3 * at, recs=(R1, R2, R3), leader_epoch=at) for at in range(4))
     family.valid(
         "four-batches",
-        "A log is a row of batches without padding; a reader goes on at the byte after each.",
+        "Batches follow each other without padding; a reader continues at the byte after each batch.",
         must("SEG-LOG-001", "SEG-BAT-016"),
         *twelve,
     )
     family.valid(
         "every-byte-value",
-        "Keys and values are bytes, not text: no byte value may be changed on the way.",
+        "Keys and values are bytes, not text: a reader must not change any byte value.",
         must("SEG-REC-006", "SEG-BAT-001"),
         Batch(recs=(Rec(key=bytes(range(256)), value=bytes(range(255, -1, -1))),)),
     )
     nested = Batch(base=5, recs=(Rec(value=b"inner"),)).encoded()
     family.valid(
         "value-holds-a-batch",
-        "A value may be a whole batch; a reader that hunts for headers delivers records that nobody wrote.",
+        "A value may contain whole batches; a reader that searches for batch headers delivers records that no "
+        "producer sent.",
         must("SEG-LOG-001", "SEG-BAT-016"),
         Batch(recs=(Rec(value=nested + nested),)),
     )
@@ -94,19 +97,20 @@ def plain_batches() -> Family:
     )
     family.valid(
         "same-key-often",
-        "Equal records are different records; nothing may be merged.",
+        "Records with equal content are separate records; a reader must not merge them.",
         must("SEG-BAT-008", "SEG-REC-012"),
         Batch(recs=(Rec(), Rec(), Rec())),
     )
     family.valid(
         "producer-fields",
-        "Producer id, epoch and sequence of an idempotent producer; the sequence counts with the offsets.",
+        "An idempotent producer sets producer id, epoch and sequence; the sequence grows with the offset.",
         must("SEG-BAT-001", "SEG-BAT-017", "SEG-REC-015"),
         Batch(base=40, producer_id=9, producer_epoch=2, base_sequence=7, recs=(R1, R2, R3)),
     )
     family.valid(
         "sequence-wraps",
-        "After sequence 2147483647 comes 0; a reader that goes negative calls the next batch out of order.",
+        "After sequence 2147483647 comes 0; a reader that computes a negative number takes the next batch for out "
+        "of order.",
         must("SEG-BAT-017", "SEG-REC-015"),
         Batch(producer_id=9, producer_epoch=0, base_sequence=INT32_MAX - 1, recs=(R1, R2, R3)),
     )
@@ -140,14 +144,14 @@ def null_and_empty() -> Family:
         for value_name, value in contents.items():
             family.valid(
                 f"key-{key_name}-value-{value_name}",
-                f"A {key_name} key with a {value_name} value stays what it is.".replace("some ", "full "),
+                f"Key: {key_name}, value: {value_name}. A reader returns both unchanged.".replace("some", "not empty"),
                 basis,
                 Batch(recs=(Rec(key=key, value=value),)),
             )
     every = tuple(Rec(key=key, value=value) for key in contents.values() for value in contents.values())
     family.valid(
         "all-in-one-batch",
-        "All nine in one batch, so that a reader that reuses buffers shows what it left in them.",
+        "All nine combinations in one batch: a reader that reuses a buffer must not return bytes of an earlier record.",
         basis,
         Batch(base=3, recs=every),
     )
@@ -158,13 +162,14 @@ def null_and_empty() -> Family:
             unusual = Rec(key=rec.key, value=rec.value, raw=sized(body))
             family.valid(
                 f"{part}-length-of-{number}",
-                "Brokers read any negative length as null; a reader that asks for -1 alone refuses what a broker serves.",
+                "Brokers read any negative length as null; a reader that accepts only -1 refuses data that brokers "
+                "serve.",
                 may("SEG-REC-007"),
                 Batch(recs=(unusual,)),
             )
     family.valid(
         "smallest-record",
-        "Null key, empty value, no headers: seven bytes, the least a record takes.",
+        "Null key, empty value, no headers: the smallest possible record, of seven bytes.",
         must("SEG-REC-007", "SEG-REC-001"),
         Batch(recs=(Rec(key=None, value=b""),)),
     )
@@ -197,18 +202,21 @@ def headers() -> Family:
         "repeated-pair": (((b"a", b"1"), (b"a", b"1")), "The same pair twice is still two headers."),
         "repeated-apart": (
             ((b"a", b"1"), (b"b", b"x"), (b"a", b"2")),
-            "Repeated keys stay where they stand, others between them.",
+            "Headers with the same key keep their places, also when other headers are between them.",
         ),
         "empty-key": (((b"", b"1"),), "A header key may be empty."),
         "two-empty-keys": (((b"", b"1"), (b"", b"2")), "Two empty keys are two headers."),
         "empty-value": (((b"a", b""),), "An empty header value is not null."),
-        "empty-key-and-value": (((b"", b""),), "Nothing at all is still a header."),
+        "empty-key-and-value": (((b"", b""),), "A header with an empty key and an empty value is still a header."),
         "binary-value": (((b"a", bytes(range(256))),), "Header values are bytes, not text."),
         "text-beyond-ascii": (
             (("grüße".encode(), b"1"), ("日本".encode(), b"2")),
             "Keys are UTF-8, and their length counts bytes, not characters.",
         ),
-        "long-key": (((b"k" * 300, b"v"),), "A header key may be longer than 127 bytes; its length takes two."),
+        "long-key": (
+            ((b"k" * 300, b"v"),),
+            "A header key may be longer than 127 bytes; its length then takes two bytes.",
+        ),
     }
     for name, (pairs, why) in rows.items():
         family.valid(name, why, basis, Batch(recs=(Rec(headers=pairs), Rec())))
@@ -222,7 +230,7 @@ def headers() -> Family:
         )
     family.valid(
         "on-some-records-only",
-        "Headers belong to their record; none may leak to the next one.",
+        "Headers belong to one record; a reader must not return them with the next one.",
         basis,
         Batch(recs=(Rec(), Rec(headers=((b"a", b"1"),)), Rec(), Rec(headers=((b"b", b"2"), (b"a", b"3"))))),
     )
@@ -253,9 +261,18 @@ def null_header_values() -> Family:
     )
     rows = {
         "alone": (((b"n", None),), "A single header whose value is null."),
-        "first": (((b"n", None), (b"a", b"1")), "A null value in front: the next key starts right behind its length."),
-        "null-and-empty": (((b"n", None), (b"e", b"")), "Null and empty stand side by side and stay apart."),
-        "repeated": (((b"n", None), (b"n", None), (b"n", b"1")), "Repeated keys, two of them null."),
+        "first": (
+            ((b"n", None), (b"a", b"1")),
+            "The first header has a null value: the next key starts right after the length of that value.",
+        ),
+        "null-and-empty": (
+            ((b"n", None), (b"e", b"")),
+            "A null value and an empty value in the same record stay distinct.",
+        ),
+        "repeated": (
+            ((b"n", None), (b"n", None), (b"n", b"1")),
+            "Headers with the same key, two of them with a null value.",
+        ),
         "empty-key": (((b"", None),), "An empty key with a null value."),
         "many": (tuple((b"n%d" % at, None) for at in range(70)), "Seventy headers without a value."),
     }
@@ -265,7 +282,7 @@ def null_header_values() -> Family:
         raw = b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + sized(b"n") + varint(number)
         family.valid(
             f"length-of-{number}",
-            "Any negative length is null here, too.",
+            "Any negative length of a header value means null.",
             may("SEG-REC-007"),
             Batch(recs=(Rec(headers=((b"n", None),), raw=sized(raw)),)),
         )
@@ -289,9 +306,9 @@ def header_keys() -> Family:
     )
     basis = may("SEG-REC-011", needs=("magic:2",), flags=("HEADER_KEY_BYTES",))
     rows = {
-        "lone-continuation": (b"\x80", "A byte that only continues a character."),
-        "byte-ff": (b"\xff", "A byte that UTF-8 never has."),
-        "cut-character": (b"a\xe6\x97", "A character cut short."),
+        "lone-continuation": (b"\x80", "A continuation byte without a byte that begins a character."),
+        "byte-ff": (b"\xff", "A byte that never occurs in UTF-8."),
+        "cut-character": (b"a\xe6\x97", "A character of several bytes that is cut short."),
         "surrogate": (b"\xed\xa0\x80", "A surrogate by itself, as modified UTF-8 has it."),
         "overlong-slash": (b"\xc0\xaf", "An overlong form."),
         "latin-1": (b"gr\xfc\xdfe", "Text in Latin-1."),
@@ -318,20 +335,20 @@ def header_keys() -> Family:
             allowed.append({"branch": branch, "batches": answers, "consumed": size, "tail": None})
         family.either(
             name,
-            f"{why} The record around it is whole and has to be delivered; the key comes as bytes or as the nearest text.",
+            f"{why} The record is whole and has to be delivered, with the key as bytes or as the nearest text.",
             basis,
             batch.encoded() + after.encoded(),
             allowed,
         )
     family.valid(
         "kept-as-bytes",
-        "Whoever hands out keys as bytes hands out the bytes of the log.",
+        "A reader that returns header keys as bytes returns the bytes of the log unchanged.",
         should("SEG-REC-011", needs=("magic:2", "bytesKeys"), flags=("HEADER_KEY_BYTES",)),
         Batch(recs=(Rec(headers=tuple((key, b"1") for key, _ in rows.values())),)),
     )
     family.valid(
         "zero-byte",
-        "A zero byte is UTF-8, and no end of the key.",
+        "A zero byte is valid UTF-8 and does not end the key.",
         must("SEG-REC-010"),
         Batch(recs=(Rec(headers=((b"a\x00b", b"1"), (b"ok", b"2"))),)),
     )
@@ -361,13 +378,13 @@ def large_numbers() -> Family:
     ):
         family.valid(
             f"offset-{name}",
-            "The offset has all its digits.",
+            "An offset above 2^53 keeps all its digits; a floating-point number would round it.",
             must("SEG-REC-012", "SEG-BAT-016", flags=("DOUBLE",)),
             Batch(base=base, recs=(R1, R2, R3)),
         )
     family.valid(
         "offset-last",
-        "The greatest offset there is; nothing can follow it.",
+        "The greatest possible offset; no other batch can follow it.",
         should("SEG-BAT-009", "SEG-REC-012", flags=("DOUBLE",)),
         Batch(base=INT64_MAX - 1),
         more=False,
@@ -375,13 +392,13 @@ def large_numbers() -> Family:
     for name, number in (("2-53-plus-1", 2**53 + 1), ("greatest", INT64_MAX), ("2-31", 2**31)):
         family.valid(
             f"producer-id-{name}",
-            "A producer id is a number of 64 bits.",
+            "A producer id is a 64-bit number; a floating-point number would round it.",
             must("SEG-BAT-001", flags=("DOUBLE",)),
             Batch(producer_id=number, producer_epoch=1, base_sequence=0),
         )
     family.valid(
         "timestamp-2-53-plus-1",
-        "A timestamp is a number of 64 bits, too.",
+        "A timestamp is a 64-bit number; a floating-point number would round it.",
         should("SEG-BAT-012", flags=("DOUBLE",)),
         Batch(base_timestamp=2**53 + 1, recs=(Rec(), Rec(time=1))),
     )
@@ -417,21 +434,25 @@ def offset_deltas() -> Family:
     )
     basis = must("SEG-REC-012", "SEG-BAT-016", flags=("COUNTED_OFFSETS",))
     rows = {
-        "first-missing": ((1, 2), 2, "The first record is gone: the base offset is that of a record that is no more."),
-        "last-missing": ((0, 1), 2, "The last record is gone: the next offset is behind it all the same."),
-        "middle-missing": ((0, 2), 2, "A record in the middle is gone."),
-        "only-the-middle": ((1,), 2, "Only the middle one is left."),
-        "only-the-last": ((9,), 9, "Only the last of ten is left."),
-        "gap-of-64": ((0, 64), 64, "The second delta takes two bytes."),
-        "gap-of-8192": ((0, 8192), 8192, "The second delta takes three bytes."),
-        "gap-of-2-20": ((0, 2**20), 2**20, "The second delta takes four bytes."),
-        "delta-2-31-minus-1": ((0, INT32_MAX), INT32_MAX, "The greatest delta; added in 32 bits it overflows."),
+        "first-missing": (
+            (1, 2),
+            2,
+            "The first record was removed: the base offset of the batch belongs to no record.",
+        ),
+        "last-missing": ((0, 1), 2, "The last record was removed: the next offset is still the one after it."),
+        "middle-missing": ((0, 2), 2, "A record in the middle was removed."),
+        "only-the-middle": ((1,), 2, "Only the middle record is left."),
+        "only-the-last": ((9,), 9, "Only the last of ten records is left."),
+        "gap-of-64": ((0, 64), 64, "The offset delta of the second record takes two bytes."),
+        "gap-of-8192": ((0, 8192), 8192, "The offset delta of the second record takes three bytes."),
+        "gap-of-2-20": ((0, 2**20), 2**20, "The offset delta of the second record takes four bytes."),
+        "delta-2-31-minus-1": ((0, INT32_MAX), INT32_MAX, "The greatest offset delta; a sum in 32 bits overflows."),
         "far-behind-the-last-record": (
             (0,),
             10_000,
-            "One record is left of ten thousand; the next offset is far behind it.",
+            "One of ten thousand records is left; the next offset is far after its offset.",
         ),
-        "greatest-last-delta": ((0, 1), INT32_MAX, "The last offset delta is the greatest there is."),
+        "greatest-last-delta": ((0, 1), INT32_MAX, "The last offset delta has its greatest possible value."),
     }
     for name, (deltas, last, why) in rows.items():
         recs = tuple(Rec(value=b"%d" % delta, delta=delta) for delta in deltas)
@@ -443,7 +464,7 @@ def offset_deltas() -> Family:
         )
     family.valid(
         "cleaned-by-a-broker",
-        "A batch that kept one of four records, as the cleaner wrote it.",
+        "The cleaner left one of four records in this batch.",
         must("SEG-REC-012", "SEG-BAT-016", flags=("COUNTED_OFFSETS",), source="vector V-23", smoke=True),
         Batch(
             base=100,
@@ -458,7 +479,7 @@ def offset_deltas() -> Family:
     )
     family.valid(
         "gap-between-batches",
-        "Offsets between two batches may be missing: markers, compaction, a follower that came late.",
+        "Offsets may be missing between two batches: because of markers, compaction, or a follower that started later.",
         must("SEG-BAT-016", "SEG-LOG-001"),
         Batch(base=3),
         Batch(base=500),
@@ -466,7 +487,7 @@ def offset_deltas() -> Family:
     )
     family.valid(
         "base-offset-above-2-31",
-        "Base offset plus delta is a sum of 64 bits.",
+        "Base offset plus offset delta needs 64 bits.",
         OFFSETS,
         Batch(base=2**31 - 1, recs=(R1, R2, R3)),
         Batch(base=2**32 - 2, recs=(R1, R2, R3)),
@@ -494,14 +515,14 @@ def timestamps() -> Family:
     family.valid("none", "Base timestamp -1 and delta 0: the record has no timestamp.", basis, Batch(base_timestamp=-1))
     family.valid(
         "some-without",
-        "Some records have no timestamp: the delta leads to -1.",
+        "Some records have no timestamp: base timestamp plus delta is -1.",
         basis,
         Batch(base_timestamp=1000, recs=(Rec(), Rec(time=-1001), Rec(time=3)), max_timestamp=1003),
     )
     family.valid("zero", "The first of January 1970 is a time like any other.", basis, Batch(base_timestamp=0))
     family.valid(
         "before-1970",
-        "A timestamp below -1 is no valid time, but brokers keep it, and it is no damage.",
+        "A timestamp below -1 is not valid, but brokers keep it; a reader must not report it as damage.",
         should("SEG-BAT-012"),
         Batch(base_timestamp=-86_400_000, recs=(Rec(), Rec(time=10)), max_timestamp=-86_399_990),
     )
@@ -514,26 +535,27 @@ def timestamps() -> Family:
         )
         family.valid(
             f"delta-minus-{name}",
-            "The deltas may be negative and as large.",
+            "Timestamp deltas may be negative, and as large.",
             wide,
             Batch(base_timestamp=1_700_000_000_000, recs=(Rec(), Rec(time=-delta)), max_timestamp=1_700_000_000_000),
         )
-    family.valid("greatest", "The greatest timestamp there is.", should("SEG-BAT-012"), Batch(base_timestamp=INT64_MAX))
+    family.valid("greatest", "The greatest possible timestamp.", should("SEG-BAT-012"), Batch(base_timestamp=INT64_MAX))
     family.valid(
         "delta-of-64-bits",
-        "The widest varint there is: ten bytes.",
+        "The longest possible varint of a timestamp delta: ten bytes.",
         should("SEG-BAT-012", "SEG-REC-004", flags=("DELTA_32",)),
         Batch(base_timestamp=0, recs=(Rec(), Rec(time=INT64_MAX), Rec(time=-(2**63))), max_timestamp=INT64_MAX),
     )
     family.valid(
         "sum-wraps",
-        "Base plus delta beyond 64 bits wraps around as in Java; who uses wider numbers answers what nobody else does.",
+        "Base timestamp plus delta overflows 64 bits and wraps around as in Java; wider numbers give another "
+        "timestamp.",
         should("SEG-BAT-012"),
         Batch(base_timestamp=INT64_MAX, recs=(Rec(time=1),), max_timestamp=INT64_MAX),
     )
     family.valid(
         "wrong-maximum",
-        "The maximum timestamp of the header is not that of any record; the records' own count.",
+        "The maximum timestamp in the header is not that of any record; each record keeps its own timestamp.",
         must("SEG-BAT-012"),
         Batch(recs=(Rec(), Rec(time=7)), max_timestamp=999_999),
     )
@@ -564,37 +586,38 @@ def log_append_time() -> Family:
     basis = must("SEG-BAT-011", flags=("STAMPED",))
     family.valid(
         "stamped-by-a-broker",
-        "Three records that all read as 7777.",
+        "LogAppendTime: all three records have the maximum timestamp of the batch, 7777.",
         must("SEG-BAT-011", flags=("STAMPED",), source="vector V-07", smoke=True),
         Batch(base=10, leader_epoch=-1, recs=(R1, R2, R3), attributes=LOG_APPEND_TIME, max_timestamp=7777),
     )
     family.valid(
         "before-the-producer",
-        "The broker's clock is behind the producer's: the stamp is less than any record's own time.",
+        "The broker's clock is behind the producer's: the append time is earlier than the producer's time of any "
+        "record.",
         basis,
         Batch(base_timestamp=9000, recs=(Rec(), Rec(time=500)), attributes=LOG_APPEND_TIME, max_timestamp=8000),
     )
     family.valid(
         "no-producer-time",
-        "The producer set no time, the broker did.",
+        "The producer set no timestamp; the broker did.",
         basis,
         Batch(base_timestamp=-1, attributes=LOG_APPEND_TIME, max_timestamp=1_700_000_000_000),
     )
     family.valid(
         "stamp-of-minus-one",
-        "A stamp of -1: no record has a time.",
+        "The append time is -1: no record has a timestamp.",
         should("SEG-BAT-011", flags=("STAMPED",)),
         Batch(recs=(Rec(), Rec(time=5)), attributes=LOG_APPEND_TIME, max_timestamp=-1),
     )
     family.valid(
         "wild-deltas",
-        "Deltas of all sizes do not matter.",
+        "With LogAppendTime, readers ignore the timestamp deltas, whatever their sizes.",
         basis,
         Batch(recs=(Rec(time=2**40), Rec(time=-(2**40)), Rec(time=-1)), attributes=LOG_APPEND_TIME, max_timestamp=123),
     )
     family.valid(
         "both-kinds-in-a-log",
-        "The setting of the topic was changed: each batch has a type of its own.",
+        "The topic's message.timestamp.type was changed: each batch has its own timestamp type.",
         basis,
         Batch(base=0, recs=(R1, R2)),
         Batch(base=2, recs=(R1, R2), attributes=LOG_APPEND_TIME, max_timestamp=50),
@@ -602,7 +625,7 @@ def log_append_time() -> Family:
     )
     family.valid(
         "stamp-above-2-53",
-        "The stamp has 64 bits.",
+        "The append time has 64 bits.",
         should("SEG-BAT-011", flags=("STAMPED",)),
         Batch(attributes=LOG_APPEND_TIME, max_timestamp=2**53 + 1),
     )

@@ -96,68 +96,193 @@ def producers(family: Family) -> None:
 def _sequences(to: States) -> None:
     rule = "SEG-APP-007"
     log = [batch(0, 0, 3), batch(3, 3, 2)]
-    to.takes("next-sequence", "The sequence after the last.", rule, log, sent(5, 2))
+    to.takes("next-sequence", "The batch has the sequence after the last one of its producer.", rule, log, sent(5, 2))
     for first in (6, 7, 1000, LAST):
-        to.refuses(f"sequence-{first}", "Records before it are missing.", rule, log, sent(first))
+        to.refuses(
+            f"sequence-{first}", "The sequence is too high: records before it are missing.", rule, log, sent(first)
+        )
     for first, count in ((4, 2), (0, 1), (3, 1), (1, 2)):
         to.refuses(
-            f"sequence-{first}-of-{count}", "It was sent before, and not as this batch.", rule, log, sent(first, count)
+            f"sequence-{first}-of-{count}",
+            "The sequence was used before, by another batch.",
+            rule,
+            log,
+            sent(first, count),
         )
     wrapped = [batch(0, LAST - 1, 2)]
     to.takes("wrap-to-0", "After the greatest sequence comes 0.", rule, wrapped, sent(0))
     to.refuses("wrap-to-1", "After the greatest sequence comes 0, not 1.", rule, wrapped, sent(1))
     inside = [batch(0, LAST - 1, 4)]
-    to.takes("wrapped-inside", "The sequences of one batch went over the greatest.", rule, inside, sent(2))
-    to.refuses("wrapped-inside-gap", "One is missing behind that.", rule, inside, sent(3))
+    to.takes(
+        "wrapped-inside", "The last batch contains the greatest sequence and continues at 0.", rule, inside, sent(2)
+    )
+    to.refuses(
+        "wrapped-inside-gap",
+        "The last batch continues at 0 after the greatest sequence; one sequence is missing after it.",
+        rule,
+        inside,
+        sent(3),
+    )
     to.takes("new-epoch", "A new epoch begins at 0.", rule, log, sent(0, epoch=3))
     to.refuses("new-epoch-5", "A new epoch begins at 0, and not where the old one ended.", rule, log, sent(5, epoch=3))
     newer = [*log, batch(5, 0, 1, epoch=3)]
-    to.takes("in-the-new-epoch", "Sequences count in the newest epoch.", rule, newer, sent(1, epoch=3))
-    to.refuses("in-the-new-epoch-5", "The old epoch does not count any more.", rule, newer, sent(5, epoch=3))
-    to.takes("unknown-producer", "Of another producer nothing is known.", rule, log, sent(77, producer=8))
-    to.takes("empty-log", "Of no producer anything is known.", rule, [], sent(LAST))
+    to.takes(
+        "in-the-new-epoch",
+        "The sequence follows the last one of the newest producer epoch.",
+        rule,
+        newer,
+        sent(1, epoch=3),
+    )
+    to.refuses(
+        "in-the-new-epoch-5",
+        "The sequence follows the last one of an older producer epoch: the leader refuses it.",
+        rule,
+        newer,
+        sent(5, epoch=3),
+    )
+    to.takes("unknown-producer", "An unknown producer may begin with any sequence.", rule, log, sent(77, producer=8))
+    to.takes("empty-log", "In an empty log, a producer may begin with any sequence.", rule, [], sent(LAST))
     ended = [opened(0), marker("COMMIT", 1)]
-    to.takes("behind-a-marker", "A marker has no sequence.", rule, ended, opened(0, sequence=1))
-    to.refuses("behind-a-marker-2", "Nor does it take one.", rule, ended, opened(0, sequence=2))
+    to.takes(
+        "behind-a-marker",
+        "After an end marker, the sequence is the one after the last batch: a marker has no sequence.",
+        rule,
+        ended,
+        opened(0, sequence=1),
+    )
+    to.refuses(
+        "behind-a-marker-2",
+        "An end marker takes no sequence: the leader refuses a batch that skips one.",
+        rule,
+        ended,
+        opened(0, sequence=2),
+    )
     bumped = [opened(0), marker("COMMIT", 1, producer_epoch=3)]
-    to.takes("behind-a-newer-marker", "The marker began a new epoch.", rule, bumped, opened(0, epoch=3))
-    to.refuses("behind-a-newer-marker-1", "Which begins at 0.", rule, bumped, opened(0, sequence=1, epoch=3))
-    to.takes("no-producer", "Without a producer there is no sequence.", rule, log, Batch(recs=(Rec(),)))
+    to.takes(
+        "behind-a-newer-marker",
+        "An end marker began a new producer epoch, in which sequences begin at 0.",
+        rule,
+        bumped,
+        opened(0, epoch=3),
+    )
+    to.refuses(
+        "behind-a-newer-marker-1",
+        "An end marker began a new producer epoch: the leader refuses a sequence above 0.",
+        rule,
+        bumped,
+        opened(0, sequence=1, epoch=3),
+    )
+    to.takes("no-producer", "A batch without a producer id has no sequence.", rule, log, Batch(recs=(Rec(),)))
     free = {"origin": "coordinator"}
-    to.takes("of-a-coordinator", "Coordinators always write 0.", rule, log, sent(0), **free)
-    to.takes("replicated", "A follower takes what its leader took.", rule, log, batch(5, 99), policy="replicate")
+    to.takes("of-a-coordinator", "A coordinator always writes sequence 0.", rule, log, sent(0), **free)
+    to.takes(
+        "replicated",
+        "A follower does not check sequences: its leader did.",
+        rule,
+        log,
+        batch(5, 99),
+        policy="replicate",
+    )
 
 
 def _duplicates(to: States) -> None:
     log = [batch(at, at) for at in range(7)]
     for first, last in ((6, 6), (4, 4), (2, 2)):
-        to.repeats(f"again-{first}", "One of the last five batches: it is not appended again.", log, sent(first), last)
-    to.refuses("again-1", "The sixth from the end is not remembered.", "SEG-APP-007", log, sent(1))
-    long = [batch(0, 0, 3), batch(3, 3, 4)]
-    to.repeats("again-long", "Its first and its last sequence are the same.", long, sent(3, 4), 6)
-    to.repeats("again-first", "The one before, too.", long, sent(0, 3), 2)
-    to.refuses("again-shorter", "Its last sequence is another one.", "SEG-APP-007", long, sent(3, 3))
-    to.refuses("again-longer", "So is that of a longer one.", "SEG-APP-007", long, sent(3, 5))
+        to.repeats(
+            f"again-{first}",
+            "The batch repeats one of the last five of its producer: a leader does not append it again.",
+            log,
+            sent(first),
+            last,
+        )
     to.refuses(
-        "again-older-epoch", "The epoch is an older one.", "SEG-APP-009", [*long, batch(7, 0, epoch=3)], sent(3, 4)
+        "again-1",
+        "The batch repeats the sixth from the end, which a leader does not remember.",
+        "SEG-APP-007",
+        log,
+        sent(1),
+    )
+    long = [batch(0, 0, 3), batch(3, 3, 4)]
+    to.repeats(
+        "again-long",
+        "The batch has the first and last sequence of an earlier one: it is a duplicate.",
+        long,
+        sent(3, 4),
+        6,
+    )
+    to.repeats("again-first", "The batch repeats the last but one: it is a duplicate.", long, sent(0, 3), 2)
+    to.refuses(
+        "again-shorter",
+        "The batch has the first sequence of an earlier one, but ends before it: it is no duplicate.",
+        "SEG-APP-007",
+        long,
+        sent(3, 3),
+    )
+    to.refuses(
+        "again-longer",
+        "The batch has the first sequence of an earlier one, but ends after it: it is no duplicate.",
+        "SEG-APP-007",
+        long,
+        sent(3, 5),
+    )
+    to.refuses(
+        "again-older-epoch",
+        "The batch repeats one of an older producer epoch: the leader refuses it.",
+        "SEG-APP-009",
+        [*long, batch(7, 0, epoch=3)],
+        sent(3, 4),
     )
     wrapped = [batch(0, LAST - 1, 4)]
-    to.repeats("again-wrapped", "Its sequences went over the greatest.", wrapped, sent(LAST - 1, 4), 3)
+    to.repeats(
+        "again-wrapped",
+        "The batch repeats one that contains the greatest sequence and continues at 0.",
+        wrapped,
+        sent(LAST - 1, 4),
+        3,
+    )
     apart = [batch(0, 0), batch(1, 0, producer=8), batch(2, 1)]
-    to.repeats("again-of-another", "Each producer has its own.", apart, sent(0, producer=8), 1)
+    to.repeats(
+        "again-of-another",
+        "The batch repeats one of its own producer; batches of other producers do not matter.",
+        apart,
+        sent(0, producer=8),
+        1,
+    )
 
 
 def _transactions(to: States) -> None:
     epoch, coordinators, part = "SEG-APP-009", "SEG-APP-022", "SEG-APP-023"
     log = [opened(0)]
     coordinator = {"origin": "coordinator"}
-    to.takes("goes-on", "The transaction goes on.", part, log, opened(0, sequence=1))
-    to.refuses("not-part-of-it", "While it is open, all of its producer is part of it.", part, log, sent(1))
-    to.takes("not-part-of-it-ended", "Once it has ended, not.", part, [*log, marker("ABORT", 1)], sent(1))
-    to.takes("other-producer", "Others may write what they like.", part, log, sent(0, producer=8))
-    to.refuses("older-epoch", "A producer that was replaced.", epoch, [batch(0, 0, epoch=3)], sent(1))
-    to.refuses("older-epoch-by-a-marker", "The marker has the newer epoch.", epoch, [opened(0), marker("ABORT", 1, producer_epoch=3)], opened(0, sequence=1))  # fmt: skip
-    to.takes("commit", "A committed transaction is not listed.", LISTED, log, marker("COMMIT", 0), **coordinator)
+    to.takes("goes-on", "The batch continues the open transaction.", part, log, opened(0, sequence=1))
+    to.refuses(
+        "not-part-of-it",
+        "While a transaction is open, all batches of its producer have to be part of it.",
+        part,
+        log,
+        sent(1),
+    )
+    to.takes(
+        "not-part-of-it-ended",
+        "After the end of a transaction, its producer may append without one.",
+        part,
+        [*log, marker("ABORT", 1)],
+        sent(1),
+    )
+    to.takes(
+        "other-producer", "Another producer may append outside of the open transaction.", part, log, sent(0, producer=8)
+    )
+    to.refuses(
+        "older-epoch",
+        "The batch has an older producer epoch: a newer instance has replaced the producer.",
+        epoch,
+        [batch(0, 0, epoch=3)],
+        sent(1),
+    )
+    to.refuses("older-epoch-by-a-marker", "The batch has an older producer epoch than the last end marker.", epoch, [opened(0), marker("ABORT", 1, producer_epoch=3)], opened(0, sequence=1))  # fmt: skip
+    to.takes(
+        "commit", "A committed transaction is not listed as aborted.", LISTED, log, marker("COMMIT", 0), **coordinator
+    )
     for name, before, producer, first, stable in (
         ("alone", [opened(0)], 9, 0, 2),
         ("behind-data", [Batch(base=0), opened(1), opened(2, sequence=1)], 9, 1, 4),
@@ -170,20 +295,30 @@ def _transactions(to: States) -> None:
     ):
         end = before[-1].next_offset
         reported = {"producerId": str(producer), "firstOffset": str(first), "lastOffset": str(end), "lastStableOffset": str(stable)}  # fmt: skip
-        why = "What is aborted is listed: from its first offset to the marker, and where reading may go up to."
+        why = (
+            "An aborted transaction is listed with its first offset, the offset of its marker, and the last "
+            "stable offset."
+        )
         ending = marker("ABORT", 0, producer_id=producer)
         to.takes(f"abort-{name}", why, LISTED, before, ending, aborted=[reported], **coordinator)
         copied = replace(ending, base=end)
         to.takes(f"abort-{name}-replicated", why, LISTED, before, copied, aborted=[reported], policy="replicate")
-    to.takes("abort-of-nothing", "An empty transaction is not listed.", LISTED, [batch(0, 0)], marker("ABORT", 0), **coordinator)  # fmt: skip
+    to.takes("abort-of-nothing", "An aborted transaction without records is not listed.", LISTED, [batch(0, 0)], marker("ABORT", 0), **coordinator)  # fmt: skip
     hollow = empty(1, 0, attributes=0x30, producer_id=9, producer_epoch=2)
     to.takes("emptied-marker", "A control batch without a record ends nothing.", "SEG-CTL-007", log, hollow, policy="replicate")  # fmt: skip
     seen = [opened(0), marker("COMMIT", 1, epoch=7)]
-    to.refuses("older-coordinator", "A coordinator that was replaced.", coordinators, seen, marker("ABORT", 0, epoch=6), **coordinator)  # fmt: skip
-    to.takes("same-coordinator", "The same one.", coordinators, seen, marker("ABORT", 0, epoch=7), **coordinator)
+    to.refuses("older-coordinator", "The end marker has an older coordinator epoch: another coordinator has replaced the writer.", coordinators, seen, marker("ABORT", 0, epoch=6), **coordinator)  # fmt: skip
+    to.takes(
+        "same-coordinator",
+        "The end marker has the same coordinator epoch as the one before.",
+        coordinators,
+        seen,
+        marker("ABORT", 0, epoch=7),
+        **coordinator,
+    )
     to.refuses(
         "marker-of-an-older-epoch",
-        "The producer is newer than the marker.",
+        "The end marker has an older producer epoch than the last batch.",
         epoch,
         [opened(0, epoch=3)],
         marker("ABORT", 0),
@@ -192,7 +327,7 @@ def _transactions(to: States) -> None:
     older = [{"producerId": "9", "firstOffset": "0", "lastOffset": "1", "lastStableOffset": "2"}]
     to.takes(
         "older-epoch-replicated",
-        "A follower takes it.",
+        "A follower takes an end marker of an older producer epoch from its leader.",
         epoch,
         [opened(0, epoch=3)],
         marker("ABORT", 1),
@@ -234,20 +369,102 @@ def _epochs(family: Family) -> None:
         return [Batch(base=base + at, leader_epoch=epoch) for at, epoch in enumerate(epochs)]
 
     known = ((0, 0), (5, 10), (7, 20))
-    assigns("none", "The first one.", (), of(0), ((0, 30),))
-    assigns("same", "The one that is the latest.", known, of(7), known)
-    assigns("next", "A later one begins.", known, of(8), (*known, (8, 30)))
-    assigns("several", "Each begins once.", known, of(7, 8, 8, 11), (*known, (8, 31), (11, 33)))
-    assigns("between", "Those after it go.", known, of(6), ((0, 0), (5, 10), (6, 30)))
-    assigns("known-before", "One that was known begins anew.", known, of(5), ((0, 0), (5, 30)))
-    assigns("below-all", "All of them go.", known, of(0), ((0, 30),))
-    assigns("later-at-the-start", "What began at the offset goes.", known, of(8, base=20), ((0, 0), (5, 10), (8, 20)))
-    assigns("later-before-the-start", "Or above it.", known, of(8, base=15), ((0, 0), (5, 10), (8, 15)))
-    assigns("later-before-all", "All began above it.", ((3, 10), (4, 20)), of(8, base=5), ((8, 5),))
-    assigns("same-but-earlier", "It began earlier than was known.", known, of(7, base=15), ((0, 0), (5, 10), (7, 15)))
-    assigns("back-and-forth", "An epoch that goes back.", (), of(4, 3, 4), ((3, 31), (4, 32)))
-    assigns("minus-1", "No epoch; 4.4 refuses it.", known, of(-1), known, is_refusable=True)
-    assigns("minus-1-alone", "Nor where none is known.", (), of(-1), (), is_refusable=True)
+    assigns("none", "The first batch of a log adds its leader epoch.", (), of(0), ((0, 30),))
+    assigns("same", "A batch of the latest known leader epoch adds nothing.", known, of(7), known)
+    assigns("next", "A batch of a later leader epoch adds that epoch.", known, of(8), (*known, (8, 30)))
+    assigns(
+        "several",
+        "Several batches of a leader epoch add it once, at the first of them.",
+        known,
+        of(7, 8, 8, 11),
+        (*known, (8, 31), (11, 33)),
+    )
+    assigns(
+        "between",
+        "A batch of an epoch between known ones removes the later epochs.",
+        known,
+        of(6),
+        ((0, 0), (5, 10), (6, 30)),
+    )
+    assigns(
+        "known-before",
+        "A batch of an earlier known epoch removes the later epochs and moves that one to its offset.",
+        known,
+        of(5),
+        ((0, 0), (5, 30)),
+    )
+    assigns(
+        "below-all",
+        "A batch of the first known epoch removes all and adds that one at its offset.",
+        known,
+        of(0),
+        ((0, 30),),
+    )
+    assigns(
+        "later-at-the-start",
+        "A batch removes known epochs that begin at its offset.",
+        known,
+        of(8, base=20),
+        ((0, 0), (5, 10), (8, 20)),
+    )
+    assigns(
+        "later-before-the-start",
+        "A batch removes known epochs that begin above its offset.",
+        known,
+        of(8, base=15),
+        ((0, 0), (5, 10), (8, 15)),
+    )
+    assigns(
+        "later-before-all",
+        "All known epochs begin above the offset of the batch: it removes them.",
+        ((3, 10), (4, 20)),
+        of(8, base=5),
+        ((8, 5),),
+    )
+    assigns(
+        "same-but-earlier",
+        "The batch has a known epoch, but a smaller offset than the known start: the epoch then begins there.",
+        known,
+        of(7, base=15),
+        ((0, 0), (5, 10), (7, 15)),
+    )
+    assigns(
+        "back-and-forth",
+        "The leader epoch of the second batch is smaller than that of the first.",
+        (),
+        of(4, 3, 4),
+        ((3, 31), (4, 32)),
+    )
+    assigns(
+        "minus-1",
+        "A batch without a leader epoch (-1) changes nothing; Kafka 4.4 refuses it.",
+        known,
+        of(-1),
+        known,
+        is_refusable=True,
+    )
+    assigns(
+        "minus-1-alone",
+        "A batch without a leader epoch (-1), in a log without epochs, adds none.",
+        (),
+        of(-1),
+        (),
+        is_refusable=True,
+    )
     old = [Msg(offset=30, timestamp=1000)]
-    assigns("old-message", "Messages have none: all are forgotten.", known, old, (), forgotten)
-    assigns("old-message-alone", "Nothing is known.", (), old, (), forgotten)
+    assigns(
+        "old-message",
+        "Messages of magic 0 and 1 have no leader epoch: all known epochs are removed.",
+        known,
+        old,
+        (),
+        forgotten,
+    )
+    assigns(
+        "old-message-alone",
+        "A message without a leader epoch, in a log without epochs, adds none.",
+        (),
+        old,
+        (),
+        forgotten,
+    )

@@ -37,7 +37,7 @@ class Bad:
             batch = Batch(base=10, recs=(Rec(), Rec(raw=raw), Rec()), codec="gzip", compress=gzip)
             self.family.invalid(
                 f"{name}-compressed",
-                f"{why} The same in the middle of compressed records.",
+                f"{why} The record is between others in compressed data.",
                 basis,
                 self.reject,
                 GOOD,
@@ -61,13 +61,15 @@ def record_lengths() -> Family:
     )
     negative = Bad(family, should("SEG-REC-002", flags=("RECORD_LENGTH",)), "length")
     for number in (-1, -2, -64, -(2**31)):
-        negative.add(f"length-{number}", "A negative length.", varint(number) + PLAIN, compressed=number == -1)
+        negative.add(
+            f"length-{number}", "The record length is negative.", varint(number) + PLAIN, compressed=number == -1
+        )
     other = Bad(family, should("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
-    other.add("length-0", "A length of 0 leaves no room for the fields.", varint(0) + PLAIN, compressed=True)
+    other.add("length-0", "A record length of 0 leaves no room for the fields.", varint(0) + PLAIN, compressed=True)
     for number in (1, 2, len(PLAIN) // 2, len(PLAIN) - 1):
         other.add(
             f"length-{number}",
-            "The length ends before the fields do.",
+            "The record length ends before the last field.",
             varint(number) + PLAIN,
             compressed=number == len(PLAIN) // 2,
         )
@@ -82,14 +84,14 @@ def record_lengths() -> Family:
     for number in (len(PLAIN) + 1, 2 * len(PLAIN), 1_000_000):
         past.add(
             f"length-{number}",
-            "The length leads past the end of the batch.",
+            "The record length leads past the end of the batch.",
             varint(number) + PLAIN,
             compressed=number == 2 * len(PLAIN),
         )
     greatest = Bad(family, should("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
     greatest.add(
         f"length-{INT32_MAX}",
-        "The greatest length there is; it is no reason to allocate.",
+        "The greatest possible record length; a reader must not allocate memory for it.",
         varint(INT32_MAX) + PLAIN,
         compressed=True,
     )
@@ -97,14 +99,18 @@ def record_lengths() -> Family:
     for count in range(1, len(PLAIN)):
         rule = should(*filter(None, (stops_in.get(count), "SEG-REC-006")), flags=("RECORD_LENGTH",))
         cut = Bad(family, rule, "length")
-        cut.add(f"cut-after-{count}", "The record ends in the middle of its fields, and says so.", sized(PLAIN[:count]))
+        cut.add(
+            f"cut-after-{count}",
+            "The record ends before its last field, and its length agrees with that.",
+            sized(PLAIN[:count]),
+        )
     swallow = sized(PLAIN[:-1] + b"\2" + sized(b"h") + sized(b"x" * 30))
     bad = Batch(
         base=10, recs=(Rec(raw=sized(PLAIN)[:1].replace(b"\x10", varint(len(PLAIN) + 9)) + PLAIN), Rec(), Rec())
     ).encoded()
     family.invalid(
         "two-records-in-one-length",
-        "The length of the first record takes in the second.",
+        "The length of the first record includes the second record.",
         should("SEG-REC-001", flags=("RECORD_LENGTH",), needs=("magic:2",)),
         "length",
         GOOD,
@@ -113,7 +119,7 @@ def record_lengths() -> Family:
     assert swallow
     family.valid(
         "length-in-five-bytes",
-        "A length in more bytes than it needs.",
+        "The record length takes more bytes than it needs, which is allowed.",
         should("SEG-REC-005"),
         Batch(recs=(Rec(raw=varint(len(PLAIN), 5) + PLAIN), Rec(key=b"z"))),
     )
@@ -158,14 +164,14 @@ def field_lengths() -> Family:
         for number in (20, 1000, 1_000_000, INT32_MAX):
             bad.add(
                 f"{name}-{number}",
-                f"The {name.replace('-', ' ')} is longer than what is left.",
+                f"The {name.replace('-', ' ')} is longer than the rest of the record.",
                 make(number),
                 compressed=number in {20, INT32_MAX},
             )
     off = Bad(family, should("SEG-REC-001", flags=("FIELD_LENGTH",)), "length")
     off.add(
         "value-one-less",
-        "The value is one byte shorter than what is there: the byte becomes the count of headers.",
+        "The value length is one less than the size of the value: its last byte becomes the count of headers.",
         sized(b"\0\0\0" + sized(b"k") + varint(2) + b"\0\0\0" + b"\0"),
     )
     negative = Bad(family, should("SEG-REC-009", flags=("FIELD_LENGTH",)), "length")
@@ -177,7 +183,7 @@ def field_lengths() -> Family:
     ).encoded()
     family.invalid(
         "value-into-the-next-record",
-        "The value takes in the record behind it, whose bytes are there: only the length of the record shows it.",
+        "The value length includes the next record, whose bytes are there: only the record length shows the error.",
         should("SEG-REC-001", flags=("FIELD_LENGTH",), needs=("magic:2",)),
         "length",
         GOOD,
@@ -212,20 +218,33 @@ def header_counts() -> Family:
     for number in (1, 2, 1000, 50_000, INT32_MAX):
         huge.add(
             f"count-{number}-of-none",
-            "More headers than are there.",
+            "The header count is above 0, but the record has no header.",
             counted(number),
             compressed=number in {1, INT32_MAX},
         )
     for number in (2, INT32_MAX):
-        huge.add(f"count-{number}-of-one", "More headers than the one that is there.", counted(number, (b"h", b"x")))
+        huge.add(
+            f"count-{number}-of-one",
+            "The header count is above 1, but the record has one header.",
+            counted(number, (b"h", b"x")),
+        )
     fewer = Bad(family, should("SEG-REC-001", flags=("HEADER_COUNT",)), "count")
-    fewer.add("count-0-of-one", "A header that is not counted.", counted(0, (b"h", b"x")), compressed=True)
-    fewer.add("count-1-of-two", "A second header that is not counted.", counted(1, (b"h", b"x"), (b"i", b"y")))
+    fewer.add(
+        "count-0-of-one",
+        "The header count is 0, but the record has a header.",
+        counted(0, (b"h", b"x")),
+        compressed=True,
+    )
+    fewer.add(
+        "count-1-of-two",
+        "The header count is 1, but the record has two headers.",
+        counted(1, (b"h", b"x"), (b"i", b"y")),
+    )
     missing = Bad(family, should("SEG-REC-006", flags=("HEADER_COUNT",)), "length")
     missing.add("no-count", "The record ends before its count of headers.", sized(PLAIN[:-1]), compressed=True)
     missing.add(
         "header-without-value",
-        "The record ends behind the key of a header.",
+        "The record ends after the key of a header, without its value.",
         sized(PLAIN[:-1] + varint(1) + sized(b"h")),
     )
     missing.add(
@@ -270,7 +289,7 @@ def varints() -> Family:
             )
             family.valid(
                 f"{name}-in-{size}-bytes",
-                "A 0 in more bytes than it needs is a 0.",
+                "A varint of 0 may take more bytes than it needs.",
                 should("SEG-REC-005", "SEG-REC-004", flags=("OVERLONG",)),
                 Batch(recs=(rec, Rec(key=b"z"))),
             )
@@ -278,31 +297,49 @@ def varints() -> Family:
         bad = Bad(family, should("SEG-REC-004", flags=("VARINT_END",)), "varint")
         bad.add(
             f"{name}-in-{width + 1}-bytes",
-            f"A varint of {width + 1} bytes.",
+            f"A varint of {width + 1} bytes is one byte too long.",
             sized(body(varint(0, width + 1))),
             compressed=name == "offset-delta",
         )
-        bad.add(f"{name}-without-end", "Every byte says that another follows.", sized(body(b"\xff" * 20)))
+        bad.add(
+            f"{name}-without-end",
+            "A varint without an end: every byte says that another follows.",
+            sized(body(b"\xff" * 20)),
+        )
     bad = Bad(family, should("SEG-REC-004", flags=("VARINT_END",)), "varint")
     bad.add(
-        "length-in-6-bytes", "The length of the record takes six bytes.", varint(len(PLAIN), 6) + PLAIN, compressed=True
+        "length-in-6-bytes",
+        "The varint of the record length takes six bytes, one more than allowed.",
+        varint(len(PLAIN), 6) + PLAIN,
+        compressed=True,
     )
-    bad.add("length-without-end", "The length of the record has no end.", b"\x80" * 30)
+    bad.add("length-without-end", "The varint of the record length has no end.", b"\x80" * 30)
     end = Bad(family, should("SEG-REC-006", flags=("VARINT_END",)), "varint")
-    end.add("last-byte-says-more", "The last byte of the batch says that another follows.", sized(PLAIN[:-1] + b"\x80"))
+    end.add(
+        "last-byte-says-more",
+        "The varint at the end of the batch is unfinished: its last byte says that another follows.",
+        sized(PLAIN[:-1] + b"\x80"),
+    )
     only = Bad(family, should("SEG-REC-002", "SEG-REC-006", flags=("VARINT_END",)), "varint")
-    only.add("only-a-length-that-says-more", "The only byte of the batch says that another follows.", b"\x80")
+    only.add(
+        "only-a-length-that-says-more",
+        "The records of the batch are one byte, which says that another byte of a varint follows.",
+        b"\x80",
+    )
     dropped = should("SEG-REC-004", flags=("OVERLONG",))
     high = Rec(key=b"k", value=b"v", raw=sized(fields["offset-delta"](b"\x80\x80\x80\x80\x70")))
     family.valid(
         "bits-beyond-32",
-        "The fifth byte has bits that 32 do not hold; they are dropped, as in Java.",
+        "The fifth byte of a varint has bits beyond 32; a reader drops them, as Java does.",
         dropped,
         Batch(recs=(high, Rec(key=b"z"))),
     )
     top = Rec(key=b"k", value=b"v", raw=sized(fields["timestamp-delta"](b"\x80" * 9 + b"\x7e")))
     family.valid(
-        "bits-beyond-64", "The tenth byte has bits that 64 do not hold.", dropped, Batch(recs=(top, Rec(key=b"z")))
+        "bits-beyond-64",
+        "The tenth byte of a varint has bits beyond 64; a reader drops them, as Java does.",
+        dropped,
+        Batch(recs=(top, Rec(key=b"z"))),
     )
     widest = ((2**31 - 1, "greatest"), (-(2**31), "least"))
     for number, name in widest:
@@ -313,11 +350,14 @@ def varints() -> Family:
         )
         last = None if number > 0 else 0
         family.valid(
-            f"{name}-of-32-bits", "Five bytes to their limit.", must("SEG-REC-004"), Batch(recs=(rec,), last_delta=last)
+            f"{name}-of-32-bits",
+            "A varint of five bytes with the greatest or smallest 32-bit number.",
+            must("SEG-REC-004"),
+            Batch(recs=(rec,), last_delta=last),
         )
     family.valid(
         "zig-zag-order",
-        "The lowest bit is the sign: 0, -1, 1, -2, 2.",
+        "Varints are zigzag numbers, whose lowest bit is the sign: 0, -1, 1, -2, 2.",
         must("SEG-BAT-012", "SEG-REC-004"),
         Batch(
             recs=tuple(Rec(time=number) for number in (0, -1, 1, -2, 2, 63, -64, 64, -65, 8191, -8192, 8192)),
@@ -349,19 +389,29 @@ def offsets() -> Family:
     )
     headers = {
         "base-offset-minus-1": (BASE_OFFSET, -1, "SEG-BAT-005", "A negative base offset."),
-        "base-offset-least": (BASE_OFFSET, -(2**63), "SEG-BAT-005", "The least base offset there is."),
+        "base-offset-least": (
+            BASE_OFFSET,
+            -(2**63),
+            "SEG-BAT-005",
+            "The smallest 64-bit base offset, which is negative.",
+        ),
         "last-delta-minus-1": (
             LAST_OFFSET_DELTA,
             -1,
             "SEG-BAT-006",
-            "A negative last offset delta: the next offset is the one before.",
+            "A negative last offset delta: the last offset would be below the base offset.",
         ),
-        "last-delta-least": (LAST_OFFSET_DELTA, -(2**31), "SEG-BAT-006", "The least last offset delta there is."),
+        "last-delta-least": (
+            LAST_OFFSET_DELTA,
+            -(2**31),
+            "SEG-BAT-006",
+            "The smallest 32-bit last offset delta, which is negative.",
+        ),
         "last-offset-overflows": (
             BASE_OFFSET,
             INT64_MAX - 1,
             "SEG-BAT-009",
-            "Base offset and delta add up to more than 64 bits hold.",
+            "Base offset plus last offset delta overflows 64 bits.",
         ),
     }
     for name, (field, number, rule, why) in headers.items():
@@ -376,26 +426,26 @@ def offsets() -> Family:
     beyond = should("SEG-REC-014", "SEG-REC-012", flags=("HEADER_OFFSETS",))
     family.backwards(
         "record-beyond-the-last-delta",
-        "A record with an offset that a later batch has, too: it is delivered as it says.",
+        "A record has an offset that a later batch also has: a reader delivers it with that offset.",
         beyond,
         Batch(base=10, recs=(Rec(), Rec(delta=5)), last_delta=1),
     )
     family.valid(
         "record-below-the-base",
-        "A negative offset delta: the record says that it is below its own batch.",
+        "A negative offset delta: the offset of the record is below the base offset of its batch.",
         beyond,
         Batch(base=10, recs=(Rec(delta=-2), Rec(delta=1)), last_delta=1),
     )
     order = should("SEG-REC-013", "SEG-REC-012", flags=("BACKWARDS",))
     family.backwards(
         "deltas-go-back",
-        "Records of a batch out of order are delivered as they stand.",
+        "The records of a batch are out of order: a reader delivers them in stored order.",
         order,
         Batch(base=10, recs=(Rec(delta=2), Rec(delta=0), Rec(delta=1)), last_delta=2),
     )
     family.backwards(
         "delta-twice",
-        "Two records with one offset are delivered as they stand.",
+        "Two records of a batch have the same offset: a reader delivers both.",
         order,
         Batch(base=10, recs=(Rec(delta=0), Rec(delta=0, value=b"w")), last_delta=1),
     )
@@ -403,21 +453,21 @@ def offsets() -> Family:
         batch = Batch(base=base, recs=tuple(Rec(delta=delta) for delta in deltas), last_delta=0)
         family.invalid(
             name,
-            "The delta leads to an offset that cannot be.",
+            "The offset delta leads below 0 or above 64 bits.",
             should("SEG-REC-014", needs=("magic:2",), flags=("HEADER_OFFSETS",)),
             "offset",
             GOOD,
             batch.encoded(),
         )
     rows = {
-        "back": (Batch(base=20), Batch(base=10), "The second batch is below the first."),
+        "back": (Batch(base=20), Batch(base=10), "The second batch has a smaller offset than the first."),
         "same": (Batch(base=10), Batch(base=10), "Two batches have the same offset."),
         "overlap": (
             Batch(base=10, recs=(Rec(), Rec(), Rec())),
             Batch(base=11, recs=(Rec(), Rec(), Rec())),
-            "Two batches overlap.",
+            "The second batch begins at an offset inside the first.",
         ),
-        "magic-1-back": (Msg(offset=20), Msg(offset=10), "The second message is below the first."),
+        "magic-1-back": (Msg(offset=20), Msg(offset=10), "The second message has a smaller offset than the first."),
     }
     for name, (first, second, why) in rows.items():
         log = [first, second, Batch(base=40)]

@@ -101,43 +101,65 @@ def recoveries() -> Family:
         recover(f"{name}-by-the-text", why, by_text, {name_of(0): log}, left, end, removed=removed, likeBroker=False)
 
     keep = must("SEG-RCV-003", "SEG-RCV-025", flags=("CUT_TOO_MUCH",))
-    cut("whole", "Nothing is damaged: nothing goes, and the indexes are built anew.", whole, 5, basis=keep)
+    cut("whole", "Nothing is damaged: recovery removes nothing and rebuilds the indexes.", whole, 5, basis=keep)
     for at in range(5):
         cut(
-            f"flipped-batch-{at}", "One bit: everything from that batch on goes.", flipped(whole, at * SIZE + 70, 2), at
+            f"flipped-batch-{at}",
+            "One bit of a batch was changed: recovery cuts the log before that batch.",
+            flipped(whole, at * SIZE + 70, 2),
+            at,
         )
-        cut(f"crc-batch-{at}", "A wrong checksum.", replaced(whole, at * SIZE + CRC[0], "I", 7), at)
+        cut(
+            f"crc-batch-{at}",
+            "A batch has a wrong checksum: recovery cuts the log before it.",
+            replaced(whole, at * SIZE + CRC[0], "I", 7),
+            at,
+        )
         cut(
             f"length-0-batch-{at}",
-            "A length of 0 with data behind it.",
+            "A length is 0, with data after it: recovery cuts the log there.",
             replaced(whole, at * SIZE + LENGTH[0], "i", 0),
             at,
         )
-        cut(f"length-negative-batch-{at}", "A negative length.", replaced(whole, at * SIZE + LENGTH[0], "i", -1), at)
-        cut(f"magic-negative-batch-{at}", "A negative magic.", replaced(whole, at * SIZE + MAGIC[0], "b", -1), at)
+        cut(
+            f"length-negative-batch-{at}",
+            "A length is negative: recovery cuts the log there.",
+            replaced(whole, at * SIZE + LENGTH[0], "i", -1),
+            at,
+        )
+        cut(
+            f"magic-negative-batch-{at}",
+            "A magic is negative: recovery cuts the log there.",
+            replaced(whole, at * SIZE + MAGIC[0], "b", -1),
+            at,
+        )
     for at in (1, 3):
         for number in (14, 48, SIZE - 13, SIZE - 11):
             cut(
                 f"length-{number}-batch-{at}",
-                "A length that is not right.",
+                "A length is wrong: recovery cuts the log there.",
                 replaced(whole, at * SIZE + LENGTH[0], "i", number),
                 at,
             )
         cut(
             f"length-past-the-end-batch-{at}",
-            "A length past the end of the file: all that is behind it counts as its own.",
+            "A length reaches past the end of the file: recovery removes the rest of the file, which may contain "
+            "whole batches.",
             replaced(whole, at * SIZE + LENGTH[0], "i", 10**6),
             at,
         )
     for count in (1, 7, 8, 11, 12, 16, 17, 18, 40, 61, SIZE - 1):
         cut(
-            f"tail-of-{count}", "The last batch is cut short: it goes.", whole + row(1, base=15)[0].encoded()[:count], 5
+            f"tail-of-{count}",
+            "The last batch is cut short: recovery removes it.",
+            whole + row(1, base=15)[0].encoded()[:count],
+            5,
         )
     for count in (1, 12, 17, 18, 100, 5000):
-        cut(f"zeros-{count}", "Zeros at the end, as preallocation leaves them.", whole + bytes(count), 5)
+        cut(f"zeros-{count}", "Zeros of preallocation are at the end: recovery removes them.", whole + bytes(count), 5)
     for count in (3, 17, 18, 60):
-        cut(f"garbage-{count}", "Garbage at the end.", whole + b"\xa5" * count, 5)
-    cut("nothing", "An empty segment stays.", b"", 0, basis=keep)
+        cut(f"garbage-{count}", "Garbage is at the end: recovery removes it.", whole + b"\xa5" * count, 5)
+    cut("nothing", "Recovery keeps an empty segment.", b"", 0, basis=keep)
     cut("only-zeros", "A preallocated file that was never written to.", bytes(4096), 0)
     _kept_by_recovery(cut)
     _recovered_directories(recover)
@@ -166,17 +188,17 @@ def _kept_by_recovery(cut: Callable[..., None]) -> None:
             Batch(base=6, stored=b"\1\2\3", recs=(Rec(), Rec(), Rec()), base_timestamp=1020),
         ),
         "unknown-attributes": (
-            "Attribute bits that mean nothing.",
+            "Attribute bits without a meaning.",
             Batch(base=6, attributes=0x180, recs=(Rec(), Rec(), Rec()), base_timestamp=1020),
         ),
         "empty-batch": ("An empty batch.", empty(6, 2)),
-        "gap": ("A gap before it.", Batch(base=7, recs=(Rec(), Rec()), base_timestamp=1020)),
+        "gap": ("Offsets are missing before a batch.", Batch(base=7, recs=(Rec(), Rec()), base_timestamp=1020)),
     }
     for name, (why, batch) in unusual.items():
         log = [*ROW[:2], batch, *ROW[3:]]
         cut(
             f"keeps-{name}",
-            f"{why} The checksum is right, so it stays: a broker keeps it, and so do the other replicas.",
+            f"{why} The checksum is right, so recovery keeps the batch: a broker and the other replicas do the same.",
             bytes_of(log),
             5,
             basis=stays,
@@ -186,16 +208,28 @@ def _kept_by_recovery(cut: Callable[..., None]) -> None:
     units = [*ROW[:2], Batch(**{**vars(ROW[2]), "count": 99}), *ROW[3:]]
     assert units[2].encoded() == counted
     cut(
-        "keeps-wrong-count", "A wrong count under a right checksum stays.", bytes_of(units), 5, basis=stays, units=units
+        "keeps-wrong-count",
+        "A batch with a wrong records count and a right checksum stays.",
+        bytes_of(units),
+        5,
+        basis=stays,
+        units=units,
     )
     for magic in (0, 1):
         old = [Msg(magic=magic, offset=at, timestamp=1000 + at, value=bytes(40)) for at in range(5)]
         basis = must("SEG-RCV-003", "SEG-MSG-004", needs=(f"magic:{magic}",), since="0.8" if magic == 0 else "0.10")
-        cut(f"magic-{magic}-whole", "Old messages stay.", bytes_of(old), 5, basis=basis, units=old)
+        cut(
+            f"magic-{magic}-whole",
+            "Recovery keeps undamaged messages of magic 0 and 1.",
+            bytes_of(old),
+            5,
+            basis=basis,
+            units=old,
+        )
         size = len(old[0].encoded())
         cut(
             f"magic-{magic}-flipped",
-            "One bit of an old message.",
+            "One bit of a message was changed: recovery cuts the log before it.",
             flipped(bytes_of(old), 3 * size + 40, 1),
             3,
             basis=basis,
@@ -204,7 +238,7 @@ def _kept_by_recovery(cut: Callable[..., None]) -> None:
     committed = [data(0, b"a"), marker("COMMIT", 1), data(2, b"b", sequence=1)]
     cut(
         "transactions",
-        "Markers are read on the way, and stay.",
+        "Recovery reads end markers and keeps them.",
         bytes_of(committed),
         3,
         basis=must("SEG-RCV-008", flags=("CUT_TOO_MUCH",)),
@@ -240,7 +274,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     )
     recover(
         "damage-in-the-first",
-        "What comes after a cut is dropped.",
+        "Recovery cuts a segment and drops all segments after it.",
         drop,
         {**files, name_of(0): flipped(files[name_of(0)], 2 * SIZE + 70)},
         {name_of(0): bytes_of(first[:2]), name_of(15): None, name_of(24): None},
@@ -248,7 +282,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     )
     recover(
         "damage-in-the-second",
-        "The first stays, the third goes.",
+        "The second segment is damaged: recovery keeps the first and drops the third.",
         drop,
         {**files, name_of(15): flipped(files[name_of(15)], 70)},
         {name_of(0): files[name_of(0)], name_of(15): b"", name_of(24): None},
@@ -256,7 +290,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     )
     recover(
         "tail-in-the-second",
-        "A segment that ends in part of a batch was cut, too.",
+        "A segment that ends with part of a batch is also cut, and the segments after it are dropped.",
         drop,
         {**files, name_of(15): files[name_of(15)] + b"\0\0\0"},
         {name_of(15): files[name_of(15)], name_of(24): None},
@@ -265,7 +299,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     below = {**bare, name_of(0): flipped(files[name_of(0)], 70)}
     recover(
         "clean-damage-without-index",
-        "A segment that is scanned only because it has no index is cut, and what follows stays: it was closed cleanly.",
+        "After a clean shutdown, recovery cuts a segment without an index, but keeps the segments after it.",
         must("SEG-RCV-004", "SEG-RCV-006", flags=("CUT_TOO_MUCH",)),
         below,
         {name_of(0): b"", name_of(15): files[name_of(15)], name_of(24): files[name_of(24)]},
@@ -280,7 +314,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     trusted = must("SEG-RCV-002", "SEG-CKP-011", flags=("CUT_TOO_MUCH",))
     recover(
         "below-the-recovery-point",
-        "The damage is below the recovery point: nobody looks, and nothing goes.",
+        "The damage is below the recovery point: recovery does not scan there and removes nothing.",
         trusted,
         {**below, **named},
         below,
@@ -300,7 +334,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     clean = must("SEG-RCV-001", "SEG-LDR-003", flags=("CUT_TOO_MUCH",))
     recover(
         "clean-shutdown",
-        "After a clean shutdown nothing is scanned.",
+        "After a clean shutdown, recovery scans nothing.",
         clean,
         {**below, **named},
         below,
@@ -310,7 +344,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     )
     recover(
         "clean-without-index",
-        "A segment without an index is scanned all the same.",
+        "Recovery scans a segment without an index, also after a clean shutdown.",
         must("SEG-RCV-006"),
         bare,
         {name_of(0, ".index"): offset_index(first, 100)},
@@ -327,7 +361,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     ):
         recover(
             f"index-{name}",
-            "Indexes of a scanned segment are built anew, whatever was there.",
+            "Recovery rebuilds the offset index of a scanned segment, whatever it contained.",
             rebuilt,
             {name_of(0): bytes_of(first), name_of(0, ".index"): content},
             {name_of(0, ".index"): offset_index(first, 100)},
@@ -335,7 +369,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
         )
         recover(
             f"time-index-{name}",
-            "Time indexes, too.",
+            "Recovery rebuilds the time index of a scanned segment, whatever it contained.",
             rebuilt,
             {name_of(0): bytes_of(first), name_of(0, ".timeindex"): content},
             {name_of(0, ".timeindex"): time_index(first, 100)},
@@ -352,7 +386,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     )
     recover(
         "cleaned-files",
-        "Files of a compaction that did not end are removed.",
+        "Recovery removes the `.cleaned` files of an unfinished compaction.",
         should("SEG-RCV-020"),
         {**files, name_of(0) + ".cleaned": b"half"},
         {name_of(0) + ".cleaned": None, name_of(0): files[name_of(0)]},
@@ -362,7 +396,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     compacted = [replace(ROW[0], recs=ROW[0].recs[:1], last_delta=2), *ROW[1:]]
     recover(
         "swap-files",
-        "A replacement that was complete is finished.",
+        "The `.swap` files are a complete replacement: recovery finishes it.",
         swap,
         {**files, name_of(0) + ".swap": bytes_of(compacted)},
         {name_of(0): bytes_of(compacted), name_of(0) + ".swap": None, name_of(15): files[name_of(15)]},
@@ -370,7 +404,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     )
     recover(
         "swap-and-cleaned",
-        "A cleaned file shows that the replacement was not complete: the old files count.",
+        "A `.cleaned` file shows that the replacement was not complete: recovery keeps the old files.",
         swap,
         {**files, name_of(15) + ".swap": bytes_of(second[:1]), name_of(0) + ".cleaned": b"half"},
         {name_of(0): files[name_of(0)], name_of(15): files[name_of(15)], name_of(15) + ".swap": None},
@@ -379,7 +413,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     merged = [*first[:1], *second[-1:]]
     recover(
         "swap-over-two",
-        "One file replaces two segments.",
+        "One `.swap` file replaces two segments.",
         swap,
         {**files, name_of(0) + ".swap": bytes_of(merged)},
         {name_of(0): bytes_of(merged), name_of(15): None, name_of(24): files[name_of(24)]},
@@ -388,7 +422,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     gone = must("SEG-RCV-007")
     recover(
         "ends-below-the-log-start",
-        "The log ends below its start: it begins anew there.",
+        "The log ends below its log start offset: an empty segment begins at that offset.",
         gone,
         files,
         {name_of(0): None, name_of(15): None, name_of(24): None, name_of(500): b""},
@@ -415,7 +449,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     )
     recover(
         "snapshot-damaged",
-        "One that cannot be read is removed.",
+        "Recovery removes a producer snapshot that cannot be read.",
         must("SEG-RCV-027", "SEG-PSN-005"),
         {**files, name_of(24, ".snapshot"): snapshot[:-1] + b"\1"},
         {name_of(0): files[name_of(0)]},
@@ -423,7 +457,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     )
     recover(
         "epochs-above-the-end",
-        "Leader epochs that begin at the end or above are removed.",
+        "Recovery removes leader epochs that begin at the log end offset or above.",
         must("SEG-RCV-028"),
         {**files, "leader-epoch-checkpoint": b"0\n3\n0 0\n1 30\n2 40\n"},
         {"leader-epoch-checkpoint": b"0\n1\n0 0\n"},
@@ -432,7 +466,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     newer = [replace(one, leader_epoch=4) for one in row(2, base=24)]
     recover(
         "epochs-missing",
-        "Epochs of scanned batches are added.",
+        "Recovery adds the leader epochs of scanned batches.",
         must("SEG-RCV-036"),
         {**files, name_of(24): bytes_of(newer), "leader-epoch-checkpoint": b"0\n1\n0 0\n"},
         {"leader-epoch-checkpoint": b"0\n2\n0 0\n4 24\n"},
@@ -469,7 +503,7 @@ def _order(family: Family) -> None:
             f"offset-back-{name}",
             "recover",
             "acceptable",
-            "The offset of the fourth batch lies in the first.",
+            "Offsets go back: the base offset of the fourth batch is inside the first.",
             basis,
             request=request,
             expect={"allowed": [cut, *others]},
@@ -478,7 +512,7 @@ def _order(family: Family) -> None:
         "negative-last-delta",
         "recover",
         "acceptable",
-        "A batch that ends before it begins.",
+        "The last offset delta of a batch is negative: the batch ends before it begins.",
         should("SEG-RCV-023", flags=("ORDER_REPAIR",)),
         request={
             "files": {
@@ -523,7 +557,7 @@ def _truncations(family: Family) -> None:
     basis = must("SEG-TRN-001")
     truncate(
         "between-batches",
-        "Whole batches from the offset on go.",
+        "Truncation removes whole batches from the offset on.",
         basis,
         9,
         9,
@@ -531,7 +565,7 @@ def _truncations(family: Family) -> None:
     )
     truncate(
         "inside-a-batch",
-        "A batch goes as a whole, and the log ends at the offset all the same.",
+        "Truncation inside a batch removes the whole batch; the log end offset is still the requested one.",
         basis,
         10,
         10,
@@ -539,7 +573,7 @@ def _truncations(family: Family) -> None:
     )
     truncate(
         "last-offset-of-a-batch",
-        "Its last record is at the offset: the batch goes.",
+        "The last record of a batch is at the offset: truncation removes the batch.",
         basis,
         11,
         11,
@@ -547,7 +581,7 @@ def _truncations(family: Family) -> None:
     )
     truncate(
         "in-the-second-segment",
-        "The first segment stays.",
+        "Truncation in the second segment keeps the first one.",
         basis,
         18,
         18,
@@ -555,7 +589,7 @@ def _truncations(family: Family) -> None:
     )
     truncate(
         "at-a-segment",
-        "The base offset of the second segment: it stays, empty.",
+        "Truncation to the base offset of the second segment keeps that segment, empty.",
         basis,
         15,
         15,
@@ -563,7 +597,7 @@ def _truncations(family: Family) -> None:
     )
     truncate(
         "last-of-the-first",
-        "The offset before it: the second segment goes.",
+        "Truncation to the offset before a base offset removes that segment.",
         basis,
         14,
         14,
@@ -571,18 +605,18 @@ def _truncations(family: Family) -> None:
     )
     nothing = must("SEG-TRN-002")
     everything = {key: content for key, content in files.items() if key.endswith(".log")}
-    truncate("at-the-end", "The end of the log: nothing changes.", nothing, 24, 24, everything)
+    truncate("at-the-end", "Truncation to the log end offset changes nothing.", nothing, 24, 24, everything)
     moved = {name_of(100): bytes_of(row(3, base=100))}
     truncate(
         "below-the-first",
-        "Below the first segment: everything goes, and an empty segment begins there.",
+        "Truncation below the first segment removes everything and creates an empty segment there.",
         nothing,
         50,
         50,
         {name_of(100): None, name_of(50): b""},
         given=moved,
     )
-    truncate("to-0", "To the very start.", basis, 0, 0, {name_of(0): b"", name_of(15): None})
+    truncate("to-0", "Truncation to offset 0 removes all records.", basis, 0, 0, {name_of(0): b"", name_of(15): None})
     index = must("SEG-TRN-003")
     kept = [
         struct.pack(
@@ -601,7 +635,7 @@ def _truncations(family: Family) -> None:
         )
         truncate(
             f"index-entries-{offset}",
-            "Entries of both indexes from the offset on go.",
+            "Truncation removes the entries of both indexes from the offset on.",
             index,
             offset,
             offset,
@@ -617,7 +651,7 @@ def _truncations(family: Family) -> None:
     given = {name_of(0): bytes_of(transactions), name_of(0, ".txnindex"): aborted(1, 0, 1, 2) + aborted(1, 2, 3, 4)}
     truncate(
         "aborted-transactions",
-        "Transactions that ended there or later go.",
+        "Truncation removes aborted transactions that ended at the offset or later.",
         must("SEG-TRN-006"),
         3,
         3,
@@ -634,7 +668,7 @@ def _truncations(family: Family) -> None:
     }
     truncate(
         "snapshots-and-epochs",
-        "Snapshots above the offset go, and epochs that begin there or above.",
+        "Truncation removes snapshots above the offset, and leader epochs that begin at the offset or above.",
         side,
         16,
         16,

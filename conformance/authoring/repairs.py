@@ -202,22 +202,20 @@ def _epochs(to: Repairs) -> None:
     def keeps(name: str, why: str, basis: Basis, given: Files, left: Files, **options: Any) -> None:  # noqa: ANN401
         to.recover(f"epochs-{name}", why, basis, {**ALL, **given}, {**ALL, **left}, 30, **options)
 
-    keeps("none", "Where there is no such file, it is made of what was scanned.", added, {}, epochs((0, 0)))
-    keeps("right", "They are right: nothing changes.", above, epochs((0, 0), (3, 15)), epochs((0, 0), (3, 15)))
+    keeps("none", "Without a leader epoch checkpoint, recovery creates it from the scanned batches.", added, {}, epochs((0, 0)))  # fmt: skip
+    keeps("right", "The leader epoch checkpoint is right: recovery does not change it.", above, epochs((0, 0), (3, 15)), epochs((0, 0), (3, 15)))  # fmt: skip
     keeps(
         "at-the-end",
-        "The leader has changed at the end: that epoch has written nothing.",
+        "An epoch begins at the log end offset, without a batch: recovery removes it.",
         above,
         epochs((0, 0), (3, 29), (4, 30)),
         epochs((0, 0), (3, 29)),
     )
-    keeps(
-        "one-above", "All begin above the end.", above, epochs((7, 30)), epochs((0, 0)), by_broker={**ALL, **epochs()}
-    )
+    keeps("one-above", "All leader epochs begin above the log end offset.", above, epochs((7, 30)), epochs((0, 0)), by_broker={**ALL, **epochs()})  # fmt: skip
     for start, left in ((1, ((2, 1), (3, 15))), (7, ((2, 7), (3, 15))), (14, ((2, 14), (3, 15))), (15, ((3, 15),)), (16, ((3, 16),))):  # fmt: skip
         keeps(
             f"log-start-{start}",
-            "Of the epochs before the log start the last one begins there.",
+            "Of the epochs that begin before the log start offset, the last one then begins there.",
             below,
             epochs((2, 0), (3, 15)),
             epochs(*left),
@@ -225,7 +223,7 @@ def _epochs(to: Repairs) -> None:
         )
     keeps(
         "log-start-below",
-        "The first epoch begins above the log start: it stays as it is.",
+        "The first epoch begins above the log start offset: it stays unchanged.",
         below,
         epochs((2, 5), (3, 15)),
         epochs((2, 5), (3, 15)),
@@ -233,7 +231,7 @@ def _epochs(to: Repairs) -> None:
     )
     keeps(
         "log-start-three",
-        "Two epochs have ended before the log start.",
+        "Two epochs have ended before the log start offset: recovery removes them.",
         below,
         epochs((1, 0), (2, 3), (3, 6), (5, 20)),
         epochs((3, 8), (5, 20)),
@@ -248,7 +246,7 @@ def _epochs(to: Repairs) -> None:
     ):
         to.recover(
             f"epochs-{name}",
-            "Each epoch begins where its first batch does.",
+            "Recovery adds each leader epoch at the base offset of its first batch.",
             added,
             {**segment(grown), **given},
             {**segment(grown), **epochs((0, 0), (2, 3), (5, 9), (6, 12))},
@@ -256,7 +254,7 @@ def _epochs(to: Repairs) -> None:
         )
     to.recover(
         "epochs-known-is-newer",
-        "An epoch that is known already is not found again, nor one below it.",
+        "Recovery adds neither an epoch that the checkpoint has already, nor an earlier one.",
         added,
         {**segment(grown), **epochs((5, 1))},
         {**segment(grown), **epochs((5, 1), (6, 12))},
@@ -265,30 +263,30 @@ def _epochs(to: Repairs) -> None:
     back = [replace(one, leader_epoch=epoch) for one, epoch in zip(FIRST, (4, 3, 4, 5, 5), strict=True)]
     to.recover(
         "epochs-back",
-        "An epoch that goes back begins nothing.",
+        "A batch with an earlier epoch than the batch before adds no epoch.",
         added,
         segment(back),
         {**segment(back), **epochs((4, 0), (5, 9))},
         15,
     )
     none = [replace(one, leader_epoch=-1) for one in FIRST]
-    to.recover("epochs-minus-1", "No epoch: none is made.", added, segment(none), segment(none), 15)
+    to.recover("epochs-minus-1", "The batches have no leader epoch (-1): recovery creates no checkpoint.", added, segment(none), segment(none), 15)  # fmt: skip
     cut = {name_of(0): flipped(bytes_of(grown), 2 * SIZE + 70)}
     to.recover(
         "epochs-of-what-stays",
-        "Epochs from the cut on go.",
+        "Recovery removes the leader epochs that begin after the cut.",
         above,
         {**segment(grown), **cut, **epochs((0, 0), (2, 3), (4, 6), (5, 9))},
         {**segment(grown[:2]), **epochs((0, 0), (2, 3))},
         6,
     )
     hidden = {**segment(grown), **epochs((0, 0), (9, 15))}
-    later = "An epoch beyond the end is above that of the last batch"
-    to.recover("epochs-hidden", f"{later}: it goes, and the others are not looked for.", above, hidden, {**segment(grown), **epochs((0, 0))}, 15, modes="b")  # fmt: skip
-    to.recover("epochs-hidden", f"{later}: it goes first, and the others are found.", added, hidden, {**segment(grown), **epochs((0, 0), (2, 3), (5, 9), (6, 12))}, 15, modes="t")  # fmt: skip
+    later = "An epoch beyond the log end is later than that of the last batch"
+    to.recover("epochs-hidden", f"{later}: brokers remove it and do not look for the others.", above, hidden, {**segment(grown), **epochs((0, 0))}, 15, modes="b")  # fmt: skip
+    to.recover("epochs-hidden", f"{later}: by the specification, recovery removes it first and finds the others.", added, hidden, {**segment(grown), **epochs((0, 0), (2, 3), (5, 9), (6, 12))}, 15, modes="t")  # fmt: skip
     broken = {EPOCHS: b"0\n2\n0 0\n"}
-    to.stops("epochs-unreadable", "Epochs that cannot be read: brokers do not start.", should("SEG-CKP-002", "SEG-RCV-036"), {**ALL, **broken})  # fmt: skip
-    to.recover("epochs-unreadable", "One that cannot be read is left alone.", should("SEG-RCV-028"), {**ALL, **broken}, {**ALL, **broken}, 30, modes="t")  # fmt: skip
+    to.stops("epochs-unreadable", "The leader epoch checkpoint cannot be read: brokers do not start.", should("SEG-CKP-002", "SEG-RCV-036"), {**ALL, **broken})  # fmt: skip
+    to.recover("epochs-unreadable", "By the specification, recovery leaves an unreadable leader epoch checkpoint unchanged.", should("SEG-RCV-028"), {**ALL, **broken}, {**ALL, **broken}, 30, modes="t")  # fmt: skip
 
 
 def _snapshots(to: Repairs) -> None:
@@ -309,7 +307,7 @@ def _snapshots(to: Repairs) -> None:
     ):
         to.recover(
             f"snapshots-{name}",
-            "Those at which segments begin stay, and the newest behind them all; a broker keeps none at the log start.",
+            "Snapshots at base offsets stay, and the newest above them all; brokers keep none at the log start.",
             basis,
             {**ALL, **at(*given)},
             {**ALL, **at(*left), **epochs((0, 0))},
@@ -319,7 +317,7 @@ def _snapshots(to: Repairs) -> None:
     bad = EMPTY[:-1] + b"\1"
     to.recover(
         "snapshots-unreadable",
-        "Unreadable ones go.",
+        "Recovery removes unreadable snapshots.",
         must("SEG-RCV-027", "SEG-PSN-005"),
         {**ALL, **at(15), **at(24, 30, content=bad)},
         {**ALL, **at(15), **epochs((0, 0))},
@@ -327,7 +325,7 @@ def _snapshots(to: Repairs) -> None:
     )
     to.recover(
         "snapshots-of-dropped-segments",
-        "With a segment its snapshot goes.",
+        "Recovery drops the snapshot together with its segment.",
         must("SEG-RCV-027", "SEG-RCV-004"),
         {**ALL, name_of(0): flipped(ALL[name_of(0)], 70), **at(0, 15, 24)},
         {**segment([]), **at(0)},
@@ -341,7 +339,7 @@ def _starts(to: Repairs) -> None:
     for start in (31, 500):
         to.recover(
             f"log-start-{start}",
-            "The log ends below its start: it begins anew there, and knows no epoch.",
+            "The log ends below its log start offset: it is emptied, begins at that offset, and has no epochs.",
             gone,
             {**ALL, **epochs((0, 0), (3, 15))},
             {**segment([], start), EPOCHS: b"0\n0\n"},
@@ -350,7 +348,7 @@ def _starts(to: Repairs) -> None:
         )
     to.recover(
         "log-start-at-the-end",
-        "The log ends where it starts: nothing goes.",
+        "The log ends at its log start offset: recovery removes nothing.",
         gone,
         {**ALL, **epochs((3, 0))},
         {**ALL, **epochs((3, 30))},
@@ -359,7 +357,7 @@ def _starts(to: Repairs) -> None:
     )
     to.recover(
         "log-start-above-a-cut",
-        "After the cut the log ends below its start.",
+        "After the cut, the log ends below its log start offset.",
         gone,
         {**ALL, name_of(15): flipped(ALL[name_of(15)], 70)},
         segment([], 20),
@@ -370,7 +368,7 @@ def _starts(to: Repairs) -> None:
     for start in (0, 77):
         to.recover(
             f"nothing-from-{start}",
-            "A log without a segment gets an empty one at its start.",
+            "A log without a segment gets an empty one at its log start offset.",
             should("SEG-RCV-030"),
             nothing,
             {**nothing, **segment([], start)},
@@ -385,12 +383,12 @@ def _leftovers(to: Repairs) -> None:
     to.recover("orphans", "Indexes without a log are removed.", should("SEG-RCV-026"), {**ALL, **orphan}, left, 30)
     for suffix in (".cleaned", ".deleted"):
         rest = {name_of(15, kind) + suffix: b"half" for kind in (".log", ".index", ".timeindex")}
-        to.recover(f"leftover{suffix.replace('.', '-')}", "What was to go is removed.", should("SEG-RCV-020"), {**ALL, **rest}, left, 30)  # fmt: skip
+        to.recover(f"leftover{suffix.replace('.', '-')}", "Recovery removes `.cleaned` and `.deleted` files.", should("SEG-RCV-020"), {**ALL, **rest}, left, 30)  # fmt: skip
     compacted = [replace(FIRST[0], recs=FIRST[0].recs[:1], last_delta=2), *FIRST[1:]]
     made = {f"{name}.swap": content for name, content in segment(compacted).items()}
     to.recover(
         "swap",
-        "A replacement that was complete is finished, with its indexes.",
+        "The `.swap` files are a complete replacement: recovery finishes it, with its indexes.",
         must("SEG-RCV-021", since="3.0"),
         {**ALL, **made},
         {**left, **segment(compacted)},
@@ -398,7 +396,7 @@ def _leftovers(to: Repairs) -> None:
     )
     to.recover(
         "swap-and-cleaned",
-        "A cleaned file shows that it was not complete: the old files count.",
+        "A `.cleaned` file shows that the replacement was not complete: recovery keeps the old files.",
         must("SEG-RCV-021", since="3.0"),
         {
             **ALL,
@@ -410,7 +408,7 @@ def _leftovers(to: Repairs) -> None:
     )
     to.recover(
         "swap-above-cleaned",
-        "Swap files below the cleaned one were complete.",
+        "The `.swap` files have a lower base offset than the `.cleaned` file: they are a complete replacement.",
         must("SEG-RCV-021", since="3.0"),
         {**ALL, **made, name_of(15) + ".cleaned": b"x"},
         {**left, **segment(compacted)},
@@ -418,7 +416,7 @@ def _leftovers(to: Repairs) -> None:
     )
     to.recover(
         "others",
-        "Other files are left alone.",
+        "Recovery leaves other files unchanged.",
         must("SEG-PDR-011"),
         {**ALL, "notes.txt": b"mine", "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"},
         {**left, "notes.txt": b"mine", "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"},
@@ -427,7 +425,7 @@ def _leftovers(to: Repairs) -> None:
     stale = {**ALL, name_of(0, ".txnindex"): aborted(1, 0, 1, 2), name_of(15, ".timeindex"): bytes(24)}
     to.recover(
         "stale",
-        "What stands beside a scanned log is built anew, and is empty where nothing was aborted.",
+        "Recovery rebuilds all indexes of a scanned segment; without an abort, that of transactions is empty.",
         must("SEG-RCV-025"),
         stale,
         {**left, name_of(0, ".txnindex"): b""},
@@ -449,7 +447,7 @@ def _transactions(to: Repairs) -> None:
     index = {name_of(5, ".txnindex"): aborted(9, 0, 5, 6) + aborted(9, 8, 9, 10)}
     to.recover(
         "aborted-across-segments",
-        "A transaction that began in the segment before is listed where it ends.",
+        "An aborted transaction that began in an earlier segment is listed with the segment in which it ends.",
         basis,
         {**first, **second},
         {**first, **second, **index, **epochs((0, 0), (3, 5))},
@@ -457,7 +455,7 @@ def _transactions(to: Repairs) -> None:
     )
     to.recover(
         "aborted-from-the-recovery-point",
-        "The first segment is not scanned, but what it leaves open is known.",
+        "The first segment is not scanned, but its open transaction is known in the second.",
         basis,
         {**first, **second},
         {**first, **second, **index, **epochs((3, 5))},
@@ -472,7 +470,7 @@ def _transactions(to: Repairs) -> None:
         shot = {name_of(5, ".snapshot"): content}
         to.recover(
             f"aborted-{name}",
-            "What was open at the start of the segment is what its snapshot says.",
+            "The producer snapshot says which transactions are open at the start of the segment.",
             basis,
             {**first, **second, **shot},
             {**first, **second, **shot, **row_of, **epochs((3, 5))},
@@ -482,7 +480,7 @@ def _transactions(to: Repairs) -> None:
     bad = {name_of(5, ".snapshot"): snapshot((9, 3))[:-1]}
     to.recover(
         "aborted-unreadable-snapshot",
-        "A snapshot that cannot be read says nothing.",
+        "An unreadable snapshot is ignored: open transactions are found in the log.",
         basis,
         {**first, **second, **bad},
         {**first, **second, **index, **epochs((3, 5))},
@@ -501,7 +499,7 @@ def _transactions(to: Repairs) -> None:
     rows = aborted(2, 1, 2, 0) + aborted(1, 0, 4, 3)
     to.recover(
         "aborted-interleaved",
-        "Each is listed with the last stable offset at that moment.",
+        "Each aborted transaction is listed with the last stable offset at the time of its marker.",
         basis,
         whole,
         {**whole, name_of(0, ".txnindex"): rows, **epochs((0, 0), (3, 2))},
@@ -510,7 +508,7 @@ def _transactions(to: Repairs) -> None:
     wrong = {**first, **second, name_of(5, ".txnindex"): aborted(9, 0, 4, 5)}
     to.recover(
         "aborted-below-the-segment",
-        "An entry of a transaction that ended before the segment: it is scanned, after a clean shutdown too.",
+        "A listed transaction ended before the segment: recovery scans it, also after a clean shutdown.",
         must("SEG-RCV-006"),
         wrong,
         {**first, **second, **index, **epochs((3, 5))},
@@ -521,7 +519,7 @@ def _transactions(to: Repairs) -> None:
     right = {**first, **second, name_of(5, ".txnindex"): aborted(9, 0, 5, 6)}
     to.recover(
         "aborted-at-the-base",
-        "It ended with the first batch of the segment: that is fine.",
+        "A listed transaction ended with the first batch of the segment: the index is valid.",
         must("SEG-RCV-006"),
         right,
         right,
@@ -540,7 +538,7 @@ def _settings(to: Repairs) -> None:
         known = segment(long, interval=interval)
         to.recover(
             f"interval-{interval}",
-            "The index of the segment before shows what the setting was.",
+            "The index of an earlier segment shows the index interval; recovery uses the same.",
             basis,
             {**known, **segment(tail, 120, interval=9_999_999)},
             {**known, **segment(tail, 120, interval=interval), **epochs((0, 120))},
@@ -551,7 +549,7 @@ def _settings(to: Repairs) -> None:
     big = [Batch(base=at, recs=(Rec(value=bytes(1500)),), base_timestamp=1000 + at) for at in range(12)]
     to.recover(
         "interval-unknown",
-        "No index tells: it is the setting that brokers have.",
+        "No index shows the index interval: recovery uses the default of brokers.",
         basis,
         {name_of(0): bytes_of(big)},
         {**segment(big, interval=4096), **epochs((0, 0))},
@@ -561,7 +559,7 @@ def _settings(to: Repairs) -> None:
     unusual = {**segment(long), name_of(0, ".index"): struct.pack(">ii", 9, 77)}
     to.recover(
         "interval-of-another-log",
-        "An index that does not belong to its log tells nothing.",
+        "An index that does not fit its log shows no index interval.",
         basis,
         {**unusual, **segment(tail, 120, interval=9_999_999)},
         {**unusual, **segment(tail, 120, interval=4096), **epochs((0, 120))},
@@ -588,7 +586,7 @@ def _first_offsets(to: Repairs, long: list[Batch], tail: list[Batch]) -> None:
     old = {**segment(long), name_of(0, ".index"): early(long, 0)}
     to.recover(
         "first-offsets",
-        "The index of the segment before names first offsets: so do the others.",
+        "The index of an earlier segment has first offsets of batches: rebuilt indexes have them as well.",
         basis,
         {**old, **segment(tail, 120, interval=9_999_999)},
         {**old, **segment(tail, 120), name_of(120, ".index"): early(tail, 120), **epochs((0, 120))},
@@ -601,7 +599,7 @@ def _first_offsets(to: Repairs, long: list[Batch], tail: list[Batch]) -> None:
         given = {name: made[name] for name in (name_of(0), name_of(0, ".index"))}
         to.recover(
             f"magic-{magic}-without-time-index",
-            "Messages of magic 0 and an index, but no time index: brokers before 0.10.1 wrote it.",
+            "Old messages with an offset index, but without a time index: brokers before 0.10.1 wrote them.",
             should("SEG-RCV-025", since="0.8", needs=(f"magic:{magic}",)),
             given,
             {name: content for name, content in made.items() if name.endswith(kinds)},
@@ -611,7 +609,7 @@ def _first_offsets(to: Repairs, long: list[Batch], tail: list[Batch]) -> None:
     clean = must("SEG-RCV-006", "SEG-PDR-012")
     to.recover(
         "no-time-index-like-broker",
-        "A missing time index of a segment that is not scanned is made, and stays empty.",
+        "The time index of an unscanned segment is missing: brokers create it and leave it empty.",
         clean,
         {**without, **segment(SECOND, 15)},
         {**without, **segment(SECOND, 15), name_of(0, ".timeindex"): b""},
@@ -621,7 +619,7 @@ def _first_offsets(to: Repairs, long: list[Batch], tail: list[Batch]) -> None:
     )
     to.recover(
         "no-time-index-built",
-        "It is built from the log.",
+        "By the specification, recovery builds the missing time index from the log.",
         clean,
         {**without, **segment(SECOND, 15)},
         {**segment(FIRST), **segment(SECOND, 15)},
@@ -651,7 +649,7 @@ def _strict_order(to: Repairs) -> None:
     cut = {"baseOffset": "0", "position": 3 * SIZE, "nextOffset": "9", "requirements": ["SEG-RCV-032", "SEG-LOG-006"]}
     to.recover(
         "order-cut",
-        "By the text, the segment is cut before it.",
+        "By the specification, recovery cuts the segment before the offset that goes back.",
         must("SEG-RCV-032", "SEG-LOG-006"),
         files,
         {**segment(FIRST[:3]), **epochs((0, 0))},
@@ -667,7 +665,7 @@ def _strict_order(to: Repairs) -> None:
     )
     to.recover(
         "order-kept",
-        "No index entry is due: brokers do not notice.",
+        "Offsets go back where no index entry is due: brokers do not notice it.",
         rule,
         files,
         {**segment(back, interval=4096), **epochs((0, 0))},
@@ -679,12 +677,16 @@ def _strict_order(to: Repairs) -> None:
     below = {name_of(15): low + bytes_of(SECOND[1:]), name_of(15, ".index"): b""}
     misnamed = must("SEG-RCV-032", "SEG-LOG-008")
     to.stops(
-        "order-below-the-base", "Only the name of the file is wrong: nothing goes.", misnamed, below, is_by_text=True
+        "order-below-the-base",
+        "By the specification, only the file name is wrong: recovery refuses and removes nothing.",
+        misnamed,
+        below,
+        is_by_text=True,
     )
     short = bytes_of(FIRST[:2]) + with_field(FIRST[2].encoded(), LAST_OFFSET_DELTA, -1)
     to.recover(
         "order-negative-delta",
-        "A batch that ends before it begins: by the text, it goes.",
+        "By the specification, recovery removes a batch that ends before it begins.",
         must("SEG-RCV-032", "SEG-LOG-008"),
         {name_of(0): short, name_of(0, ".index"): b""},
         {**segment(FIRST[:2]), **epochs((0, 0))},
@@ -699,7 +701,7 @@ def _strict_order(to: Repairs) -> None:
     ):
         to.recover(
             f"reason-{name}",
-            "A cut rests on a rule.",
+            "The plan names the requirements that a cut follows from.",
             must(rule),
             {**ALL, name_of(24): content},
             {**ALL, **epochs((0, 0))},
@@ -735,7 +737,7 @@ def _markers(to: Repairs) -> None:
         rest = row(1, base=5)
         to.recover(
             f"marker-{name}-cut-behind",
-            "An end marker that cannot be read: brokers keep it, cut behind it, and do not start.",
+            "An end marker cannot be read: brokers keep it, cut the log after it, and do not start.",
             should(found, "SEG-RCV-008", flags=("UNREADABLE_MARKER",)),
             segment([*good, unusual, *rest]),
             {**segment([*good, unusual]), **epochs((0, 0))},
@@ -747,7 +749,7 @@ def _markers(to: Repairs) -> None:
         cut = {"baseOffset": "0", "position": position, "nextOffset": "4", "requirements": ["SEG-RCV-008", found]}
         to.recover(
             f"marker-{name}-cut-before",
-            "By the text, it goes, too.",
+            "By the specification, recovery also removes the end marker that cannot be read.",
             rule,
             segment([*good, unusual, *rest]),
             {**segment(good), **epochs((0, 0))},
@@ -770,14 +772,14 @@ def _markers(to: Repairs) -> None:
     )
     to.stops(
         "marker-compressed",
-        "An end marker that does not decompress: brokers do not start.",
+        "An end marker cannot be decompressed: brokers do not start.",
         should("SEG-COD-002", "SEG-RCV-008"),
         segment([*good, packed]),
     )
     kept = segment([*good, packed, *row(1, base=5)])
     to.recover(
         "marker-compressed-kept",
-        "By the text, it stays, with a remark.",
+        "By the specification, an end marker that cannot be decompressed stays, with a remark.",
         should("SEG-RCV-008"),
         kept,
         {**kept, **epochs((0, 0))},
@@ -789,7 +791,7 @@ def _markers(to: Repairs) -> None:
     kept = segment([*good, unusual, *row(1, base=5)])
     to.recover(
         "marker-unknown-kept",
-        "By the text, a type that is not known stays, with a remark.",
+        "By the specification, a control record of an unknown type stays, with a remark.",
         should("SEG-RCV-008"),
         kept,
         {**kept, **epochs((0, 0))},
@@ -800,21 +802,21 @@ def _markers(to: Repairs) -> None:
     unknown = _control(4, control_key(5), marker_value(0))
     to.stops(
         "marker-unknown",
-        "A control batch of a producer that ends nothing: brokers do not start.",
+        "A control batch has a producer id, but ends no transaction: brokers do not start.",
         should("SEG-CTL-003", "SEG-RCV-008"),
         segment([*good, unknown]),
     )
     outside = data(4, b"x", transactional=False, sequence=1)
     to.stops(
         "outside-of-its-transaction",
-        "A batch outside of its producer's open transaction: brokers do not start.",
+        "A batch is not part of its producer's open transaction: brokers do not start.",
         should("SEG-CTL-007", "SEG-RCV-008"),
         segment([*good, outside]),
     )
     closed = [data(0, b"a"), marker("COMMIT", 1), data(2, b"x", transactional=False, sequence=1)]
     to.recover(
         "after-its-transaction",
-        "The transaction has ended: what comes is fine.",
+        "The transaction has ended: its producer may append without one.",
         rule,
         segment(closed),
         {**segment(closed), **epochs((0, 0), (3, 1))},
@@ -823,7 +825,7 @@ def _markers(to: Repairs) -> None:
     others = [*good, data(4, b"x", transactional=False, producer_id=8), _control(5, None, b"", producer_id=-1)]
     to.recover(
         "of-other-producers",
-        "Another producer, and a control batch of none, are no matter of this transaction.",
+        "Batches of another producer, and control batches without one, do not affect the open transaction.",
         rule,
         segment(others),
         {**segment(others), **epochs((0, 0))},
@@ -832,7 +834,7 @@ def _markers(to: Repairs) -> None:
     zero = [data(0, b"a", producer_id=0), marker("ABORT", 1, producer_id=0)]
     to.recover(
         "producer-0",
-        "A producer id of 0 is one.",
+        "A producer id of 0 is a valid id.",
         must("SEG-RCV-025", "SEG-TXN-001"),
         segment(zero),
         {**segment(zero), name_of(0, ".txnindex"): aborted(0, 0, 1, 2), **epochs((0, 0), (3, 1))},
@@ -842,13 +844,13 @@ def _markers(to: Repairs) -> None:
 
 def _believed(to: Repairs) -> None:
     clean = must("SEG-RCV-001", "SEG-LDR-003")
-    to.recover("clean", "After a clean shutdown nothing is touched.", clean, ALL, ALL, 30, cleanShutdown=True)
+    to.recover("clean", "After a clean shutdown, recovery changes nothing.", clean, ALL, ALL, 30, cleanShutdown=True)
     damaged = {**ALL, name_of(0): flipped(ALL[name_of(0)], 70)}
     for point, scanned in ((0, 3), (14, 3), (15, 2), (16, 2), (23, 2), (24, 1), (30, 1), (99, 1)):
         bases = ["0", "15", "24"][3 - scanned :]
         to.recover(
             f"recovery-point-{point}",
-            "What is below the segment that holds the recovery point is believed.",
+            "Recovery trusts all segments below the one that contains the recovery point.",
             must("SEG-RCV-002"),
             ALL,
             {**ALL, **epochs((0, int(bases[0])))},
@@ -858,7 +860,7 @@ def _believed(to: Repairs) -> None:
         )
     to.recover(
         "recovery-point-of-another-partition",
-        "What is said of other partitions does not count.",
+        "Checkpoint entries of other partitions have no effect.",
         must("SEG-RCV-002"),
         ALL,
         {**ALL, **epochs((0, 0))},
@@ -868,7 +870,7 @@ def _believed(to: Repairs) -> None:
     )
     to.recover(
         "damage-below-the-recovery-point",
-        "Nobody looks.",
+        "Recovery does not scan below the recovery point and finds no damage there.",
         must("SEG-RCV-002"),
         damaged,
         {**damaged, **epochs((0, 24))},
@@ -879,7 +881,7 @@ def _believed(to: Repairs) -> None:
     del bare[name_of(0, ".index")]
     to.recover(
         "no-index-and-damage",
-        "A segment without an index is scanned and cut; it is believed to be on disk, so what follows stays.",
+        "After a clean shutdown, recovery cuts a segment without an index and keeps the segments after it.",
         must("SEG-RCV-004", "SEG-RCV-006"),
         bare,
         {**ALL, **segment([])},
@@ -890,7 +892,7 @@ def _believed(to: Repairs) -> None:
     ends = {**ALL, name_of(24): ALL[name_of(24)] + bytes(5)}
     to.recover(
         "clean-with-a-tail",
-        "By the text, what follows the last whole batch of the last segment goes, after a clean shutdown too.",
+        "By the specification, a tail after the last whole batch is removed, also after a clean shutdown.",
         should("SEG-RCV-024"),
         ends,
         {**ALL, **epochs((0, 24))},
@@ -909,15 +911,15 @@ def _believed(to: Repairs) -> None:
             ],
         },
     )
-    to.recover("clean-with-a-tail-kept", "A broker leaves it.", clean, ends, ends, 30, modes="b", cleanShutdown=True)
+    to.recover("clean-with-a-tail-kept", "After a clean shutdown, a broker keeps the tail after the last whole batch.", clean, ends, ends, 30, modes="b", cleanShutdown=True)  # fmt: skip
     hidden = flipped(bytes_of(FIRST), 70)
     alone = {**segment(FIRST), name_of(0): hidden}
-    to.recover("clean-and-damaged", "Checksums are not looked at after a clean shutdown.", clean, alone, alone, 15, cleanShutdown=True)  # fmt: skip
+    to.recover("clean-and-damaged", "After a clean shutdown, recovery does not verify checksums.", clean, alone, alone, 15, cleanShutdown=True)  # fmt: skip
     broken = with_field(FIRST[4].encoded(), (8, "i"), 3, seal=False)
     stopped = {**segment(FIRST), name_of(0): bytes_of(FIRST[:4]) + broken}
     to.stops(
         "clean-and-no-way-to-the-end",
-        "From the last index entry on there is damage: brokers find no end, and do not start.",
+        "The log is damaged from the last index entry on: brokers find no log end offset and do not start.",
         should("SEG-LOG-003", "SEG-RCV-001"),
         stopped,
         cleanShutdown=True,
@@ -928,7 +930,7 @@ def _believed(to: Repairs) -> None:
     }
     to.recover(
         "clean-and-damaged-before-the-last-entry",
-        "The damage is before the last index entry: nobody gets there.",
+        "The damage is before the last index entry: after a clean shutdown, brokers do not read there.",
         clean,
         early,
         early,
@@ -954,7 +956,7 @@ def _truncated(to: Repairs) -> None:
         }
         to.truncate(
             f"checkpoints-{offset}",
-            "Checkpoints above the new end come down to it; those of other partitions stay.",
+            "Truncation lowers checkpoints above the new end to it, but not those of other partitions.",
             must("SEG-TRN-005"),
             offset,
             files,
@@ -964,7 +966,7 @@ def _truncated(to: Repairs) -> None:
         )
     to.truncate(
         "checkpoints-below",
-        "Checkpoints below the new end stay.",
+        "Truncation does not change checkpoints that are not above the new end.",
         must("SEG-TRN-005"),
         20,
         files,
@@ -975,7 +977,7 @@ def _truncated(to: Repairs) -> None:
     broken = b"0\n2\ntopic 0 24\n"
     to.truncate(
         "checkpoint-unreadable",
-        "One that cannot be read is left alone, and the other comes down all the same.",
+        "Truncation leaves an unreadable checkpoint unchanged and still lowers the other one.",
         must("SEG-TRN-005"),
         9,
         files,
@@ -988,7 +990,7 @@ def _truncated(to: Repairs) -> None:
     for offset in (24, 25, 1000):
         to.truncate(
             f"at-{offset}",
-            "At the end of the log or beyond nothing changes, not even a checkpoint.",
+            "Truncation to the log end offset or above changes nothing, not even a checkpoint.",
             nothing,
             offset,
             files,
@@ -1000,18 +1002,18 @@ def _truncated(to: Repairs) -> None:
     moved = {**segment(row(3, base=100), 100), **epochs((4, 100)), name_of(100, ".snapshot"): EMPTY}
     to.truncate(
         "below-the-first",
-        "Below the first segment: everything goes, and no epoch is known.",
+        "Truncation below the first segment removes everything, also all leader epochs.",
         nothing,
         50,
         moved,
         {name_of(50): b"", EPOCHS: b"0\n0\n"},
     )
-    to.truncate("to-the-base", "The first segment stays, empty.", nothing, 100, moved, {**segment([], 100), EPOCHS: b"0\n0\n", name_of(100, ".snapshot"): EMPTY}, unlike=[name_of(100, ".snapshot")])  # fmt: skip
+    to.truncate("to-the-base", "Truncation to the base offset of the first segment keeps that segment, empty.", nothing, 100, moved, {**segment([], 100), EPOCHS: b"0\n0\n", name_of(100, ".snapshot"): EMPTY}, unlike=[name_of(100, ".snapshot")])  # fmt: skip
     side = must("SEG-TRN-004")
     shots = {name_of(base, ".snapshot"): EMPTY for base in (0, 15, 18, 20, 21, 24)}
     to.truncate(
         "snapshots",
-        "Snapshots above the offset go; one at it stays.",
+        "Truncation removes snapshots above the offset and keeps one at the offset.",
         side,
         20,
         {**files, **shots},
@@ -1031,7 +1033,7 @@ def _truncated(to: Repairs) -> None:
         }[offset]
         to.truncate(
             f"epochs-{offset}",
-            "Epochs that begin at the offset or above go.",
+            "Truncation removes leader epochs that begin at the offset or above.",
             must("SEG-TRN-007"),
             offset,
             {**files, **epochs((0, 0), (1, 9), (2, 16))},
@@ -1042,7 +1044,7 @@ def _truncated(to: Repairs) -> None:
         count = {3: 3, 4: 4, 1: 1}[offset]
         to.truncate(
             f"aborted-{offset}",
-            "Transactions that ended at the offset or above go.",
+            "Truncation removes aborted transactions that ended at the offset or above.",
             must("SEG-TRN-006"),
             offset,
             {name_of(0): bytes_of(ended), name_of(0, ".txnindex"): aborted(9, 0, 1, 2) + aborted(9, 2, 3, 4)},
@@ -1051,14 +1053,14 @@ def _truncated(to: Repairs) -> None:
     zeros = {**files, name_of(15, ".index"): ALL[name_of(15, ".index")] + bytes(80), name_of(15, ".timeindex"): ALL[name_of(15, ".timeindex")] + bytes(120)}  # fmt: skip
     to.truncate(
         "preallocated",
-        "Zeros of a preallocated index are no entries.",
+        "Zeros of a preallocated index are not entries.",
         must("SEG-TRN-003"),
         20,
         zeros,
         {**segment(FIRST), **_short(SECOND[:1], 20, 15)},
     )
-    to.refused("negative", "There is no offset below 0.", must("SEG-TRN-001"), -1, files)
-    to.refused("nothing", "There is no log.", must("SEG-TRN-001"), 0, {"notes.txt": b""})
+    to.refused("negative", "Truncation to an offset below 0 is refused.", must("SEG-TRN-001"), -1, files)
+    to.refused("nothing", "A directory without a log cannot be truncated.", must("SEG-TRN-001"), 0, {"notes.txt": b""})
 
 
 def _short(units: Sequence[Batch], offset: int, base: int = 0) -> Files:
@@ -1081,7 +1083,7 @@ def _unusual(to: Repairs) -> None:
     high = [*FIRST[:4], replace(FIRST[4], base=2, base_timestamp=5000)]
     to.recover(
         "order-late-time",
-        "Offsets go back where no index entry is due, and the largest timestamp with them: brokers empty the segment.",
+        "An offset that goes back has the largest timestamp, though no index entry is due: brokers empty the segment.",
         should("SEG-RCV-023"),
         {name_of(0): bytes_of(high), name_of(0, ".index"): b""},
         segment([]),
@@ -1096,7 +1098,7 @@ def _unusual(to: Repairs) -> None:
     )
     to.recover(
         "empty-without-time-index",
-        "An empty log and an index.",
+        "An empty log has an offset index, but no time index.",
         must("SEG-RCV-025"),
         {name_of(0): b"", name_of(0, ".index"): b""},
         segment([]),
@@ -1105,7 +1107,7 @@ def _unusual(to: Repairs) -> None:
     short = {name.lstrip("0"): content for name, content in segment(SECOND, 15).items()}
     to.recover(
         "names-with-few-digits",
-        "A broker would not find indexes of such names again: they get the right ones.",
+        "File names have too few digits: recovery renames the files, because a broker would not find such indexes.",
         must("SEG-PDR-005"),
         {**segment(FIRST), **short},
         {**segment(FIRST), **segment(SECOND, 15), **epochs((0, 0))},
@@ -1116,7 +1118,7 @@ def _unusual(to: Repairs) -> None:
     kept = segment([data(0, b"a"), *row(1, base=1), gone, *row(1, base=5)])
     to.recover(
         "marker-removed",
-        "Compaction took the marker and left its batch: that is fine.",
+        "Compaction removed the end marker and kept its empty batch: that is valid.",
         must("SEG-RCV-008"),
         kept,
         {**kept, **epochs((0, 0))},
@@ -1126,7 +1128,7 @@ def _unusual(to: Repairs) -> None:
     far = [Batch(base=0), Batch(base=2**31 - 1)]
     to.recover(
         "offsets-as-far-as-they-go",
-        "The last offset that a segment can index.",
+        "The segment ends with the greatest offset that its index can contain.",
         must("SEG-RCV-003", "SEG-LOG-009"),
         segment(far),
         {**segment(far), **epochs((0, 0))},
@@ -1140,7 +1142,7 @@ def _unusual(to: Repairs) -> None:
         left = segment(FIRST[:1]) if cut == 0 else {**segment(FIRST), **segment(SECOND[:1], 15)}
         to.recover(
             f"cut-in-the-{name}",
-            "The cut, what it rests on, and what goes behind it.",
+            "The plan contains the cut, its requirements, and the segments that are dropped after it.",
             must("SEG-RCV-003", "SEG-RCV-004"),
             {**ALL, **logs_cut},
             {**left, **epochs((0, 0))},
@@ -1160,7 +1162,7 @@ def _unusual(to: Repairs) -> None:
         )
     to.recover(
         "recovery-point-and-an-index-that-is-missing",
-        "Below the recovery point the cut of a segment without an index drops nothing; above it a cut does.",
+        "A cut below the recovery point, for a missing index, drops no segments; a cut above it does.",
         must("SEG-RCV-004", "SEG-RCV-006"),
         {
             name: content
@@ -1179,7 +1181,7 @@ def _unusual(to: Repairs) -> None:
     point = {**ALL, name_of(15): flipped(ALL[name_of(15)], 70)}
     to.recover(
         "recovery-point-above-an-index-that-is-missing",
-        "Nothing is unflushed but the last segment.",
+        "A segment without an index, below the recovery point, is cut; the segment after it stays.",
         must("SEG-RCV-004", "SEG-RCV-006"),
         {name: content for name, content in point.items() if name != name_of(15, ".index")},
         {**ALL, **segment([], 15), **epochs((0, 24))},
@@ -1194,7 +1196,7 @@ def _rare(to: Repairs) -> None:
     back = [*FIRST[:3], replace(FIRST[3], base=2), FIRST[4]]
     to.recover(
         "order-kept-one-byte-short",
-        "Offsets go back where an index entry would be due one byte later: brokers do not notice.",
+        "Offsets go back one byte before an index entry is due: brokers do not notice it.",
         should("SEG-RCV-023"),
         {name_of(0): bytes_of(back), name_of(0, ".index"): b""},
         {**segment(back, interval=SIZE), **epochs((0, 0))},
@@ -1208,7 +1210,7 @@ def _rare(to: Repairs) -> None:
     for name, point, found in (("", None, epochs((0, 0), (3, 4))), ("-not-scanned", "4", epochs((3, 4)))):
         to.recover(
             f"data-that-looks-like-a-marker{name}",
-            "Data that looks like an end marker ends nothing: it stands in no control batch.",
+            "A record that looks like an end marker, but is not in a control batch, ends no transaction.",
             must("SEG-RCV-025", "SEG-TXN-001"),
             {**begun, **ended},
             {**begun, **ended, **index, **found},
@@ -1220,7 +1222,7 @@ def _rare(to: Repairs) -> None:
     first, second = segment(two), segment([marker("ABORT", 3)], 3)
     to.recover(
         "aborts-of-the-segment-before",
-        "Those that ended in the segment before are listed there.",
+        "An aborted transaction that ended in an earlier segment is listed there, not again.",
         must("SEG-RCV-025", "SEG-TXN-001"),
         {**first, **second},
         {**first, **second, name_of(3, ".txnindex"): aborted(9, 2, 3, 4), **epochs((3, 3))},
@@ -1229,7 +1231,7 @@ def _rare(to: Repairs) -> None:
     )
     to.recover(
         "aborts-of-both-segments",
-        "Each segment lists its own.",
+        "Each segment lists the aborted transactions that end in it.",
         must("SEG-RCV-025", "SEG-TXN-001"),
         {**first, **second},
         {
@@ -1244,7 +1246,7 @@ def _rare(to: Repairs) -> None:
     grown = [replace(one, leader_epoch=epoch) for one, epoch in zip(FIRST, (0, 2, 2, 5, 6), strict=True)]
     to.recover(
         "epochs-known-begins-later",
-        "The epoch of a batch is known already, though from a later offset on.",
+        "The checkpoint has the epoch of a batch already, with a later start offset: it stays unchanged.",
         must("SEG-RCV-036"),
         {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))},
         {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))},
@@ -1254,7 +1256,7 @@ def _rare(to: Repairs) -> None:
     parts = {**segment(wide[:1]), **segment(wide[1:], 2**31)}
     to.recover(
         "offsets-too-far-for-an-index",
-        "Offsets that no index of this segment can hold: the segment is split before them.",
+        "Offsets are too far from the base offset for an index: the segment is split before them.",
         should("SEG-RCV-022", "SEG-LOG-009"),
         {name_of(0): bytes_of(wide), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
         {**parts, **epochs((0, 0))},
@@ -1264,7 +1266,7 @@ def _rare(to: Repairs) -> None:
     clean = must("SEG-RCV-002")
     to.recover(
         "nothing-differs",
-        "Brokers do the same.",
+        "Nothing is damaged: the plan lists no difference to brokers.",
         clean,
         ALL,
         {**ALL, **epochs((0, 0))},
@@ -1274,7 +1276,7 @@ def _rare(to: Repairs) -> None:
     )
     to.recover(
         "cut-like-brokers",
-        "Brokers cut and drop the same.",
+        "Brokers cut and drop the same: the plan lists no difference to them.",
         must("SEG-RCV-003", "SEG-RCV-004"),
         {**ALL, name_of(15): flipped(ALL[name_of(15)], SIZE + 70)},
         {**segment(FIRST), **segment(SECOND[:1], 15), **epochs((0, 0))},
@@ -1288,7 +1290,7 @@ def _far_and_late(to: Repairs) -> None:
     rows = [*row(8), replace(row(9)[8], base=12, base_timestamp=9000)]
     to.recover(
         "order-late-time-behind-two-entries",
-        "The largest timestamp belongs to an offset that the time index has passed: brokers empty the segment.",
+        "The largest timestamp has a smaller offset than the last time index entry: brokers empty the segment.",
         should("SEG-RCV-023"),
         {name_of(0): bytes_of(rows), name_of(0, ".index"): b""},
         segment([]),
@@ -1300,7 +1302,7 @@ def _far_and_late(to: Repairs) -> None:
     outside = segment([data(4, b"x", transactional=False, sequence=1)], 4)
     to.stops(
         "outside-of-a-transaction-of-the-segment-before",
-        "The transaction is open since the segment before: brokers do not start.",
+        "A batch is not part of the transaction that its producer opened in an earlier segment: brokers do not start.",
         should("SEG-CTL-007", "SEG-RCV-008"),
         {**begun, **outside},
         recoveryPoint="4",
@@ -1314,7 +1316,7 @@ def _far_and_late(to: Repairs) -> None:
     ]
     to.stops(
         "abort-before-the-last-one",
-        "An abort whose offset is below that of the one before: brokers do not start.",
+        "An abort marker has a smaller offset than the abort marker before it: brokers do not start.",
         should("SEG-TXN-004", "SEG-RCV-023"),
         {name_of(0): bytes_of(crossed), name_of(0, ".index"): b""},
         indexIntervalBytes=4096,
@@ -1323,7 +1325,7 @@ def _far_and_late(to: Repairs) -> None:
     far = [Batch(base=0), Batch(base=2**31, base_timestamp=2000), unusual]
     to.stops(
         "split-and-then-stopped",
-        "The segment is split first; then a broker meets what it cannot start with.",
+        "A broker splits the segment first; then it finds a control record that it cannot start with.",
         should("SEG-CTL-003", "SEG-RCV-022"),
         {name_of(0): bytes_of(far), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
     )
@@ -1338,7 +1340,7 @@ def _far_and_late(to: Repairs) -> None:
     good = [data(0, b"a"), *row(1, base=1)]
     to.recover(
         "marker-with-bytes-behind-cut-before",
-        "Behind the record of an end marker there is one more byte: by the text, it goes.",
+        "By the specification, recovery removes an end marker with one more byte after its record.",
         must("SEG-RCV-008", "SEG-BAT-008"),
         segment([*good, behind, *row(1, base=5)]),
         {**segment(good), **epochs((0, 0))},
@@ -1349,7 +1351,7 @@ def _far_and_late(to: Repairs) -> None:
     opened, ended = segment([*row(1, base=0), *row(1, 1, base=3), data(4, b"a")]), segment([marker("ABORT", 5)], 5)
     to.recover(
         "snapshot-at-the-last-batch",
-        "The snapshot is from before the last batch of the segment: what that opens is open.",
+        "The last batch of the segment, after the snapshot, opens a transaction, which is then open.",
         must("SEG-RCV-025", "SEG-TXN-001"),
         {**opened, **ended, **last},
         {**opened, **ended, name_of(5, ".txnindex"): aborted(9, 4, 5, 6), **epochs((3, 5))},
@@ -1362,7 +1364,7 @@ def _far_and_late(to: Repairs) -> None:
     unusual_index = {**segment(long), name_of(0, ".index"): rows}
     to.recover(
         "interval-of-no-rule",
-        "No setting explains the index: it is the greatest round one that its closest entries allow.",
+        "No interval explains the index: recovery uses the greatest round one that its closest entries allow.",
         should("SEG-RCV-025", needs=KEEPS_INTERVAL),
         {**unusual_index, **segment(tail, 120, interval=9_999_999)},
         {**unusual_index, **segment(tail, 120, interval=guessed), **epochs((0, 120))},
@@ -1377,7 +1379,7 @@ def _far_and_late(to: Repairs) -> None:
     more = [Batch(base=at, recs=(Rec(value=bytes(1500)),), base_timestamp=1000 + at) for at in range(12, 24)]
     to.recover(
         "interval-of-no-rule-and-wide",
-        "No setting explains the index, and its entries are far from each other: it is the setting that brokers have.",
+        "No interval explains the index, whose entries are far apart: recovery uses the default of brokers.",
         should("SEG-RCV-025", needs=KEEPS_INTERVAL),
         {**wide_index, **segment(more, 12, interval=9_999_999)},
         {**wide_index, **segment(more, 12, interval=4096), **epochs((0, 12))},
@@ -1387,7 +1389,7 @@ def _far_and_late(to: Repairs) -> None:
     )
     to.recover(
         "metadata-log",
-        "The metadata log is recovered as a whole, whatever the log directory says.",
+        "Recovery scans the whole metadata log, also after a clean shutdown of the log directory.",
         must("SEG-RCV-002"),
         ALL,
         {**ALL, **epochs((0, 0))},

@@ -31,20 +31,36 @@ def retain_scenarios() -> Iterator[Scenario]:
         return Scenario(f"retain-files-{name}", "retain", why, basis, request)
 
     basis = must("SEG-RET-009", "SEG-RET-011")
-    yield retained("by-size-1", "The first segment goes.", basis, retention_bytes=str(2 * size), retention_ms="-1")
-    yield retained("by-size-2", "Two segments go.", basis, retention_bytes=str(size), retention_ms="-1")
-    yield retained("by-size-none", "No segment goes.", basis, retention_bytes=str(3 * size), retention_ms="-1")
-    yield retained("by-time", "The first is too old.", basis, now=NOW + 1500, retention_ms="1000")
+    yield retained(
+        "by-size-1",
+        "Retention by size deletes the first segment.",
+        basis,
+        retention_bytes=str(2 * size),
+        retention_ms="-1",
+    )
+    yield retained(
+        "by-size-2", "Retention by size deletes two segments.", basis, retention_bytes=str(size), retention_ms="-1"
+    )
+    yield retained(
+        "by-size-none", "Retention by size deletes no segment.", basis, retention_bytes=str(3 * size), retention_ms="-1"
+    )
+    yield retained(
+        "by-time",
+        "Retention by time deletes the first segment, which is too old.",
+        basis,
+        now=NOW + 1500,
+        retention_ms="1000",
+    )
     yield retained(
         "by-start",
-        "What lies below the start of the log goes.",
+        "Retention deletes segments below the log start offset.",
         must("SEG-RET-008", "SEG-RET-011"),
         more={"logStartOffset": "13"},
         retention_ms="-1",
     )
     yield retained(
         "by-size-not-replicated",
-        "What is not on all replicas stays.",
+        "Retention keeps segments at or above the high watermark.",
         must("SEG-RET-002"),
         more={"highWatermark": "12"},
         retention_bytes="1",

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 RANDOM: Final = {
     "write": (
-        "A random life of a log: appends, rolls, flushes and retention.",
+        "A randomly generated sequence of appends, rolls, flushes and retention.",
         ("SEG-ROL-001", "SEG-ROL-002", "SEG-ROL-003", "SEG-ROL-010", "SEG-ROL-014", "SEG-ROL-015", "SEG-FLS-004"),
     ),
     "compact": (
-        "A pass over a random log.",
+        "A compaction of a randomly generated log.",
         ("SEG-CMP-001", "SEG-CMP-006", "SEG-CMP-008", "SEG-CMP-011", "SEG-CMP-014", "SEG-CMP-015", "SEG-CMP-018"),
     ),
 }

@@ -84,7 +84,10 @@ class Settings:
 
 def _of_brokers(to: Settings) -> None:
     """Add settings of a broker, in units of their own."""
-    rule, why = "SEG-RET-013", "Of several units the smallest counts; a topic's own setting counts more."
+    rule, why = (
+        "SEG-RET-013",
+        "Of several broker settings, that with the smallest unit applies; a topic setting overrides all of them.",
+    )
     spans = (("hours", "2", "7200000"), ("minutes", "3", "180000"), ("ms", "1000", "1000"))
     given: dict[str, str] = {}
     for unit, number, found in spans:
@@ -103,19 +106,38 @@ def _of_brokers(to: Settings) -> None:
 def settings(family: Family) -> None:
     """Add the cases."""
     to = Settings(family)
-    to.takes("defaults", "What holds where nothing is said.", "SEG-ROL-001", {}, DEFAULTS)
+    to.takes("defaults", "Without settings, the defaults of brokers apply.", "SEG-ROL-001", {}, DEFAULTS)
     for name, (least, most, rule) in RANGES.items():
         short = name.replace(".", "-")
         for number in (least, most):
-            to.takes(f"{short}-{number}", "As far as it may go.", rule, {name: str(number)}, {name: str(number)})
+            to.takes(
+                f"{short}-{number}",
+                "The setting has the smallest or greatest allowed value.",
+                rule,
+                {name: str(number)},
+                {name: str(number)},
+            )
         for number in (least - 1, most + 1):
-            to.refuses(f"{short}-{number}", "Further than it may go.", rule, {name: str(number)})
+            to.refuses(
+                f"{short}-{number}",
+                "The setting is below the smallest or above the greatest allowed value.",
+                rule,
+                {name: str(number)},
+            )
     _of_brokers(to)
     ratio = "min.cleanable.dirty.ratio"
     for text in ("0.0", "1.0", "0.25"):
-        to.takes(f"ratio-{text.replace('.', '-')}", "A share of the log.", "SEG-RET-001", {ratio: text}, {ratio: text})
+        to.takes(
+            f"ratio-{text.replace('.', '-')}",
+            "The dirty ratio is a number from 0 to 1.",
+            "SEG-RET-001",
+            {ratio: text},
+            {ratio: text},
+        )
     for text in ("-0.1", "1.1"):
-        to.refuses(f"ratio-{text.replace('.', '-')}", "No share.", "SEG-RET-001", {ratio: text})
+        to.refuses(
+            f"ratio-{text.replace('.', '-')}", "The dirty ratio is below 0 or above 1.", "SEG-RET-001", {ratio: text}
+        )
     for text, found in (
         ("delete", "delete"),
         ("compact", "compact"),
@@ -124,38 +146,78 @@ def settings(family: Family) -> None:
     ):
         name = "cleanup.policy"
         short = text.replace(",", "-and-").replace(" ", "")
-        to.takes(f"policy-{short}", "One policy or both.", "SEG-RET-001", {name: text}, {name: found})
-    to.refuses("policy-none", "There is no such policy.", "SEG-RET-001", {"cleanup.policy": "keep"})
-    to.refuses("policy-one-unknown", "One of them is none.", "SEG-RET-001", {"cleanup.policy": "delete,keep"})
+        to.takes(
+            f"policy-{short}",
+            "The cleanup policy may be one policy or both.",
+            "SEG-RET-001",
+            {name: text},
+            {name: found},
+        )
+    to.refuses("policy-none", "The cleanup policy does not exist.", "SEG-RET-001", {"cleanup.policy": "keep"})
+    to.refuses(
+        "policy-one-unknown",
+        "One of two cleanup policies does not exist.",
+        "SEG-RET-001",
+        {"cleanup.policy": "delete,keep"},
+    )
     for text in ("CreateTime", "LogAppendTime"):
         name = "message.timestamp.type"
-        to.takes(f"timestamps-{text.lower()}", "Who says when.", "SEG-APP-010", {name: text}, {name: text})
+        to.takes(
+            f"timestamps-{text.lower()}",
+            "The timestamp type is CreateTime or LogAppendTime.",
+            "SEG-APP-010",
+            {name: text},
+            {name: text},
+        )
     to.refuses(
-        "timestamps-none", "There is no such type.", "SEG-APP-010", {"message.timestamp.type": "NoTimestampType"}
+        "timestamps-none",
+        "The timestamp type NoTimestampType is not allowed for a topic.",
+        "SEG-APP-010",
+        {"message.timestamp.type": "NoTimestampType"},
     )
-    to.refuses("timestamps-unknown", "Nor this one.", "SEG-APP-010", {"message.timestamp.type": "Now"})
+    to.refuses(
+        "timestamps-unknown", "The timestamp type does not exist.", "SEG-APP-010", {"message.timestamp.type": "Now"}
+    )
     for text, found in (("true", "true"), ("false", "false"), ("TRUE", "true")):
         to.takes(
             f"preallocate-{text.lower()}{'-in-capitals' if text.isupper() else ''}",
-            "Yes or no.",
+            "The setting is true or false, in lower or upper case.",
             "SEG-ROL-001",
             {"preallocate": text},
             {"preallocate": found},
         )
-    to.refuses("unknown", "No setting of that name.", "SEG-ROL-001", {"segment.size": "1"})
-    to.refuses("no-number", "Text where a number belongs.", "SEG-ROL-001", {"segment.bytes": "1k"})
+    to.refuses("unknown", "A setting of that name does not exist.", "SEG-ROL-001", {"segment.size": "1"})
+    to.refuses(
+        "no-number", "The setting has to be a number, but is other text.", "SEG-ROL-001", {"segment.bytes": "1k"}
+    )
     to.takes(
         "internal",
-        "Brokers since 4.1 take small sizes under another name, for tests.",
+        "Since 4.1, brokers accept small segment sizes under an internal name, for tests.",
         "SEG-ROL-001",
         {"internal.segment.bytes": "100"},
         {"segment.bytes": "100"},
     )
     lag = {"cleanup.policy": "compact", "max.compaction.lag.ms": "1000", "segment.ms": "5000"}
-    to.takes("compacted-rolls-by-lag", "Compaction does not wait longer.", "SEG-ROL-001", lag, {"roll.ms": "1000"})
+    to.takes(
+        "compacted-rolls-by-lag",
+        "A compacted topic rolls segments after `max.compaction.lag.ms` if that is shorter.",
+        "SEG-ROL-001",
+        lag,
+        {"roll.ms": "1000"},
+    )
     longer = {**lag, "max.compaction.lag.ms": "9000"}
-    to.takes("compacted-rolls-by-segment-ms", "Nor does the segment.", "SEG-ROL-001", longer, {"roll.ms": "5000"})
+    to.takes(
+        "compacted-rolls-by-segment-ms",
+        "A compacted topic rolls segments after `segment.ms` if that is shorter.",
+        "SEG-ROL-001",
+        longer,
+        {"roll.ms": "5000"},
+    )
     kept = {**lag, "cleanup.policy": "delete"}
     to.takes(
-        "deleted-rolls-by-segment-ms", "Without compaction there is no lag.", "SEG-ROL-001", kept, {"roll.ms": "5000"}
+        "deleted-rolls-by-segment-ms",
+        "Without compaction, `max.compaction.lag.ms` has no effect.",
+        "SEG-ROL-001",
+        kept,
+        {"roll.ms": "5000"},
     )

@@ -34,7 +34,7 @@ def bare(units: list[Batch], base: int = 0) -> dict[str, bytes]:
 
 def _split(to: Repairs) -> None:
     rule = should("SEG-RCV-022", "SEG-LOG-009")
-    why = "The segment is split before what no index of it can hold."
+    why = "Recovery splits the segment before offsets that its index cannot contain."
     near, far = Batch(base=0), Batch(base=FAR, base_timestamp=2000)
     last = Batch(base=FAR + 5, base_timestamp=3000)
     widest = replace(far, recs=(Rec(), Rec(delta=FAR - 1)))
@@ -55,23 +55,23 @@ def _split(to: Repairs) -> None:
     edge = replace(far, base=49 + FAR)
     kept = segment([first, edge], 50)
     fits = must("SEG-RCV-003", "SEG-LOG-009")
-    to.recover("no-split-base-50", "The last offset that fits.", fits, bare([first, edge], 50), {**kept, **epochs((0, 50))}, 50 + FAR, plan={"remarks": []})  # fmt: skip
+    to.recover("no-split-base-50", "The segment ends with the greatest offset that its index can contain: it is not split.", fits, bare([first, edge], 50), {**kept, **epochs((0, 50))}, 50 + FAR, plan={"remarks": []})  # fmt: skip
     backwards = replace(far, base=FAR + 5, last_delta=-1)
     to.stops(
         "split-entry-that-ends-before-it-begins",
-        "It would be the first of its part, and ends below it: brokers do not start.",
+        "The entry at the split ends before it begins: brokers do not start.",
         should("SEG-LOG-009", "SEG-RCV-022"),
         bare([near, backwards]),
     )
     to.stops(
         "split-with-a-tail",
-        "Bytes behind the last entry: brokers fail to split the segment.",
+        "Bytes after the last entry: brokers fail to split the segment.",
         should("SEG-LOG-005", "SEG-RCV-022"),
         {**bare([near, far]), name_of(0): bytes_of([near, far]) + bytes(5)},
     )
     to.stops(
         "split-and-a-smaller-offset-behind",
-        "Offsets in front of a smaller one: brokers fail.",
+        "A smaller offset follows the offset at the split: brokers fail to split the segment.",
         should("SEG-LOG-009", "SEG-RCV-022"),
         bare([near, far, Batch(base=9)]),
     )
@@ -85,7 +85,7 @@ def _remarks(to: Repairs) -> None:
         cut = {"baseOffset": "24", "position": 2 * SIZE, "nextOffset": "30"}
         to.recover(
             f"clean-with-{name}-behind",
-            "By the text, what follows the last whole batch goes; nothing is left to remark.",
+            "By the specification, a tail after the last whole batch is removed; the plan has no remark on it.",
             clean,
             files,
             {**ALL, **epochs((0, 24))},
@@ -99,7 +99,7 @@ def _remarks(to: Repairs) -> None:
     position = len(far[0].encoded())
     to.recover(
         "split-is-remarked",
-        "What makes a broker split a segment is remarked.",
+        "The plan has a remark on the offset that makes a broker split the segment.",
         should("SEG-LOG-009", "SEG-RCV-022"),
         bare(far),
         {**parts, **epochs((0, 0))},
@@ -111,7 +111,7 @@ def _remarks(to: Repairs) -> None:
         files = {**ALL, name_of(15): flipped(ALL[name_of(15)], at * SIZE + 70)}
         to.recover(
             f"nothing-to-remark-{at}",
-            "A cut is no remark, and brokers do the same.",
+            "A cut adds no remark to the plan; brokers cut the same.",
             must("SEG-RCV-003", "SEG-RCV-004"),
             files,
             {**segment(FIRST), **segment(SECOND[:at], 15), **epochs((0, 0))},
@@ -121,7 +121,7 @@ def _remarks(to: Repairs) -> None:
     snapshotless = [data(0, b"a"), marker("COMMIT", 1)]
     to.recover(
         "committed-and-nothing-listed",
-        "A transaction that was committed is not listed.",
+        "A committed transaction is not listed in the index of aborted transactions.",
         must("SEG-RCV-025", "SEG-TXN-001"),
         segment(snapshotless),
         {**segment(snapshotless), **epochs((0, 0), (3, 1))},
@@ -136,7 +136,7 @@ def _one_offset(to: Repairs) -> None:
     shot = {name_of(3, ".snapshot"): snapshot((8, -1))}
     to.recover(
         "snapshot-of-a-segment-of-one-offset",
-        "What the only batch of a segment opens is open behind it.",
+        "The only batch of a segment opens a transaction, which is still open in the next segment.",
         must("SEG-RCV-025", "SEG-TXN-001"),
         {**rows, **one, **ended, **shot},
         {**rows, **one, **ended, **shot, name_of(4, ".txnindex"): aborted(9, 3, 4, 5), **epochs((3, 4))},
@@ -153,7 +153,7 @@ def _names(to: Repairs) -> None:
         extra = {unusual: b"other bytes"}
         to.recover(
             f"name-twice-{name}",
-            "There is a file of the right name: the other one is left alone.",
+            "A file with the right name exists: recovery leaves the one with too few digits unchanged.",
             rule,
             {**good, **extra},
             {**left, **extra},
@@ -161,4 +161,4 @@ def _names(to: Repairs) -> None:
             modes="t",
         )
     stray = {"77.snapshot.deleted": b"x", "77.txnindex": b""}
-    to.recover("name-of-an-orphan", "An index without a log goes, whatever its name.", should("SEG-RCV-026"), {**good, **stray}, left, 24, modes="t")  # fmt: skip
+    to.recover("name-of-an-orphan", "Recovery removes an index without a log, also if its name has too few digits.", should("SEG-RCV-026"), {**good, **stray}, left, 24, modes="t")  # fmt: skip

@@ -67,60 +67,79 @@ def verified(family: Family) -> None:
     }
     finding = {"file": EPOCHS, "requirement": "SEG-PDR-020", "severity": "warning"}
     basis = should("SEG-PDR-020", needs=("requirements", "sizes"), source=SOURCE)
-    why = "What is decoded as a whole has a limit."
+    why = "A file that a reader decodes as a whole is larger than the limit."
     expect = {"findings": [finding]}
     family.add("verify-too-large", "verify", "valid", why, basis, request=request, expect=expect)
 
 
 def _directories(to: Verifying) -> None:
     topic = {f"topic-0/{name}": content for name, content in whole(FIRST).items()}
-    to.says("log-directory", "Nothing is wrong.", must("SEG-LDR-001"), topic)
+    to.says("log-directory", "All files are valid: a validator reports nothing.", must("SEG-LDR-001"), topic)
     for name, directory in (
         ("without-a-dash", "topic"),
         ("without-a-number", "a-b"),
         ("without-a-topic", "-1"),
         ("number-too-large", "topic-2147483648"),
     ):
-        why = "A directory that is none of a partition: a broker does not start."
+        why = "The directory is not one of a partition: a broker does not start."
         to.finds(f"directory-{name}", why, "SEG-LDR-001", {**topic, f"{directory}/": b""}, directory, "error")
     cache = {**topic, "remote-log-index-cache/": b""}
-    to.says("index-cache", "The cache of remote indexes may be there.", must("SEG-LDR-001"), cache)
+    to.says("index-cache", "The directory with the cache of remote indexes is allowed.", must("SEG-LDR-001"), cache)
     copy = {f"topic-0.{UNIQUE}-future/{name}": content for name, content in whole(FIRST).items()}
-    to.says("future-copy", "A copy that will take its place.", must("SEG-LDR-002"), {**topic, **copy})
+    to.says("future-copy", "A `-future` copy of a partition is allowed.", must("SEG-LDR-002"), {**topic, **copy})
     twice = {f"topic-00/{name}": content for name, content in whole(FIRST).items()}
     unusual = ("topic-00", "SEG-PDR-017", "warning")
-    to.finds("directory-twice", "The same partition under two names.", "SEG-LDR-002", {**topic, **twice}, "topic-00", "error", unusual)  # fmt: skip
+    to.finds("directory-twice", "Two directories have different names for the same partition.", "SEG-LDR-002", {**topic, **twice}, "topic-00", "error", unusual)  # fmt: skip
     for name, content, rule, severity in (
         ("no-number", b"0\n1\ntopic 0 x\n", "SEG-CKP-004", "error"),
         ("twice", offsets(("topic", 0, 1), ("topic", 0, 2)), "SEG-CKP-008", "warning"),
     ):
-        to.finds(f"checkpoint-{name}", "A line of a checkpoint.", rule, {**topic, f"/{POINTS}": content}, POINTS, severity)  # fmt: skip
-    to.finds("properties", "A version that nobody knows.", "SEG-LDR-005", {**topic, "/meta.properties": b"version=7\n"}, "meta.properties", "error")  # fmt: skip
+        to.finds(f"checkpoint-{name}", "A line of a checkpoint has no number, or names a partition again.", rule, {**topic, f"/{POINTS}": content}, POINTS, severity)  # fmt: skip
+    to.finds("properties", "The version of the file or entry is unknown.", "SEG-LDR-005", {**topic, "/meta.properties": b"version=7\n"}, "meta.properties", "error")  # fmt: skip
 
 
 def _segments(to: Verifying) -> None:
     log = name_of(0)
     good = whole(FIRST)
-    to.says("partition", "Nothing is wrong.", must("SEG-LOG-006"), {**good, **whole(SECOND, 15)})
+    to.says(
+        "partition",
+        "All files are valid: a validator reports nothing.",
+        must("SEG-LOG-006"),
+        {**good, **whole(SECOND, 15)},
+    )
     to.finds("checksum", "A wrong checksum.", "SEG-BAT-003", {**good, log: flipped(bytes_of(FIRST), 70)}, log, "error")
     two = {**good, log: flipped(flipped(bytes_of(FIRST), 70), 3 * SIZE + 70)}
     both = (log, "SEG-BAT-003", "error")
-    to.finds("checksums", "Two wrong checksums.", "SEG-BAT-003", two, log, "error", both)
-    to.finds("tail", "Part of an entry at the end.", "SEG-LOG-005", {**good, log: bytes_of(FIRST) + bytes(3)}, log, "note")  # fmt: skip
+    to.finds(
+        "checksums",
+        "Two batches have wrong checksums: a validator reports both.",
+        "SEG-BAT-003",
+        two,
+        log,
+        "error",
+        both,
+    )
+    to.finds("tail", "The log ends with part of an entry.", "SEG-LOG-005", {**good, log: bytes_of(FIRST) + bytes(3)}, log, "note")  # fmt: skip
     back = {log: bytes_of([*ROW[:3], replace(ROW[3], base=6)])}
     alone = (log, "SEG-PDR-012", "note")
     to.finds("order", "Offsets go back.", "SEG-LOG-006", back, log, "error", alone)
     low = {name_of(100): bytes_of([Batch(base=99, recs=(Rec(), Rec()))])}
-    to.finds("below-the-base", "It begins below the name of its file.", "SEG-LOG-008", low, name_of(100), "error", (name_of(100), "SEG-PDR-012", "note"))  # fmt: skip
+    to.finds("below-the-base", "A batch begins below the base offset in its file name.", "SEG-LOG-008", low, name_of(100), "error", (name_of(100), "SEG-PDR-012", "note"))  # fmt: skip
     over = [*FIRST[:4], replace(FIRST[4], recs=(*FIRST[4].recs, Rec(key=b"k3", value=b"value")))]
-    to.finds("into-the-next", "It ends in the segment behind.", "SEG-PDR-013", {**whole(over), **whole(SECOND, 15)}, log, "error")  # fmt: skip
+    to.finds("into-the-next", "A batch ends in the next segment.", "SEG-PDR-013", {**whole(over), **whole(SECOND, 15)}, log, "error")  # fmt: skip
     short = {**good, "15.log": bytes_of(SECOND)}
-    to.finds("name", "A name with too few digits.", "SEG-PDR-005", short, "15.log", "error", ("15.log", "SEG-PDR-012", "note"))  # fmt: skip
+    to.finds("name", "The name of a log file has too few digits.", "SEG-PDR-005", short, "15.log", "error", ("15.log", "SEG-PDR-012", "note"))  # fmt: skip
     again = {**good, "0.log": bytes_of(SECOND)}
-    to.finds("name-twice", "Another name for the same file.", "SEG-PDR-005", again, "0.log", "error")
+    to.finds(
+        "name-twice", "Two log files have the same base offset in their names.", "SEG-PDR-005", again, "0.log", "error"
+    )
     to.finds("bare", "A log without indexes.", "SEG-PDR-012", {log: bytes_of(FIRST)}, log, "note")
-    to.says("others", "Other files mean nothing.", must("SEG-PDR-011"), {**good, "notes.txt": b"mine"})
-    to.says("set-aside", "Nor do files that were set aside.", must("SEG-PDR-009"), {**good, f"{log}.cleaned": b"half"})
+    to.says(
+        "others", "A validator ignores files with other names.", must("SEG-PDR-011"), {**good, "notes.txt": b"mine"}
+    )
+    to.says(
+        "set-aside", "A validator ignores a `.cleaned` file.", must("SEG-PDR-009"), {**good, f"{log}.cleaned": b"half"}
+    )
 
 
 def _last_offsets(to: Verifying) -> None:
@@ -139,9 +158,16 @@ def _streams(to: Verifying) -> None:
         ("lz4", "SEG-COD-011", lz4_frame),
     ):
         batch = Batch(codec=codec, compress=compress)
-        to.says(f"{codec}-to-its-end", "Nothing is behind it.", should(rule), whole([batch]))
+        to.says(f"{codec}-to-its-end", "The compressed data ends with its last frame.", should(rule), whole([batch]))
         behind = replace(batch, compress=lambda content, compress=compress: compress(content) + b"\0\0\0")
-        to.finds(f"{codec}-and-more", "Three bytes are behind it.", rule, whole([behind]), log, "warning")
+        to.finds(
+            f"{codec}-and-more",
+            "Three bytes follow the compressed data: a validator warns.",
+            rule,
+            whole([behind]),
+            log,
+            "warning",
+        )
 
 
 def _side_files(to: Verifying) -> None:
@@ -156,33 +182,54 @@ def _side_files(to: Verifying) -> None:
     to.finds("metadata", "A file without a topic id.", "SEG-CKP-009", {**good, meta: b"x"}, meta, "error")
     index, times = name_of(0, ".index"), name_of(0, ".timeindex")
     row = (5).to_bytes(4, "big") + SIZE.to_bytes(4, "big")
-    to.says("index-entry", "An entry of an index, and it is right.", must("SEG-IDX-003"), {**good, index: row})
+    to.says(
+        "index-entry", "An index entry has the right position and offset.", must("SEG-IDX-003"), {**good, index: row}
+    )
     wrong = {**good, index: (5).to_bytes(4, "big") + (SIZE + 1).to_bytes(4, "big")}
-    to.finds("index-position", "It leads into the middle of an entry.", "SEG-IDX-003", wrong, index, "error")
+    to.finds(
+        "index-position",
+        "The position of an index entry is in the middle of a log entry.",
+        "SEG-IDX-003",
+        wrong,
+        index,
+        "error",
+    )
     other = {**good, index: (1).to_bytes(4, "big") + SIZE.to_bytes(4, "big")}
-    to.finds("index-offset", "It names an offset of another entry.", "SEG-IDX-006", other, index, "error")
+    to.finds(
+        "index-offset",
+        "The offset of an index entry belongs to another log entry than its position.",
+        "SEG-IDX-006",
+        other,
+        index,
+        "error",
+    )
     low = {**good, index: bytes(4) + SIZE.to_bytes(4, "big")}
-    to.finds("index-offset-of-the-base", "It names the base offset, which is of the first.", "SEG-IDX-006", low, index, "error")  # fmt: skip
+    to.finds("index-offset-of-the-base", "The offset of an index entry is the base offset, which belongs to the first log entry, unlike its position.", "SEG-IDX-006", low, index, "error")  # fmt: skip
     old = Wrapper(inner=tuple(Msg(offset=at) for at in range(3)), compress=gzip, offset=2, offsets=(0, 1, 2))
     follows_it = replace(old, offset=5, offsets=(3, 4, 5))
     end = len(old.encoded())
     entry = (5).to_bytes(4, "big") + end.to_bytes(4, "big")
     wrappers = {name_of(0): bytes_of([old, follows_it]), index: entry, times: time_entry(1000, 2)}
-    to.says("index-of-wrappers", "An entry for a wrapper.", must("SEG-IDX-006"), wrappers)
+    to.says(
+        "index-of-wrappers",
+        "An index entry of a wrapper has the offset of its last message.",
+        must("SEG-IDX-006"),
+        wrappers,
+    )
     alone = {EPOCHS: epochs((3, 0), (2, 5))[EPOCHS]}
     empty = (".", "SEG-PDR-016", "note")
-    to.finds("no-segment", "A partition directory without a segment is one.", "SEG-CKP-007", alone, EPOCHS, "warning", empty)  # fmt: skip
+    to.finds("no-segment", "A directory without a segment is still a partition directory, if it has other files of one.", "SEG-CKP-007", alone, EPOCHS, "warning", empty)  # fmt: skip
     late = {**good, times: time_entry(1042, 14) + time_entry(1041, 14)}
     follows = ((times, "SEG-TIX-004", "error"), (times, "SEG-TIX-005", "warning"))
-    to.finds("time-order", "Times go back.", "SEG-TIX-002", late, times, "error", *follows)
+    to.finds("time-order", "The timestamps of a time index decrease.", "SEG-TIX-002", late, times, "error", *follows)
     ended = [data(0, b"a"), marker("ABORT", 1, leader_epoch=0)]
     listed = {**whole(ended), name_of(0, ".txnindex"): aborted(9, 0, 1, 2)}
-    to.says("aborted", "An aborted transaction, as it is listed.", should("SEG-TXN-006"), listed)
+    to.says("aborted", "The index of aborted transactions agrees with the log.", should("SEG-TXN-006"), listed)
     for number in (-1, 3, -5):
         wrong = {**listed, name_of(0, ".txnindex"): aborted(9, 0, 1, number)}
-        to.finds(f"aborted-stable-{number}", "No last stable offset of that moment.", "SEG-TXN-008", wrong, name_of(0, ".txnindex"), "warning")  # fmt: skip
+        to.finds(f"aborted-stable-{number}", "The last stable offset of the index entry was never that of the log.", "SEG-TXN-008", wrong, name_of(0, ".txnindex"), "warning")  # fmt: skip
     version = {**listed, name_of(0, ".txnindex"): b"\1\0" + aborted(9, 0, 1, 2)[2:]}
-    to.finds("aborted-version", "A version that nobody knows.", "SEG-TXN-002", version, name_of(0, ".txnindex"), "error")  # fmt: skip
+    to.finds("aborted-version", "The version of the file or entry is unknown.", "SEG-TXN-002", version, name_of(0, ".txnindex"), "error")  # fmt: skip
 
 
 def _notes(to: Verifying) -> None:
@@ -193,17 +240,17 @@ def _notes(to: Verifying) -> None:
     to.finds("topic-too-long", "A topic name of 250 characters.", "SEG-PDR-002", topic, f"{longest}-0", "warning")
     digits = "\u0660" * 20 + ".log"
     to.finds("digits", "A name with digits of another script.", "SEG-PDR-006", {**good, digits: b""}, digits, "warning")
-    to.finds("empty", "There is no segment.", "SEG-PDR-016", {EPOCHS: b"0\n0\n"}, ".", "note")
+    to.finds("empty", "The partition directory has no segment.", "SEG-PDR-016", {EPOCHS: b"0\n0\n"}, ".", "note")
     unusual = whole([replace(FIRST[0], leader_epoch=-2), *FIRST[1:]])
     to.finds("leader-epoch", "A leader epoch below -1.", "SEG-BAT-021", unusual, log, "warning")
-    to.finds("time-of-another", "The time of an entry is not that of its log entry.", "SEG-TIX-005", {**good, times: time_entry(1043, 14)}, times, "warning")  # fmt: skip
+    to.finds("time-of-another", "The timestamp of a time index entry is not that of its log entry.", "SEG-TIX-005", {**good, times: time_entry(1043, 14)}, times, "warning")  # fmt: skip
     two = {**good, **whole(SECOND, 15)}
-    to.finds("time-not-the-largest", "A closed segment without its largest timestamp.", "SEG-TIX-006", {**two, times: time_entry(1012, 5)}, times, "warning")  # fmt: skip
+    to.finds("time-not-the-largest", "The time index of a closed segment does not have its largest timestamp.", "SEG-TIX-006", {**two, times: time_entry(1012, 5)}, times, "warning")  # fmt: skip
     shot = name_of(15, ".snapshot")
-    to.finds("snapshot-twice", "A producer that occurs twice.", "SEG-PSN-004", {**two, shot: snapshot((9, -1), (9, -1), last_offset=-1)}, shot, "warning")  # fmt: skip
-    to.finds("snapshot-ahead", "A snapshot that knows what comes after it.", "SEG-PSN-006", {**two, shot: snapshot((9, 99), last_offset=-1)}, shot, "warning")  # fmt: skip
-    to.finds("snapshot-of-another-log", "Its producer has not appended what the log holds.", "SEG-PSN-009", {**two, shot: snapshot((9, -1))}, shot, "error")  # fmt: skip
-    to.finds("snapshot-of-another-producer", "A batch ends at its newest offset, but another producer has sent it.", "SEG-PSN-009", {**two, shot: snapshot((9, -1), last_offset=2)}, shot, "error")  # fmt: skip
+    to.finds("snapshot-twice", "The snapshot contains the same producer twice.", "SEG-PSN-004", {**two, shot: snapshot((9, -1), (9, -1), last_offset=-1)}, shot, "warning")  # fmt: skip
+    to.finds("snapshot-ahead", "The snapshot contains an offset above its own.", "SEG-PSN-006", {**two, shot: snapshot((9, 99), last_offset=-1)}, shot, "warning")  # fmt: skip
+    to.finds("snapshot-of-another-log", "The snapshot names a batch of its producer that is not in the log.", "SEG-PSN-009", {**two, shot: snapshot((9, -1))}, shot, "error")  # fmt: skip
+    to.finds("snapshot-of-another-producer", "The batch at the newest offset of a producer in the snapshot was sent by another producer.", "SEG-PSN-009", {**two, shot: snapshot((9, -1), last_offset=2)}, shot, "error")  # fmt: skip
     placed = {f"topic-0/{name}": content for name, content in good.items()}
     ahead = {**placed, f"/{POINTS}": offsets(("topic", 0, 99))}
     to.finds("checkpoint-ahead", "A recovery point above the end of the log.", "SEG-CKP-012", ahead, POINTS, "warning")
@@ -216,12 +263,12 @@ def _gaps(to: Verifying) -> None:
     to.finds("gap", "Offsets are missing between two segments.", "SEG-PDR-014", behind, log, "warning")
     to.finds("gap-behind-nothing", "The segment before the gap is empty.", "SEG-PDR-014", {log: b"", index: b"", name_of(0, ".timeindex"): b"", **whole(SECOND, 15)}, log, "warning")  # fmt: skip
     inside = {**whole([FIRST[0], *FIRST[2:]]), **whole(row(3, base=20), 20)}
-    to.finds("gap-and-one-inside", "Offsets are missing inside a segment, too: it was compacted.", "SEG-PDR-014", inside, log, "note")  # fmt: skip
+    to.finds("gap-and-one-inside", "Offsets are also missing inside a segment: the log was compacted.", "SEG-PDR-014", inside, log, "note")  # fmt: skip
     fewer = {
         **whole([*FIRST[:-1], replace(FIRST[-1], recs=FIRST[-1].recs[:1], last_delta=2)]),
         **whole(row(3, base=20), 20),
     }
-    to.finds("gap-and-fewer-records", "An entry has lost records, too: it was compacted.", "SEG-PDR-014", fewer, log, "note", (log, "SEG-BAT-019", "note"))  # fmt: skip
+    to.finds("gap-and-fewer-records", "An entry has also lost records: the log was compacted.", "SEG-PDR-014", fewer, log, "note", (log, "SEG-BAT-019", "note"))  # fmt: skip
     for topic, severity in (
         ("__consumer_offsets", "note"),
         ("__transaction_state", "note"),
@@ -229,22 +276,32 @@ def _gaps(to: Verifying) -> None:
         ("__remote_log_metadata", "warning"),
     ):
         placed = {f"{topic}-0/{name}": content for name, content in behind.items()}
-        why = "A topic that brokers compact." if severity == "note" else "A topic that brokers do not compact."
+        why = (
+            "Offsets are missing in a topic of Kafka that brokers compact."
+            if severity == "note"
+            else "Offsets are missing in a topic of Kafka that brokers do not compact."
+        )
         to.finds(f"gap-in-{topic.strip('_').replace('_', '-')}", why, "SEG-PDR-014", placed, f"{topic}-0/{log}", severity)  # fmt: skip
     for topic, severity in (("topic", "note"), ("other", "warning")):
         cleaned = {f"topic-0/{name}": content for name, content in behind.items()} | {
             "/cleaner-offset-checkpoint": offsets((topic, 0, 15))
         }
-        why = "The cleaner's checkpoint names this partition." if severity == "note" else "It names another one."
+        why = (
+            "The cleaner's checkpoint names this partition: the gap comes from compaction."
+            if severity == "note"
+            else "The cleaner's checkpoint names only another partition: the gap does not come from compaction."
+        )
         to.finds(f"gap-with-cleaned-{topic}", why, "SEG-PDR-014", cleaned, f"topic-0/{log}", severity)
     torn = {**behind, log: bytes_of(FIRST) + bytes_of(FIRST)[:40]}
-    to.finds("cut-inside-an-entry", "A segment ends inside an entry, and offsets are missing behind it.", "SEG-PDR-024", torn, log, "error", (log, "SEG-LOG-004", "warning"))  # fmt: skip
+    to.finds("cut-inside-an-entry", "A segment ends inside an entry, and offsets are missing after it.", "SEG-PDR-024", torn, log, "error", (log, "SEG-LOG-004", "warning"))  # fmt: skip
     named = {**behind, index: (19).to_bytes(4, "big") + (5 * SIZE).to_bytes(4, "big")}
-    to.finds("cut-before-its-index", "An index names offsets that are missing.", "SEG-PDR-024", named, log, "error", (index, "SEG-IDX-003", "error"))  # fmt: skip
+    to.finds("cut-before-its-index", "An index contains offsets that are missing in the log.", "SEG-PDR-024", named, log, "error", (index, "SEG-IDX-003", "error"))  # fmt: skip
     lost = {**behind, name_of(15, ".index"): b"", name_of(15, ".timeindex"): b""}
     orphans = ((name_of(15, kind), "SEG-PDR-008", "error") for kind in (".index", ".timeindex"))
-    to.says("missing-log", "The log of a segment is gone, its indexes are there.", must("SEG-PDR-008"), lost, *orphans)
+    to.says(
+        "missing-log", "The log file of a segment is missing, its indexes exist.", must("SEG-PDR-008"), lost, *orphans
+    )
     shot = name_of(15, ".snapshot")
-    to.finds("missing-segment", "A segment is gone, its snapshot is there.", "SEG-PDR-024", {**behind, shot: snapshot()}, shot, "error")  # fmt: skip
+    to.finds("missing-segment", "A segment is missing, its snapshot exists.", "SEG-PDR-024", {**behind, shot: snapshot()}, shot, "error")  # fmt: skip
     late = name_of(16, ".snapshot")
     to.finds("snapshot-above-the-end", "A snapshot names an offset above the end of the log.", "SEG-PSN-008", {**good, late: snapshot()}, late, "warning")  # fmt: skip

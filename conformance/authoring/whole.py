@@ -58,35 +58,51 @@ def whole(family: Family) -> None:
     second = row(3, base=15)
     both, files = [*ROW, *second], {name_of(0): bytes_of(ROW), name_of(15): bytes_of(second)}
     plain = must("SEG-LKP-007")
-    reads("log", "Segment by segment, to the end.", plain, files, both, range(24), 24)
+    reads(
+        "log",
+        "A read of the whole log continues from segment to segment to the end.",
+        plain,
+        files,
+        both,
+        range(24),
+        24,
+    )
     reads("nothing", "A log without records.", plain, {name_of(40): b""}, [], (), 40)
-    reads("empty-batch-last", "An empty batch moves the end.", must("SEG-BAT-018"), {name_of(0): bytes_of([*ROW, empty(15, 4)])}, ROW, range(15), 20)  # fmt: skip
+    reads("empty-batch-last", "An empty batch at the end moves the log end offset.", must("SEG-BAT-018"), {name_of(0): bytes_of([*ROW, empty(15, 4)])}, ROW, range(15), 20)  # fmt: skip
     hidden = must("SEG-LKP-010", needs=("logStartOffset",))
     for start in (5, 15, 17, 23):
         options = {"options": {"logStartOffset": str(start)}}
-        reads(f"from-log-start-{start}", "It begins at the log start offset, also inside a batch.", hidden, files, both, range(start, 24), 24, **options)  # fmt: skip
-    reads("log-start-at-the-end", "Everything is hidden.", hidden, files, both, (), 24, options={"logStartOffset": "24"})  # fmt: skip
+        reads(f"from-log-start-{start}", "A read of the whole log begins at the log start offset, also inside a batch.", hidden, files, both, range(start, 24), 24, **options)  # fmt: skip
+    reads("log-start-at-the-end", "The log start offset is at the end of the log: all records are hidden.", hidden, files, both, (), 24, options={"logStartOffset": "24"})  # fmt: skip
     log = [data(0, b"a"), marker("ABORT", 1), data(2, b"b", sequence=1), marker("COMMIT", 3), data(4, b"c", sequence=2)]
     committed = {"isolation": "read_committed"}
-    reads("committed", "Neither what is aborted nor what is open.", must("SEG-LKP-011", "SEG-LKP-012"), {name_of(0): bytes_of(log)}, log, (2,), 5, tells_end=False, **committed)  # fmt: skip
-    reads("uncommitted", "All but the markers.", must("SEG-CTL-009"), {name_of(0): bytes_of(log)}, log, (0, 2, 4), 5)
+    reads("committed", "With read_committed, a read leaves out aborted and open transactions.", must("SEG-LKP-011", "SEG-LKP-012"), {name_of(0): bytes_of(log)}, log, (2,), 5, tells_end=False, **committed)  # fmt: skip
+    reads(
+        "uncommitted",
+        "With read_uncommitted, a read delivers all records but the control records.",
+        must("SEG-CTL-009"),
+        {name_of(0): bytes_of(log)},
+        log,
+        (0, 2, 4),
+        5,
+    )
     verified = ("verifiedRead",)
     for at in (0, 1, 4):
         damaged = {**files, name_of(0): flipped(files[name_of(0)], at * SIZE + 70)}
         basis = must("SEG-BAT-003", "SEG-LKP-014", needs=verified)
-        reads(f"damaged-{at}", "Everything before the damage, and then the damage.", basis, damaged, both, range(at * 3), None)  # fmt: skip
+        reads(f"damaged-{at}", "A read of the whole log delivers all records before the damage, and then reports the damage.", basis, damaged, both, range(at * 3), None)  # fmt: skip
     low = {name_of(100): bytes_of([Batch(base=100), Batch(base=99, recs=(Rec(), Rec(), Rec()))])}
-    reads("below-the-base", "An entry that begins below the name of its file is no part of it.", must("SEG-LOG-008", needs=verified), low, [Batch(base=100)], (100,), None)  # fmt: skip
+    reads("below-the-base", "An entry that begins below the base offset in its file name does not belong there: the reader refuses it.", must("SEG-LOG-008", needs=verified), low, [Batch(base=100)], (100,), None)  # fmt: skip
     first = {name_of(100): bytes_of([Batch(base=99, recs=(Rec(), Rec()))])}
-    reads("begins-below-the-base", "The first entry begins below it, and ends above.", must("SEG-LOG-008", needs=verified), first, [], (), None)  # fmt: skip
+    reads("begins-below-the-base", "The first entry begins below the base offset in the file name, and ends above it.", must("SEG-LOG-008", needs=verified), first, [], (), None)  # fmt: skip
     for reach in (15, 16, 30):
         over = [*ROW[:4], replace(ROW[4], recs=(Rec(), Rec(), Rec()), last_delta=reach - 12)]
         lying = {**files, name_of(0): bytes_of(over)}
-        reads(f"into-the-next-{reach}", "An entry that ends in the next segment contradicts it.", must("SEG-PDR-013", needs=verified), lying, over, range(12), None)  # fmt: skip
+        reads(f"into-the-next-{reach}", "An entry ends at or above the base offset of the next segment: the two contradict each other.", must("SEG-PDR-013", needs=verified), lying, over, range(12), None)  # fmt: skip
     twice = {name_of(0): bytes_of([*ROW[:3], replace(ROW[3], base=8)])}
     back = [*ROW[:3], replace(ROW[3], base=6)]
-    reads("overlapping", "It begins in the entry before and ends behind it.", should("SEG-LKP-014"), twice, [*ROW[:3], replace(ROW[3], base=8)], range(11), 11)  # fmt: skip
-    reads("going-back", "It ends no later than the one before.", must("SEG-LOG-006", "SEG-LKP-014", needs=verified), {name_of(0): bytes_of(back)}, ROW, range(9), None)  # fmt: skip
+    reads("overlapping", "An entry begins at an offset inside the entry before, and ends after it.", should("SEG-LKP-014"), twice, [*ROW[:3], replace(ROW[3], base=8)], range(11), 11)  # fmt: skip
+    reads("going-back", "An entry ends no later than the entry before it.", must("SEG-LOG-006", "SEG-LKP-014", needs=verified), {name_of(0): bytes_of(back)}, ROW, range(9), None)  # fmt: skip
     _undecided(family, reads)
 
 
@@ -96,9 +112,9 @@ def _undecided(family: Family, reads: Any) -> None:  # noqa: ANN401
     committed = {"isolation": "read_committed"}
     bad = flipped(Batch(base=2).encoded(), 65)
     cases: dict[str, tuple[str, list[Unit], list[Unit]]] = {
-        "before-the-marker": ("It cannot be said what the marker behind the damage says.", [Batch(base=0), data(1, b"a")], [marker("COMMIT", 3)]),
-        "open": ("The transaction may have ended in what is damaged.", [Batch(base=0), data(1, b"a")], []),
-        "plain": ("No transaction is open: all before the damage is decided.", [Batch(base=0), Batch(base=1)], [Batch(base=3)]),
+        "before-the-marker": ("The marker after the damage cannot be trusted to end the transaction that is open before the damage.", [Batch(base=0), data(1, b"a")], [marker("COMMIT", 3)]),
+        "open": ("The damaged part may contain the marker that ends the open transaction.", [Batch(base=0), data(1, b"a")], []),
+        "plain": ("No transaction is open: read_committed delivers all records before the damage.", [Batch(base=0), Batch(base=1)], [Batch(base=3)]),
     }  # fmt: skip
     for name, (why, before, behind) in cases.items():
         files = {name_of(0): bytes_of([*before, bad, *behind])}
@@ -107,14 +123,32 @@ def _undecided(family: Family, reads: Any) -> None:  # noqa: ANN401
         at = len(offsets)
         request = {"files": _hex(files), "offset": str(at), **committed}
         expect = {"reject": {"class": "crc"}, "records": []}
-        family.add(f"read-undecided-{name}", "read", "invalid", f"{why} A read from there says so.", basis, request=request, expect=expect)  # fmt: skip
+        family.add(f"read-undecided-{name}", "read", "invalid", f"{why} A read from there reports the damage.", basis, request=request, expect=expect)  # fmt: skip
     hiding = [data(0, b"a"), Batch(base=1)]
     files = {name_of(0): bytes_of(hiding) + flipped(marker("COMMIT", 2).encoded(), 60)}
-    reads("damaged-marker", "The marker itself is damaged.", basis, files, hiding, (), None, **committed)
+    reads(
+        "damaged-marker",
+        "The end marker itself is damaged: the transaction is still undecided.",
+        basis,
+        files,
+        hiding,
+        (),
+        None,
+        **committed,
+    )
     turned = bytes_of([data(0, b"a"), data(1, b"b", sequence=1)]) + bytes_of([marker("COMMIT", 2)])
     size = len(data(0, b"a").encoded())
     files = {name_of(0): flipped(turned, size + 22, 4)}
-    reads("damaged-attributes", "What looks like plain data is damaged.", basis, files, [], (), None, **committed)
+    reads(
+        "damaged-attributes",
+        "A damaged batch looks like data outside of a transaction.",
+        basis,
+        files,
+        [],
+        (),
+        None,
+        **committed,
+    )
 
 
 def passed_over(family: Family) -> None:
@@ -133,35 +167,42 @@ def passed_over(family: Family) -> None:
         files = {name_of(0): flipped(log, at * SIZE + 70)}
         finds(
             f"time-past-damage-{at}",
-            "What is passed over may have been what was sought.",
+            "A search by time passes a damaged batch, which may have contained the record.",
             damaged,
             files,
             refused,
             timestamp="1030",
         )
     files = {name_of(0): flipped(log, 4 * SIZE + 70)}
-    finds("time-before-damage", "The damage stands behind.", must("SEG-LKP-008"), files, {"found": {"offset": "9", "timestamp": "1030"}}, timestamp="1030")  # fmt: skip
-    finds("time-after-all-with-damage", "Nothing is that young, as far as can be said.", damaged, files, refused, timestamp="9999")  # fmt: skip
+    finds("time-before-damage", "The damage is after the record that the search by time finds.", must("SEG-LKP-008"), files, {"found": {"offset": "9", "timestamp": "1030"}}, timestamp="1030")  # fmt: skip
+    finds("time-after-all-with-damage", "No record has so late a timestamp, but a damaged batch may have contained one.", damaged, files, refused, timestamp="9999")  # fmt: skip
     lowered = with_field(ROW[1].encoded(), MAX_TIMESTAMP, 1005, seal=False)
     files = {name_of(0): bytes_of([ROW[0], lowered, *ROW[2:]])}
-    finds("time-hidden-by-damage", "The damaged header says that its records are old.", damaged, files, refused, timestamp="1011")  # fmt: skip
+    finds("time-hidden-by-damage", "The maximum timestamp in a damaged header is too early, so that a search by time would pass the batch.", damaged, files, refused, timestamp="1011")  # fmt: skip
     special = replace(damaged, needs=(*verified, "specialTimestamps"))
     for at in (0, 4):
         files = {name_of(0): flipped(log, at * SIZE + 70)}
-        finds(f"largest-with-damage-{at}", "Any record may be the youngest.", special, files, refused, timestamp="-3")
+        finds(
+            f"largest-with-damage-{at}",
+            "A damaged batch may contain the record with the largest timestamp.",
+            special,
+            files,
+            refused,
+            timestamp="-3",
+        )
     two = {name_of(0): log, name_of(15): bytes_of(row(3, base=15, start=5000))}
-    finds("time-in-the-second-segment", "The first segment has nothing as young.", must("SEG-LKP-008"), two, {"found": {"offset": "18", "timestamp": "5010"}}, timestamp="5005")  # fmt: skip
-    finds("largest-in-the-first-segment", "The youngest is in an old segment.", must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)), {name_of(0): log, name_of(15): bytes_of(row(3, base=15, start=10))}, {"found": {"offset": "14", "timestamp": "1042"}}, timestamp="-3")  # fmt: skip
-    finds("largest-hidden", "Below the log start offset nothing should be found; brokers find it.", must("SEG-LKP-013", "SEG-LKP-010", since="3.0", flags=("HIDDEN_RECORD",), needs=("specialTimestamps", "logStartOffset")), {name_of(0): bytes_of(row(3, start=1000, step=-100))}, {"allowed": [{"branch": "above", "found": {"offset": "5", "timestamp": "902"}}, {"branch": "like brokers", "found": {"offset": "2", "timestamp": "1002"}}]}, timestamp="-3", options={"logStartOffset": "4"})  # fmt: skip
-    finds("largest-of-none", "No record has a time.", must("SEG-LKP-013", since="3.0", needs=("specialTimestamps", "magic:0")), {name_of(0): bytes_of([Msg(magic=0, offset=0)])}, {"found": None}, timestamp="-3")  # fmt: skip
-    finds("tiered", "Nothing of this directory is anywhere else.", must("SEG-LKP-009", since="3.9", needs=("specialTimestamps", "earliestLocal")), two, {"found": None}, timestamp="-5")  # fmt: skip
+    finds("time-in-the-second-segment", "The first segment has no record with so late a timestamp: the search continues in the second.", must("SEG-LKP-008"), two, {"found": {"offset": "18", "timestamp": "5010"}}, timestamp="5005")  # fmt: skip
+    finds("largest-in-the-first-segment", "The record with the largest timestamp is not in the last segment.", must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)), {name_of(0): log, name_of(15): bytes_of(row(3, base=15, start=10))}, {"found": {"offset": "14", "timestamp": "1042"}}, timestamp="-3")  # fmt: skip
+    finds("largest-hidden", "The record with the largest timestamp is below the log start offset and should not be found; brokers find it.", must("SEG-LKP-013", "SEG-LKP-010", since="3.0", flags=("HIDDEN_RECORD",), needs=("specialTimestamps", "logStartOffset")), {name_of(0): bytes_of(row(3, start=1000, step=-100))}, {"allowed": [{"branch": "above", "found": {"offset": "5", "timestamp": "902"}}, {"branch": "like brokers", "found": {"offset": "2", "timestamp": "1002"}}]}, timestamp="-3", options={"logStartOffset": "4"})  # fmt: skip
+    finds("largest-of-none", "No record has a timestamp.", must("SEG-LKP-013", since="3.0", needs=("specialTimestamps", "magic:0")), {name_of(0): bytes_of([Msg(magic=0, offset=0)])}, {"found": None}, timestamp="-3")  # fmt: skip
+    finds("tiered", "The time -5 asks for the latest tiered offset; this log has no remote segments.", must("SEG-LKP-009", since="3.9", needs=("specialTimestamps", "earliestLocal")), two, {"found": None}, timestamp="-5")  # fmt: skip
     needs = ("specialTimestamps",)
-    finds("latest-of-two", "The end of the last segment.", must("SEG-LKP-009", needs=needs), two, {"found": {"offset": "24"}}, timestamp="-1")  # fmt: skip
-    finds("latest-of-none", "An empty log ends where it begins.", must("SEG-LKP-009", needs=needs), {name_of(77): b""}, {"found": {"offset": "77"}}, timestamp="-1")  # fmt: skip
+    finds("latest-of-two", "The latest offset is the end of the last segment.", must("SEG-LKP-009", needs=needs), two, {"found": {"offset": "24"}}, timestamp="-1")  # fmt: skip
+    finds("latest-of-none", "The latest offset of an empty log is its base offset.", must("SEG-LKP-009", needs=needs), {name_of(77): b""}, {"found": {"offset": "77"}}, timestamp="-1")  # fmt: skip
     low = {name_of(100): bytes_of([Batch(base=100), Batch(base=99, recs=(Rec(), Rec(), Rec()))])}
-    finds("entry-below-the-base", "An entry that begins below the name of its file.", must("SEG-LOG-008", needs=verified), low, {"reject": {"class": "offset"}}, offset="101")  # fmt: skip
+    finds("entry-below-the-base", "An entry begins below the base offset in its file name.", must("SEG-LOG-008", needs=verified), low, {"reject": {"class": "offset"}}, offset="101")  # fmt: skip
     over = {name_of(0): bytes_of([*ROW[:4], replace(ROW[4], last_delta=3)]), name_of(15): bytes_of(row(3, base=15))}
-    finds("entry-into-the-next", "An entry that ends in the next segment.", must("SEG-PDR-013", needs=verified), over, {"reject": {"class": "offset"}}, offset="13")  # fmt: skip
+    finds("entry-into-the-next", "An entry ends at or above the base offset of the next segment.", must("SEG-PDR-013", needs=verified), over, {"reject": {"class": "offset"}}, offset="13")  # fmt: skip
 
 
 def forged(family: Family) -> None:
@@ -210,15 +251,42 @@ def listed(family: Family) -> None:
         (10, 12, (), False),
         (9, 10, (three,), True),
     ):
-        why = "Transactions that end at the start or later and begin below the end; behind one with nothing open below the end there are no more."
+        why = (
+            "A range includes aborted transactions that end at its start or later and begin below its end; an "
+            "entry whose last stable offset reaches the end completes the search."
+        )
         meets(f"{start}-to-{end}", why, files, start, end, found, complete=complete)
     later = [*row(3, base=15)]
     late = (4, 12, 20, 21)
     both = {**files, name_of(15): bytes_of(later), name_of(15, ".txnindex"): aborted(*late)}
-    meets("goes-on", "What the first segment cannot say the second may.", both, 8, 14, (three, late), complete=True)
-    meets("second-segment", "The search begins where the start of the range is.", both, 15, 17, (late,), complete=True)
-    meets("beyond-the-second", "Nothing says that there are no more.", both, 16, 24, (late,), complete=False)
-    meets("no-index", "Without a file nothing was aborted there.", {name_of(0): bytes_of(ROW)}, 0, 15, (), complete=False)  # fmt: skip
+    meets(
+        "goes-on",
+        "The index of the first segment does not complete the search: it continues in the next one.",
+        both,
+        8,
+        14,
+        (three, late),
+        complete=True,
+    )
+    meets(
+        "second-segment",
+        "The search begins in the segment that contains the start of the range.",
+        both,
+        15,
+        17,
+        (late,),
+        complete=True,
+    )
+    meets(
+        "beyond-the-second",
+        "No index entry shows that there are no more aborted transactions: the search is not complete.",
+        both,
+        16,
+        24,
+        (late,),
+        complete=False,
+    )
+    meets("no-index", "A segment without an index of aborted transactions has none.", {name_of(0): bytes_of(ROW)}, 0, 15, (), complete=False)  # fmt: skip
     _newest(family)
 
 
@@ -233,9 +301,14 @@ def _newest(family: Family) -> None:
         family.add(f"snapshot-{name}", "lookup", "valid", why, basis, request=request, expect={"found": found})
 
     both = {name_of(15, ".snapshot"): good, name_of(24, ".snapshot"): other}
-    newest("newest", "The one with the greatest offset.", both, {"baseOffset": "24", "producers": ["7", "8"]})
-    newest("none", "There is none.", {}, None)
+    newest(
+        "newest",
+        "The newest snapshot is the one with the greatest offset.",
+        both,
+        {"baseOffset": "24", "producers": ["7", "8"]},
+    )
+    newest("none", "The log has no producer snapshot.", {}, None)
     for name, content in broken.items():
         older = {"baseOffset": "15", "producers": ["9"]}
-        newest(f"passed-over-{name}", "It cannot be read: the one before is taken.", {**both, name_of(24, ".snapshot"): content}, older)  # fmt: skip
-    newest("all-broken", "None can be read.", {name_of(24, ".snapshot"): broken["cut"], name_of(15, ".snapshot"): b"x"}, None)  # fmt: skip
+        newest(f"passed-over-{name}", "The newest snapshot cannot be read: the one before it is used.", {**both, name_of(24, ".snapshot"): content}, older)  # fmt: skip
+    newest("all-broken", "None of the snapshots can be read.", {name_of(24, ".snapshot"): broken["cut"], name_of(15, ".snapshot"): b"x"}, None)  # fmt: skip

@@ -59,7 +59,7 @@ def _sparse() -> Iterator[Scenario]:
     for interval in (0, SIZE - 1, SIZE, SIZE + 1, 2 * SIZE):
         yield scenario(
             f"interval-{interval}",
-            "An index entry is due when more bytes than the interval lie behind the ONE before.",
+            "An index entry is due when more bytes than the interval follow the last entry.",
             sparse,
             *(append(ONE) for _ in range(6)),
             LOOK,
@@ -67,7 +67,7 @@ def _sparse() -> Iterator[Scenario]:
         )
     yield scenario(
         "interval-after-opening",
-        "Where a log is opened again the bytes may be counted anew.",
+        "When a log is opened again, the bytes since the last index entry may be counted from 0.",
         may("SEG-ROL-012", since="4.1"),
         *(append(ONE) for _ in range(4)),
         files={name_of(0): bytes_of(row(3, start=NOW)), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
@@ -77,7 +77,7 @@ def _sparse() -> Iterator[Scenario]:
     together = [batch(NOW, base=0), batch(NOW + 5, base=1), batch(NOW + 3, base=2), batch(NOW + 9, base=3)]
     yield scenario(
         "interval-several-batches",
-        "Each batch of an append counts.",
+        "Each batch of an append may get an index entry.",
         must("SEG-ROL-011", since="4.1"),
         follow(*together),
         follow(batch(NOW, base=4), batch(NOW + 99, base=5)),
@@ -85,7 +85,7 @@ def _sparse() -> Iterator[Scenario]:
     )
     yield scenario(
         "time-index-order",
-        "Timestamps that go back make no entries; the last ONE is added when the segment ends.",
+        "Smaller timestamps give no time index entry; the last entry is added when the segment ends.",
         should("SEG-ROL-014"),
         *(append(batch(NOW + at)) for at in (10, 5, 30, 20, 31, 2)),
         {"do": "roll"},
@@ -94,7 +94,7 @@ def _sparse() -> Iterator[Scenario]:
     )
     yield scenario(
         "no-timestamps",
-        "Without timestamps there are no entries by time.",
+        "Without timestamps, the time index has no entries.",
         should("SEG-ROL-014"),
         *(append(batch(-1)) for _ in range(3)),
         {"do": "roll"},
@@ -102,7 +102,7 @@ def _sparse() -> Iterator[Scenario]:
     )
     yield scenario(
         "index-sizes",
-        "Indexes are as large as they may get while a segment is written, and are cut when it ends.",
+        "Indexes are preallocated while a segment is active, and cut to their entries when it ends.",
         should("SEG-ROL-013", "SEG-ROL-014"),
         append(ONE),
         LOOK,
@@ -120,7 +120,7 @@ def _rolls() -> Iterator[Scenario]:
     for slots, size_of_index in (("offset", "24"), ("time", "36")):
         yield scenario(
             f"{slots}-index-full",
-            "A segment ends when an index is full.",
+            "A segment is rolled when one of its indexes is full.",
             must("SEG-ROL-005"),
             *(append(batch(-1 if slots == "offset" else NOW + at)) for at in range(9)),
             index_interval_bytes="0",
@@ -128,14 +128,14 @@ def _rolls() -> Iterator[Scenario]:
         )
     yield scenario(
         "roll-by-size",
-        "A segment ends before the append that does not fit.",
+        "A segment is rolled before the append that does not fit into it.",
         must("SEG-ROL-002", "SEG-ROL-007"),
         *(append(ONE) for _ in range(7)),
         segment_bytes=str(3 * SIZE),
     )
     yield scenario(
         "roll-by-time-of-the-first-entry",
-        "The time of a segment begins with its first entry, whatever came with it.",
+        "The age of a segment begins with the timestamp of its first entry, also in an append of several entries.",
         must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
         follow(batch(NOW, base=0), batch(NOW + 900, base=1)),
         follow(batch(NOW + 1000, base=2)),
@@ -144,7 +144,7 @@ def _rolls() -> Iterator[Scenario]:
     )
     yield scenario(
         "roll-by-time-without-timestamps",
-        "Without timestamps the clock counts.",
+        "Without timestamps, the clock decides when a segment is rolled.",
         must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
         append(batch(-1), now=NOW),
         append(batch(-1), now=NOW + 1000),
@@ -153,7 +153,7 @@ def _rolls() -> Iterator[Scenario]:
     )
     yield scenario(
         "roll-after-opening",
-        "The time of a segment that was there begins with its first entry, too.",
+        "The age of an existing segment also begins with the timestamp of its first entry.",
         must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
         append(batch(NOW + 500)),
         append(batch(NOW + 1200)),
@@ -163,7 +163,7 @@ def _rolls() -> Iterator[Scenario]:
     )
     yield scenario(
         "roll-an-empty-segment",
-        "An empty segment is made anew.",
+        "An empty active segment is created again.",
         must("SEG-ROL-007"),
         {"do": "roll"},
         {"do": "roll"},
@@ -171,7 +171,7 @@ def _rolls() -> Iterator[Scenario]:
     )
     yield scenario(
         "roll-after-a-gap",
-        "A new segment has the name of the first offset in it.",
+        "The base offset of a new segment is its first offset.",
         must("SEG-ROL-007"),
         follow(batch(NOW, base=0)),
         follow(batch(NOW, base=50)),
@@ -180,7 +180,7 @@ def _rolls() -> Iterator[Scenario]:
     )
     yield scenario(
         "roll-by-span",
-        "Offsets that do not fit the index begin a new segment.",
+        "An offset too large for the index rolls the segment.",
         must("SEG-ROL-006"),
         follow(batch(NOW, base=0)),
         follow(batch(NOW, base=INT32_MAX)),
@@ -193,7 +193,7 @@ def _producers() -> Iterator[Scenario]:
     snapshots = must("SEG-ROL-015", "SEG-FLS-004")
     yield scenario(
         "snapshots",
-        "What is known of producers is stored with each new segment, and at the end.",
+        "The log writes a producer snapshot with each new segment, and when it is closed.",
         snapshots,
         append(sent(7, 0)),
         append(sent(7, 1, count=3)),
@@ -204,10 +204,10 @@ def _producers() -> Iterator[Scenario]:
         {"do": "roll"},
         append(sent(7, 5)),
     )
-    yield scenario("closed-at-once", "A log that nobody wrote to is closed.", snapshots)
+    yield scenario("closed-at-once", "A log is opened and closed without an append.", snapshots)
     yield scenario(
         "producer-goes-on",
-        "What a log knows of a producer is read when it is opened.",
+        "The log loads the state of producers when it is opened.",
         must("SEG-PSN-001", "SEG-APP-008"),
         append(sent(7, 3)),
         append(sent(7, 2)),
@@ -245,7 +245,7 @@ def _known_producers() -> Iterator[Scenario]:
     }
     yield scenario(
         "producer-after-a-snapshot",
-        "A snapshot tells what was known where a segment begins; the rest is in the log.",
+        "The log loads the state of producers from the newest snapshot, and the rest from later batches.",
         must("SEG-PSN-001", "SEG-APP-008"),
         append(sent(7, 9)),
         append(sent(7, 5)),
@@ -256,7 +256,7 @@ def _known_producers() -> Iterator[Scenario]:
     )
     yield scenario(
         "stray-snapshots",
-        "Snapshots that no segment begins with are removed, but for the newest.",
+        "Snapshots that are not at a base offset are removed, except the newest.",
         must("SEG-PSN-001"),
         LOOK,
         append(sent(7, 5)),
@@ -266,7 +266,7 @@ def _known_producers() -> Iterator[Scenario]:
     )
     yield scenario(
         "marker-of-an-unknown-producer",
-        "A marker is all that is known of a producer.",
+        "An end marker of a producer without other batches also belongs to the producer state.",
         must("SEG-PSN-001", "SEG-FLS-004"),
         append(replace(marker("COMMIT", 0, producer_id=7, producer_epoch=4, at=NOW), base=0), origin="coordinator"),
     )
@@ -276,7 +276,7 @@ def _known_producers() -> Iterator[Scenario]:
     ]
     yield scenario(
         "transaction-index-goes-on",
-        "Aborted transactions are added to those that are listed.",
+        "Further aborted transactions are added to an existing index of them.",
         should("SEG-TXN-001"),
         append(sent(7, 1, attributes=TRANSACTIONAL)),
         append(replace(marker("ABORT", 0, producer_id=7, producer_epoch=0, at=NOW), base=0), origin="coordinator"),
@@ -301,7 +301,7 @@ def _epochs_and_flushes() -> Iterator[Scenario]:
     )
     yield scenario(
         "leader-epochs-follow",
-        "Those of the batches, where they are copied.",
+        "A follower takes the leader epochs of the batches that it copies.",
         epochs,
         follow(batch(NOW, base=0, leader_epoch=2), batch(NOW, base=1, leader_epoch=4)),
         follow(batch(NOW, base=2, leader_epoch=4)),
@@ -309,7 +309,7 @@ def _epochs_and_flushes() -> Iterator[Scenario]:
     )
     yield scenario(
         "flush-messages",
-        "Flushed after so many records.",
+        "The log is flushed after `flush.messages` records.",
         must("SEG-FLS-001"),
         append(ONE),
         append(ONE),
@@ -320,7 +320,7 @@ def _epochs_and_flushes() -> Iterator[Scenario]:
     )
     yield scenario(
         "flush",
-        "The recovery point is where the log ends when it is flushed.",
+        "After a flush, the recovery point is the log end offset.",
         must("SEG-FLS-002"),
         append(ONE),
         append(batch(NOW, NOW + 1)),
@@ -338,7 +338,7 @@ def _retention() -> Iterator[Scenario]:
     three = [step for at in range(3) for step in (append(sent(7, at, leader_epoch=at)), {"do": "roll"})]
     yield scenario(
         "retain-by-size",
-        "Segments go, with their indexes and snapshots.",
+        "Retention deletes segments with their indexes and snapshots.",
         retention,
         *three,
         {"do": "retain"},
@@ -348,7 +348,7 @@ def _retention() -> Iterator[Scenario]:
     )
     yield scenario(
         "retain-all",
-        "All are too old: a new segment begins, and the producers are known all the same.",
+        "All segments are too old: a new segment is rolled, and the producer state stays.",
         must("SEG-RET-006", "SEG-RET-009"),
         append(sent(7, 0)),
         append(sent(7, 1)),
@@ -359,7 +359,7 @@ def _retention() -> Iterator[Scenario]:
     )
     yield scenario(
         "retain-none",
-        "Nothing is too old.",
+        "No segment is too old.",
         must("SEG-RET-003"),
         *three,
         {"do": "retain", "now": str(NOW + 10_000)},
@@ -367,7 +367,7 @@ def _retention() -> Iterator[Scenario]:
     )
     yield scenario(
         "retain-leader-epochs",
-        "Leader epochs of segments that are gone go with them.",
+        "Retention removes the leader epochs of deleted segments.",
         must("SEG-RET-011"),
         *(step for at in range(4) for step in (append(ONE, leaderEpoch=2 * at), {"do": "roll"})),
         {"do": "retain"},

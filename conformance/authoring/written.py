@@ -126,7 +126,7 @@ def _batches(to: Written) -> None:
     placed = _placed(batch)
     to.leads(
         "offsets",
-        "The leader gives the offset and its epoch; checksum and deltas stay.",
+        "A leader sets base offset and leader epoch; the checksum and the deltas stay.",
         must("SEG-APP-001", "SEG-APP-003", "SEG-APP-018", "SEG-APP-020", flags=("APPEND_POLICY",)),
         [batch],
         [entry(placed, 700)],
@@ -135,7 +135,7 @@ def _batches(to: Written) -> None:
     for offset in (0, 2**40, 2**63 - 2):
         to.leads(
             f"at-{offset}",
-            "Offsets of 64 bits.",
+            "A leader assigns offsets of 64 bits.",
             basis,
             [one],
             [entry(replace(one, base=offset, leader_epoch=6), offset)],
@@ -143,7 +143,7 @@ def _batches(to: Written) -> None:
         )
     to.refuses(
         "past-the-last-offset",
-        "There is no offset for the second record.",
+        "The first record gets the last possible offset; none is left for the second.",
         must("SEG-LOG-013", "SEG-BAT-009", flags=("APPEND_POLICY",)),
         [_sent(Rec(), Rec())],
         baseOffset=str(2**63 - 1),
@@ -152,19 +152,23 @@ def _batches(to: Written) -> None:
         packed = replace(batch, codec=codec, compress=compress)
         to.leads(
             f"codec-{codec}",
-            "Compressed data is kept as the producer sent it.",
+            "A leader writes compressed data as the producer sent it.",
             must("SEG-APP-019", flags=("APPEND_POLICY",)),
             [packed],
             [entry(_placed(packed), 700)],
         )
     idempotent = replace(batch, producer_id=9, producer_epoch=3, base_sequence=5, attributes=TRANSACTIONAL)
     to.leads(
-        "transactional", "Producer, epoch and sequence stay.", basis, [idempotent], [entry(_placed(idempotent), 700)]
+        "transactional",
+        "A leader does not change producer id, epoch and sequence.",
+        basis,
+        [idempotent],
+        [entry(_placed(idempotent), 700)],
     )
     unusual = replace(batch, attributes=0x100)
     to.leads(
         "unknown-bits-kept",
-        "Where nothing is put right, attribute bits without a meaning stay.",
+        "If a leader does not rewrite the header, attribute bits without a meaning stay.",
         must("SEG-APP-020", flags=("APPEND_POLICY",)),
         [unusual],
         [entry(_placed(unusual), 700)],
@@ -174,21 +178,21 @@ def _batches(to: Written) -> None:
         wrong = replace(batch, max_timestamp=given)
         to.leads(
             f"maximum-timestamp-{name}",
-            "The leader puts the maximum timestamp right, and the checksum with it.",
+            "A leader corrects a wrong maximum timestamp, and then the checksum.",
             right,
             [wrong],
             [entry(placed, 700)],
         )
     to.leads(
         "maximum-timestamp-and-unknown-bits",
-        "Where the header is written anew, bits without a meaning are cleared.",
+        "If a leader rewrites the header, it clears attribute bits without a meaning.",
         right,
         [replace(unusual, max_timestamp=NOW)],
         [entry(placed, 700)],
     )
     to.leads(
         "part-behind",
-        "Bytes behind the batch are not written.",
+        "A leader does not write bytes after the batch.",
         must("SEG-APP-005", flags=("APPEND_POLICY",)),
         [batch, b"\0\0\0"],
         [entry(placed, 700)],
@@ -197,7 +201,8 @@ def _batches(to: Written) -> None:
     for generation, at in (("2.0", 701), ("0.11", 701), ("0.10.1", 701), ("3.7", 703), ("4.1", 703)):
         to.leads(
             f"largest-{generation}",
-            "Up to 3.6 the time index names the record itself, later the last one of its batch.",
+            "Up to 3.6, the time index has the offset of the record with the largest timestamp, later the last of "
+            "its batch.",
             offsets,
             [batch],
             [entry(placed, 700, at)],
@@ -206,7 +211,7 @@ def _batches(to: Written) -> None:
     packed = replace(batch, codec="gzip", compress=COMPRESSORS["gzip"])
     to.leads(
         "largest-compressed",
-        "Of a compressed batch it names the last one in every version.",
+        "For a compressed batch, the time index has the last offset of the batch in every version.",
         offsets,
         [packed],
         [entry(_placed(packed), 700)],
@@ -222,7 +227,7 @@ def _stamped(to: Written) -> None:
         stamped = _placed(unit, attributes=LOG_APPEND_TIME, max_timestamp=NOW + DAY)
         to.leads(
             f"log-append-time-{name}",
-            "The broker's clock goes into the header, and the type with it; deltas stay.",
+            "LogAppendTime: a leader writes its clock and the timestamp type into the header; the deltas stay.",
             basis,
             [unit],
             [entry(stamped, 700)],
@@ -232,7 +237,7 @@ def _stamped(to: Written) -> None:
     same = replace(batch, max_timestamp=NOW + 3)
     to.leads(
         "log-append-time-same-number",
-        "The type changes, though the number is the same.",
+        "LogAppendTime: a leader sets the timestamp type, also if the maximum timestamp stays the same.",
         basis,
         [same],
         [entry(_placed(same, attributes=LOG_APPEND_TIME), 700)],
@@ -241,7 +246,7 @@ def _stamped(to: Written) -> None:
     )
     to.leads(
         "log-append-time-in-2-0",
-        "With the broker's time every record is equally old: the time index names the last one.",
+        "With LogAppendTime, all records have the same timestamp: the time index has the last offset.",
         must("SEG-APP-015", flags=("APPEND_POLICY",)),
         [batch],
         [entry(_placed(batch, attributes=LOG_APPEND_TIME, max_timestamp=NOW), 700)],
@@ -250,7 +255,7 @@ def _stamped(to: Written) -> None:
     none = Batch(recs=(Rec(), Rec()), leader_epoch=-1, base_timestamp=-1)
     to.leads(
         "no-timestamps",
-        "Records without a timestamp.",
+        "A leader takes records without timestamps unchanged.",
         must("SEG-APP-026", flags=("APPEND_POLICY",)),
         [none],
         [entry(replace(none, base=700, leader_epoch=6), 700)],
@@ -258,7 +263,7 @@ def _stamped(to: Written) -> None:
     transactional = replace(batch, attributes=TRANSACTIONAL, producer_id=4, producer_epoch=0, base_sequence=0)
     to.leads(
         "log-append-time-transactional",
-        "The other attribute bits stay.",
+        "LogAppendTime: a leader does not change the other attribute bits.",
         basis,
         [transactional],
         [entry(_placed(transactional, attributes=TRANSACTIONAL | LOG_APPEND_TIME, max_timestamp=NOW), 700)],
@@ -274,7 +279,7 @@ def _messages(to: Written) -> None:
         placed = [replace(one, offset=700 + at) for at, one in enumerate(sent)]
         to.leads(
             f"magic-{magic}",
-            "Each message gets the next offset.",
+            "A leader assigns the next offset to each message.",
             basis,
             sent,
             [entry(one, one.offset) for one in placed],
@@ -286,7 +291,7 @@ def _messages(to: Written) -> None:
             right = replace(wrapper, offset=702, offsets=offsets)
             to.leads(
                 f"magic-{magic}-{codec}-kept",
-                "The offsets inside are right: nothing is compressed again.",
+                "The offsets inside a wrapper are right: a leader does not compress it again.",
                 basis,
                 [replace(wrapper, offset=2)],
                 [entry(right, 700)],
@@ -295,7 +300,7 @@ def _messages(to: Written) -> None:
                 moved = tuple(replace(one, offset=one.offset + shift) for one in relative)
                 to.leads(
                     f"magic-{magic}-{codec}-offsets-{name}",
-                    "The offsets inside are not right: the wrapper is made anew.",
+                    "The offsets inside a wrapper are wrong: a leader rewrites it.",
                     basis,
                     [replace(wrapper, inner=moved, offset=90)],
                     [entry(right, 700, bytes_count=False)],
@@ -305,7 +310,7 @@ def _messages(to: Written) -> None:
         right = Wrapper(magic=magic, inner=tuple(relative), compress=COMPRESSORS["gzip"], offset=702, offsets=offsets)
         to.leads(
             f"magic-{magic}-one-offset-wrong",
-            "One offset inside is not right: the wrapper is made anew.",
+            "One offset inside a wrapper is wrong: a leader rewrites it.",
             basis,
             [single],
             [entry(right, 700, bytes_count=False)],
@@ -313,7 +318,7 @@ def _messages(to: Written) -> None:
         second = [*relative, replace(sent[0], offset=3 if magic else 703)]
         to.leads(
             f"magic-{magic}-two-wrappers",
-            "The second wrapper goes on where the first ends.",
+            "The offsets of the second wrapper continue after those of the first.",
             basis,
             [
                 replace(right, offset=2, offsets=None),
@@ -344,7 +349,7 @@ def _stamped_messages(to: Written) -> None:
     message = Msg(timestamp=NOW)
     to.leads(
         "magic-1-log-append-time",
-        "The broker's clock goes into the message.",
+        "LogAppendTime: a leader writes its clock into the message.",
         old,
         [message],
         [entry(replace(message, offset=700, timestamp=NOW + 9, attributes=LOG_APPEND_TIME), 700)],
@@ -354,7 +359,7 @@ def _stamped_messages(to: Written) -> None:
     marked = Msg(timestamp=NOW, attributes=-128)
     to.leads(
         "magic-1-unknown-bit",
-        "The highest bit of the attributes means nothing, and stays.",
+        "The highest attribute bit of a message has no meaning; a leader does not change it.",
         replace(old, req=("SEG-APP-003",)),
         [marked],
         [entry(replace(marked, offset=700), 700)],
@@ -362,7 +367,7 @@ def _stamped_messages(to: Written) -> None:
     zero = Msg(magic=0, timestamp=-1)
     to.leads(
         "magic-0-log-append-time",
-        "A message of magic 0 has no place for a time.",
+        "LogAppendTime changes nothing in a message of magic 0, which has no timestamp.",
         must("SEG-APP-010", since="0.8", needs=("magic:0",), flags=("APPEND_POLICY",)),
         [zero],
         [entry(replace(zero, offset=700), 700)],
@@ -373,7 +378,7 @@ def _stamped_messages(to: Written) -> None:
     placed = replace(wrapper, offset=702, offsets=(700, 701, 702))
     to.leads(
         "magic-1-wrapper-log-append-time",
-        "The clock goes into the wrapper; the messages inside stay.",
+        "LogAppendTime: a leader writes its clock into the wrapper and does not change the messages inside.",
         old,
         [wrapper],
         [entry(replace(placed, attributes=LOG_APPEND_TIME, timestamp=NOW + 9), 700)],
@@ -383,7 +388,7 @@ def _stamped_messages(to: Written) -> None:
     for name, given in (("above", NOW + 5), ("below", NOW)):
         to.leads(
             f"magic-1-wrapper-maximum-{name}",
-            "The wrapper gets the largest timestamp inside.",
+            "A leader writes the largest timestamp of the messages inside into the wrapper.",
             old,
             [replace(wrapper, timestamp=given)],
             [entry(replace(placed, timestamp=NOW + 2), 700)],
@@ -391,14 +396,14 @@ def _stamped_messages(to: Written) -> None:
     bad = Wrapper(inner=(inner[0],), compress=lambda data: COMPRESSORS["gzip"](flipped(data, 30)))
     to.refuses(
         "magic-1-wrong-inner-checksum",
-        "A message in a wrapper has a wrong checksum.",
+        "A leader refuses a wrapper with a message that has a wrong checksum.",
         must("SEG-MSG-016", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",)),
         [bad],
     )
     several = [replace(message, offset=at) for at in range(2)]
     to.follows(
         "magic-1-followed",
-        "A follower takes messages over.",
+        "A follower writes messages as its leader wrote them.",
         must("SEG-APP-002", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",)),
         [replace(one, offset=40 + one.offset) for one in several],
         [entry(replace(one, offset=40 + one.offset), 40 + one.offset) for one in several],
@@ -406,7 +411,7 @@ def _stamped_messages(to: Written) -> None:
     )
     to.refuses(
         "two-magics",
-        "Messages of two magics at once.",
+        "A leader refuses messages of two magics in one append.",
         must("SEG-APP-004", flags=("APPEND_POLICY",), needs=("magic:0", "magic:1")),
         [Msg(magic=0), Msg(magic=1, offset=1)],
     )
@@ -418,21 +423,25 @@ def _limits(to: Written) -> None:
     size = len(batch.encoded())
     to.leads(
         "segment-bytes",
-        "As large as a segment may be.",
+        "A batch is exactly as large as `segment.bytes` allows.",
         basis,
         [batch],
         [entry(_placed(batch), 700)],
         config={"segment.bytes": str(size)},
     )
     to.refuses(
-        "segment-bytes-one-less", "Larger than a segment.", basis, [batch], config={"segment.bytes": str(size - 1)}
+        "segment-bytes-one-less",
+        "A batch is larger than `segment.bytes` allows.",
+        basis,
+        [batch],
+        config={"segment.bytes": str(size - 1)},
     )
     messages = [Msg(timestamp=NOW, offset=at) for at in range(3)]
     old = must("SEG-APP-021", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",))
     length = len(messages[0].encoded())
     to.leads(
         "messages-of-a-segment",
-        "All of one append has to fit a segment.",
+        "All messages of one append together are exactly as large as a segment may be.",
         old,
         messages,
         [entry(replace(one, offset=700 + one.offset), 700 + one.offset) for one in messages],
@@ -440,14 +449,14 @@ def _limits(to: Written) -> None:
     )
     to.refuses(
         "messages-larger-than-a-segment",
-        "Each fits, all of them do not.",
+        "Each message fits in a segment, but all messages of the append together do not.",
         old,
         messages,
         config={"segment.bytes": str(3 * length - 1)},
     )
     to.refuses(
         "messages-larger-than-allowed",
-        "The second is larger than the limit for one.",
+        "The second message is larger than `max.message.bytes` allows.",
         replace(old, req=("SEG-APP-006",)),
         [messages[0], replace(messages[1], value=b"vv")],
         config={"max.message.bytes": str(length)},
@@ -462,7 +471,7 @@ def _followers(to: Written) -> None:
     for offset in (0, 39, 40):
         to.follows(
             f"as-leader-wrote-{offset}",
-            "A follower takes every byte over, gaps too.",
+            "A follower writes every byte as its leader wrote it, gaps between offsets included.",
             basis,
             [first, second],
             both,
@@ -485,13 +494,20 @@ def _followers(to: Written) -> None:
         policy="replicate",
         baseOffset="40",
     )
-    to.refuses("same-offsets", "The same batch twice.", basis, [first, first], policy="replicate", baseOffset="40")
-    to.follows("next-offset", "The next batch goes on at once.", basis, [first, replace(second, base=42)], [entry(first, 40), entry(replace(second, base=42), 42)], 40)  # fmt: skip
+    to.refuses(
+        "same-offsets",
+        "The second batch has the offsets of the first again.",
+        basis,
+        [first, first],
+        policy="replicate",
+        baseOffset="40",
+    )
+    to.follows("next-offset", "The second batch begins at the offset after the first.", basis, [first, replace(second, base=42)], [entry(first, 40), entry(replace(second, base=42), 42)], 40)  # fmt: skip
     epoch = should("SEG-APP-014", flags=("APPEND_POLICY",))
     for limit, count in ((3, 2), (2, 1)):
         to.follows(
             f"until-epoch-{limit}",
-            "Batches of a later epoch than the fetch was made in are left out.",
+            "A follower leaves out batches of a later leader epoch than that of its fetch.",
             epoch,
             [first, second],
             both[:count],
@@ -501,14 +517,22 @@ def _followers(to: Written) -> None:
     third = replace(first, base=50)
     to.follows(
         "behind-a-later-epoch",
-        "What follows a batch of a later epoch is left out, too.",
+        "A follower also leaves out all batches after one of a later leader epoch.",
         epoch,
         [first, second, third],
         both[:1],
         40,
         leaderEpoch=2,
     )
-    to.follows("all-of-a-later-epoch", "Nothing is left.", epoch, [second], [], 40, leaderEpoch=2)
+    to.follows(
+        "all-of-a-later-epoch",
+        "All batches have a later leader epoch than the fetch: the follower writes nothing.",
+        epoch,
+        [second],
+        [],
+        40,
+        leaderEpoch=2,
+    )
     to.refuses(
         "ends-before-it-begins",
         "The second batch ends where the first does.",
@@ -518,17 +542,19 @@ def _followers(to: Written) -> None:
         baseOffset="40",
     )
     emptied = empty(60, 63, leader_epoch=2)
-    to.follows("emptied", "A batch that compaction emptied.", basis, [emptied], [entry(emptied, 60)], 50)
+    to.follows(
+        "emptied", "A follower writes an empty batch that compaction left.", basis, [emptied], [entry(emptied, 60)], 50
+    )
     to.refuses(
         "damaged-batch",
-        "A wrong checksum.",
+        "A batch with a wrong checksum is refused.",
         must("SEG-BAT-003", flags=("APPEND_POLICY",)),
         [first, flipped(second.encoded(), 65)],
         policy="replicate",
         baseOffset="40",
     )
     to.refuses(
-        "nothing-whole", "Part of a batch.", must("SEG-APP-005", needs=("strictAppend",), flags=("APPEND_POLICY",)), [first.encoded()[:-1]], policy="replicate"
+        "nothing-whole", "The append contains only part of a batch.", must("SEG-APP-005", needs=("strictAppend",), flags=("APPEND_POLICY",)), [first.encoded()[:-1]], policy="replicate"
     )  # fmt: skip
     for magic in (0, 1):
         old = must("SEG-APP-002", since="0.8", needs=(f"magic:{magic}",), flags=("APPEND_POLICY",))
@@ -537,7 +563,7 @@ def _followers(to: Written) -> None:
         for offset in (80, 82):
             to.follows(
                 f"magic-{magic}-wrapper-{offset}",
-                "The offset of a wrapper is that of its last message: of more a follower knows nothing.",
+                "A follower only sees the wrapper's offset, which is that of its last message.",
                 old,
                 [wrapper],
                 [entry(wrapper, 82)],
@@ -545,11 +571,11 @@ def _followers(to: Written) -> None:
                 leaderEpoch=1,
             )
         to.refuses(
-            f"magic-{magic}-wrapper-83", "It ends below the end of the log.", old, [wrapper], policy="replicate", baseOffset="83"
+            f"magic-{magic}-wrapper-83", "The wrapper ends below the end of the log.", old, [wrapper], policy="replicate", baseOffset="83"
         )  # fmt: skip
     to.refuses(
         "segment-bytes-replicated",
-        "Larger than a segment.",
+        "A batch is larger than `segment.bytes` allows.",
         must("SEG-APP-021", flags=("APPEND_POLICY",)),
         [first],
         policy="replicate",
@@ -566,7 +592,7 @@ def _overlapping(to: Written) -> None:
         units = [first, Batch(base=base, recs=(Rec(), Rec(), Rec()))]
         to.follows(
             f"begins-inside-at-{base}",
-            "The second entry begins inside the first and ends behind it: brokers look at where it ends.",
+            "The second entry begins inside the first and ends after it: brokers only compare where entries end.",
             basis,
             units,
             [entry(one, one.base) for one in units],
@@ -574,10 +600,10 @@ def _overlapping(to: Written) -> None:
         )
     given: Json = {"policy": "replicate", "baseOffset": "10"}
     inside = [first, Batch(base=11, recs=(Rec(), Rec()))]
-    to.refuses("ends-inside", "It ends where the first does.", basis, inside, **given)
-    to.refuses("begins-below", "It begins below the end of the log.", basis, [replace(first, base=9)], **given)
+    to.refuses("ends-inside", "The second entry ends where the first does.", basis, inside, **given)
+    to.refuses("begins-below", "The entry begins below the end of the log.", basis, [replace(first, base=9)], **given)
     for delta in (-3, -1, -2):
-        why = "It ends below the end of the log, though it begins there or above."
+        why = "The entry begins at the end of the log or above, but ends below it."
         to.refuses(f"ends-below-{-delta}", why, basis, [replace(first, base=9 - delta, last_delta=delta)], **given)  # fmt: skip
 
 
@@ -593,7 +619,7 @@ def _coordinators(to: Written) -> None:
     basis = should("SEG-APP-004", flags=("APPEND_POLICY",))
     to.leads(
         "marker",
-        "The broker itself writes markers.",
+        "A coordinator, which is part of the broker, may append end markers.",
         basis,
         [marker],
         [entry(_placed(marker), 700)],
@@ -602,7 +628,7 @@ def _coordinators(to: Written) -> None:
     several = [_sent(Rec()), replace(_sent(Rec(), Rec()), base=55)]
     to.leads(
         "several-batches",
-        "Several batches at once; brokers take one.",
+        "A coordinator appends several batches at once; brokers take only one.",
         basis,
         several,
         [entry(_placed(several[0]), 700), entry(replace(several[1], base=701, leader_epoch=6), 701)],
@@ -611,21 +637,26 @@ def _coordinators(to: Written) -> None:
     )
     bare = _sent(Rec(), producer_id=9, producer_epoch=0)
     to.leads(
-        "no-sequence", "Sequences are not looked at.", basis, [bare], [entry(_placed(bare), 700)], origin="coordinator"
+        "no-sequence",
+        "For an append of a coordinator, the sequence is not checked.",
+        basis,
+        [bare],
+        [entry(_placed(bare), 700)],
+        origin="coordinator",
     )
     sequence = must("SEG-APP-007", flags=("APPEND_POLICY",))
     for producer, base in ((0, 0), (9, 2**31 - 1)):
         own = _sent(Rec(), Rec(), producer_id=producer, producer_epoch=0, base_sequence=base)
         to.leads(
             f"sequence-{base}-of-{producer}",
-            "A producer that nothing is known of may begin with any sequence from 0 on.",
+            "An unknown producer may begin with any sequence from 0 on.",
             sequence,
             [own],
             [entry(_placed(own), 700)],
         )
     to.refuses(
         "producer-0-no-sequence",
-        "A producer id of 0 is one.",
+        "A producer id of 0 is a valid id, so a sequence is required.",
         sequence,
         [_sent(Rec(), producer_id=0, producer_epoch=0)],
     )
@@ -641,16 +672,26 @@ def _frames(to: Written) -> None:
         ("zstd-window-1-kib", "zstd", "SEG-COD-014", lambda data: ZSTD_MAGIC + b"\x00\x00" + zstd_block(data)),
     ):
         batch = _sent(*recs, codec=codec, compress=compress)
-        why = "A frame at the edge of what is allowed."
+        why = "The compressed frame is unusual, but still allowed: a leader takes it."
         to.leads(name, why, must(rule, flags=("APPEND_POLICY",)), [batch], [entry(_placed(batch), 700)])
     for size in (8, 15):
         batch = _sent(*recs, codec="snappy", compress=lambda data, size=size: xerial(data) + XERIAL[:size])
         basis = must("SEG-COD-003", flags=("APPEND_POLICY",))
-        to.refuses(f"snappy-second-header-cut-at-{size}", "A second header that is not whole.", basis, [batch])
+        to.refuses(
+            f"snappy-second-header-cut-at-{size}",
+            "A second xerial header is cut short: a leader refuses the batch.",
+            basis,
+            [batch],
+        )
     for cut in (1, 3, 4):
         batch = _sent(*recs, codec="lz4", compress=lambda data, cut=cut: _summed_frame(data)[:-cut])
         basis = must("SEG-COD-010", flags=("APPEND_POLICY",))
-        to.refuses(f"lz4-content-checksum-cut-by-{cut}", "The checksum of the content is cut short.", basis, [batch])
+        to.refuses(
+            f"lz4-content-checksum-cut-by-{cut}",
+            "The content checksum of the lz4 frame is cut short: a leader refuses the batch.",
+            basis,
+            [batch],
+        )
 
 
 def _half_a_member(data: bytes) -> bytes:

@@ -677,7 +677,9 @@ def _snapshots(files: Parsing) -> None:
         of((5, 3, 2**31 - 1, 2**53 + 1, 9, 1_700_000_000_000, 4, -1)),
     )
     marked = (9, 1, -1, -1, 0, 1_700_000_000_000, 5, -1)
-    files.good("markers-only", "A producer of whose data nothing is left, only a marker.", basis, packed(marked), of(marked))
+    files.good(
+        "markers-only", "A producer of whose data nothing is left, only a marker.", basis, packed(marked), of(marked)
+    )
     largest = (2**63 - 1, 2**15 - 1, 2**31 - 1, 2**63 - 1, 2**31 - 1, 2**63 - 1, 2**31 - 1, 2**63 - 2)
     files.good("largest-numbers", "Each field holds its largest number.", basis, packed(largest), of(largest))
     many = tuple((at, 0, at, 10 * at + 1, 0, 1000, -1, -1) for at in range(30))

@@ -31,13 +31,17 @@ def parse_decimal(text: str, *, bits: int) -> int | None:
         text: any string, of any length.
         bits: width of the signed integer: 32 or 64.
     """
-    if len(text) <= SHORT and text.isascii() and text.isdigit():  # nearly all are
-        return value if (value := int(text)) < 1 << bits - 1 else None
+    is_short = len(text) <= SHORT and text.isascii() and text.isdigit()  # nearly all are
+    value = int(text) if is_short else _value_of(text)
+    return value if value is not None and -(1 << bits - 1) <= value < 1 << bits - 1 else None
+
+
+def _value_of(text: str) -> int | None:
+    """Return the value of a decimal number; None if the text is no number, or has far too many digits."""
     if not is_decimal(text):
         return None
     digits = "".join(str(unicodedata.decimal(each)) for each in text.lstrip("+-"))
     significant = digits.lstrip("0") or "0"
     if len(significant) > MAX_DIGITS:
         return None
-    value = -int(significant) if text[0] == "-" else int(significant)
-    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+    return -int(significant) if text[0] == "-" else int(significant)

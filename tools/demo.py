@@ -145,7 +145,7 @@ def main() -> int:
     if unknown := sorted(set(stages) - set(STAGES)):
         parser.error(f"there is no stage {' '.join(unknown)}; there are {' '.join(STAGES)}")
     os.chdir(REPOSITORY)
-    print("Unpacking directories that Kafka 0.8.2, 0.10.2, 1.1, 2.8, 3.9 and 4.3 wrote, into demo/", flush=True)
+    print("Unpacking directories that Kafka 0.8.2, 0.10.2, 1.1, 2.8, 3.9, 4.3 and 4.4 wrote, into demo/", flush=True)
     demo_data.unpack(TARGET)
     failed = [step.command for step in TOUR if step.stage in stages and not show(step)]
     print(FAREWELL)

@@ -179,7 +179,7 @@ def test_segments_after_the_keys_that_can_be_remembered_stay() -> None:
     found = plan(segments(100, 100, 100, 100), end_offset=15)
     assert groups(found) == [[0, 10]]
     assert (found.end_offset, found.first_uncleanable_offset) == (15, 30)
-    assert found.explanation[2] == "segment 20: keep: the keys up to offset 14 are all that can be remembered at a time"
+    assert found.explanation[2] == "segment 20: keep: the memory holds only the keys up to offset 14"
 
 
 def test_the_table_of_the_chapter() -> None:

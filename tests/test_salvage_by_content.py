@@ -100,7 +100,7 @@ def test_what_is_kept_elsewhere_is_named_so(tmp_path: Path, capsys: pytest.Captu
     assert run(["salvage", str(source), "--output", str(tmp_path / "new"), "--json"]) == 1
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["batches"] for one in found] == [100, 0]
-    assert found[1]["damaged"][0]["reason"] == "offsets 10 to 29 are kept from another place"
+    assert found[1]["damaged"][0]["reason"] == "offsets 10 to 29 are kept from another log"
     assert found[1]["missing"] == []
 
 

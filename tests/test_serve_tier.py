@@ -189,4 +189,4 @@ def test_a_guess_is_told_as_a_finding(tmp_path: Path, capsys: pytest.CaptureFixt
     shutil.copytree(case.local / "orders-0", tmp_path / "orders-0")
     with warnings_as_findings(print), serving(tmp_path, options=options(case)) as served, served.client() as client:
         assert client.fetch("orders", 800).records
-    assert "no record of __remote_log_metadata is at hand" in capsys.readouterr().out
+    assert "no record of __remote_log_metadata was found" in capsys.readouterr().out

@@ -1,1 +1,1 @@
-"""Retention and compaction: which segments and records are removed, and the file changes that do it."""
+"""Retention and compaction: which segments and records are removed, and the file changes that remove them."""

@@ -1,7 +1,7 @@
 """The decision which segments compaction rewrites, and why (chapter 73).
 
-The decision is a pure function of facts about each segment, the settings and the clock. What happens to the
-records in them is decided in `compaction_rules`; `compaction_apply` changes the files.
+The decision is a pure function of the facts about each segment, the settings and the time. `compaction_rules` decides
+about the records in the segments; `compaction_apply` changes the files.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class CompactedSegment:
 
     Attributes:
         base_offset: from its name.
-        next_offset: the first offset after its last entry; the base offset of an empty one.
-        size: bytes of its log.
-        offset_index_size: bytes of its offset index.
-        time_index_size: bytes of its time index.
+        next_offset: the first offset after its last entry; the base offset if the segment is empty.
+        size: size of its log in bytes.
+        offset_index_size: size of its offset index in bytes.
+        time_index_size: size of its time index in bytes.
         first_timestamp_ms: the largest timestamp of its first entry, or -1 if there is none.
-        largest_timestamp_ms: of its records, or -1 if they have none.
+        largest_timestamp_ms: the largest timestamp of its records, or -1 if they have none.
         modified_ms: when its log was last written; used if there is no timestamp.
     """
 
@@ -45,12 +45,12 @@ class CompactedSegment:
 
     @property
     def age_from_ms(self) -> int:
-        """The time that its age is counted from."""
+        """The time from which the age of the segment counts."""
         return self.largest_timestamp_ms if self.largest_timestamp_ms >= 0 else self.modified_ms
 
 
 class CompactionAction(Enum):
-    """Decision on a segment."""
+    """What compaction does with a segment."""
 
     CLEAN = "clean"
     """It is rewritten, alone or together with its neighbours."""
@@ -66,9 +66,9 @@ class SegmentCompaction:
     Attributes:
         segment: the segment.
         action: what happens to it.
-        target: base offset of the segment that replaces it; its own if it stays.
-        explanation: the deciding comparisons, as text.
-        requirements: ids of the rules behind them.
+        target: base offset of the segment that replaces it; its own base offset if it stays.
+        explanation: the comparisons that decided, as text.
+        requirements: ids of the rules that decided.
     """
 
     segment: CompactedSegment
@@ -85,11 +85,13 @@ class CompactionPlan:
     Attributes:
         fates: the decision for every segment, oldest first.
         first_dirty_offset: everything below was compacted before.
-        first_uncleanable_offset: the limit of compaction now; a base offset.
-        end_offset: the end of this compaction: below that limit only if the keys do not fit into memory.
-        groups: segments that are merged, oldest first; empty if there is nothing to do.
-        clean_size: bytes of the segments that begin below the first dirty offset.
-        dirty_size: bytes of the segments from the one that holds it to the first uncleanable offset.
+        first_uncleanable_offset: the first offset that may not be compacted now; a base offset.
+        end_offset: where this compaction ends: below `first_uncleanable_offset` only if the keys do not fit into
+            memory.
+        groups: groups of segments to merge, oldest first; empty if there is nothing to do.
+        clean_size: number of bytes of the segments that begin below the first dirty offset.
+        dirty_size: number of bytes of the segments from the one that holds the first dirty offset to the first
+            uncleanable offset.
         is_due: whether a broker would compact now (SEG-CMP-005).
     """
 
@@ -145,8 +147,8 @@ def plan_compaction(  # noqa: PLR0913 - each is a fact about the log
         now_ms: the current time, in milliseconds since 1970.
         cleaner_offset: as checkpointed: everything below was compacted; None if there is no checkpoint.
         log_start_offset: first offset that consumers may read.
-        last_stable_offset: not above the high watermark; the log end offset unless given.
-        end_offset: where the memory for keys was used up; None if it was not.
+        last_stable_offset: last stable offset, limited by the high watermark; the log end offset by default.
+        end_offset: the offset at which the memory for keys was full; None if it was sufficient.
 
     Raises:
         UsageError: there is no segment.
@@ -174,7 +176,7 @@ def plan_compaction(  # noqa: PLR0913 - each is a fact about the log
 
 
 def first_dirty_offset(segments: Sequence[CompactedSegment], cleaner_offset: int | None, log_start_offset: int) -> int:
-    """Return where compaction continues: the checkpointed offset, unless it is outside of the log (SEG-CMP-001)."""
+    """Return where compaction continues: the checkpointed offset, unless it is outside the log (SEG-CMP-001)."""
     if cleaner_offset is None or not log_start_offset <= cleaner_offset <= segments[-1].next_offset:
         return log_start_offset
     return cleaner_offset
@@ -183,12 +185,12 @@ def first_dirty_offset(segments: Sequence[CompactedSegment], cleaner_offset: int
 def _limit(
     segments: Sequence[CompactedSegment], config: LogConfig, first_dirty: int, stable: int, now_ms: int
 ) -> Limit:
-    """Return the first offset that may not be compacted: the base offset of the segment that holds the lowest limit."""
+    """Return the lowest limit of compaction, moved to the base offset of the segment that holds it."""
     active = segments[-1].base_offset
     limits = [
         Limit(stable, f"the last stable offset is {stable}", "SEG-CMP-003"),
         Limit(active, "the active segment", "SEG-CMP-002"),
-        *_lag(segments, config, first_dirty, now_ms),
+        *_lag_limits(segments, config, first_dirty, now_ms),
     ]
     least = min(limits, key=lambda limit: limit.offset)
     offset = max(first_dirty, least.offset)
@@ -196,8 +198,10 @@ def _limit(
     return Limit(holder, least.explanation, least.requirement)
 
 
-def _lag(segments: Sequence[CompactedSegment], config: LogConfig, first_dirty: int, now_ms: int) -> Iterator[Limit]:
-    """Yield the first dirty segment with a record that is too recent (SEG-CMP-004)."""
+def _lag_limits(
+    segments: Sequence[CompactedSegment], config: LogConfig, first_dirty: int, now_ms: int
+) -> Iterator[Limit]:
+    """Yield a limit at the first dirty segment whose newest record is too recent (SEG-CMP-004)."""
     lag = config.min_compaction_lag_ms
     for segment in _closed_from(segments, first_dirty):
         age = now_ms - segment.age_from_ms
@@ -207,21 +211,21 @@ def _lag(segments: Sequence[CompactedSegment], config: LogConfig, first_dirty: i
             return
 
 
-def _from(segments: Sequence[CompactedSegment], offset: int) -> Sequence[CompactedSegment]:
-    """Return the segments from the one that holds an offset on."""
+def _segments_from(segments: Sequence[CompactedSegment], offset: int) -> Sequence[CompactedSegment]:
+    """Return the segments from the segment that holds an offset to the last."""
     before = sum(segment.base_offset <= offset for segment in segments)
     return segments[max(before - 1, 0) :]
 
 
 def _closed_from(segments: Sequence[CompactedSegment], offset: int) -> Sequence[CompactedSegment]:
-    """Return the same without the active segment; none if the offset is in that."""
-    return _from(segments[:-1], offset) if offset < segments[-1].base_offset else ()
+    """Return the closed segments from the segment that holds an offset on; none if the active segment holds it."""
+    return _segments_from(segments[:-1], offset) if offset < segments[-1].base_offset else ()
 
 
 def _sizes(segments: Sequence[CompactedSegment], first_dirty: int, limit: int) -> tuple[int, int]:
     clean = sum(one.size for one in segments if one.base_offset < first_dirty)
     cleanable = [one for one in segments if one.base_offset < limit]
-    dirty = _from(cleanable, first_dirty) if first_dirty < limit else ()
+    dirty = _segments_from(cleanable, first_dirty) if first_dirty < limit else ()
     return clean, sum(one.size for one in dirty)
 
 
@@ -233,7 +237,7 @@ def _is_due(
     clean_size: int,
     dirty_size: int,
 ) -> bool:
-    """Return whether enough of the log is dirty, or some of it has been for too long (SEG-CMP-005, SEG-CMP-025)."""
+    """Return whether enough of the log is dirty, or a part has been dirty for too long (SEG-CMP-005, SEG-CMP-025)."""
     stamps = (one.first_timestamp_ms for one in _closed_from(segments, first_dirty))
     oldest = min((stamp for stamp in stamps if stamp > 0), default=now_ms)
     is_late = now_ms - oldest > config.max_compaction_lag_ms
@@ -244,7 +248,7 @@ def _is_due(
 def _groups(
     segments: Sequence[CompactedSegment], config: LogConfig, limit: int
 ) -> Iterator[tuple[CompactedSegment, ...]]:
-    """Yield neighbours that together do not exceed the size of one segment (SEG-CMP-006)."""
+    """Yield groups of neighbouring segments that together fit into one segment (SEG-CMP-006)."""
     bases = [*(segment.base_offset for segment in segments), limit]
     group: list[CompactedSegment] = []
     for segment, end in zip(segments, bases[1:], strict=True):
@@ -297,7 +301,7 @@ def _reason_to_keep(
         return f"compaction has already covered everything below {first_dirty}", "SEG-CMP-001"
     if segment.base_offset < end:
         return f"nothing from {first_dirty} on has any bytes", "SEG-CMP-001"
-    return f"the keys up to offset {end - 1} are all that can be remembered at a time", "SEG-CMP-007"
+    return f"the memory holds only the keys up to offset {end - 1}", "SEG-CMP-007"
 
 
 def _reason_to_clean(segment: CompactedSegment, target: int, first_dirty: int) -> str:

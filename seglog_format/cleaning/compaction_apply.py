@@ -1,7 +1,7 @@
 """Compaction of a partition directory: the plan, its file changes, and their execution (chapter 73).
 
-Each group of segments is replaced on its own, in an order that keeps one promise: whenever the process or the power
-dies, what remains is the log before or the log after the replacement, and recovery finishes one or the other.
+Each group of segments is replaced separately. The order of the steps guarantees that a crash or a power cut at any
+moment leaves either the old or the new segments of the group, and that recovery restores a consistent log.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PreparedCompaction(Plan["Compacted"]):
 
     Attributes:
         path: of the directory.
-        plan: which segments are rewritten, and into which.
+        plan: which segments are rewritten, and which segments replace them.
     """
 
     path: Path
@@ -85,8 +85,8 @@ class Compacted:
         path: of the directory.
         plan: the decisions.
         steps: the file changes, in order.
-        size_before: bytes of the logs that were rewritten.
-        size_after: bytes of the logs that replaced them.
+        size_before: number of bytes of the rewritten logs.
+        size_after: number of bytes of the logs that replaced them.
     """
 
     path: Path
@@ -105,7 +105,7 @@ def prepare_compaction(
     max_keys: int = MAX_KEYS,
     files: Files = LOCAL_FILES,
 ) -> CompactionPlan:
-    """Decide which segments of a partition directory compaction rewrites. Nothing is changed.
+    """Decide which segments of a partition directory compaction rewrites. No file is changed.
 
     Args:
         path: of the partition directory.
@@ -113,7 +113,7 @@ def prepare_compaction(
         now_ms: the current time, in milliseconds since 1970.
         directory: the log directory; the directory above by default.
         max_keys: maximum number of keys in memory.
-        files: file layer that has the modification times.
+        files: the file layer that returns modification times.
 
     Raises:
         UsageError: a path is not a directory, or cannot be read; or the directory needs recovery first.
@@ -133,7 +133,7 @@ def explain_compaction(  # noqa: PLR0913 - how to compact
     producer_expiration_ms: int = DAY_MS,
     files: Files = LOCAL_FILES,
 ) -> Iterator[BatchFate]:
-    """Yield what compaction would do with each batch and record, and why, in log order. Changes nothing.
+    """Yield what compaction would do with each batch and record, and why, in log order. No file is changed.
 
     Args:
         path: as for `compact_partition`.
@@ -142,7 +142,7 @@ def explain_compaction(  # noqa: PLR0913 - how to compact
         directory: as for `compact_partition`.
         max_keys: as for `compact_partition`.
         producer_expiration_ms: as for `compact_partition`.
-        files: file layer that has the modification times.
+        files: the file layer that returns modification times.
 
     Raises:
         UsageError: as for `compact_partition`.
@@ -168,7 +168,7 @@ def compact_partition(  # noqa: PLR0913 - how to compact
 ) -> Compacted:
     """Compact a partition directory as a broker would, whether or not compaction is due.
 
-    Replaced files get names that end in `.deleted`; the next program that opens the log removes them.
+    Replaced files are renamed to names that end in `.deleted`; the next program that opens the log deletes them.
 
     Args:
         path: of the partition directory.
@@ -176,16 +176,17 @@ def compact_partition(  # noqa: PLR0913 - how to compact
         now_ms: the current time, in milliseconds since 1970.
         directory: the log directory; the directory above by default.
         max_keys: maximum number of keys in memory.
-        producer_expiration_ms: age after which producers are dropped and no longer keep their last batch.
+        producer_expiration_ms: age after which a producer's state expires, so its last batch may be removed.
         files: the file layer that changes go through.
-        holds_lock: the caller has the lock of the log directory already.
+        holds_lock: whether the caller already holds the lock of the log directory.
         planned: the plan to carry out; nothing is changed if the current plan differs.
 
     Raises:
         UsageError: a path is not a directory, cannot be read, or needs recovery first; or the current plan differs from
             `planned`; or another process holds the lock of the log directory.
-        FormatError: a log is damaged; its group of segments is as it was.
-        WriteError: a file change failed; it is undone, or recovering the directory completes it.
+        FormatError: a log is damaged; its group of segments is unchanged.
+        WriteError: a file change failed; the changes of the group are undone, or recovery of the directory completes
+            them.
     """
     directory = directory or log_directory_above(path)
     steps: list[FileStep] = []
@@ -230,7 +231,7 @@ class _Work:
 
     @property
     def _old_tombstones_before_ms(self) -> int:
-        """Age limit counted from when the clean part was last written (SEG-CMP-012)."""
+        """The last write of the clean part, minus the retention of tombstones, as a time (SEG-CMP-012)."""
         facts = [fate.segment for fate in self.plan.fates]
         clean = [one.modified_ms for one in facts if one.base_offset < self.plan.first_dirty_offset]
         return clean[-1] - self.rules.delete_retention_ms if clean else 0
@@ -247,7 +248,7 @@ def _opened(  # noqa: PLR0913 - how to compact
     *,
     copy: bool | None = None,
 ) -> Iterator[_Work]:
-    """Open a partition and plan its compaction; read through copies if another process may truncate files."""
+    """Open a partition and plan its compaction; logs are not mapped if another process may truncate them."""
     directory = directory or log_directory_above(path)
     listing = list_partition(path)
     _check_settled(listing)
@@ -277,7 +278,7 @@ def _opened(  # noqa: PLR0913 - how to compact
 
 
 def _check_settled(listing: PartitionListing) -> None:
-    """Refuse a directory with an interrupted operation, which could not be distinguished from a new one."""
+    """Refuse a directory with files of an interrupted operation: they would be mixed with those of a new one."""
     left = [file.path.name for file in listing.files if file.name.suffix in {CLEANED, SWAP}]
     unusual = [file.path.name for file in listing.files if not file.name.is_canonical and not file.name.suffix]
     if left or unusual or not listing.segments:

@@ -1,4 +1,4 @@
-"""One pass of compaction over a log: the facts it needs first, and the segments that it writes (chapter 73)."""
+"""One pass of compaction over a log: the facts that it depends on, and the segments that it writes (chapter 73)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.files import Files
 
 MAX_KEYS: Final = 128 * 2**20 // 24 * 9 // 10
-"""Default maximum of keys in a broker's pass: 128 MiB, 24 bytes for each key, nine tenths full (SEG-CMP-007)."""
+"""Default maximum number of keys in a broker's pass: 128 MiB, 24 bytes for each key, 90 % full (SEG-CMP-007)."""
 
 
 def facts_of(segment: LogSegment, files: Files) -> CompactedSegment:
@@ -58,9 +58,9 @@ def check_whole(segment: LogSegment) -> None:
     """Refuse a log that needs recovery first.
 
     Raises:
-        FormatError: it is damaged, or does not end with an entry.
+        FormatError: the log is damaged, or does not end with an entry.
     """
-    segment.entries  # noqa: B018 - walks it
+    segment.entries  # noqa: B018 - the property walks the log
     segment.raise_damage()
     tail = segment.tail
     if tail is not None and tail.kind is not TailKind.NONE:
@@ -73,9 +73,9 @@ class LogState:
     """Facts about the whole log.
 
     Attributes:
-        transactions: all of them.
-        last_stable_offset: at the high watermark.
-        producers: the active ones, by id.
+        transactions: of the log up to the high watermark.
+        last_stable_offset: of the log up to the high watermark.
+        producers: the active producers, by id.
     """
 
     transactions: Transactions
@@ -84,7 +84,7 @@ class LogState:
 
 
 def transactions_of(segments: Sequence[LogSegment], high_watermark: int) -> tuple[Transactions, int]:
-    """Return the transactions of a log, and its last stable offset, ignoring all above the high watermark.
+    """Return the transactions of a log and its last stable offset, ignoring entries above the high watermark.
 
     Raises:
         FormatError: an entry is damaged.
@@ -132,9 +132,9 @@ def newest_offsets(
     Args:
         segments: of the log, in order.
         first_dirty_offset: where the dirty part begins.
-        end_offset: where it ends; a base offset.
-        transactions: of the log; records of aborted ones are ignored.
-        max_keys: that may be remembered.
+        end_offset: where the dirty part ends; a base offset.
+        transactions: of the log; records of aborted transactions are ignored.
+        max_keys: maximum number of keys to keep in memory; the search ends before more are needed.
 
     Raises:
         FormatError: a batch is damaged or refused.
@@ -147,15 +147,15 @@ def newest_offsets(
             if header.last_offset < first_dirty_offset:
                 continue
             is_counted = not header.is_control and not transactions.is_aborted(header)
-            if is_counted and not _remember(found, segment.decode(frame), first_dirty_offset, max_keys):
+            if is_counted and not _add_keys(found, segment.decode(frame), first_dirty_offset, max_keys):
                 return found
             found.end_offset = header.next_offset
         found.end_offset = min(segment.allowed.last + 1, end_offset)
     return found
 
 
-def _remember(found: NewestOffsets, batch: RecordBatch, first_dirty_offset: int, max_keys: int) -> bool:
-    """Add the keys of a batch; return whether there was room for all."""
+def _add_keys(found: NewestOffsets, batch: RecordBatch, first_dirty_offset: int, max_keys: int) -> bool:
+    """Add the keys of a batch; return whether the memory was sufficient for all."""
     for record in batch.records:
         if record.key is not None and record.offset >= first_dirty_offset:
             if len(found.by_key) >= max_keys:
@@ -167,16 +167,16 @@ def _remember(found: NewestOffsets, batch: RecordBatch, first_dirty_offset: int,
 
 @dataclass(frozen=True, slots=True)
 class CleanedSegment:
-    """A segment that replaces others.
+    """A segment that replaces one or more others.
 
     Attributes:
-        base_offset: of the first of them.
-        sources: the files of those that it replaces, in order.
-        modified_ms: when the last of them was written.
-        log: bytes of its log.
-        offset_index: of its offset index.
-        time_index: of its time index.
-        transaction_index: of its transaction index; empty where there is none.
+        base_offset: of the first replaced segment.
+        sources: the files of the replaced segments, in order.
+        modified_ms: when the last replaced segment was written.
+        log: the bytes of its log.
+        offset_index: the bytes of its offset index.
+        time_index: the bytes of its time index.
+        transaction_index: the bytes of its transaction index; empty if it has none.
     """
 
     base_offset: int
@@ -195,7 +195,8 @@ class LogCleaner:
         segments: of the log.
         state: facts about the whole log.
         this_pass: parameters of this pass.
-        old_tombstones_before_ms: tombstones of magic 0 and 1 are removed from segments last written then or before.
+        old_tombstones_before_ms: tombstones of magic 0 and 1 are removed from segments last written at this time or
+            before.
     """
 
     def __init__(
@@ -205,8 +206,8 @@ class LogCleaner:
         self._state = state
         self._pass = this_pass
         self._old_tombstones_before_ms = old_tombstones_before_ms
-        self._met: set[int] = set()
-        """Producers of transactions of which a batch was met, but no end."""
+        self._in_transaction: set[int] = set()
+        """Ids of producers with a transactional batch after their last end marker, in the batches read so far."""
         self._aborted: list[AbortedTxn] = []
         self._listed = _listed(segments)
         self._ended = {_key(entry): entry for entry in state.transactions.aborted}
@@ -227,7 +228,7 @@ class LogCleaner:
 
         Args:
             group: of the plan.
-            settings: settings of its indexes.
+            settings: of the indexes of the new segment.
 
         Raises:
             FormatError: a batch is damaged or refused.
@@ -238,7 +239,7 @@ class LogCleaner:
         side = side_files_of(memoryview(log), base_offset, settings, transactions=Transactions())
         sources = [self._segments[one.base_offset] for one in group]
         for source in sources:
-            source.release()  # some systems rename no file that is open
+            source.release()  # some systems cannot rename open files
         return CleanedSegment(
             base_offset,
             tuple(source.paths for source in sources),
@@ -269,7 +270,7 @@ class LogCleaner:
         if header.is_control:
             return BatchFacts(is_unneeded_marker=self._is_unneeded(batch), is_last_of_producer=is_last)
         if header.is_transactional:
-            self._met.add(header.producer_id)
+            self._in_transaction.add(header.producer_id)
         return BatchFacts(is_aborted=self._state.transactions.is_aborted(header), is_last_of_producer=is_last)
 
     def _is_last_of_producer(self, header: RecordBatchHeader) -> bool:
@@ -288,15 +289,18 @@ class LogCleaner:
         marker, producer_id = marker_in(batch.records[0], Location(position=batch.position)), _header(batch).producer_id
         if marker is None:
             return False
-        if producer_id not in self._met:
+        if producer_id not in self._in_transaction:
             return True
-        self._met.remove(producer_id)
+        self._in_transaction.remove(producer_id)
         if marker.kind is ControlRecordType.ABORT:
-            self._aborted.extend(self._entry(producer_id, batch.base_offset))
+            self._aborted.extend(self._index_entry(producer_id, batch.base_offset))
         return False
 
-    def _entry(self, producer_id: int, offset: int) -> Iterator[AbortedTxn]:
-        """Yield the transaction index entry of an aborted transaction, unless the log proves it wrong."""
+    def _index_entry(self, producer_id: int, offset: int) -> Iterator[AbortedTxn]:
+        """Yield the transaction index entry of an aborted transaction, as the old index or else the log has it.
+
+        The entry of the old index is used unless it begins later than the transaction in the log.
+        """
         ended, listed = self._ended.get((producer_id, offset)), self._listed.get((producer_id, offset))
         if ended is not None:
             yield listed if listed is not None and listed.first_offset <= ended.first_offset else ended

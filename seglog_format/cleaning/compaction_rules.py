@@ -1,7 +1,7 @@
 """The decision which records and batches compaction keeps, and why (chapter 73).
 
-Each decision is a function of one batch and of facts about the rest of the log: which offset is the newest of
-each key, whether the batch's transaction was aborted, whether its producer wrote anything after it.
+Each decision is a function of one batch and of facts about the rest of the log: the newest offset of each key, whether
+the batch's transaction was aborted, and whether its producer wrote anything after it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class NewestOffsets:
     """The newest record of each key in the dirty part of a log.
 
     Attributes:
-        by_key: its offset, by key.
-        end_offset: everything below was read.
+        by_key: offset of the newest record, by key.
+        end_offset: the keys of all records below this offset are included.
     """
 
     by_key: dict[bytes, int] = field(default_factory=dict)
@@ -51,11 +51,11 @@ class NewestOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Parameters of one pass of compaction, the same for every batch.
+    """The parameters of one pass of compaction, which are the same for every batch.
 
     Attributes:
         newest: the newest record of each key.
-        now_ms: time when it began.
+        now_ms: time when the pass began.
         delete_retention_ms: how long tombstones and markers are kept after the first pass that could remove them.
         end_offset: where the pass stops; the batch that ends there is kept.
     """
@@ -71,10 +71,10 @@ class BatchFacts:
     """Facts about a batch from the rest of the log.
 
     Attributes:
-        is_aborted: its transaction was aborted.
-        is_unneeded_marker: it ends a transaction without batches in the log, or is empty.
-        is_last_of_producer: it is the last batch of an active producer.
-        keeps_old_tombstones: tombstones of magic 0 and 1 in its segment are not old enough to be removed.
+        is_aborted: whether its transaction was aborted.
+        is_unneeded_marker: whether it ends a transaction without batches in the log, or is empty.
+        is_last_of_producer: whether it is the last batch of an active producer.
+        keeps_old_tombstones: whether tombstones of magic 0 and 1 in its segment are not old enough to be removed.
     """
 
     is_aborted: bool = False
@@ -84,7 +84,7 @@ class BatchFacts:
 
 
 class RecordReason(Enum):
-    """Reason for which a record is kept or removed: text, and the rule."""
+    """Why a record is kept or removed: a text, and the id of the rule."""
 
     NEWEST = "the newest of its key", "SEG-CMP-008"
     NOT_REACHED = "after the last key that could be remembered", "SEG-CMP-007"
@@ -124,7 +124,7 @@ class RecordFate:
 
 
 class BatchAction(Enum):
-    """Decision on a batch."""
+    """What compaction does with a batch."""
 
     COPY = "copied unchanged"
     REWRITE = "rewritten"
@@ -137,11 +137,11 @@ class BatchFate:
     """The decision for one batch.
 
     Attributes:
-        batch: the batch before.
+        batch: the batch before compaction.
         action: what happens to it.
         records: the decision for each of its records.
-        requirement: id of the rule behind the action.
-        delete_horizon_ms: of the batch that replaces it; None if that has none.
+        requirement: id of the rule that decides the action.
+        delete_horizon_ms: delete horizon of the batch that replaces it; None if it has none.
     """
 
     batch: RecordBatch
@@ -180,7 +180,7 @@ def fate_of(batch: RecordBatch, facts: BatchFacts, this_pass: Pass) -> BatchFate
     Args:
         batch: the batch in the log.
         facts: facts from the rest of the log.
-        this_pass: what holds for all batches.
+        this_pass: parameters of the pass.
     """
     header = batch.header
     records = tuple(RecordFate(record, _reason(record, header, facts, this_pass)) for record in batch.records)
@@ -190,7 +190,7 @@ def fate_of(batch: RecordBatch, facts: BatchFacts, this_pass: Pass) -> BatchFate
         action = BatchAction.EMPTY if requirement else BatchAction.DROP
         return BatchFate(batch, action, records, requirement or "SEG-CMP-015")
     old_horizon = header.delete_horizon_ms
-    if old_horizon is None and _waits(kept, facts):
+    if old_horizon is None and _expires_later(kept, facts):
         return BatchFate(
             batch, BatchAction.REWRITE, records, "SEG-CMP-011", this_pass.now_ms + this_pass.delete_retention_ms
         )
@@ -226,15 +226,15 @@ NO_OFFSET: Final = -1
 
 
 def _is_expired(header: RecordBatchHeader | MessageHeader, facts: BatchFacts, this_pass: Pass) -> bool:
-    """Return whether tombstones and markers have been kept for long enough (SEG-CMP-010, SEG-CMP-012)."""
+    """Return whether the tombstones or marker of a batch are past their retention (SEG-CMP-010, SEG-CMP-012)."""
     if isinstance(header, MessageHeader):
         return not facts.keeps_old_tombstones
     horizon = header.delete_horizon_ms
     return horizon is not None and horizon <= this_pass.now_ms
 
 
-def _waits(kept: Sequence[Record | Message], facts: BatchFacts) -> bool:
-    """Return whether a later pass will remove something of a batch."""
+def _expires_later(kept: Sequence[Record | Message], facts: BatchFacts) -> bool:
+    """Return whether a later pass will remove a tombstone or the marker of a batch."""
     return facts.is_unneeded_marker or any(record.value is None for record in kept)
 
 
@@ -260,12 +260,12 @@ def emptied(batch: RecordBatch) -> RecordBatch:
 def rewritten(
     batch: RecordBatch, kept: Sequence[Record | Message], delete_horizon_ms: int | None = None
 ) -> RecordBatch:
-    """Return the batch of magic 2 with the kept records of a batch (SEG-CMP-018, SEG-CMP-019, SEG-CMP-020).
+    """Return a batch of magic 2 with the kept records of a batch (SEG-CMP-018, SEG-CMP-019, SEG-CMP-020).
 
     Args:
-        batch: the batch before, of any magic.
+        batch: the batch before compaction, of any magic.
         kept: the kept records; one or more.
-        delete_horizon_ms: replaces the base timestamp.
+        delete_horizon_ms: the delete horizon to store in place of the base timestamp; None to store none.
     """
     header = _header(batch, kept, delete_horizon_ms)
     return RecordBatch(batch.position, header, tuple(_placed(record, header) for record in kept))
@@ -286,7 +286,7 @@ def _header(batch: RecordBatch, kept: Sequence[Record | Message], delete_horizon
 
 
 def _converted(old: MessageHeader, kept: Sequence[Record | Message]) -> RecordBatchHeader:
-    """Convert a header of magic 0 or 1, which has no producer, no leader epoch, and no gaps in offsets."""
+    """Convert a header of magic 0 or 1 to magic 2; the new batch has no producer and no leader epoch."""
     return RecordBatchHeader(
         base_offset=kept[0].offset,
         batch_length=0,

@@ -1,4 +1,4 @@
-"""Replacement of segments by the cleaned one made from them, or its reversal (chapter 73)."""
+"""Replacement of segments by a cleaned segment, and undoing a replacement that failed (chapter 73)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GONE_SNAPSHOT: Final = "SEG-CMP-024"
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create a file with this content, on disk when the step ends; its name may not be."""
+    """Create a file. When the step ends, its content is on disk, but its name may not be."""
 
     path: Path
     data: bytes = field(repr=False)
@@ -46,7 +46,7 @@ class Create:
 
 
 def swap_steps(cleaned: CleanedSegment, directory: Path, *, has_time_index: bool = True) -> tuple[FileStep, ...]:
-    """Return the steps that replace its sources by a cleaned segment (SEG-CMP-022).
+    """Return the steps that replace the sources of a cleaned segment by it (SEG-CMP-022).
 
     Args:
         cleaned: the segment.
@@ -56,7 +56,7 @@ def swap_steps(cleaned: CleanedSegment, directory: Path, *, has_time_index: bool
     contents = {FileKind.LOG: cleaned.log, FileKind.OFFSET_INDEX: cleaned.offset_index}
     if has_time_index:
         contents[FileKind.TIME_INDEX] = cleaned.time_index
-    # An empty log hides nothing of the old one from who comes after a crash: an empty index has to.
+    # An empty `.log.swap` covers no offsets: after a crash, only an empty index of its own replaces the old index.
     hides_old = not cleaned.log and cleaned.sources[0].transaction_index is not None
     if cleaned.transaction_index or hides_old:
         contents[FileKind.TRANSACTION_INDEX] = cleaned.transaction_index
@@ -77,7 +77,7 @@ def swap_steps(cleaned: CleanedSegment, directory: Path, *, has_time_index: bool
 
 
 def _removals(sources: Sequence[SegmentFiles]) -> Iterator[FileStep]:
-    """Yield the renaming of the old files; the first one's snapshot is also that of the new segment (SEG-CMP-024)."""
+    """Yield the renaming of the old files; the first snapshot stays, as that of the new segment (SEG-CMP-024)."""
     for source in sources:
         snapshot = source.snapshot if source is not sources[0] else None
         if snapshot is not None:
@@ -98,7 +98,7 @@ def applied(steps: tuple[FileStep, ...], files: Files) -> tuple[FileStep, ...]:
         The same steps.
 
     Raises:
-        WriteError: one did not work; what was begun is undone, or recovering the directory finishes it.
+        WriteError: a step failed; the steps before it are undone, or recovery of the directory completes them.
     """
     try:
         with write_errors("compaction"):
@@ -108,7 +108,7 @@ def applied(steps: tuple[FileStep, ...], files: Files) -> tuple[FileStep, ...]:
         swaps = [path for path in map(_swap, _made(steps)) if files.exists(path)]
         if not swaps:
             raise
-        msg = f"{error}; recover {swaps[0].parent} to finish what was begun"
+        msg = f"{error}; recover {swaps[0].parent} to complete the replacement"
         raise WriteError(msg) from error.__cause__
     return steps
 
@@ -122,9 +122,10 @@ def _swap(cleaned: Path) -> Path:
 
 
 def _undo(steps: tuple[FileStep, ...], files: Files) -> None:
-    """Remove the new files while all old ones exist; after that, recovery completes the replacement."""
+    """Remove the new files if all old ones still exist; if not, recovery has to complete the replacement."""
     made = _made(steps)
     if any(map(files.exists, made)):
         with suppress(OSError):
-            for path in filter(files.exists, (*map(_swap, made), *made)):  # what shows that it is unfinished goes last
+            # The `.cleaned` files are last: they show that the replacement is unfinished.
+            for path in filter(files.exists, (*map(_swap, made), *made)):
                 files.remove(path)

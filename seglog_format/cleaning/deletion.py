@@ -1,7 +1,7 @@
 """Execution of retention: removed segments are renamed to `.deleted`, and deleted later (chapter 72).
 
-The log start offset moves first. From then on no reader sees the removed records, and a crash leaves nothing that
-the next pass would not remove anyway.
+The log start offset is raised first. From then on no reader sees the removed records, and files that a crash leaves are
+removed by the next retention.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ REMOVAL_ORDER = (
     FileKind.OFFSET_INDEX,
     FileKind.LOG,
 )
-"""Order of deletion: the log comes last, since the other files belong to it until then."""
+"""Order of removal: the log is last, so no other file is left without its log."""
 
 
-# Files that go
+# Renaming and deleting files
 
 
 def removal_steps(files: Files, directory: Path, base_offsets: Iterable[int]) -> Iterator[FileStep]:
     """Yield the renaming of segment files for removal (SEG-RET-009, SEG-RET-010).
 
-    Each removal is on disk before the next segment is removed, so a power cut leaves no hole; and before
-    the first, so are the names of what stays (SEG-RET-012).
+    Each removal is on disk before the next segment is removed, so a power cut leaves no hole. Before the first removal,
+    the names of the remaining files are on disk (SEG-RET-012).
 
     Args:
         files: file layer of the directory.
@@ -83,13 +83,14 @@ def removal_steps(files: Files, directory: Path, base_offsets: Iterable[int]) ->
 
 
 class DeletedFiles:
-    """Files renamed for removal that wait for their deletion (SEG-RET-009).
+    """Files that were renamed for removal, and are deleted after a delay (SEG-RET-009).
 
-    Their waiting time is kept in memory only. Files left when a program ends are removed when the log is opened again.
+    The times are kept in memory only. Files that are left when the program ends are deleted when the log is opened
+    again.
 
     Args:
         files: file layer of the directory.
-        delay_ms: their waiting time: `file.delete.delay.ms`.
+        delay_ms: `file.delete.delay.ms`.
     """
 
     def __init__(self, files: Files, delay_ms: int) -> None:
@@ -98,11 +99,11 @@ class DeletedFiles:
         self._due_ms: dict[Path, int] = {}
 
     def add(self, paths: Iterable[Path], now_ms: int) -> None:
-        """Add files that were just renamed; a waiting file of the same name has been replaced by that."""
+        """Add files that were just renamed; for a name that is already waiting, the delay starts again."""
         self._due_ms.update(dict.fromkeys(paths, now_ms + self._delay_ms))
 
     def remove_due(self, now_ms: int) -> tuple[Path, ...]:
-        """Delete the files whose delay is over, unless they are gone already.
+        """Delete the files whose delay has ended; files that do not exist any more are skipped.
 
         Returns:
             The deleted files.
@@ -118,7 +119,7 @@ class DeletedFiles:
         return due
 
 
-# A directory that no other process writes to
+# Retention of a directory to which no other process writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +148,10 @@ def prepare_retention(
     now_ms: int | None = None,
     directory: LogDirectory | None = None,
 ) -> PreparedRetention:
-    """Plan the retention of a partition directory, including its file changes. Changes nothing.
+    """Plan the retention of a partition directory, including its file changes. No file is changed.
 
-    The log start offset and the high watermark are those of the checkpoints; where no high watermark is checkpointed,
-    everything counts as replicated.
+    The log start offset and the high watermark are those of the checkpoints; if no high watermark is checkpointed, the
+    whole log counts as replicated.
 
     Args:
         path: of the partition directory.
@@ -186,7 +187,7 @@ def prepare_retention(
 
 
 def _require_settled(listing: PartitionListing) -> None:
-    """Refuse a directory with files of an interrupted replacement or with unusual names: recovery comes first."""
+    """Refuse a directory that needs recovery: with files of an interrupted replacement, or with unusual names."""
     for file in listing.files:
         if file.name.suffix in {SWAP, CLEANED} or (not file.name.suffix and not file.name.is_canonical):
             msg = f"{file.path} is left over from an interrupted operation: recover the directory first"
@@ -194,7 +195,7 @@ def _require_settled(listing: PartitionListing) -> None:
 
 
 def retained_segment(segment: LogSegment) -> RetainedSegment:
-    """Return the facts about a segment that retention needs, from its log (SEG-RET-003, SEG-RET-004).
+    """Return the values of a segment that retention needs, from its log (SEG-RET-003, SEG-RET-004).
 
     Raises:
         FormatError: the log cannot be walked to its end.
@@ -222,7 +223,7 @@ def retain_partition(  # noqa: PLR0913 - how to retain
 ) -> PreparedRetention:
     """Remove the segments of a partition directory that retention does not keep.
 
-    Their files get names that end in ``.deleted``; the next program that opens the log deletes them.
+    Their files are renamed to names that end in ``.deleted``; the next program that opens the log deletes them.
 
     Args:
         path: of the partition directory.
@@ -230,15 +231,15 @@ def retain_partition(  # noqa: PLR0913 - how to retain
         now_ms: the time, in milliseconds since 1970; by default the current time.
         directory: the log directory; the directory above by default.
         files: the file layer that changes go through.
-        holds_lock: the caller has the lock of the log directory already.
+        holds_lock: whether the caller already holds the lock of the log directory.
         planned: the plan to carry out; nothing is changed if the current plan differs.
 
     Returns:
         The plan that was carried out.
 
     Raises:
-        UsageError: as `prepare_retention`; the current plan differs from `planned`; or another process holds the lock
-            of the log directory.
+        UsageError: as for `prepare_retention`; or the current plan differs from `planned`; or another process holds the
+            lock of the log directory.
         FormatError: a log cannot be walked to its end.
         WriteError: a file change failed; changes so far are safe, and a second call continues from there.
     """
@@ -268,13 +269,13 @@ def retention_steps(
     """
     if plan.rolls_first:
         yield from _new_segment(listing, log_end_offset, config)
-    yield from _log_start(directory, listing.topic_partition, plan.log_start_offset)
-    yield from _epochs(listing, plan.log_start_offset)
+    yield from _log_start_steps(directory, listing.topic_partition, plan.log_start_offset)
+    yield from _epoch_steps(listing, plan.log_start_offset)
     yield from removal_steps(LOCAL_FILES, listing.path, (segment.base_offset for segment in plan.removed))
 
 
 def _new_segment(listing: PartitionListing, base_offset: int, config: LogConfig) -> Iterator[FileStep]:
-    """Yield the steps that store producer states before the segments they come from are removed (SEG-ROL-015)."""
+    """Yield the steps that create an empty segment, after a snapshot of the producer states (SEG-ROL-015)."""
     snapshot = listing.path / segment_file_name(base_offset, FileKind.PRODUCER_SNAPSHOT)
     if config.generation.has_producer_state and not snapshot.exists():
         with raised_refusals(), opened_segments(listing) as segments:
@@ -283,12 +284,12 @@ def _new_segment(listing: PartitionListing, base_offset: int, config: LogConfig)
     yield Replace(listing.path / segment_file_name(base_offset, FileKind.LOG), b"", "SEG-RET-006")
 
 
-def _log_start(directory: LogDirectory, key: tuple[str, int], offset: int) -> Iterator[FileStep]:
-    """Yield the step that writes the checkpoint, if the directory above is a log directory (SEG-RET-012)."""
+def _log_start_steps(directory: LogDirectory, key: tuple[str, int], offset: int) -> Iterator[FileStep]:
+    """Yield the step that writes the log start offset checkpoint, if there is a log directory (SEG-RET-012)."""
     if LOG_DIRECTORY_KINDS.isdisjoint(directory.listing.root_files):
         return
     path = directory.path / FileKind.LOG_START_OFFSET_CHECKPOINT.value
-    offsets = read_offset_checkpoint(path)  # now, and not when the directory was listed: others may have lines by now
+    offsets = read_offset_checkpoint(path)  # read again: other partitions may have changed it since the listing
     if offsets.get(key) != offset:
         offsets[key] = offset
         yield Replace(path, encode_offset_checkpoint(_lines(offsets)), "SEG-RET-012")
@@ -298,7 +299,7 @@ def _lines(offsets: dict[tuple[str, int], int]) -> Iterator[CheckpointedOffset]:
     return (CheckpointedOffset(topic, number, offset) for (topic, number), offset in sorted(offsets.items()))
 
 
-def _epochs(listing: PartitionListing, offset: int) -> Iterator[FileStep]:
+def _epoch_steps(listing: PartitionListing, offset: int) -> Iterator[FileStep]:
     path = listing.path / FileKind.LEADER_EPOCH_CHECKPOINT.value
     epochs = LeaderEpochs(read_leader_epochs(path) or ())
     if epochs.start_at(offset):

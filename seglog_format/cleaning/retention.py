@@ -1,8 +1,8 @@
 """The decision which segments retention removes, and why (chapter 72).
 
-A decision is a pure function of facts about each segment, the settings and the clock. Retention takes segments
-from the old end only: three rules are tried in turn, each goes on where the one before has stopped, and stops at the
-first segment that it leaves.
+The decision is a pure function of the facts about each segment, the settings and the time. Retention removes only the
+oldest segments. Three rules are applied in turn: each begins at the segment at which the rule before it stopped, and
+stops at the first segment that it keeps.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class RetainedSegment:
 
     Attributes:
         base_offset: from its name.
-        next_offset: the first offset after its last entry; the base offset of an empty one.
-        size: bytes of its log.
-        largest_timestamp_ms: of its records, or -1 if they have none.
+        next_offset: the first offset after its last entry; the base offset if the segment is empty.
+        size: size of its log in bytes.
+        largest_timestamp_ms: the largest timestamp of its records, or -1 if they have none.
         modified_ms: when its log was last written; used if there is no timestamp (SEG-RET-004).
     """
 
@@ -41,7 +41,7 @@ class RetainedSegment:
 
     @property
     def age_from_ms(self) -> int:
-        """The time that its age is counted from."""
+        """The time from which the age of the segment counts."""
         return self.largest_timestamp_ms if self.largest_timestamp_ms >= 0 else self.modified_ms
 
 
@@ -60,8 +60,8 @@ class SegmentFate:
     Attributes:
         segment: the segment.
         reason: why it is removed; None if it stays.
-        explanation: the deciding comparisons, as text.
-        requirements: ids of the rules behind them.
+        explanation: the comparisons that decided, as text.
+        requirements: ids of the rules that decided.
     """
 
     segment: RetainedSegment
@@ -76,8 +76,9 @@ class RetentionPlan:
 
     Attributes:
         fates: the decision for every segment, oldest first.
-        rolls_first: every segment is removed, so a new, empty one is first created at the log end offset (SEG-RET-006).
-        log_start_offset: of the log afterwards (SEG-RET-007).
+        rolls_first: whether every segment is removed, so an empty segment is first created at the log end offset
+            (SEG-RET-006).
+        log_start_offset: the log start offset after the removal (SEG-RET-007).
     """
 
     fates: tuple[SegmentFate, ...]
@@ -100,11 +101,11 @@ class Verdict:
 
 
 Rule: TypeAlias = Callable[[int], Verdict]
-"""Decides about the segment of a number, given that all before it are removed."""
+"""Decides about the segment with a number, given that all segments before it are removed."""
 
 
 class RetainedLog:
-    """A log as retention sees it.
+    """The values of a log that retention depends on, and its rules.
 
     Args:
         segments: oldest first; the last one is active.
@@ -134,20 +135,20 @@ class RetainedLog:
         return self.segments[-1].next_offset
 
     def rules(self) -> Iterator[tuple[RetentionReason, Rule]]:
-        """Yield the rules in the order of brokers (SEG-RET-001)."""
+        """Yield the rules in the order in which brokers apply them (SEG-RET-001)."""
         yield RetentionReason.LOG_START_OFFSET, self.by_log_start_offset
         if self.config.is_deleted:
             yield RetentionReason.SIZE, self.by_size
             yield RetentionReason.TIME, self.by_time
 
     def is_removable(self, number: int) -> bool:
-        """Return whether a segment may be removed: fully replicated, and not an empty active one (SEG-RET-002)."""
+        """Return whether a segment may be removed: it is fully replicated, and not active and empty (SEG-RET-002)."""
         is_active = number == len(self.segments) - 1
         end = self.log_end_offset if is_active else self.segments[number + 1].base_offset
         return self.high_watermark >= end and not (is_active and not self.segments[number].size)
 
     def by_log_start_offset(self, number: int) -> Verdict:
-        """Remove a segment if the next one begins at or below the log start offset."""
+        """Remove a segment if the next segment begins at or below the log start offset."""
         if number == len(self.segments) - 1:
             return Verdict(goes=False, explanation="the active segment", requirement="SEG-RET-008")
         base = self.segments[number + 1].base_offset
@@ -156,7 +157,7 @@ class RetainedLog:
         return Verdict(goes, words, "SEG-RET-008")
 
     def by_size(self, number: int) -> Verdict:
-        """Remove a segment if the log stays at `retention.bytes` or above without it."""
+        """Remove a segment if the later segments alone have `retention.bytes` or more."""
         limit = self.config.retention_bytes
         if limit < 0:
             return Verdict(goes=False, explanation="no limit of size", requirement="SEG-RET-005")
@@ -173,7 +174,7 @@ class RetainedLog:
 
 
 def _span_text(span_ms: int) -> str:
-    """Return milliseconds as text, from one day on also in days."""
+    """Return a time span as text, in milliseconds; from one day on also in days."""
     if span_ms < DAY_MS:
         return f"{span_ms} ms"
     days = f"{span_ms / DAY_MS:.1f}".removesuffix(".0")
@@ -195,7 +196,7 @@ def plan_retention(
         config: the settings; retention by size and time applies if the cleanup policy has ``delete``.
         now_ms: the current time, in milliseconds since 1970.
         log_start_offset: first offset that consumers may read.
-        high_watermark: everything below is on all replicas; the log end offset unless given.
+        high_watermark: everything below is on all replicas; the log end offset by default.
 
     Raises:
         UsageError: there is no segment.

@@ -1,1 +1,1 @@
-"""Readers of segments, indexes, partitions and log directories, which change nothing."""
+"""Readers of segments, indexes, partitions and log directories; they change no file."""

@@ -1,4 +1,4 @@
-"""Lock of a broker that runs in a log directory."""
+"""The lock that a running broker holds on its log directory."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def is_locked(log_directory: Path) -> bool:
     """Return whether another process holds the log directory's lock file.
 
-    A running broker does. The file itself stays when the broker ends, so its presence means nothing. It is neither
-    created nor written; the lock is requested without waiting and released at once. On Windows, where such a lock
-    cannot be requested in this way, the answer is always no.
+    A running broker holds it. The file stays when the broker ends, so its presence proves nothing. This function
+    neither creates nor writes the file; it requests the lock without waiting, and releases it at once. On Windows,
+    where a lock cannot be requested in this way, it always returns False.
     """
     if sys.platform == "win32":
         return False
@@ -29,7 +29,7 @@ def is_locked(log_directory: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError:
-        return True  # not for us to open: then it may well be in use
+        return True  # without permission to open the file, assume that it is locked
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:

@@ -1,4 +1,4 @@
-"""Signs that a log is compacted, which explains missing offsets (SEG-PDR-023)."""
+"""Signs that a log is compacted; compaction explains missing offsets (SEG-PDR-023)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"
 
 
 def shows_compaction(listing: PartitionListing, cleaned_to: int | None, *, copy: bool) -> bool:
-    """Return whether anything shows that a log is compacted (SEG-PDR-023).
+    """Return whether there is a sign that a log is compacted (SEG-PDR-023).
 
-    The topic's name and the cleaner's checkpoint are asked first. Then headers are walked up to the first offset that
-    is missing inside of a segment, which only compaction causes; a compressed wrapper of magic 0 or 1 is decoded.
+    The signs are the topic's name, an entry in the cleaner's checkpoint, and an offset that is missing inside a
+    segment, which only compaction causes. To find such an offset, headers are walked, and compressed wrappers of magic
+    0 or 1 are decoded.
 
     Args:
         listing: of the partition directory.

@@ -30,14 +30,14 @@ PathOrPaths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[st
 
 
 class ScannedPartitions(Protocol):
-    """Partitions that can be scanned one after the other."""
+    """A set of partitions that can be scanned one after the other."""
 
     @property
     def partitions(self) -> Mapping[TopicPartition, PartitionEntry]:
         """The partitions in use, by topic and number."""
 
     def opened(self, entry: PartitionEntry) -> Partition:
-        """Open one of them.
+        """Open one of the partitions.
 
         Raises:
             UsageError: it does not exist, or cannot be read.
@@ -51,13 +51,13 @@ class ScannedPartitions(Protocol):
         layout: str = "view",
         **options: Unpack[ScanKeywords],
     ) -> pa.RecordBatchReader:
-        """Read the partitions in use as Arrow batches, one after the other; as `Partition.scan`.
+        """Read the partitions in use as Arrow batches, one partition after the other, as `Partition.scan` does.
 
         Args:
-            columns: of those of `Partition.scan`, and ``topic`` and ``partition``.
-            topics: leave out all others.
+            columns: any columns of `Partition.scan`, and ``topic`` and ``partition``.
+            topics: names of the topics to read; all by default.
             layout: of keys, values and headers.
-            options: time range, isolation, what to do about damage, rows of a batch, statistics.
+            options: the other options of `Partition.scan` that apply to any number of partitions.
 
         Raises:
             UsageError: an invalid option, or the engine is not installed.
@@ -80,8 +80,8 @@ class ScannedPartitions(Protocol):
 class LogDirectory(ScannedPartitions):
     """One log directory of a broker: partition directories, and the root files about them.
 
-    Root files are read at first use, as a broker reads them at start: one that is missing or cannot be
-    read has no entries.
+    Root files are read at first use, as a broker reads them at start: a root file that is missing or cannot be read
+    counts as empty.
 
     Attributes:
         listing: the content of the directory.
@@ -97,12 +97,12 @@ class LogDirectory(ScannedPartitions):
 
     @property
     def has_clean_shutdown(self) -> bool:
-        """Return whether the broker closed it cleanly (SEG-LDR-003)."""
+        """Return whether the broker closed the directory cleanly (SEG-LDR-003)."""
         return self.listing.has_clean_shutdown
 
     @property
     def is_locked(self) -> bool:
-        """Return whether a broker runs in it now."""
+        """Return whether a broker is using the directory now."""
         return is_locked(self.path)
 
     @cached_property
@@ -111,27 +111,27 @@ class LogDirectory(ScannedPartitions):
         return {entry.name.topic_partition: entry for entry in self.listing.partitions if not entry.name.state}
 
     def renamed(self, state: str) -> tuple[PartitionEntry, ...]:
-        """Return the directories that are no partitions in use: ``delete``, ``future`` or ``stray``."""
+        """Return the partition directories that a broker renamed to a state: ``delete``, ``future`` or ``stray``."""
         return tuple(entry for entry in self.listing.partitions if entry.name.state == state)
 
     @cached_property
     def recovery_points(self) -> Mapping[TopicPartition, int]:
-        """For each partition the first offset that may not be on disk (SEG-CKP-011)."""
+        """The recovery point of each partition: the first offset that may not be on disk (SEG-CKP-011)."""
         return self._checkpoint(FileKind.RECOVERY_POINT_CHECKPOINT)
 
     @cached_property
     def log_start_offsets(self) -> Mapping[TopicPartition, int]:
-        """Log start offsets above the first segment's base offset (SEG-CKP-010)."""
+        """The log start offset of each partition for which it is above the first base offset (SEG-CKP-010)."""
         return self._checkpoint(FileKind.LOG_START_OFFSET_CHECKPOINT)
 
     @cached_property
     def high_watermarks(self) -> Mapping[TopicPartition, int]:
-        """For each partition the first offset that is not on all in-sync replicas."""
+        """The high watermark of each partition: the first offset that is not on all in-sync replicas."""
         return self._checkpoint(FileKind.REPLICATION_OFFSET_CHECKPOINT)
 
     @cached_property
     def cleaner_offsets(self) -> Mapping[TopicPartition, int]:
-        """For each compacted partition the first offset that was not compacted."""
+        """The first offset that was not compacted, for each compacted partition."""
         return self._checkpoint(FileKind.CLEANER_OFFSET_CHECKPOINT)
 
     def _checkpoint(self, kind: FileKind) -> dict[TopicPartition, int]:
@@ -149,7 +149,7 @@ class LogDirectory(ScannedPartitions):
         limit: int = DEFAULT_OUTPUT_LIMIT,
         copy: bool | None = None,
     ) -> Partition:
-        """Open one of its partition directories, renamed ones included; as `open_partition`.
+        """Open one of its partition directories, which may be a renamed one, as `open_partition` does.
 
         Raises:
             UsageError: it does not exist, or cannot be read.
@@ -173,7 +173,7 @@ class LogDirectory(ScannedPartitions):
 
 
 class LogDirectories(ScannedPartitions):
-    """The log directories of one broker, taken together.
+    """All log directories of one broker.
 
     Attributes:
         directories: in the order given.
@@ -184,7 +184,7 @@ class LogDirectories(ScannedPartitions):
 
     @cached_property
     def partitions(self) -> Mapping[TopicPartition, PartitionEntry]:
-        """The partitions in use, by topic and number; the first of several directories of one partition."""
+        """The partitions in use, by topic and number; of several directories of one partition, the first."""
         return {key: entries[0] for key, entries in sorted(self._by_partition().items())}
 
     @cached_property
@@ -200,14 +200,14 @@ class LogDirectories(ScannedPartitions):
         return found
 
     def renamed(self, state: str) -> tuple[PartitionEntry, ...]:
-        """Return the directories that are no partitions in use: ``delete``, ``future`` or ``stray``."""
+        """Return the partition directories that a broker renamed to a state: ``delete``, ``future`` or ``stray``."""
         return tuple(entry for directory in self.directories for entry in directory.renamed(state))
 
     def directory_of(self, entry: PartitionEntry) -> LogDirectory:
         """Return the log directory of an entry.
 
         Raises:
-            UsageError: it is in none of these.
+            UsageError: it is in none of these log directories.
         """
         for directory in self.directories:
             if entry in directory.listing.partitions:
@@ -224,7 +224,7 @@ class LogDirectories(ScannedPartitions):
         limit: int = DEFAULT_OUTPUT_LIMIT,
         copy: bool | None = None,
     ) -> Partition:
-        """Open a partition in use; as `open_partition`.
+        """Open a partition in use, as `open_partition` does.
 
         Raises:
             UsageError: there is no such partition.
@@ -245,7 +245,7 @@ def open_log_directory(path_or_paths: PathOrPaths) -> LogDirectories:
     """Open one or several log directories of a broker for reading; nothing is created, repaired or locked.
 
     Args:
-        path_or_paths: of a log directory, or of several.
+        path_or_paths: path of a log directory, or paths of several.
 
     Raises:
         UsageError: a path is not a log directory (see `path_kind`), or cannot be read.
@@ -266,7 +266,7 @@ def open_log_directory(path_or_paths: PathOrPaths) -> LogDirectories:
 
 
 def log_directory_above(path: str | os.PathLike[str]) -> LogDirectory:
-    """Return the log directory that a partition directory is in; it is not checked whether it is one.
+    """Return the directory that a partition directory is in as a log directory, without checking that it is one.
 
     Args:
         path: of the partition directory.

@@ -1,4 +1,4 @@
-"""The storage through which the chosen engine reads: the bytes of files say who parses them."""
+"""The storage through which the chosen engine reads: it decides which decoders parse the bytes of its files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def storage_for(engine: Engine, storage: LogStorage = LOCAL) -> LogStorage:
-    """Return a storage whose files are parsed by the declarations where the reference reads; else the same storage.
+    """Return a storage for an engine: for the reference, its files are parsed by the declarations.
 
     Args:
-        engine: that was chosen.
-        storage: that holds the files.
+        engine: the chosen engine.
+        storage: the storage that holds the files; it is returned unchanged for any other engine.
     """
     if engine is not Engine.REFERENCE:
         return storage
@@ -28,10 +28,10 @@ def storage_for(engine: Engine, storage: LogStorage = LOCAL) -> LogStorage:
 
 
 def bytes_for(engine: Engine, data: Buffer, path: str = "") -> ByteSource:
-    """Return a source of bytes in memory, which are parsed by the declarations where the reference reads.
+    """Return a source of bytes in memory for an engine: for the reference, they are parsed by the declarations.
 
     Args:
-        engine: that was chosen.
+        engine: the chosen engine.
         data: bytes of a log.
         path: file name for errors.
     """

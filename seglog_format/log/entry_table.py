@@ -1,8 +1,8 @@
-"""The positions of a log's entries: found by one walk, kept in a few numbers for each (chapter 60).
+"""The positions of a log's entries, found by one walk and stored as a few numbers for each entry (chapter 60).
 
-A position is trusted only if it was reached by walking sizes from the start of the segment. An index cannot be checked
-against the log at a lower cost: a record's value may hold bytes that are a whole valid batch themselves, so reading the
-bytes at a wrong index entry proves nothing (SEG-IDX-009).
+A position is trusted only if it was reached by walking from entry to entry, from the start of the segment. There is no
+cheaper proof of an index entry: a record's value may hold bytes that are a whole valid batch, so the bytes at the
+position of a wrong index entry may also look like an entry (SEG-IDX-009).
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ class OffsetRange(NamedTuple):
 
 
 def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous: int) -> Iterator[Frame]:
-    """Yield entries as long as their offsets are possible.
+    """Yield entries up to the first with an impossible offset, and raise there.
 
     Args:
         frames: entries in file order.
         path: file name for errors.
         allowed: offsets that the segment can hold.
-        previous: last offset of the entry before the first of these.
+        previous: last offset of the entry before them.
 
     Raises:
-        CorruptRecordError: an entry starts below its segment (SEG-LOG-008), does not end above the one before
-            (SEG-LOG-006), ends at an offset that no other can follow (SEG-LOG-013), or reaches into the next segment
+        CorruptRecordError: an entry starts below the base offset (SEG-LOG-008), does not end above the entry before it
+            (SEG-LOG-006), ends above the greatest offset (SEG-LOG-013), or holds offsets of the next segment
             (SEG-PDR-013).
     """
     for frame in frames:
@@ -83,10 +83,10 @@ def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous:
 
 
 def check_offsets(batch: RecordBatch, at: Location) -> None:
-    """Refuse a decoded entry with an offset above the maximum; an offset in a wrapper may exceed its last one.
+    """Refuse a decoded entry with an offset above the maximum: a message may exceed the last offset of its wrapper.
 
     Raises:
-        CorruptRecordError: SEG-LOG-013.
+        CorruptRecordError: an offset is above the maximum (SEG-LOG-013).
     """
     _check_greatest(max((record.offset for record in batch.records), default=0), at)
     _check_greatest(batch.last_offset, at)
@@ -96,7 +96,7 @@ def _check_greatest(last: int, at: Location) -> None:
     """Refuse an offset above the maximum.
 
     Raises:
-        CorruptRecordError: SEG-LOG-013.
+        CorruptRecordError: it is above the maximum (SEG-LOG-013).
     """
     if last > GREATEST_OFFSET:
         expected = f"at most {GREATEST_OFFSET}"
@@ -110,8 +110,8 @@ class EntryTable:
         allowed: offsets that the segment can hold.
         positions: start of each entry, ascending.
         last_offsets: of each entry, strictly ascending.
-        max_timestamps: of each entry's header, in milliseconds.
-        running_maxima: the largest of these from the first entry up to each one.
+        max_timestamps: largest timestamp in the header of each entry, in milliseconds.
+        running_maxima: for each entry, the largest timestamp from the first entry up to it.
         position: where the walk continues.
         tail: what follows the last whole entry; None until the walk has reached it.
         damage: why the walk cannot continue; None if it can, or has ended.
@@ -139,7 +139,7 @@ class EntryTable:
         self.damage: FormatError | None = None
 
     def resume_from(self, other: EntryTable) -> None:
-        """Take over the entries that another walk of the same file has found; the rest is walked again."""
+        """Use the entries that another walk of the same file has found, and continue after them."""
         if other.last_offsets and other.last_offsets[-1] <= self.allowed.last:
             self.positions, self.last_offsets = other.positions, other.last_offsets
             self.max_timestamps, self.running_maxima = other.max_timestamps, other.running_maxima
@@ -147,12 +147,12 @@ class EntryTable:
 
     @property
     def has_begun(self) -> bool:
-        """Return whether entries were walked before."""
+        """Return whether any entry was walked, or the walk has ended."""
         return self.is_complete or bool(self.positions)
 
     @property
     def is_complete(self) -> bool:
-        """Return whether there is nothing left to walk."""
+        """Return whether the walk has ended."""
         return self.tail is not None or self.damage is not None
 
     @property
@@ -166,13 +166,13 @@ class EntryTable:
         return self.running_maxima[-1] if self.running_maxima else NO_TIMESTAMP
 
     def has_to_grow(self, target: int) -> bool:
-        """Return whether an entry that ends at or above an offset may still follow."""
+        """Return whether the walk must continue to find an entry that ends at or above an offset."""
         return not self.is_complete and (not self.last_offsets or self.last_offsets[-1] < target)
 
     def grow(
         self, source: ByteSource, path: str, target: int = INT64_MAX, passed: Callable[[int], None] | None = None
     ) -> None:
-        """Walk on until an entry ends at or above an offset.
+        """Continue the walk until an entry ends at or above an offset.
 
         Args:
             source: bytes of the log file.
@@ -183,7 +183,7 @@ class EntryTable:
         start = None
         while start != self.position:
             start = self.position
-            with suppress(UnreadableError):  # the walk meets it again
+            with suppress(UnreadableError):  # `_walk` fails on the same bytes
                 self._stride(source, target, min(start + STRIDE_SIZE, source.size - MAX_TRAILING_SIZE))
             if passed is not None:
                 passed(self.position)
@@ -191,7 +191,7 @@ class EntryTable:
             self._walk(source, path, target)
 
     def _stride(self, source: ByteSource, target: int, end: int) -> None:
-        """Skip valid entries, several times as fast as a walk; leave all others to it."""
+        """Add valid entries, several times as fast as `_walk`; stop before any other entry."""
         if isinstance(source, DeclaredBytes):
             return
         prefix, least = ENTRY_PREFIX.unpack_from, RECORD_BATCH_HEADER.size
@@ -228,7 +228,7 @@ class EntryTable:
                 if frame.header.last_offset >= target:
                     return
         except FormatError as error:
-            self.damage = error.with_traceback(None)  # its frames would keep the file mapped
+            self.damage = error.with_traceback(None)  # the traceback's frames would keep the file mapped
         else:
             self.tail = frames.tail
 
@@ -245,11 +245,11 @@ class EntryTable:
         """Add entries that follow those walked so far.
 
         Args:
-            positions: where each starts, as native integers of 64 bits.
-            last_offsets: of each, as above; ascending, and those that the segment can hold.
-            max_timestamps: of each, in milliseconds, as above.
-            running_maxima: the largest timestamp up to each entry of the log, as above.
-            end: position after the last.
+            positions: where each entry starts, as native integers of 64 bits.
+            last_offsets: of each entry, in the same form; ascending, and possible in the segment.
+            max_timestamps: of each entry, in milliseconds, in the same form.
+            running_maxima: largest timestamp of the log up to each entry, in the same form.
+            end: position after the last entry.
         """
         self.positions.frombytes(positions)
         self.last_offsets.frombytes(last_offsets)
@@ -258,7 +258,7 @@ class EntryTable:
         self.position = end
 
     def find(self, offset: int) -> int | None:
-        """Return the number of the first entry that ends at or above an offset; None if none walked so far does."""
+        """Return the number of the first walked entry that ends at or above an offset; None if there is none."""
         number = bisect_left(self.last_offsets, offset)
         return number if number < len(self.last_offsets) else None
 

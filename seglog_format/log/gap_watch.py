@@ -1,4 +1,4 @@
-"""Reports to a reader of offsets that are missing between segments of a partition."""
+"""Reports of offsets that are missing between the segments of a partition, made to a reader that passes them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ PACKAGE: Final = __name__.partition(".")[0]
 
 
 class GapWatch:
-    """Checks for missing offsets between the segments of a partition that its readers pass.
+    """Reports missing offsets between the segments of a partition to its readers.
 
-    A reader calls `at_border` only if the next segment does not begin with the next offset. Only then the files that
-    explain the gap are read.
+    A reader calls `at_border` only if the next segment does not begin with the next offset. Only then are the files
+    read that explain the gap.
 
     Attributes:
         listing: of the partition directory.
@@ -77,7 +77,7 @@ class GapWatch:
         Args:
             on_gap: called with the gap.
             base_offset: of the segment.
-            reached: first offset after what was read of it.
+            reached: first offset after the entries that were read of the segment.
             following: base offset of the next segment; None if there is none.
         """
         is_empty = reached <= base_offset
@@ -95,7 +95,7 @@ class GapWatch:
         _report(on_gap, gap)
 
     def _end_of(self, base_offset: int, reached: int) -> SegmentEnd | None:
-        """Return where a segment ends; None if damage hides it, which readers get as an error."""
+        """Return where a segment ends; None if damage hides its end, for which readers get an error."""
         files = self.listing.segments[self.listing.base_offsets.index(base_offset)]
         with LogSegment(files, copy=self._copy, storage=self.listing.storage) as segment:
             tail = segment.tail
@@ -118,7 +118,7 @@ class GapWatch:
 
 
 def watch_over(listing: PartitionListing, *, copy: bool) -> GapWatch:
-    """Watch a partition with the checkpoints above its directory."""
+    """Return a watch over a partition that uses the checkpoints of the log directory above."""
     start, end = (
         checkpointed_offset(listing, kind) or 0
         for kind in (FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT)
@@ -135,12 +135,14 @@ class Watched:
     _copy: bool
 
     def _watched(self, on_gap: OnGap | None, *, is_from_start: bool, on_corrupt: OnCorrupt | None = None) -> AtBorder:
-        """Return the function to call at borders between segments; report at once what is missing before the first.
+        """Return the function that a reader calls at borders between segments.
+
+        If reading begins at the log start offset, offsets missing before the first segment are reported at once.
 
         Args:
             on_gap: called with each gap; by default a Python warning is raised.
-            is_from_start: reading begins at the log start offset.
-            on_corrupt: called before it with the damage that hides missing offsets, if that is why they are missing.
+            is_from_start: whether reading begins at the log start offset.
+            on_corrupt: called before `on_gap` with the damage that explains a gap, if damage does.
         """
         callback = warn_of_gap if on_gap is None else on_gap
         if on_corrupt is not None:
@@ -151,13 +153,13 @@ class Watched:
 
     @cached_property
     def tiered_offsets(self) -> MissingOffsets | None:
-        """The offsets that are in a remote store only, and cannot be read here; None for none (SEG-PDR-028)."""
+        """The offsets that are only in a remote store, and cannot be read here; None without any (SEG-PDR-028)."""
         gap = tiered_gap(self.listing, self._log_start_checkpoint)
         return None if gap is None else gap.missing
 
     @property
     def _tiered_text(self) -> str:
-        """What errors about other offsets say of those that are in a remote store only."""
+        """The text that errors about an offset append, to name the offsets that are only in a remote store."""
         tiered = self.tiered_offsets
         return "" if tiered is None else f"; {tiered.first_offset} to {tiered.next_offset - 1} are not here: tiered"
 
@@ -173,7 +175,7 @@ class Watched:
 
 
 def _unreadable(end: SegmentEnd) -> Gap | None:
-    """Return the gap that a last segment leaves of which nothing can be read; None for any other."""
+    """Return a gap after a last segment that holds bytes, but no readable entry; None for any other segment."""
     base = end.files.base_offset
     return Gap(base, base, GapKind.UNREADABLE, str(end.files.log)) if end.has_tail and end.next_offset == base else None
 
@@ -200,8 +202,8 @@ def warn_caller(text: str, category: type[Warning]) -> None:
 
 
 def _caller_level() -> int:
-    """Return the number of frames between the caller of this function and the first one outside of the package."""
-    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - there is no other way to the caller of a generator
+    """Return the number of stack frames from the caller of this function to the first one outside this package."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - no other interface shows the caller of a generator
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
         level, frame = level + 1, frame.f_back
     return level

@@ -1,7 +1,7 @@
 """Offsets that are missing between segments, and why (chapter 10).
 
-Offsets of a log follow each other without a gap, unless compaction has removed records. A reader that finds a gap at
-the border of two segments gets the explanation from this module.
+The offsets of a log have no gaps, unless compaction has removed records. If there is a gap at the border of two
+segments, this module finds what explains it.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class GapKind(Enum):
     """The explanation of a gap."""
 
     BETWEEN_SEGMENTS = "between segments"
-    """None: every existing file is whole."""
+    """No explanation: every existing file is whole."""
     MISSING_LOG = "missing log"
-    """The `.log` file of a segment is missing, while other files of it exist."""
+    """The `.log` file of a segment is missing, but other files of that segment exist."""
     CUT_SEGMENT = "cut segment"
     """The segment before the gap was longer: its file ends inside an entry, or its indexes name missing entries."""
     LOG_END = "log end"
     """The log ends below its checkpointed high watermark."""
     UNREADABLE = "nothing readable"
-    """The last segment holds bytes, and no whole entry at their start: perhaps they are encrypted or compressed."""
+    """The last segment holds bytes, but does not begin with a whole entry: it may be encrypted or compressed."""
     TIERED = "tiered"
     """The log begins in a remote store: the first segment here starts above the log start offset."""
 
@@ -56,11 +56,11 @@ class Gap:
 
     Attributes:
         first_offset: the first missing offset.
-        next_offset: the next existing offset: the next segment's base offset; at the end of the log the first one that
-            is not known to have existed.
+        next_offset: base offset of the next segment; at the end of the log, the first offset that is not known to have
+            existed.
         kind: what explains the gap.
-        path: of the file that shows it: the log before the gap, or a file whose log is missing.
-        position: end of the last whole entry in a log that was cut, in bytes; 0 where that is not known.
+        path: of the file that shows the gap: the log before it, or a file whose log is missing.
+        position: end of the last whole entry in a log that was cut, in bytes; 0 if it is not known.
     """
 
     first_offset: int
@@ -71,14 +71,14 @@ class Gap:
 
     @property
     def missing(self) -> MissingOffsets:
-        """The offsets."""
+        """The missing offsets."""
         return MissingOffsets(self.first_offset, self.next_offset)
 
     @property
     def damage(self) -> CorruptRecordError | None:
-        """The damage that hides the offsets: a log that was cut, or has a wrong size; None for any other gap.
+        """The damage that explains the gap: a log that was cut, or an entry with a wrong size; None for any other gap.
 
-        Such an end is normal in the last segment only. In any other it breaks SEG-PDR-024.
+        Only the last segment may end inside an entry. Any other segment that does so breaks SEG-PDR-024.
         """
         if self.kind is not GapKind.CUT_SEGMENT:
             return None
@@ -106,8 +106,8 @@ class SegmentEnd:
     Attributes:
         files: of the segment.
         next_offset: first offset after its last entry.
-        has_tail: whether bytes that are no whole entry follow the last one.
-        position: where the last one ends, in bytes; 0 where that is not known.
+        has_tail: whether bytes that are no whole entry follow the last entry.
+        position: where the last entry ends, in bytes; 0 if it is not known.
     """
 
     files: SegmentFiles
@@ -154,10 +154,10 @@ def gap_before(listing: PartitionListing, log_start_offset: int) -> Gap | None:
 
 
 def tiered_gap(listing: PartitionListing, log_start_offset: int) -> Gap | None:
-    """Return the offsets that lie in a remote store only; None if there are none (SEG-PDR-028).
+    """Return the offsets that are only in a remote store; None if there are none (SEG-PDR-028).
 
-    Leader epochs cover a log from its start, in whatever place that is. Where they begin above the checkpointed log
-    start offset or there are none, the checkpoint decides.
+    They begin at the first leader epoch or at the checkpointed log start offset, whichever is greater: leader epochs
+    cover a log from its start, also the part that is remote.
 
     Args:
         listing: of the partition directory.
@@ -174,28 +174,28 @@ def tiered_gap(listing: PartitionListing, log_start_offset: int) -> Gap | None:
 
 
 def leader_epochs(listing: PartitionListing) -> Sequence[tuple[int, int]]:
-    """Return leader epochs and their first offsets; none if there is no checkpoint of them that can be read."""
+    """Return leader epochs and their first offsets; none if their checkpoint is missing or cannot be read."""
     path = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
     if path is None:
         return ()
     try:
         data = read_file(listing.storage, path)
         found = quick_epochs(data)
-        return _epochs(data, path) if found is None else found
+        return _decoded_epochs(data, path) if found is None else found
     except SeglogError:
         return ()
 
 
-def _epochs(data: bytes, path: Path) -> Sequence[tuple[int, int]]:
+def _decoded_epochs(data: bytes, path: Path) -> Sequence[tuple[int, int]]:
     from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint  # noqa: PLC0415 - loads declarations
 
     return decode_leader_epoch_checkpoint(data, Location(str(path))).entries
 
 
 def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = False) -> Gap | None:
-    """Return the gap after the last segment that index files without a log show; None if there is none.
+    """Return the gap after the last segment, if index files without a log show one; None if there is none.
 
-    The extent of lost segments is known only as far as their indexes name offsets.
+    The gap ends after the greatest offset in these indexes; the lost segments may have held more.
     """
     orphans = [file for file in listing.orphans if file.base_offset >= log_end_offset]
     if not orphans:
@@ -207,10 +207,10 @@ def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = F
 
 
 def with_snapshot(listing: PartitionListing, gap: Gap) -> Gap:
-    """Return the gap, explained by a producer snapshot in it, which belongs to the first offset of a segment.
+    """Return a gap with the kind `MISSING_LOG` if there is a producer snapshot in it, else the same gap.
 
-    Only for logs that are not compacted: brokers before 2.8 keep the snapshots of merged segments. A gap may begin at
-    a segment that holds nothing: its own snapshot explains nothing.
+    A broker writes a snapshot where a segment begins. Call this only for logs that are not compacted: brokers before
+    2.8 keep the snapshots of merged segments. The snapshot of an existing empty segment does not count.
     """
     first = gap.first_offset + (gap.first_offset in listing.base_offsets)
     snapshot = _first_in(range(first, gap.next_offset), listing.snapshots)
@@ -232,7 +232,7 @@ def _last_indexed_offset(files: SegmentFiles, storage: LogStorage, *, copy: bool
 def _indexed_offsets(
     indexes: Iterable[tuple[FileKind, Path, int]], storage: LogStorage, *, copy: bool
 ) -> Iterator[int]:
-    """Yield the last offset that each of some offset and time indexes names."""
+    """Yield the offset in the last entry of each offset and time index."""
     for kind, path, base_offset in indexes:
         index: OffsetIndex | TimeIndex | None = None
         if kind is FileKind.OFFSET_INDEX:

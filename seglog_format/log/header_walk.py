@@ -1,4 +1,4 @@
-"""Walk the headers of a large log at memory speed, where the process has loaded the columnar engine (chapter 60)."""
+"""A walk over the headers of a large log by the columnar engine, if the process has loaded it (chapter 60)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 def load_engine_for(size: int) -> None:
-    """Load the columnar engine where the rule of choice takes it to read so many bytes; see `engine.choice.choose`."""
+    """Load the columnar engine if it would be chosen to read so many bytes; see `engine.choice.choose`."""
     if engine_for(Engine.AUTO, size).is_columnar:
         columnar.batch_tables()
 
 
 def walk_headers(table: EntryTable, source: ByteSource, target: int, passed: Callable[[int], None]) -> None:
-    """Add entries to a table until one ends at or above an offset, or only the fallback decoder can judge one.
+    """Add entries to a table, until one ends at or above an offset or is not covered by the fast path.
 
-    Nothing is done for a small log, nor where the columnar engine would have to be loaded first: a single lookup is
-    not worth its start.
+    Does nothing for a small log, or if the columnar engine is not loaded: for a single lookup, loading it takes longer
+    than the walk.
 
     Args:
-        table: grows; what it lacks afterwards is for `EntryTable.grow`.
+        table: to add the entries to; `EntryTable.grow` adds those that are still needed.
         source: bytes of the log file.
         target: the offset.
-        passed: called with the position up to which nothing is needed any more.
+        passed: called with the position before which bytes are not needed any more.
     """
     if not _is_worth_it(source, source.size - table.position):
         return
@@ -46,7 +46,7 @@ def walk_headers(table: EntryTable, source: ByteSource, target: int, passed: Cal
         last_offset=table.allowed.last,
         checksums=False,
     )
-    with suppress(UnreadableError):  # the walk meets it again
+    with suppress(UnreadableError):  # `EntryTable.grow` fails on the same bytes
         for part in parts:
             table.add_many(
                 part.column("position").tobytes(),
@@ -61,13 +61,13 @@ def walk_headers(table: EntryTable, source: ByteSource, target: int, passed: Cal
 
 
 def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
-    """Return the offset after the last entry of a large log; None where only the walk in Python can say.
+    """Return the offset after the last entry of a large log; None if only the walk in Python can find it.
 
-    Nothing is remembered of the entries, of which there may be many millions.
+    The entries, which may be many millions, are not stored.
 
     Args:
         source: bytes of the log file.
-        allowed: offsets that it can hold.
+        allowed: offsets that the segment can hold.
     """
     if not _is_worth_it(source, source.size):
         return None
@@ -80,16 +80,16 @@ def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
 
 
 def first_in_doubt(table: EntryTable, source: ByteSource, start: int, stop: int) -> int:
-    """Return the number of the first walked entry, from one on, whose checksum only the fallback decoder can judge.
+    """Return the number of the first entry in a range whose checksum the columnar engine did not find valid.
 
     Args:
-        table: of the entries.
+        table: of the walked entries.
         source: bytes of the log file.
         start: number of the first entry.
         stop: number of the entry after the last.
 
     Returns:
-        From ``start`` to ``stop``; ``start`` as well where the engine is not worth it, as in `walk_headers`.
+        A number from ``start`` to ``stop``; ``stop`` if all are valid, ``start`` if the engine is not used.
     """
     if start >= stop:
         return start
@@ -100,7 +100,7 @@ def first_in_doubt(table: EntryTable, source: ByteSource, start: int, stop: int)
     parts = columnar.batch_tables()(
         source, position=position, end=end, first_offset=first_offset, last_offset=table.allowed.last
     )
-    with suppress(UnreadableError):  # the fallback decoder meets it again
+    with suppress(UnreadableError):  # the fallback decoder fails on the same bytes
         for part in parts:
             valid = part.column("crc_is_valid")
             if not valid.all():

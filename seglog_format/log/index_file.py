@@ -31,8 +31,8 @@ class IndexFile(Closing, Generic[EntryT]):
     """An index file of equal slots. A context manager; it must not be used after `close`.
 
     Attributes:
-        source: its bytes.
-        path: the file; empty for bytes that came from no file.
+        source: the bytes of the file.
+        path: of the file; empty for bytes in memory.
         base_offset: of the segment, 0 or greater; stored offsets are relative to it.
         layout: of one slot, made from the schema.
     """
@@ -56,7 +56,7 @@ class IndexFile(Closing, Generic[EntryT]):
             path: the file.
             base_offset: of its segment: the number in the file's name.
             copy: read it through windows instead of mapping it (see `open_bytes`).
-            storage: that the file is read from.
+            storage: the storage that holds the file.
 
         Raises:
             UsageError: the path does not exist or is not a regular file.
@@ -68,45 +68,45 @@ class IndexFile(Closing, Generic[EntryT]):
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:
-        """Read an index from bytes; ``path`` only names them in messages."""
+        """Read an index from bytes in memory; ``path`` names them in error messages."""
         return cls(MemoryBytes(data, path), base_offset)
 
     @property
     def file_size(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return self.source.size
 
     @property
     def slot_count(self) -> int:
-        """Whole slots of the file, preallocated ones included."""
+        """Number of whole slots of the file, preallocated ones included."""
         return self.file_size // self.layout.size
 
     @property
     def trailing_size(self) -> int:
-        """Bytes after the last whole slot; 0 in a sound file."""
+        """Number of bytes after the last whole slot; 0 in an undamaged file."""
         return self.file_size % self.layout.size
 
     @cached_property
     def trailing_zero_count(self) -> int:
-        """Whole slots at the end that hold only zeros."""
+        """Number of whole slots at the end that hold only zeros."""
         return trailing_zero_size(self.source, self.slot_count * self.layout.size) // self.layout.size
 
     @property
     def data(self) -> memoryview:
-        """The bytes of the file, all of them in memory if it is not mapped."""
+        """The bytes of the file; if it is not mapped, all of them are read into memory."""
         return self.source.view(0, self.source.size)
 
     @cached_property
     def entries(self) -> Sequence[EntryT]:
-        """The usable entries: those before the order first breaks."""
+        """The usable entries: those before the first entry that is out of order."""
         return self._slots(self._usable_count(slot_fields(self.source, self.layout, self.slot_count)))
 
     def raw_entries(self) -> Sequence[EntryT]:
-        """Return every slot before the trailing zero ones, in order or not."""
+        """Return every slot before the trailing slots of zeros, whether or not they are in order."""
         return self._slots(self.slot_count - self.trailing_zero_count)
 
     def slots(self) -> Sequence[EntryT]:
-        """Return every whole slot, in order or not, preallocated ones included."""
+        """Return every whole slot, whether or not they are in order, preallocated ones included."""
         return self._slots(self.slot_count)
 
     def close(self) -> None:
@@ -119,19 +119,19 @@ class IndexFile(Closing, Generic[EntryT]):
 
     @abstractmethod
     def _decode(self, first: int, second: int) -> EntryT:
-        """Return the entry for the two numbers of a slot."""
+        """Return the entry that the two numbers of a slot stand for."""
 
     @abstractmethod
     def _usable_count(self, fields: Iterator[tuple[int, int]]) -> int:
-        """Return how many slots are entries."""
+        """Return the number of usable entries."""
 
 
 def readable(opener: Callable[[Path, int], IndexT], path: Path | None, base_offset: int) -> IndexT | None:
     """Open an index; return None if it is missing or unreadable.
 
     Args:
-        opener: such as `OffsetIndex.open`.
-        path: of its file; None if there is no file.
+        opener: opens the index, as `OffsetIndex.open` does.
+        path: of the file; None if there is no file.
         base_offset: of the segment.
     """
     if path is None:

@@ -1,8 +1,8 @@
-"""The rules between an index and its log: one generator for each requirement, over rows of plain numbers.
+"""The rules that an index and its log must follow: one generator for each requirement, over rows of plain numbers.
 
-The rules use neither files nor findings, so checks, tests and index builders can share them. They demand no more
-than every broker version satisfies: an index may be of any sparseness, and may name any offset of the unit that was
-appended at its position.
+The rules use neither files nor findings, so checks, tests and index builders can share them. They require only what all
+broker versions do: an index may have entries at any distance, and an entry may hold any offset of the batches that were
+appended together at its position.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Violation(NamedTuple):
 
     Attributes:
         slot: number of the entry, from 0.
-        requirement: id.
+        requirement: id of the broken requirement.
         field: of the entry.
-        expected: short text of what the requirement demands.
+        expected: what the requirement asks for, as a short text.
         found: the value found instead.
     """
 
@@ -72,7 +72,7 @@ def positions_increase(entries: Sequence[OffsetPosition]) -> Iterator[Violation]
 def offsets_match_positions(
     entries: Sequence[OffsetPosition], base_offset: int, log: LogOutline
 ) -> Iterator[Violation]:
-    """Check SEG-IDX-006; slots that break SEG-IDX-002 or SEG-IDX-003 are left to these."""
+    """Check SEG-IDX-006, except for slots that break SEG-IDX-002 or SEG-IDX-003."""
     for slot, entry in enumerate(entries):
         before = log.last_offset_before(entry.position)
         if before is None or entry.offset < base_offset:
@@ -109,7 +109,10 @@ def time_offsets_do_not_decrease(entries: Sequence[TimestampOffset], base_offset
 
 
 def younger_records_follow(entries: Sequence[TimestampOffset], log: LogOutline) -> Iterator[Violation]:
-    """Check SEG-TIX-004, for log entries that end at or below the offset: other headers do not prove enough."""
+    """Check SEG-TIX-004, against log entries that end at or below the offset of an index entry.
+
+    The header of any other log entry does not show whether its largest timestamp is before that offset.
+    """
     for slot, entry in enumerate(entries):
         largest = log.timestamp_up_to(entry.offset)
         if largest > entry.timestamp_ms:
@@ -134,7 +137,7 @@ def last_timestamp_is_largest(entries: Sequence[TimestampOffset], log: LogOutlin
     if not log.is_whole:
         return
     largest = max((row.max_timestamp_ms for row in log.rows if not row.is_empty), default=NO_TIMESTAMP)
-    recorded = entries[-1].timestamp_ms if entries else 0  # a lone entry (0, base offset) looks like zeros
+    recorded = entries[-1].timestamp_ms if entries else 0  # one entry (0, base offset) looks like zeros
     if recorded < largest:
         slot = max(len(entries) - 1, 0)
         yield Violation(slot, "SEG-TIX-006", "timestamp_ms", f"{largest}, the largest of the segment", recorded)
@@ -170,8 +173,8 @@ def aborts_have_markers(entries: Sequence[AbortedTxn], markers: Mapping[int, int
 
     Args:
         entries: of the index.
-        markers: producer id of each ABORT record of the segment, and of each control batch that compaction has
-            emptied, by offset.
+        markers: producer ids by offset, of each ABORT record of the segment and of each control batch that compaction
+            has emptied.
     """
     for slot, entry in enumerate(entries):
         if markers.get(entry.last_offset) != entry.producer_id:

@@ -1,4 +1,4 @@
-"""Look up single records: decode an entry once, and answer from it as long as it is regular (chapter 60)."""
+"""Lookups of single records from recently decoded batches (chapter 60)."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record, RecordBatch
 
 MAX_KNOWN_SIZE: Final = 2**25
-"""Bytes of memory, about, in which batches are kept decoded."""
+"""Approximate maximum of bytes of memory for decoded batches."""
 MAX_KNOWN_RECORDS: Final = 2**16
-"""Records of a batch that is decoded whole for one of them."""
+"""Maximum number of records of a batch that is decoded whole to look up one of them."""
 MAX_WRAPPER_SIZE: Final = 2**20
-"""Bytes of a wrapper, which does not say how many messages it holds, that is decompressed for one of them."""
+"""Maximum size of a wrapper that is decompressed to look up one message: its header has no count of messages."""
 OBJECT_SIZE: Final = 256
-"""Bytes of memory, about, that a record takes besides its own."""
+"""Approximate bytes of memory that a record object takes besides its key, value and headers."""
 
 Known = tuple["Record | Message", ...]
-"""The records of an entry by ascending offset; none where the entry is read as all others are."""
+"""The records of an entry by ascending offset; empty if the entry must be read by the usual decoders."""
 NOTHING: Final[Known] = ()
 
 
 class KnownRecords:
-    """The batches that lookups have met last: each was decoded once, and found regular."""
+    """A cache of the batches that the last lookups decoded, except those that the usual decoders must read."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Known] = {}
         self._size = 0
 
     def find(self, segment: LogSegment, offset: int, *, trust_index: bool = False) -> Record | Message | None:
-        """Return the record at an offset; None where there is none, or where only the fallback decoder can say.
+        """Return the record at an offset; None if there is none, or if only the usual decoders can find it.
 
         Args:
-            segment: that may hold it.
+            segment: the segment that may hold the record.
             offset: absolute.
             trust_index: start at an index entry that looks right, as `LogSegment.position_of` does.
         """
@@ -49,7 +49,7 @@ class KnownRecords:
         return None if position is None else self.find_at(segment, position, offset)
 
     def find_at(self, segment: LogSegment, position: int, offset: int) -> Record | Message | None:
-        """Return the same where the position of the entry is known that holds the offset, if any does."""
+        """Return the same as `find`, given the position of the only entry that can hold the offset."""
         key = segment.base_offset, position
         known = self._known.get(key)
         if known is None:
@@ -83,20 +83,20 @@ def _decoded(segment: LogSegment, position: int) -> Known:
         batch = segment.decode(frame)
     except FormatError:
         return NOTHING
-    if not _are_where_header_says(batch):
+    if not _offsets_match_header(batch):
         return NOTHING
     return batch.records
 
 
 def _is_small(frame: Frame) -> bool:
-    """Return whether an entry holds records, and few enough to decode all for one of them."""
+    """Return whether an entry may hold data records, and is small enough to decode whole to look up one."""
     header = frame.header
     if not isinstance(header, RecordBatchHeader):
         return not header.codec_id or header.size_in_bytes <= MAX_WRAPPER_SIZE
     return not header.is_control and (header.records_count or 0) <= MAX_KNOWN_RECORDS
 
 
-def _are_where_header_says(batch: RecordBatch) -> bool:
-    """Return whether offsets increase up to the header's last one: else reading on behind a record would miss some."""
+def _offsets_match_header(batch: RecordBatch) -> bool:
+    """Return whether offsets increase, up to the header's last offset: if not, a later lookup might miss records."""
     offsets = [record.offset for record in batch.records]
     return all(map(lt, offsets, [*offsets[1:], batch.header.next_offset]))

@@ -2,10 +2,10 @@
 
 A listing groups the files of each segment and decides which files count: files that a broker has renamed for
 removal are no part of the log, and the output of an interrupted replacement either replaces the files that
-it covers or is left out (SEG-PDR-009, SEG-PDR-010). Nothing is renamed or removed.
+it covers or is left out (SEG-PDR-009, SEG-PDR-010). Listing renames and removes nothing.
 
-Only regular files are listed, and symbolic links that lead to one, wherever it is: brokers read those as well. Anything
-else is among the `skipped` entries and never opened; `blocked` says which of them have the name of a file of the log.
+Regular files are listed, and symbolic links to regular files in any directory: brokers read those also. All other
+entries are `skipped` and never opened; `blocked` has an error for each of them with the name of a file of the log.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 LOG_DIRECTORY_KINDS: Final = frozenset(
     {*OFFSET_CHECKPOINT_KINDS, FileKind.META_PROPERTIES, FileKind.CLEAN_SHUTDOWN, FileKind.LOCK}
 )
-"""Files that exist in the root of a log directory only."""
+"""Kinds of files that exist only in a log directory itself, not in its partition directories."""
 
 SEGMENT_ENDINGS: Final = tuple(kind.value for kind in NUMBERED_KINDS)
 
@@ -61,7 +61,7 @@ class NamedFile(NamedTuple):
 
 
 class SegmentFiles(NamedTuple):
-    """The files of one segment. Only the log is always there."""
+    """The files of one segment. Only the log always exists."""
 
     base_offset: int
     log: Path
@@ -75,21 +75,21 @@ class PartitionListing(NamedTuple):
     """The files of a partition directory.
 
     Attributes:
-        path: the directory.
-        name: its parsed name; None if that is not the name of a partition directory.
+        path: of the directory.
+        name: the parsed name of the directory; None if that is not the name of a partition directory.
         segments: by ascending base offset. May be empty (SEG-PDR-016).
         base_offsets: of the segments.
         orphans: index files that belong to no log, ascending (SEG-PDR-008).
-        snapshots: producer snapshots, ascending; one need not belong to a segment.
+        snapshots: producer snapshots, ascending; a snapshot need not belong to a segment.
         metadata_snapshots: of a metadata partition, ascending.
-        text_files: checkpoints and the like, by kind.
-        files: every file of a known kind, in name order, including those of the next two.
-        shadowed: files instead of which a broker opens another one with the same meaning.
-        set_aside: files that are removed, unfinished or replaced (SEG-PDR-009, SEG-PDR-010).
+        text_files: checkpoints and other text files, by kind.
+        files: every file of a known kind, in name order, including those in `shadowed` and `set_aside`.
+        shadowed: files that do not count because another name of the same offset and kind does.
+        set_aside: files that were renamed for removal, are unfinished, or were replaced (SEG-PDR-009, SEG-PDR-010).
         misnamed: errors for names on which a broker fails.
         others: files of no known kind (SEG-PDR-011).
-        skipped: entries that are not read.
-        storage: that holds the files.
+        skipped: directory entries that are not read.
+        storage: the storage that holds the files.
     """
 
     path: Path
@@ -110,7 +110,7 @@ class PartitionListing(NamedTuple):
 
     @property
     def topic_partition(self) -> tuple[str, int]:
-        """The topic and number in its name; those of no partition if that is not the name of a partition directory."""
+        """The topic and number in the directory's name; those of no partition if it is not a partition's name."""
         return ("", -1) if self.name is None else self.name.topic_partition
 
     @property
@@ -119,17 +119,17 @@ class PartitionListing(NamedTuple):
         return tuple(_blocked(self.path / name, reason) for name, reason in self.skipped if _names_a_file(name))
 
     def require_logs(self) -> None:
-        """Refuse to continue if something else has the name of a log: its records would be missing.
+        """Refuse to continue if something that is no regular file has the name of a log: its records would be missing.
 
         Raises:
-            FormatError: something else has such a name (SEG-PDR-026).
+            FormatError: something that is no regular file has such a name (SEG-PDR-026).
         """
         for error in self.blocked:
             if error.location.path.endswith(FileKind.LOG.value):
                 raise error
 
     def logs_alone(self) -> PartitionListing:
-        """Return the same logs, as if every other file of the partition had been lost."""
+        """Return a listing of the logs only, as if every other file of the partition were missing."""
         segments = tuple(SegmentFiles(each.base_offset, each.log) for each in self.segments)
         files = tuple(file for file in self.files if file.name.kind is FileKind.LOG)
         kept = self._replace(segments=segments, files=files)
@@ -152,14 +152,14 @@ class LogDirectoryListing(NamedTuple):
     """The content of a log directory.
 
     Attributes:
-        path: the directory.
-        partitions: by topic, partition and name; renamed ones included.
+        path: of the directory.
+        partitions: sorted by topic, partition and name; renamed directories included.
         special: known directories that are no partitions.
         misnamed: errors for directories on whose names a broker fails (SEG-LDR-001).
-        root_files: checkpoints and the like, by kind.
-        others: files of no known kind, which brokers ignore as well.
-        skipped: entries that are not read.
-        has_clean_shutdown: the directory was closed cleanly (SEG-LDR-003).
+        root_files: checkpoints and other root files, by kind.
+        others: files of no known kind; brokers also ignore them.
+        skipped: directory entries that are not read.
+        has_clean_shutdown: whether the directory was closed cleanly (SEG-LDR-003).
     """
 
     path: Path
@@ -177,7 +177,7 @@ class LogDirectoryListing(NamedTuple):
 
     @property
     def blocked(self) -> tuple[FormatError, ...]:
-        """Errors for entries that have the name of a partition directory, and are none (SEG-PDR-026)."""
+        """Errors for entries that have the name of a partition directory, but are no directory (SEG-PDR-026)."""
         named = (entry for entry in self.skipped if _names_a_partition(entry.name))
         return tuple(_blocked(self.path / name, reason, "a directory, or a link to one") for name, reason in named)
 
@@ -187,12 +187,13 @@ def list_partition(
 ) -> PartitionListing:
     """List the files of a partition directory.
 
-    Only a ``.log.swap`` file is opened, to find its end.
+    Only ``.log.swap`` files are opened, to find where they end.
 
     Args:
         path: any directory; its name need not be that of a partition directory.
-        storage: that holds it.
-        end_of_swap: returns the first offset after such a file; by default the one after its last whole entry.
+        storage: the storage that holds the directory.
+        end_of_swap: returns the first offset after a ``.log.swap`` file; by default the offset after its last whole
+            entry.
 
     Raises:
         UsageError: the path is not a directory or cannot be read.
@@ -273,7 +274,7 @@ def _partition_name(directory: Path) -> PartitionDirectoryName | None:
 
 
 def _next_offset(path: Path, storage: LogStorage) -> int:
-    """Return the first offset after the last whole entry; damage ends the log. An empty file covers nothing."""
+    """Return the first offset after the last whole entry before any damage; 0 for a log without entries."""
     reached = 0
     with suppress(FormatError), storage.open(path, copy=True) as file:
         for frame in walk(file, path=file.path):
@@ -296,7 +297,8 @@ def list_log_directory(path: str | os.PathLike[str]) -> LogDirectoryListing:
     root_files, others = _root_files(directory, names)
     return LogDirectoryListing(
         path=directory,
-        partitions=tuple(sorted(partitions, key=lambda entry: entry.name.topic_partition)),  # and by name, as they came
+        # The sort is stable, so directories of one partition stay in order of name.
+        partitions=tuple(sorted(partitions, key=lambda entry: entry.name.topic_partition)),
         special=tuple(directory / name for name in directories if name == REMOTE_INDEX_CACHE),
         misnamed=tuple(misnamed),
         root_files=root_files,

@@ -1,4 +1,4 @@
-"""A log as its indexes see it: where entries start, and the largest offsets and timestamps up to there."""
+"""The outline of a log that an index is checked against: start, offsets and largest timestamp of each entry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LogRow(NamedTuple):
-    """One entry of a log, with what an index can be checked against.
+    """The values of one log entry that an index is checked against.
 
     Attributes:
         position: byte position in the file.
@@ -21,7 +21,7 @@ class LogRow(NamedTuple):
         last_offset: last offset.
         max_timestamp_ms: largest timestamp, or -1.
         magic: 0, 1 or 2.
-        is_empty: whether compaction has removed every record, so the maximum may belong to none.
+        is_empty: whether compaction has removed every record, so the largest timestamp may be that of a removed record.
     """
 
     position: int
@@ -37,8 +37,8 @@ class LogOutline:
 
     Args:
         rows: whole entries in file order.
-        partial_at: start of an entry that the end of the file truncates.
-        unknown_from: position from which the log could not be walked, because of damage.
+        partial_at: start of a last entry that is incomplete; None if there is none.
+        unknown_from: position from which on damage hides the entries; None without damage.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class LogOutline:
         return self.partial_at is None and self.unknown_from is None
 
     def is_start(self, position: int) -> bool:
-        """Return whether an entry starts at a position, as far as that is known."""
+        """Return whether an entry starts at a position; also True for a position that damage hides."""
         return position in self._slots or (self.unknown_from is not None and position >= self.unknown_from)
 
     def last_offset_before(self, position: int) -> int | None:
-        """Return the greatest last offset of the entries before the one at a position; None if none starts there."""
+        """Return the greatest last offset of the entries before a position; None if no entry starts there."""
         slot = self._slots.get(position)
         return None if slot is None else self._last_before[slot]
 

@@ -1,4 +1,4 @@
-"""Number of bytes of logs to read: what the choice of an engine depends on."""
+"""The number of bytes of logs to read, on which the choice of an engine depends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def size_of_logs(path: Path) -> int:
-    """Return the bytes of the logs that a path names; what cannot be listed counts as nothing.
+    """Return the number of bytes of the logs at a path; a directory that cannot be listed counts as 0.
 
     Args:
         path: a file, a partition directory or a log directory.
@@ -45,21 +45,21 @@ def _size_of_partition(path: Path) -> int:
 
 
 def size_of_segments(segments: Iterable[SegmentFiles]) -> int:
-    """Return the bytes of the logs of some segments; a log that is gone meanwhile counts as nothing."""
+    """Return the number of bytes of the logs of segments; a log that was removed meanwhile counts as 0."""
     return sum(files.log.stat().st_size for files in segments if files.log.is_file())
 
 
 def size_from(reader: LogReader, offset: int, enough: int, end: int = INT64_MAX) -> int:
-    """Return the bytes of the entries of a range of offsets, about; counting ends beyond ``enough``.
+    """Estimate the number of bytes of the entries in a range of offsets; stop counting beyond ``enough``.
 
-    What the first segment holds before the range, and the last one after it, does not count, as far as their offset
-    indexes say: a wrong index makes reading slower, and nothing else. So looking up a record never loads the engine.
+    The offset indexes show what the first segment holds before the range and the last one after it; those bytes do not
+    count. So looking up a record never loads the columnar engine. A wrong index makes reading slower, nothing else.
 
     Args:
         reader: of the log.
-        offset: first of the range.
-        enough: bytes at which the count makes no difference any more.
-        end: of the range, exclusive.
+        offset: first offset of the range.
+        enough: number of bytes above which the exact count makes no difference.
+        end: end of the range, exclusive.
     """
     total = 0
     for number, segment in enumerate(reader.segments_from(offset)):
@@ -77,9 +77,10 @@ def size_from(reader: LogReader, offset: int, enough: int, end: int = INT64_MAX)
 
 
 def _indexed_position(segment: LogSegment, offset: int, following: int) -> int:
-    """Return the position that the last index entry up to an offset names, or the one so many entries after it.
+    """Return the position in the last index entry up to an offset, or in the entry ``following`` entries after it.
 
-    Before the first entry that is the start of the log, after the last its end; a position is never outside of it.
+    Without such an entry, it is the start of the log if ``following`` is 0, else its end. The result is a position in
+    the log even if the index holds another one.
     """
     with suppress(SeglogError):
         entries = () if segment.offset_index is None else segment.offset_index.raw_entries()

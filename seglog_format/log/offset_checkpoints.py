@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def read_offset_checkpoint(path: Path, storage: LogStorage = LOCAL) -> dict[tuple[str, int], int]:
     """Return offsets by topic and partition; empty if the file is missing or unreadable (SEG-CKP-011).
 
-    If a partition has several entries, the last one counts.
+    If a partition has several entries, the last entry counts.
     """
     try:
         data = read_file(storage, path)
@@ -44,7 +44,7 @@ def checkpointed_offset(partition: PartitionListing, kind: FileKind) -> int | No
 
 
 def _offsets(data: bytes, path: Path) -> dict[tuple[str, int], int]:
-    from seglog_format.codec.checkpoints import decode_offset_checkpoint  # noqa: PLC0415 - brokers' files do without
+    from seglog_format.codec.checkpoints import decode_offset_checkpoint  # noqa: PLC0415 - rarely needed
 
     checkpoint = decode_offset_checkpoint(data, Location(str(path)))
     return {(topic, partition): offset for topic, partition, offset in checkpoint.entries}

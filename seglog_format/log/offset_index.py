@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class OffsetIndex(IndexFile[OffsetPosition]):
-    """An offset index; entries have absolute offsets. It only makes reading faster: the log decides (SEG-IDX-009)."""
+    """An offset index; its entries have absolute offsets. Only the log decides what is in it (SEG-IDX-009)."""
 
     layout = OFFSET_INDEX_ENTRY
 
     def lookup(self, offset: int) -> OffsetPosition:
-        """Return where to start looking for an offset (SEG-IDX-008).
+        """Return where to start searching the log for an offset (SEG-IDX-008).
 
         Args:
             offset: absolute; any integer.

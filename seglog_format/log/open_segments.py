@@ -1,4 +1,4 @@
-"""The segments of a partition that keep their files open: only the few that were used last."""
+"""The segments of a partition whose files are open: only the few that were used last."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import OrderedDict
 from typing import Final, Protocol
 
 MAX_OPEN_SEGMENTS: Final = 16
-"""Maximum segments of a partition with open files; a directory may have ten thousand."""
+"""Maximum number of segments with open files; a partition may have ten thousand segments."""
 
 MAX_MAPPED_SIZE: Final = 1_900_000_000
-"""Maximum bytes of logs mapped at once, unless a single one is larger: address space may be limited."""
+"""Maximum bytes of logs mapped at once, unless a single log is larger: address space may be limited."""
 
 
 class OpenSegment(Protocol):
@@ -21,21 +21,21 @@ class OpenSegment(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes of the log."""
+        """Size of the log in bytes."""
 
     @property
     def copy(self) -> bool:
         """Return whether files are read through windows instead of being mapped."""
 
     def release(self) -> None:
-        """Let go of the files; they open again when needed."""
+        """Release the files; they open again when needed."""
 
     def close(self) -> None:
         """Close the files."""
 
 
 class OpenSegments:
-    """The segments of a partition with open files, the last used one at the end."""
+    """The segments of a partition with open files, in the order of their last use."""
 
     def __init__(self, limit: int = MAX_OPEN_SEGMENTS) -> None:
         self._limit = limit
@@ -45,7 +45,7 @@ class OpenSegments:
         return len(self._open)
 
     def use(self, segment: OpenSegment) -> None:
-        """Record that a segment is in use; release the least recently used ones if they are too many or too large."""
+        """Record that a segment is in use; release the least recently used if too many or too large ones are open."""
         is_known = self._open.get(segment.base_offset) is segment
         self._open[segment.base_offset] = segment
         self._open.move_to_end(segment.base_offset)
@@ -60,6 +60,6 @@ class OpenSegments:
         return sum(segment.size for segment in self._open.values() if not segment.copy)
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all segments."""
         while self._open:
             self._open.popitem()[1].close()

@@ -1,4 +1,4 @@
-"""A partition directory: offsets, records, transactions, lookups (chapter 60). Nothing is created or repaired."""
+"""Reading of a partition directory: offsets, records, transactions, lookups (chapter 60); no file is changed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.log_storage import LogStorage
 
 DEFAULT_MAX_BYTES: Final = 1 << 20
-"""Default maximum size of one read: a consumer's default for one partition."""
+"""Default maximum size of one read, as a consumer's default for one partition."""
 
 
 class Partition(DeliversRecords, Scannable, Watched, Closing):
@@ -51,10 +51,10 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
     are kept open at a time. Not thread-safe.
 
     Attributes:
-        listing: the files, and which of them count.
+        listing: the files of the directory, and which of them count.
         name: of the directory.
         segments: by ascending base offset; may be empty.
-        high_watermark: as last checkpointed, or None; a broker serves consumers up to here.
+        high_watermark: as last checkpointed, or None; a broker serves consumers only below it.
         trust_indexes: lookups start at index entries that look right instead of proving them.
     """
 
@@ -68,12 +68,12 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         limit: int = DEFAULT_OUTPUT_LIMIT,
         copy: bool = False,
     ) -> None:
-        """Create a partition from a listing; `open_partition` does so with the checkpoints of the log directory.
+        """Create a partition from a listing; `open_partition` adds the checkpoints of the log directory.
 
         Args:
             listing: of the directory.
-            log_start_checkpoint: log start offset from the log directory, if it has one.
-            high_watermark: from the log directory, if it has one.
+            log_start_checkpoint: log start offset in the checkpoint of the log directory; None if there is none.
+            high_watermark: high watermark in the checkpoint of the log directory; None if there is none.
             trust_indexes: see `open_partition`.
             limit: see `open_partition`.
             copy: see `open_partition`.
@@ -92,7 +92,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
 
     @cached_property
     def _reference_reader(self) -> LogReader:
-        """Return what reads the same segments by the declarations themselves."""
+        """The reader of the same segments by the reference engine, which interprets the declarations."""
         segments = self._segments(storage_for(Engine.REFERENCE, self.listing.storage))
         return LogReader(segments, trust_indexes=self.trust_indexes)
 
@@ -110,7 +110,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
 
     @property
     def log_start_offset(self) -> int:
-        """The first offset that may be read: of the first segment, or higher if checkpointed so (SEG-CKP-010)."""
+        """The first offset that may be read: the first base offset or a greater checkpoint (SEG-CKP-010)."""
         first = self.segments[0].base_offset if self.segments else 0
         return max(first, self._log_start_checkpoint)
 
@@ -118,7 +118,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
     def log_end_offset(self) -> int:
         """The offset that the next record would get (SEG-LKP-015), never below the log start offset.
 
-        Where the last segment is damaged, the offset after the last whole entry before the damage.
+        If the last segment is damaged, it is the offset after the last whole entry before the damage.
         """
         if not self.segments:
             return self.log_start_offset
@@ -128,15 +128,15 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
 
     @property
     def last_stable_offset(self) -> int:
-        """First offset of an open transaction, where read_committed ends, else the log end offset (SEG-LKP-012).
+        """First offset of any open transaction, else the log end offset (SEG-LKP-012); read_committed ends here.
 
-        Computed from headers and end markers of the whole log at first use, up to the first damage.
+        It is computed at first use, from the headers and end markers of the whole log, up to the first damage.
         """
         return max(self.transactions.last_stable_offset, self.log_start_offset)
 
     @cached_property
     def transactions(self) -> Transactions:
-        """The transactions of the log, which is read whole for this at first use."""
+        """The transactions of the log; the whole log is read for them at first use."""
         return scan_transactions(self.segments, self.log_start_offset)
 
     def aborted_transactions(self) -> tuple[AbortedTxn, ...]:
@@ -147,7 +147,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         """Return the segment to search for an offset: the one with the greatest base offset not above it (SEG-LKP-001).
 
         Raises:
-            OffsetOutOfRangeError: the offset is below the first segment, or there is none.
+            OffsetOutOfRangeError: the offset is below the first segment, or there is no segment.
         """
         number = self._reader.floor(offset)
         if number is None:
@@ -168,12 +168,12 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         Args:
             offset: first offset wanted.
             max_bytes: maximum stored bytes to return, 0 or more.
-            min_one_message: return the first entry even if it exceeds that.
+            min_one_message: return the first entry even if it is larger than `max_bytes`.
             isolation: ``read_uncommitted`` or ``read_committed``.
 
         Returns:
-            Entries, records and where to read on. At the log end offset, and with read_committed from the last
-            stable offset on, there are none.
+            Entries, records and the offset to resume from. There are no entries at the log end offset, and with
+            read_committed from the last stable offset on.
 
         Raises:
             OffsetOutOfRangeError: the offset is below the log start or above the log end offset (SEG-LKP-004).
@@ -193,7 +193,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         return Fetch(batches, records, batches[-1].next_offset if batches else offset)
 
     def batches(self) -> Iterator[RecordBatch]:
-        """Decode every entry as it is stored: control batches and what the log start offset hides included.
+        """Decode every entry as stored, including control batches and entries below the log start offset.
 
         Raises:
             FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
@@ -208,14 +208,14 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             timestamp_ms: milliseconds since 1970, 0 or more, or an `OffsetSpec`.
 
         Returns:
-            The first record at or above the log start offset, in offset order and control records included, that is
-            not older. For `OffsetSpec.LATEST`, `EARLIEST` and `EARLIEST_LOCAL` that offset, with timestamp -1. None
-            where there is no such record, and for `LATEST_TIERED`. A `MissingOffsetsWarning` says where a part of the
-            log is tiered. Unless indexes are trusted, the columnar engine verifies segments above 32 MiB.
+            The first record with this timestamp or a later one, in offset order, from the log start offset on; control
+            records count. For `OffsetSpec.LATEST`, `EARLIEST` and `EARLIEST_LOCAL` that offset, with timestamp -1. None
+            if there is no such record, and for `LATEST_TIERED`. A `MissingOffsetsWarning` reports a tiered part of the
+            log. Unless indexes are trusted, the columnar engine verifies segments above 32 MiB.
 
         Raises:
-            UsageError: any other negative timestamp, or something else than a number.
-            FormatError: damage was met before the answer was certain.
+            UsageError: any other negative timestamp, or a value that is no number.
+            FormatError: there is damage before the point at which the answer is certain.
         """
         require_timestamp(timestamp_ms)
         if timestamp_ms == OffsetSpec.LATEST:
@@ -233,12 +233,12 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         return self.transactions if is_committed_only(isolation) else None
 
     def _raise_undecided(self, offset: int, transactions: Transactions) -> None:
-        """Raise the damage because of which an offset is undecided: an open transaction may have ended."""
+        """Raise the damage that leaves it open whether a transaction at an offset was committed or aborted."""
         if transactions.damage is not None and offset >= transactions.last_stable_offset:
             raise copied(transactions.damage)
 
     def _check_range(self, offset: int) -> None:
-        """Refuse an offset outside of the log; the log end is computed only for one in the last segment."""
+        """Refuse an offset outside the log; the log end offset is computed only for offsets in the last segment."""
         require_offset("offset", offset)
         is_below = offset < self.log_start_offset
         if is_below or (self._is_in_last_segment(offset) and self._is_above_end(offset)):
@@ -250,7 +250,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         return not self.segments or offset >= self.segments[-1].base_offset
 
     def _is_above_end(self, offset: int) -> bool:
-        """Return whether an offset is above the log end, once that is certain (SEG-LKP-017).
+        """Return whether an offset is above the log end offset (SEG-LKP-017).
 
         Raises:
             FormatError: the last segment is damaged, and the offset may have been in it.
@@ -262,7 +262,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         return offset > self.log_end_offset
 
     def close(self) -> None:
-        """Close all files; bytes and indexes taken from it must not be used any more."""
+        """Close all files; bytes and indexes obtained from the partition must not be used any more."""
         self._opened.close()
 
     def __repr__(self) -> str:
@@ -281,26 +281,26 @@ def open_partition(
 
     Log start offset and high watermark come from the checkpoints in the directory above, if they can be read.
 
-    By default no index is trusted. The first lookup in a segment walks the fixed fields of its entries from the
-    start, which costs about a second for each few hundred thousand entries and reads a page of the file for each;
-    later lookups search what that found. Timestamp lookups also verify the checksums of the entries that they pass
-    over. With ``trust_indexes`` a lookup starts at the floor entry of the index, after a look at what is there,
-    and takes time in proportion to the distance between index entries. An index that is missing, cut, shifted or
-    points anywhere but at an entry does no harm. One that was made to deceive does, or one of another version of the
-    log that happens to fit: only the walk distinguishes an entry from bytes in a record's value (SEG-IDX-009).
+    By default no index is trusted. The first lookup in a segment walks the fixed fields of its entries from the start.
+    That takes about a second for a few hundred thousand entries, and reads a page of the file for each. Later lookups
+    search the positions that the walk found. Timestamp lookups also verify the checksums of the entries that they skip.
+    With ``trust_indexes`` a lookup starts at the floor entry of the index, after checking that an entry is there, and
+    takes time in proportion to the distance between index entries. An index does no harm if it is missing, cut, shifted
+    or has positions at which no entry starts. A forged index does harm, and so may an index of another version of the
+    log: only the walk distinguishes an entry from bytes in a record's value (SEG-IDX-009).
 
     Args:
         path: of the directory.
         trust_indexes: start lookups at index entries that look right.
         limit: maximum bytes that one entry may decompress to; a larger entry is refused.
-        copy: read files through windows instead of mapping them; by default this is done where a broker holds the lock
-            of the log directory, since it may cut files short at any time.
-        remote: the store with the tiered segments of the partition, which are then read as if they were here, as far
-            as they are asked for: by ranges, and with indexes trusted. See `open_tier`.
+        copy: read files through windows instead of mapping them. By default this is done if a broker holds the lock of
+            the log directory, since it may truncate files at any time.
+        remote: the store with the tiered segments of the partition. They are then read as local ones are, in ranges and
+            with indexes trusted; only the ranges that are needed are fetched. See `open_tier`.
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
-        FormatError: something with the name of a log is no file, but for example a broken link (SEG-PDR-026).
+        FormatError: something that is no regular file has the name of a log, such as a broken link (SEG-PDR-026).
 
     Examples:
         >>> from seglog_format import open_partition
@@ -323,15 +323,15 @@ def partition_at(
     copy: bool | None = None,
     remote: RemoteStore | None = None,
 ) -> Partition:
-    """Open a partition directory as `open_partition` does, through a storage with its files.
+    """Open a partition directory as `open_partition` does, through a given storage.
 
     Args:
         path: of a local directory.
-        storage: that its files are read through; it decides who parses them.
-        trust_indexes: as for `open_partition`, as all that follows.
-        limit: see there.
-        copy: see there.
-        remote: see there.
+        storage: the storage to read its files through; it decides which decoders parse them.
+        trust_indexes: see `open_partition`.
+        limit: see `open_partition`.
+        copy: see `open_partition`.
+        remote: see `open_partition`.
     """
     require_partition(path)
     listing = list_partition(path, storage)

@@ -1,8 +1,8 @@
 """The kind of a path: a log directory, a partition directory, a file, or none of these (chapters 10 and 11).
 
-Every command and every function that takes a path uses this module, so all of them agree. A directory
-that is neither is refused: an empty mount point must not pass as a healthy log, and a recovery must not
-write into it.
+Every command and every function that takes a path uses this module, so all of them agree. A directory that is neither
+a log directory nor a partition directory is refused: an empty mount point must not pass as a healthy log, and a
+recovery must not write into it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from seglog_format.storage.log_storage import LogStorage
 
 ROOT_KINDS: Final = (LOG_DIRECTORY_KINDS | {FileKind.BOOTSTRAP_SNAPSHOT}) - {FileKind.LOCK}
-"""Files that only a log directory has. Other programs also have files named ``.lock``."""
+"""Kinds of files that only a log directory has; not the lock file, because other programs also use ``.lock``."""
 
 MAX_LOOKED_AT: Final = 200
-"""Maximum subdirectories of a refused directory that are searched for what the user may have meant."""
+"""Maximum number of subdirectories of a refused directory that are searched for a directory to suggest."""
 
 MAX_NAMED: Final = 2
 
 OBJECT_DEPTH: Final = 4
-"""Maximum directories between a folder and the objects of a remote store in it that are looked at."""
+"""Maximum depth of directories that are searched for objects of a remote store."""
 
 
 class PathKind(Enum):
@@ -53,14 +53,14 @@ def path_kind(path: str | os.PathLike[str]) -> PathKind:
     """Return the kind of a path; no file is opened.
 
     A log directory has a file that only log directories have, or it holds a partition directory and no file of a
-    partition. A partition directory holds a file that is named as those of partitions are, or it is empty and its own
-    name is that of a partition.
+    partition. A partition directory holds a file with the name of a partition's file, or it is empty and its own name
+    is that of a partition.
 
     Args:
-        path: of anything.
+        path: any path.
 
     Raises:
-        UsageError: it does not exist, is none of these, or cannot be read.
+        UsageError: the path does not exist, is of no such kind, or cannot be read.
     """
     given = Path(path)
     mode = _mode(given)
@@ -73,14 +73,14 @@ def path_kind(path: str | os.PathLike[str]) -> PathKind:
 
 
 def directory_kind(directory: Path, storage: LogStorage = LOCAL) -> PathKind:
-    """Say what a directory is; no file is opened.
+    """Return the kind of a directory; no file is opened.
 
     Args:
-        directory: to look at.
-        storage: that holds it.
+        directory: path of the directory.
+        storage: the storage that holds it.
 
     Raises:
-        UsageError: it is none of Kafka's, or cannot be read.
+        UsageError: it is neither a log directory nor a partition directory, or cannot be read.
     """
     entries = storage.entries(directory)
     kind = kind_of_entries(directory, entries, storage)
@@ -101,14 +101,15 @@ def _mode(path: Path) -> int:
 
 
 def kind_of_entries(directory: Path, entries: DirectoryEntries, storage: LogStorage = LOCAL) -> PathKind | None:
-    """Return the kind of a directory with these entries; None for none of Kafka's."""
+    """Return the kind of a directory with these entries; None if it is neither a log nor a partition directory."""
     if _has_root_file(entries):
-        # A stray checkpoint must not hide the segments beside it.
+        # A misplaced checkpoint must not hide the segments beside it.
         is_partition = _has_log(entries) and not any(map(partition_name, entries.directories))
         return PathKind.PARTITION if is_partition else PathKind.LOG_DIRECTORY
     if _is_partition(directory, entries):
         return PathKind.PARTITION
-    by_name = sorted(entries.directories, key=lambda name: partition_name(name) is None)  # most are found at once
+    # Those with the name of a partition come first, so the first test usually succeeds.
+    by_name = sorted(entries.directories, key=lambda name: partition_name(name) is None)
     has_link = any(partition_name(entry.name) for entry in entries.skipped)
     is_log_directory = has_link or any(_is_partition_at(directory / name, storage) for name in by_name)
     return PathKind.LOG_DIRECTORY if is_log_directory else None
@@ -116,7 +117,7 @@ def kind_of_entries(directory: Path, entries: DirectoryEntries, storage: LogStor
 
 def _has_root_file(entries: DirectoryEntries) -> bool:
     if entries.files == [FileKind.LOCK.value] and not entries.directories:
-        return True  # a writer has only just begun
+        return True  # a writer has just created the directory
     return any(FIXED_NAMES.get(name) in ROOT_KINDS for name in entries.files)
 
 
@@ -147,13 +148,13 @@ def _is_of_partition(file_name: str, *, misnamed_counts: bool) -> bool:
     """Return whether a file has a name that only files of partitions have."""
     try:
         parsed = parse_file_name(file_name)
-    except FormatError:  # nearly, at least: other programs, too, have files that end in .log or .index
+    except FormatError:  # other programs also have files with names that end in .log or .index
         return misnamed_counts
     return parsed is not None and parsed.kind not in ROOT_KINDS and parsed.kind is not FileKind.LOCK
 
 
 def _is_partition_at(directory: Path, storage: LogStorage) -> bool:
-    """Return whether a directory is that of a partition; if it cannot be listed, its name decides."""
+    """Return whether a path is a partition directory; if it cannot be listed, its name decides."""
     try:
         entries = storage.entries(directory)
     except UsageError:
@@ -162,10 +163,10 @@ def _is_partition_at(directory: Path, storage: LogStorage) -> bool:
 
 
 def require_readable(path: str | os.PathLike[str]) -> None:
-    """Refuse what is not Kafka's, unless it is a directory that directly holds log directories.
+    """Refuse a path without a kind, unless it is a directory that directly holds log directories.
 
     Raises:
-        UsageError: it is something else, or cannot be read.
+        UsageError: the path is refused, or cannot be read.
     """
     try:
         path_kind(path)
@@ -188,19 +189,19 @@ def _is_log_directory(directory: Path) -> bool:
 
 
 def require_partition(path: str | os.PathLike[str]) -> None:
-    """Refuse what is not a partition directory.
+    """Refuse a path that is not a partition directory.
 
     Raises:
-        UsageError: it is something else, or cannot be read.
+        UsageError: the path is something else, or cannot be read.
     """
     _require(path, PathKind.PARTITION)
 
 
 def require_log_directory(path: str | os.PathLike[str]) -> None:
-    """Refuse what is not a log directory.
+    """Refuse a path that is not a log directory.
 
     Raises:
-        UsageError: it is something else, or cannot be read.
+        UsageError: the path is something else, or cannot be read.
     """
     _require(path, PathKind.LOG_DIRECTORY)
 
@@ -221,14 +222,14 @@ def _example(log_directory: Path) -> str:
 
 
 def partitions_in_use(path: str | os.PathLike[str]) -> list[PartitionDirectoryName] | None:
-    """Return the partitions of a log directory that are not renamed, in order of name; None for a partition directory.
+    """Return the partitions of a log directory that are in use, in order of name; None for a partition directory.
 
     Raises:
         UsageError: the path is neither, or cannot be read.
     """
     directory = Path(path)
     if not directory.is_dir() or (kind := kind_of_entries(directory, entries := scan_directory(directory))) is None:
-        kind = path_kind(path)  # says why not, unless it is a file
+        kind = path_kind(path)  # raises, unless the path is a file
         msg = f"{printable(str(path))}: {kind.value}, not a directory"
         raise UsageError(msg)
     if kind is PathKind.PARTITION:
@@ -240,10 +241,10 @@ def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) ->
     """Return why a directory is refused, and what the user may have meant."""
     shown = printable(storage.name_of(directory))
     if not (entries.files or entries.directories or entries.skipped):
-        return f"{shown}: an empty directory, nothing of Kafka's; is a disk not mounted?"
+        return f"{shown}: an empty directory, without any Kafka files; is a disk not mounted?"
     if _holds_objects(directory, entries, storage, OBJECT_DEPTH):
-        return f"{shown}: objects of a remote store, not a log: seglog tier ls lists them"
-    found = list(islice(_below(directory, entries, storage), MAX_LOOKED_AT))
+        return f"{shown}: objects of a remote store, not a log; seglog tier ls lists them"
+    found = list(islice(_nested(directory, entries, storage), MAX_LOOKED_AT))
     hint = ""
     if found:
         named = " or ".join(printable(storage.name_of(path)) for path in found[:MAX_NAMED])
@@ -255,7 +256,7 @@ def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) ->
 
 
 def _holds_objects(directory: Path, entries: DirectoryEntries, storage: LogStorage, depth: int) -> bool:
-    """Return whether a directory, or one of the first below it, holds objects of a remote store."""
+    """Return whether a directory, or one of its first subdirectories, holds objects of a remote store."""
     if any(parse_object_name(name) is not None for name in entries.files):
         return True
     for name in entries.directories[:MAX_NAMED] if depth else ():
@@ -265,8 +266,8 @@ def _holds_objects(directory: Path, entries: DirectoryEntries, storage: LogStora
     return False
 
 
-def _below(directory: Path, entries: DirectoryEntries, storage: LogStorage) -> Iterator[Path]:
-    """Yield log directories and partition directories among the first subdirectories, the nearest first."""
+def _nested(directory: Path, entries: DirectoryEntries, storage: LogStorage) -> Iterator[Path]:
+    """Yield log and partition directories among the first subdirectories, then among those one level below."""
     children = [directory / name for name in entries.directories[:MAX_LOOKED_AT]]
     grandchildren: list[Path] = []
     for path in chain(children, islice(grandchildren, MAX_LOOKED_AT)):

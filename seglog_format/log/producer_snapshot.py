@@ -31,8 +31,8 @@ class ProducerSnapshot:
     Attributes:
         version: 1.
         crc: checksum as stored, 0 to 4294967295.
-        producers: one entry for each producer id, in file order, which has no meaning.
-        path: the file; empty for bytes that came from no file.
+        producers: one entry for each producer id, in file order; the order has no meaning.
+        path: of the file; empty for bytes in memory.
     """
 
     version: int
@@ -51,26 +51,26 @@ class ProducerSnapshot:
 
         Raises:
             UsageError: the path does not exist or is not a regular file.
-            FormatError: as `from_bytes`. A broker ignores such a file, and so may a reader (SEG-PSN-005).
+            FormatError: as for `from_bytes`. A broker ignores such a file, and so may a reader (SEG-PSN-005).
         """
         with storage.open(Path(path), copy=True, check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
             return cls.from_source(source, source.path)
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, path: str = "") -> Self:
-        """Decode a snapshot; ``path`` only names the bytes in messages.
+        """Decode a snapshot; ``path`` names the bytes in error messages.
 
         Raises:
             TruncatedError: fewer than 10 bytes (SEG-PSN-003).
             UnsupportedVersionError: a version other than 1 (SEG-PSN-001).
-            CorruptIndexError: checksum or size do not agree (SEG-PSN-002, SEG-PSN-003).
+            CorruptIndexError: the checksum or the size is wrong (SEG-PSN-002, SEG-PSN-003).
             RefusedError: more than 64 MiB (SEG-PDR-020).
         """
         return cls.from_source(MemoryBytes(data, path), path)
 
     @classmethod
     def from_source(cls, source: ByteSource, path: str = "") -> Self:
-        """Decode a snapshot from a source of bytes; as `from_bytes`."""
+        """Decode a snapshot from a source of bytes, as `from_bytes` does."""
         refuse_beyond(MAX_WHOLE_SIZE, source.size, path)
         decoders = decoders_of(source)
         decode = decode_producer_snapshot if decoders is None else decoders.producer_snapshot
@@ -84,11 +84,11 @@ def newest_readable_snapshot(
     """Return the readable snapshot with the greatest offset in its name (SEG-PSN-005).
 
     Args:
-        paths: snapshot files.
-        open_snapshot: reads one.
+        paths: of snapshot files.
+        open_snapshot: reads a snapshot file.
 
     Returns:
-        A snapshot, or None if the state must be computed from the start of the log.
+        The snapshot, or None if the state must be computed from the start of the log.
 
     Raises:
         UsageError: one of the files does not exist.
@@ -97,7 +97,7 @@ def newest_readable_snapshot(
         try:
             return open_snapshot(path)
         except FormatError:
-            continue  # a broker deletes it and tries the one before, too
+            continue  # a broker also deletes it, and tries the next older one
     return None
 
 

@@ -1,4 +1,4 @@
-"""Finding and delivering records: segment, position, first batch, and what a reader leaves out (chapter 60)."""
+"""Finding the first entry for an offset, and delivering records from there on (chapter 60)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record, RecordBatch
 
 QUICK_SIZE: Final = 2**16
-"""Bytes of a segment from which on lookups keep decoded batches, and answer from them."""
+"""Minimum size of a segment for which lookups keep decoded batches, and read records from them."""
 
 Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
 
@@ -32,7 +32,7 @@ ISOLATIONS: Final = (READ_UNCOMMITTED, READ_COMMITTED)
 
 
 def is_committed_only(isolation: str) -> bool:
-    """Return whether an isolation level leaves out what was not committed.
+    """Return whether an isolation level leaves out uncommitted and aborted records.
 
     Raises:
         UsageError: there is no such level.
@@ -48,10 +48,10 @@ class Fetch:
     """Result of one read.
 
     Attributes:
-        batches: the entries read, whole and as they are stored; the first may start below the offset asked for.
-        records: what a consumer gets of them: no control records, nothing below the offset asked for or the log start
-            offset, nothing that the isolation level leaves out.
-        next_offset: where to read on.
+        batches: the entries read, whole and as stored; the first may start below the requested offset.
+        records: the records of these entries that a consumer gets: no control records, none below the requested offset
+            or the log start offset, none that the isolation level leaves out.
+        next_offset: the offset to resume from.
     """
 
     batches: tuple[RecordBatch, ...]
@@ -60,10 +60,10 @@ class Fetch:
 
 
 class Borders:
-    """Informs a reader's watch about the borders between segments where offsets are missing.
+    """Calls a function at each border between segments at which offsets are missing.
 
     Attributes:
-        reached: the first offset after what was read of the segment.
+        reached: the first offset after the entries that were read of the segment; the reader updates it.
     """
 
     __slots__ = ("_at_border", "_base_offset", "_start", "reached")
@@ -72,9 +72,9 @@ class Borders:
         """Begin before the first segment.
 
         Args:
-            start: the first offset that is wanted; what is missing below is not missed.
-            at_border: called with the base offset of the segment before a gap, the first offset after what was read of
-                it, and the base offset of the next one; None for that where there is no more. May be None itself.
+            start: the first offset to read; missing offsets below are not reported.
+            at_border: called with the base offset of the segment before a gap, the first offset after the entries read
+                of it, and the base offset of the next segment, which is None after the last. None to call nothing.
         """
         self._start = start
         self._at_border = at_border
@@ -82,7 +82,7 @@ class Borders:
         self.reached = start
 
     def come_to(self, base_offset: int) -> None:
-        """Go on to a segment, or to another part of the same one."""
+        """Record that reading comes to a segment, or to another part of the same segment."""
         before, self._base_offset = self._base_offset, base_offset
         if self._at_border is None or before is None or before == base_offset:
             return
@@ -91,13 +91,13 @@ class Borders:
             self._at_border(before, reached, base_offset)
 
     def come_to_end(self) -> None:
-        """There is no segment left."""
+        """Record that reading has passed the last segment."""
         if self._at_border is not None and self._base_offset is not None:
             self._at_border(self._base_offset, max(self.reached, self._start), None)
 
 
 class LogReader:
-    """The segments of a log in order, read as one run of entries.
+    """The segments of a log in order, read as one sequence of entries.
 
     Attributes:
         segments: by ascending base offset.
@@ -112,17 +112,17 @@ class LogReader:
 
     @cached_property
     def _known(self) -> KnownRecords:
-        from seglog_format.log.known_records import KnownRecords  # noqa: PLC0415 - for who looks records up
+        from seglog_format.log.known_records import KnownRecords  # noqa: PLC0415 - only for lookups
 
         return KnownRecords()
 
     def floor(self, offset: int) -> int | None:
-        """Return number of the segment with the greatest base offset that is not above an offset (SEG-LKP-001)."""
+        """Return the number of the segment with the greatest base offset not above an offset (SEG-LKP-001)."""
         found = bisect_right(self._base_offsets, offset)
         return found - 1 if found else None
 
     def segments_from(self, offset: int) -> tuple[LogSegment, ...]:
-        """Return the segments that may hold an offset or one above it."""
+        """Return the segments that may hold an offset or a greater one."""
         return self.segments[self.floor(offset) or 0 :]
 
     def frames_from(
@@ -132,11 +132,11 @@ class LogReader:
 
         Args:
             offset: where to start.
-            end: an entry that starts here or above is left out, with all that follow.
+            end: stop before the first entry that starts at this offset or above.
             at_border: called at borders between segments; see `Borders`.
 
         Raises:
-            FormatError: while iterating: nothing can be found from there on.
+            FormatError: while iterating: at damage after which no entry can be found.
         """
         if offset >= end:
             return
@@ -158,10 +158,12 @@ class LogReader:
         borders.come_to_end()
 
     def first_batch(self, segment: LogSegment, frame: Frame, offset: int) -> RecordBatch:
-        """Decode the entry that a lookup has found. If it starts above the offset, make sure that nothing was missed.
+        """Decode the entry that a lookup of an offset found.
+
+        If it starts above the offset, the entry before it is verified, which might hold the offset.
 
         Raises:
-            FormatError: the entry is damaged, or the one before it is, which may have held the offset.
+            FormatError: one of these entries is damaged.
         """
         batch = self.decode(segment, frame)
         if batch.base_offset > offset:
@@ -169,7 +171,7 @@ class LogReader:
         return batch
 
     def decode(self, segment: LogSegment, frame: Frame) -> RecordBatch:
-        """Decode an entry, or hand out what it was decoded to if it was the last one: lookups often meet again.
+        """Decode an entry; the last one is cached, because consecutive lookups often find the same entry.
 
         Raises:
             FormatError: it is damaged or refused.
@@ -183,11 +185,11 @@ class LogReader:
         return batch
 
     def known_record(self, offset: int, found: tuple[int, int] | None) -> Record | Message | None:
-        """Return the record at an offset, where that is known without the fallback decoder.
+        """Return the record at an offset if a cached batch holds it; None if the usual decoders must read it.
 
         Args:
             offset: absolute.
-            found: number of the segment and position of the entry that holds it, where these are known.
+            found: number of the segment and position of the entry that holds the offset; None if not known.
         """
         number = self.floor(offset) if found is None else found[0]
         if number is None or self.segments[number].size < QUICK_SIZE:
@@ -198,12 +200,12 @@ class LogReader:
         return self._known.find(segment, offset, trust_index=self.trust_indexes)
 
     def verify_gap(self, offset: int) -> None:
-        """Make sure that the entry before a missing offset ends where its header says (SEG-LKP-017).
+        """Verify the checksum of the entry before a missing offset (SEG-LKP-017).
 
-        Only its last offset delta keeps it from holding the offset, and only its checksum proves that.
+        By its last offset delta the entry ends below the offset, and only its checksum proves that field.
 
         Raises:
-            FormatError: it is damaged.
+            FormatError: the entry is damaged.
         """
         segment = self.segments_from(offset)[0]
         number = segment.number_of(offset)
@@ -215,7 +217,7 @@ class LogReader:
         """Decode the entries that fit one read (SEG-LKP-006, SEG-LKP-007).
 
         Raises:
-            FormatError: the first entry is damaged or refused. A later one only ends the read.
+            FormatError: the first entry is damaged or refused. A later such entry only ends the read.
         """
         batches: list[RecordBatch] = []
         try:
@@ -237,7 +239,7 @@ class LogReader:
                 return
             yield segment, frame
             if frame.end - start >= max_bytes:
-                return  # the next entry may have to be fetched, and does not fit
+                return  # no next entry fits, and looking at it might fetch it from a remote store
             origin = in_segment, start
 
     def records(
@@ -247,8 +249,8 @@ class LogReader:
 
         Args:
             start: first offset; records below are dropped (SEG-LKP-003).
-            end: first offset that is left out.
-            transactions: leave out what these say was aborted.
+            end: end of the range, exclusive.
+            transactions: leave out the records that are aborted according to these.
             at_border: as in `frames_from`.
 
         Raises:
@@ -268,10 +270,16 @@ class LogReader:
     def _to_deliver(
         self, segment: LogSegment, frame: Frame, first: int | None, end: int
     ) -> RecordBatch | StreamedBatch:
-        """Decode an entry; one of very many records while they are delivered. Only the first is compared with it.
+        """Decode an entry; if it has very many records, decode them while they are delivered.
+
+        Args:
+            segment: that holds the entry.
+            frame: the entry.
+            first: the offset that was looked up, for the first entry of a read, as in `first_batch`; else None.
+            end: end of the range to deliver, exclusive.
 
         Raises:
-            FormatError: it is damaged or refused, or the entry before the first one is.
+            FormatError: the entry is damaged or refused, or the entry before the first one is damaged.
         """
         from seglog_format.codec.record_stream import has_very_many_records, stream_frame  # noqa: PLC0415 - as above
 

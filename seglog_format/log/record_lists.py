@@ -1,4 +1,4 @@
-"""Records as objects, by the engine that is chosen for them (chapter 60)."""
+"""Delivery of records as objects, by the engine that is chosen for it (chapter 60)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class DeliveredLog(ScannedLog, Protocol):
-    """Partition, as far as delivering records has to know it."""
+    """The attributes of a partition that delivering records needs."""
 
     trust_indexes: bool
     _is_known: bool
@@ -36,7 +36,7 @@ class DeliveredLog(ScannedLog, Protocol):
     def engine_for(
         self, from_offset: int | None = None, to_offset: int | None = None, *, engine: Engine = Engine.AUTO
     ) -> Choice:
-        """Say which engine `records` takes, and why."""
+        """Return the engine that `records` uses, and why."""
 
     def _find_entry(self, offset: int) -> EntryPosition | None: ...
 
@@ -66,15 +66,15 @@ class DeliversRecords:
 
         Args:
             from_offset: first offset wanted; the log start offset by default.
-            to_offset: first offset not wanted any more; to the end by default. It may lie above the log end offset.
+            to_offset: end of the range, exclusive; by default the end of the log. It may be above the log end offset.
             isolation: ``read_uncommitted``, or ``read_committed``: up to the last stable offset, and without the
                 records of aborted transactions (SEG-LKP-011, SEG-LKP-012).
-            on_gap: called with offsets missing before the first segment, between two, or below the high watermark
-                (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` reports them. Reading
-                goes on. Nothing is reported of compacted logs, if that is known (SEG-PDR-023).
-            engine: what reads; what is delivered does not depend on it. See `engine_for`. By default the columnar
-                engine is only loaded when records beyond the first batch are asked for: a lookup of one record does
-                not wait for it. With `Engine.COLUMNAR` it also finds the first entry.
+            on_gap: called with offsets that are missing before the first segment, between two segments, or below the
+                high watermark (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` reports
+                them. Reading continues. In a log that is known to be compacted, no gaps are reported (SEG-PDR-023).
+            engine: the engine that reads; the records do not depend on it. See `engine_for`. By default the columnar
+                engine is loaded only for records after the first batch: a lookup of one record does not wait for it.
+                With `Engine.COLUMNAR` it also finds the first entry.
 
         Raises:
             OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
@@ -103,23 +103,24 @@ class DeliversRecords:
         *,
         engine: Engine = Engine.AUTO,
     ) -> Choice:
-        """Say which engine `records` takes, and why.
+        """Return the engine that `records` uses, and why.
+
+        The choice depends on the number of bytes to read, which is estimated from offset indexes.
 
         Args:
-            from_offset: first offset wanted; the log start offset by default. What the log holds before it does not
-                count, as far as the offset index of its segment says.
-            to_offset: first offset not wanted any more; to the end by default. What follows does not count either.
-            engine: as the caller of `records` asks for.
+            from_offset: as for `records`.
+            to_offset: as for `records`.
+            engine: as for `records`.
 
         Raises:
-            UsageError: an engine that is not installed.
+            UsageError: the engine is not installed.
         """
         start = self.log_start_offset if from_offset is None else from_offset
         end = INT64_MAX if to_offset is None else to_offset
         return engine_for(engine, size_from(self._reader, start, threshold(), end) if engine is Engine.AUTO else 0)
 
     def _find_entry(self: DeliveredLog, offset: int) -> EntryPosition | None:
-        """Return the entry of an offset as the engine finds it, if its segment is new and indexes are proven."""
+        """Return the entry of an offset, found by the columnar engine; None if another way to find it is used."""
         if self._is_known or self.trust_indexes or offset < self.log_start_offset:
             return None
         return find_entry(self._reader, offset)
@@ -144,7 +145,7 @@ class DeliversRecords:
             self._raise_undecided(end - 1, transactions)
 
 
-def record_lists(  # noqa: PLR0913 - what decides which records
+def record_lists(  # noqa: PLR0913 - all that the result depends on
     reader: LogReader,
     offsets: tuple[int, int],
     transactions: Transactions | None,
@@ -154,17 +155,17 @@ def record_lists(  # noqa: PLR0913 - what decides which records
     choice: Choice,
     at_border: AtBorder | None = None,
 ) -> Iterator[Iterable[Record | Message]]:
-    """Read a range of offsets. The first record comes alone where that is fast, as lookups want no more.
+    """Read the records of a range of offsets, as lists.
 
-    Where the columnar engine would have to be loaded, the plain decoders read up to the end of the first batch that has
-    something to deliver.
+    The first record comes alone if a cached batch holds it: a lookup needs no more. If the columnar engine is chosen
+    but not loaded yet, the plain decoders read up to the end of the first batch that has a record to deliver.
 
     Args:
         reader: of the log.
         offsets: from the first inclusive to the second exclusive.
-        transactions: leave out what these say was aborted.
-        limit: bytes that decompressing one entry may produce at most.
-        entry: of the first entry, where it is known.
+        transactions: leave out the records that are aborted according to these.
+        limit: maximum bytes that one entry may decompress to.
+        entry: the first entry, if it is known.
         choice: of the engine.
         at_border: called at borders between segments; see `Borders`.
 
@@ -189,10 +190,10 @@ def record_lists(  # noqa: PLR0913 - what decides which records
 def _first_batch(
     reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, at_border: AtBorder | None
 ) -> Generator[Iterable[Record | Message], None, int]:
-    """Deliver up to the first batch that has a record in a range of offsets; return the offset to resume from.
+    """Deliver the first batch that has a record in a range of offsets; return the offset to resume from.
 
     Raises:
-        FormatError: while iterating: as `LogReader.records`.
+        FormatError: while iterating: as for `LogReader.records`.
     """
     start, end = offsets
     for batch in reader.batches_to_deliver(start, end, at_border):
@@ -212,7 +213,7 @@ def _columnar_lists(
     entry: EntryPosition | None,
     at_border: AtBorder | None,
 ) -> Iterator[list[Record | Message]] | None:
-    """Read by the columnar engine; None where it cannot make objects of this interpreter."""
+    """Read by the columnar engine; None if it cannot create objects of this Python interpreter."""
     batch_rows = columnar.object_rows()
     if batch_rows is None:
         return None

@@ -1,4 +1,4 @@
-"""A store with segments of a partition besides its directory, as far as opening or checking the partition needs it."""
+"""The interface of a remote store that opening or checking a partition needs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 class RemoteOffsets(NamedTuple):
-    """What is known of offsets that are not in a partition directory.
+    """The remote segments that hold offsets which are not in a partition directory.
 
     Attributes:
-        where: the store, or what says of it.
-        segment_count: number of the remote segments that answer for them.
-        missing: those that no segment answers for.
+        where: name of the store, or of the metadata that lists the segments.
+        segment_count: number of the remote segments that hold these offsets.
+        missing: the offsets that no remote segment holds.
     """
 
     where: str
@@ -24,10 +24,10 @@ class RemoteOffsets(NamedTuple):
 
 
 class KnowsTiered(Protocol):
-    """Something that knows where offsets lie that are not in a partition directory."""
+    """A source of information about offsets that are not in a partition directory."""
 
     def located(self, listing: PartitionListing, tiered: MissingOffsets) -> RemoteOffsets | None:
-        """Say where offsets of a partition lie; None if nothing is known of the partition.
+        """Return the remote segments that hold offsets of a partition; None if the partition is not known.
 
         Args:
             listing: of the directory.

@@ -1,4 +1,4 @@
-"""The decision which files of a partition directory count, from their names alone (chapter 10).
+"""The decision which files of a partition directory count, mostly by their names (chapter 10).
 
 Files that a broker has renamed for removal are no part of the log, and the output of an interrupted replacement
 either replaces the files that it covers or is left out.
@@ -29,9 +29,9 @@ class Resolution(NamedTuple):
     Attributes:
         meanings: the parsed names of all files of known kinds, in name order.
         used: by offset and kind, the name of the one file that counts.
-        shadowed: second names for the same file, such as ``0.log``.
-        set_aside: names of files that are removed, unfinished, or replaced.
-        misnamed: errors of names that end as a segment file's does but hold no usable offset.
+        shadowed: other names with the same offset and kind, such as ``0.log``.
+        set_aside: names of files that were renamed for removal, are unfinished, or were replaced.
+        misnamed: errors for names that end as the name of a segment's file, but have no usable offset.
         others: names of no known kind (SEG-PDR-011).
     """
 
@@ -47,22 +47,22 @@ def resolve(names: Iterable[str], next_offset_of: NextOffset, *, directory: str 
     """Decide which files of a partition directory count (SEG-PDR-009, SEG-PDR-010).
 
     The unfinished output of a replacement (``.cleaned``) never counts. Finished output (``.swap``) counts unless an
-    unfinished file of the same or a lower base offset shows that the replacement as a whole was not complete. Then
-    it replaces everything from its first base offset up to the next offset of its last log.
+    unfinished file of the same or a lower base offset shows that the replacement was not complete. Finished output that
+    counts replaces all files from its first base offset up to the next offset of its last log.
 
     Args:
         names: of the regular files in the directory.
         next_offset_of: returns the first offset after the last whole entry of the ``.log.swap`` file of that name.
         directory: name of the directory in errors.
     """
-    meanings, misnamed, others = _understood(names, directory)
+    meanings, misnamed, others = _parsed(names, directory)
     numbered = [(name, meaning) for name, meaning in meanings.items() if meaning.kind in NUMBERED_KINDS]
     swaps = _complete_swaps(numbered)
     covered = _covered(swaps, next_offset_of)
     plain = [(name, file) for name, file in numbered if not file.suffix and file.base_offset not in covered]
     used, shadowed = _preferred(plain)
     used |= _preferred(swaps)[0]
-    standing = {*used.values(), *shadowed}
+    counted = {*used.values(), *shadowed}
     return Resolution(
         meanings=meanings,
         used=used,
@@ -70,14 +70,14 @@ def resolve(names: Iterable[str], next_offset_of: NextOffset, *, directory: str 
         set_aside=tuple(
             name
             for name, meaning in meanings.items()
-            if name not in standing and (meaning.suffix or meaning.kind in NUMBERED_KINDS)
+            if name not in counted and (meaning.suffix or meaning.kind in NUMBERED_KINDS)
         ),
         misnamed=misnamed,
         others=others,
     )
 
 
-def _understood(
+def _parsed(
     names: Iterable[str], directory: str
 ) -> tuple[dict[str, FileName], tuple[FormatError, ...], tuple[str, ...]]:
     """Return the parsed names, the errors for wrong names, and all other names."""
@@ -96,7 +96,7 @@ def _understood(
 
 
 def relocated(error: FormatError, directory: str) -> FormatError:
-    """Return an error about a name with the directory before it."""
+    """Return an error about a file name as one about its path in a directory."""
     location = replace(error.location, path=os.path.join(directory, error.location.path))  # noqa: PTH118 - may be empty
     return FormatError(location, *error.requirements, expected=error.expected, found=error.found)
 

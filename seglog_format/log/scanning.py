@@ -1,6 +1,6 @@
 """Scans: requests for the columnar engine, and their results as Arrow batches (chapter 60).
 
-The engine decodes each entry that its kernels cover, and asks `SegmentSource` about every other.
+The engine decodes the entries that its fast path covers, and gets all others decoded from `SegmentSource`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seglog_format.values.decoder import Decoder
 
 EntryPosition: TypeAlias = tuple[int, int]
-"""Number of a segment, and a position in it."""
+"""The number of a segment, and the position of an entry in it."""
 
 INT64_MIN: Final = -(2**63)
 DEFAULT_BATCH_ROWS: Final = 2**16
@@ -41,7 +41,7 @@ class ScanOptions(NamedTuple):
     """Options of a scan's result, see `Scannable.scan`.
 
     Attributes:
-        entry: of the first entry, where `find_entry` has found it.
+        entry: the first entry, if `find_entry` has found it; else it is looked up.
         at_border: called at borders between segments; see `Borders`.
     """
 
@@ -84,7 +84,7 @@ def scan_log(
     Args:
         reader: of the log.
         offsets: from the first inclusive to the second exclusive.
-        transactions: leave out records that these say were aborted.
+        transactions: leave out the records that are aborted according to these.
         options: options of the result.
         limit: maximum bytes that one entry may decompress to.
         at_end: called after the last batch; may raise an error for the reader.
@@ -123,7 +123,7 @@ def request_of(
 def sources_of(
     reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions
 ) -> Iterable[tuple[SegmentSource, Start]]:
-    """Yield each segment to read, as the engine reads it, and where to start in it."""
+    """Yield a source for each segment to read, and where the engine starts in it."""
     if options.part is not None:
         return [_part(reader, options.part, offsets, transactions)]
     found = _start(reader, offsets, options)
@@ -147,9 +147,9 @@ def _part(
 
 
 def find_entry(reader: LogReader, offset: int) -> EntryPosition | None:
-    """Find the entry whose header says that it holds an offset; None where only the fallback decoder can say.
+    """Find the entry that holds an offset, by a walk of the columnar engine over headers; None if it cannot.
 
-    The engine walks over headers at memory speed: the fallback decoder would take seconds if each message is an entry.
+    For a log in which each message is an entry, the walk by the fallback decoder would take seconds.
     """
     number = reader.floor(offset)
     if number is None or reader.trust_indexes:
@@ -172,7 +172,7 @@ def _start(reader: LogReader, offsets: tuple[int, int], options: ScanOptions) ->
         first = frame.header.base_offset
         is_anything_before = frame.position > 0 or segment is not reader.segments_from(offset)[0]
         if is_anything_before and (first is None or first > offset):
-            reader.first_batch(segment, frame, offset)  # was an entry missed before it?
+            reader.first_batch(segment, frame, offset)  # raises if damage may have hidden an earlier entry
         return reader.segments.index(segment), frame.position
     return None
 
@@ -212,7 +212,7 @@ class ScannedLog(Protocol):
 class Scannable:
     """The part of `Partition` that scans."""
 
-    def scan(  # noqa: PLR0913 - what a scan may be asked for
+    def scan(  # noqa: PLR0913 - the options of a scan
         self: ScannedLog,
         columns: Sequence[str] = DEFAULT_COLUMNS,
         from_offset: int | None = None,
@@ -234,29 +234,29 @@ class Scannable:
     ) -> pa.RecordBatchReader:
         """Read the records that `records` delivers, as Arrow batches.
 
-        Needs the extra ``fast``: always uses the columnar engine, which leaves each entry that it does not cover to the
-        fallback decoder. So both deliver and refuse the same.
+        This method needs the extra ``fast``. It always uses the columnar engine, which leaves the entries that its fast
+        path does not cover to the fallback decoder. So `scan` and `records` deliver and refuse the same.
 
         Args:
-            columns: of ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``; what is not asked for is not
-                touched. Of the entry that a row comes from, as it is stored: ``position``, ``file`` and ``codec``;
-                ``timestamp_type`` (0: of the producer, 1: of the broker), null in magic 0; and what only magic 2 has,
-                null before: ``batch_offset``, ``leader_epoch``, ``producer_id``, ``producer_epoch``, ``sequence`` (of
+            columns: names of columns, in order; other columns are not decoded. Of the record: ``offset``,
+                ``timestamp``, ``key``, ``value`` and ``headers``. Of its entry as stored: ``position``, ``file`` and
+                ``codec``; ``timestamp_type`` (0: of the producer, 1: of the broker), null in magic 0. Only in magic 2,
+                else null: ``batch_offset``, ``leader_epoch``, ``producer_id``, ``producer_epoch``, ``sequence`` (of
                 the record), ``is_transactional``.
             from_offset: first offset wanted; the log start offset by default.
-            to_offset: first offset not wanted any more; to the end by default.
+            to_offset: end of the range, exclusive; to the end of the log by default.
             from_timestamp_ms: leave out records that are older, and entries whose header says that they are.
             to_timestamp_ms: leave out records of this time and newer ones.
             isolation: ``read_uncommitted`` or ``read_committed``; see `records`.
             on_corrupt: called with each damaged entry, which is then left out; by default the first one ends the scan.
-                Where size or magic of an entry are wrong, the rest of its segment is left out. Also called where a
-                segment that is not the last ends before the next one begins: with no whole entry, or with offsets in
-                its indexes only (SEG-PDR-024). Without it, only ``on_gap`` hears of those.
+                If the size or magic of an entry is wrong, the rest of its segment is left out. It is also called if a
+                segment that is not the last ends before the next one begins, inside an entry or with offsets only in
+                its indexes (SEG-PDR-024). Without ``on_corrupt``, such an end is reported only to ``on_gap``.
             on_gap: called with missing offsets, as in `records`; not with ``part``.
-            batch_rows: rows of an Arrow batch at most, unless one entry alone holds more.
-            threads: number of reading threads; the order stays. With ``on_corrupt`` it is one.
+            batch_rows: maximum number of rows of an Arrow batch, unless one entry alone holds more.
+            threads: number of reading threads; the order of rows does not change. With ``on_corrupt`` one is used.
             layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the mapped file or
-                into decompressed blocks. ``binary`` or ``large_binary``: copied, for whatever cannot read views.
+                into decompressed blocks. ``binary`` or ``large_binary``: copies, for programs that cannot read views.
             part: of one segment only: its base offset, the position of an entry, and the position from which on no
                 entry is read any more. So a large segment is shared out; nothing is looked up, and ``from_offset``
                 only leaves out rows.

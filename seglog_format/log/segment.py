@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 class LogSegment(Closing):
-    """A `.log` file with the indexes beside it. A context manager; closed files open again when they are needed.
+    """A `.log` file with its indexes. A context manager; closed files open again when they are needed.
 
     Positions come from walking the log from its start, never from an index alone (SEG-IDX-009): the walk reads the
-    fixed fields of each entry once, and later lookups search what it found.
+    fixed fields of each entry once, and later lookups search the positions that it found.
 
     Attributes:
         paths: of the log and of the existing indexes.
         base_offset: the offset in the file names.
         allowed: offsets that the segment can hold.
-        limit: bytes that decompressing one entry may produce at most.
+        limit: maximum bytes that one entry may decompress to.
         copy: read files through windows instead of mapping them.
-        storage: that the files are read from.
-        is_tiered: the log is in a remote store: reading it fetches it, and it does not change.
+        storage: the storage that holds the files.
+        is_tiered: whether the log is in a remote store: reading fetches it, and it does not change.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class LogSegment(Closing):
         """Store the paths; no file is touched yet.
 
         Args:
-            paths: its files.
-            next_base_offset: of the segment after it; None for the last one.
-            limit: bytes that decompressing one entry may produce at most.
+            paths: the files of the segment.
+            next_base_offset: base offset of the next segment; None for the last segment.
+            limit: maximum bytes that one entry may decompress to.
             copy: read files through windows instead of mapping them.
-            opened: shared with the other segments of a partition; None for a segment on its own.
-            storage: that the files are read from.
+            opened: the open segments of the partition, shared by all of its segments; None for a single segment.
+            storage: the storage that holds the files.
         """
         self.paths = paths
         self.base_offset = paths.base_offset
@@ -82,7 +82,7 @@ class LogSegment(Closing):
 
     @cached_property
     def path(self) -> str:
-        """The `.log` file."""
+        """Path of the `.log` file."""
         return self.storage.name_of(self.paths.log)
 
     @property
@@ -115,32 +115,32 @@ class LogSegment(Closing):
 
     @cached_property
     def size(self) -> int:
-        """Bytes of the `.log` file, without opening it; as `LogStorage.status`."""
+        """Size of the `.log` file in bytes, by `LogStorage.status`, without opening it."""
         return self.storage.status(self.paths.log).size
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """The offset index; None if there is none that can be read."""
+        """The offset index; None if it is missing or cannot be read."""
         self._use()
         opener = partial(OffsetIndex.open, copy=self.copy, storage=self.storage)
         return readable(opener, self.paths.offset_index, self.base_offset)
 
     @cached_property
     def time_index(self) -> TimeIndex | None:
-        """The time index; None if there is none that can be read."""
+        """The time index; None if it is missing or cannot be read."""
         self._use()
         opener = partial(TimeIndex.open, copy=self.copy, storage=self.storage)
         return readable(opener, self.paths.time_index, self.base_offset)
 
     @cached_property
     def transaction_index(self) -> TransactionIndex | None:
-        """The transaction index; None if there is none that can be read."""
+        """The transaction index; None if it is missing or cannot be read."""
         opener = partial(TransactionIndex.open, storage=self.storage)
         return readable(opener, self.paths.transaction_index, self.base_offset)
 
     @property
     def entries(self) -> EntryTable:
-        """The positions of all entries: the whole segment is walked."""
+        """The positions of all entries; the first use walks the whole segment."""
         self._grow(INT64_MAX)
         return self._table
 
@@ -154,16 +154,16 @@ class LogSegment(Closing):
             walk_headers(self._table, self.source, target, self.forget_behind)
             self._table.grow(self.source, self.path, target, self.forget_behind)
             if self._table.is_complete:
-                self.forget()  # a walk touches few pages, and the system maps those around them
+                self.forget()  # a walk needs few pages, but the system maps their neighbours also
 
     @property
     def damage(self) -> FormatError | None:
-        """Return why the walk of this segment stops before its end; None if it does not."""
+        """Return the error that ends the walk of this segment early; None if there is none."""
         return self.entries.damage
 
     @property
     def tail(self) -> Tail | None:
-        """Return what follows the last whole entry; None where `damage` stops the walk."""
+        """Return what follows the last whole entry; None if `damage` ends the walk early."""
         return self.entries.tail
 
     @property
@@ -191,7 +191,7 @@ class LogSegment(Closing):
             from_position: start of an entry.
 
         Raises:
-            FormatError: while iterating: at an entry after which nothing can be found.
+            FormatError: while iterating: at an entry after which no other can be found.
         """
         return walk(self.source, from_position, path=self.path)
 
@@ -199,8 +199,8 @@ class LogSegment(Closing):
         """Walk the entries undecoded as long as their offsets are possible.
 
         Raises:
-            FormatError: while iterating: at an entry after which nothing can be found, or whose offset cannot be
-                true (SEG-LOG-006, SEG-LOG-008, SEG-LOG-013, SEG-PDR-013).
+            FormatError: while iterating: at an entry after which no other can be found, or with an impossible offset
+                (SEG-LOG-006, SEG-LOG-008, SEG-LOG-013, SEG-PDR-013).
         """
         return in_order(self.frames(from_position), self.path, self.allowed, self.base_offset - 1)
 
@@ -250,7 +250,7 @@ class LogSegment(Closing):
         return None if number is None else self._table.positions[number]
 
     def number_of(self, offset: int) -> int | None:
-        """Return the number, from 0, of the first entry whose last offset is not below an offset; proven by a walk.
+        """Return the number, from 0, of the first entry whose last offset is not below an offset; walk to find it.
 
         Raises:
             FormatError: there is damage before such an entry.
@@ -262,14 +262,14 @@ class LogSegment(Closing):
         return number
 
     def verify_entries(self, start: int, stop: int) -> None:
-        """Verify the checksums of walked entries, each only once in the life of this object.
+        """Verify the checksums of walked entries, each entry only once for this object.
 
         Args:
-            start: number of the first entry; the same in every call.
+            start: number of the first entry; it must be the same in every call.
             stop: number of the entry after the last.
 
         Raises:
-            CorruptRecordError: at the first wrong one.
+            CorruptRecordError: at the first entry with a wrong checksum.
         """
         self._verified_count = first_in_doubt(self._table, self.source, max(start, self._verified_count), stop)
         for number in range(self._verified_count, stop):
@@ -287,7 +287,7 @@ class LogSegment(Closing):
         return frame
 
     def verify_last_entry(self) -> None:
-        """Verify the checksum of the last whole entry, if there is one: it decides where the segment ends.
+        """Verify the checksum of the last whole entry, if there is one: its last offset is the end of the segment.
 
         Raises:
             CorruptRecordError: the checksum is wrong.
@@ -299,19 +299,19 @@ class LogSegment(Closing):
         """Return a walked entry by its number.
 
         Raises:
-            FormatError: it no longer exists: another process has written to the file meanwhile.
+            FormatError: the entry no longer exists: another process has written to the file meanwhile.
         """
         frame = self.frame_at(self._table.positions[number])
         if isinstance(frame, Frame):
             return frame
         at, found = Location(self.path, frame.position), f"{frame.size} bytes ({frame.kind.value})"
-        raise TruncatedError(at, "SEG-LOG-004", expected="the entry that stood here", found=found)
+        raise TruncatedError(at, "SEG-LOG-004", expected="the entry that was here before", found=found)
 
     def resume_from(self, other: LogSegment) -> bool:
-        """Take over the entries that another object found in the same file, which may have grown since.
+        """Use the entries that another object found in the same file, which may have grown since.
 
         Returns:
-            False if the last of them is not there any more: then nothing is taken over.
+            False if the last of these entries is not in the file any more: then none are used.
 
         Raises:
             UsageError: the file does not exist, or may not be read.
@@ -341,7 +341,7 @@ class LogSegment(Closing):
         self.__dict__.pop("time_index", None)
 
     def close(self) -> None:
-        """Close the files; bytes and indexes taken from it must not be used any more."""
+        """Close the files; bytes and indexes obtained from the segment must not be used any more."""
         for source in filter(None, (self._bytes, self.__dict__.get("offset_index"), self.__dict__.get("time_index"))):
             source.close()
         self.release()

@@ -1,4 +1,4 @@
-"""A segment as the columnar engine sees it: its bytes, and the fallback decoder for its entries (chapter 60)."""
+"""A segment as the columnar engine reads it: its bytes, and the fallback decoder for its entries (chapter 60)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class FallbackEntry(NamedTuple):
-    """An entry's header, the records for a reader, its end, and its last offset."""
+    """An entry that the fallback decoder decoded: header, records to deliver, end position and last offset."""
 
     header: BatchHeader
     records: Sequence[Record | Message]
@@ -34,8 +34,8 @@ class SegmentSource(NamedTuple):
 
     Attributes:
         segment: the segment to read.
-        to_offset: first offset that is left out.
-        transactions: leave out records that these say were aborted.
+        to_offset: end of the range to read, exclusive.
+        transactions: leave out the records that are aborted according to these.
     """
 
     segment: LogSegment
@@ -44,20 +44,20 @@ class SegmentSource(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The log."""
+        """Path of the log."""
         return self.segment.path
 
     @property
     def size(self) -> int:
-        """Bytes of the log."""
+        """Size of the log in bytes."""
         return self.segment.source.size
 
     def view(self, start: int, end: int) -> memoryview:
-        """Return bytes of the log; as `FileBytes.view`."""
+        """Return bytes of the log, as `FileBytes.view` does."""
         return self.segment.source.view(start, end)
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """Return a part of the log; as `FileBytes.window`."""
+        """Return a part of the log, as `FileBytes.window` does."""
         return self.segment.source.window(position, at_least)
 
     @property
@@ -71,10 +71,10 @@ class SegmentSource(NamedTuple):
         return self.segment.allowed.first, self.segment.allowed.last
 
     def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:
-        """Decode the entry at a position with the fallback decoder; return None where the log ends.
+        """Decode the entry at a position with the fallback decoder; return None at the end of what to read.
 
         Raises:
-            FormatError: it is damaged or refused.
+            FormatError: the entry is damaged or refused.
         """
         found = self.segment.frame_at(position)
         if isinstance(found, Tail):
@@ -89,7 +89,7 @@ class SegmentSource(NamedTuple):
         return FallbackEntry(frame.header, records, frame.end, batch.last_offset)
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
-        """Return what the entry at a position decompresses to; None if it is damaged or exceeds the limit."""
+        """Return the decompressed bytes of the entry at a position; None if it is damaged or exceeds the limit."""
         try:
             found = self.segment.frame_at(position)
         except FormatError:
@@ -97,7 +97,7 @@ class SegmentSource(NamedTuple):
         return decompressed_bytes(found, limit=limit) if isinstance(found, Frame) else None
 
     def end_of_damaged(self, position: int) -> int | None:
-        """Return the position after a damaged entry; None if its size or magic is wrong, which hides the next."""
+        """Return the position after a damaged entry; None if a wrong size or magic hides where it ends."""
         try:
             found = self.segment.frame_at(position)
         except FormatError:

@@ -1,4 +1,4 @@
-"""Topic ids, leader epochs and owners of log directories, from small files; one that cannot be read says nothing."""
+"""Topic ids, leader epochs and owners of log directories, from small files; an unreadable file counts as missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def topic_id_of(partition: Path) -> str | None:
-    """Return the topic id that a partition directory names, 22 letters of base64url; None without one."""
+    """Return the topic id in a partition directory, 22 letters of base64url; None if there is none."""
     path = partition / FileKind.PARTITION_METADATA.value
     try:
         return decode_partition_metadata(read_whole(path), Location(str(path))).topic_id
@@ -26,7 +26,7 @@ def topic_id_of(partition: Path) -> str | None:
 
 
 def leader_epochs_of(partition: Path) -> tuple[EpochStart, ...]:
-    """Return leader epochs and their first offsets, ascending; empty if the directory does not name any."""
+    """Return leader epochs and their first offsets, ascending; empty if the directory has none."""
     path = partition / FileKind.LEADER_EPOCH_CHECKPOINT.value
     try:
         return decode_leader_epoch_checkpoint(read_whole(path), Location(str(path))).entries
@@ -35,7 +35,7 @@ def leader_epochs_of(partition: Path) -> tuple[EpochStart, ...]:
 
 
 def meta_properties_of(log_directory: Path) -> MetaProperties | None:
-    """Return whose a log directory is; None where `meta.properties` does not say it."""
+    """Return the properties that say which broker owns a log directory; None without readable `meta.properties`."""
     path = log_directory / FileKind.META_PROPERTIES.value
     try:
         return decode_meta_properties(read_whole(path), Location(str(path)))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TimeIndex(IndexFile[TimestampOffset]):
-    """A time index; entries have absolute offsets."""
+    """A time index; its entries have absolute offsets."""
 
     layout = TIME_INDEX_ENTRY
 

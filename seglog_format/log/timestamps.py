@@ -1,9 +1,9 @@
-"""From timestamps to offsets (chapter 60).
+"""Lookups of offsets by timestamp (chapter 60).
 
-Every record counts, those of control batches included (SEG-LKP-018). Entries are chosen by the largest
-timestamp that their headers state. It lies inside the checksum, so the checksum of each entry that is passed over is
-verified: a damaged header would otherwise hide an older answer. So a segment is read from its start, by the engine that
-is chosen for its size. A time index is used only where it is trusted.
+Every record counts, also those of control batches (SEG-LKP-018). A lookup skips entries by the largest timestamp in
+their headers. The checksum covers that field, so it is verified for each skipped entry: else a damaged header could
+hide the right record. So a segment is read from its start, by the engine that is chosen for its size. A time index is
+used only if indexes are trusted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OffsetSpec(IntEnum):
-    """Requests that stand for a timestamp, with the numbers of Kafka's protocol.
+    """Special values for the timestamp of a lookup, with the numbers of Kafka's protocol.
 
     Examples:
         >>> from seglog_format import OffsetSpec, open_partition
@@ -42,16 +42,16 @@ class OffsetSpec(IntEnum):
     MAX_TIMESTAMP = -3
     """The first record with the largest timestamp."""
     EARLIEST_LOCAL = -4
-    """The first offset on this disk: for a directory, the log start offset."""
+    """The first offset that is stored locally: for a directory, the log start offset."""
     LATEST_TIERED = -5
-    """The last offset in tiered storage, which a directory does not show."""
+    """The last offset in tiered storage; a directory does not show it."""
 
 
 def require_timestamp(timestamp_ms: object) -> None:
-    """Refuse what is no timestamp in milliseconds, 0 or more, and no `OffsetSpec`.
+    """Refuse a value that is neither a timestamp in milliseconds, 0 or more, nor an `OffsetSpec`.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the value is neither.
     """
     if not isinstance(timestamp_ms, SupportsIndex):
         msg = f"a timestamp is a number of milliseconds since 1970, not {timestamp_ms!r}"
@@ -79,7 +79,7 @@ def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int)
         log_start_offset: records below are hidden.
 
     Raises:
-        FormatError: damage was met before such a record.
+        FormatError: there is damage before such a record.
     """
     for segment in reader.segments_from(log_start_offset):
         is_last = segment is reader.segments[-1]
@@ -99,7 +99,7 @@ def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int)
 def is_older(segment: LogSegment, timestamp_ms: int) -> bool:
     """Return whether a closed segment is older than a timestamp, by the last entry of its time index, as brokers do.
 
-    The index is not read to see whether it is in order: with many segments that would be all the work.
+    The order of the index is not checked: with many segments, that would take most of the time.
     """
     entries = () if segment.time_index is None else segment.time_index.raw_entries()
     return bool(entries) and entries[-1].timestamp_ms < timestamp_ms
@@ -115,7 +115,7 @@ def _visible(batches: Iterable[RecordBatch], log_start_offset: int) -> Iterator[
 def _proven_candidates(
     reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
 ) -> Iterator[RecordBatch]:
-    """Entries whose headers allow for an answer; all others are verified."""
+    """Yield the entries that may hold the record by their headers; verify the checksums of all others."""
     load_engine_for(segment.size)
     table = segment.entries
     start = table.find(log_start_offset)
@@ -131,7 +131,7 @@ def _proven_candidates(
 def _trusted_candidates(
     reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
 ) -> Iterator[RecordBatch]:
-    """Yield the same from where the time index says that they begin, without a look at what precedes."""
+    """Yield the entries that may hold the record, from the offset in the time index on; verify no others."""
     start = max(offset_not_younger(segment, timestamp_ms - 1), log_start_offset)
     position = segment.position_of(start, trust_index=True)
     if position is not None:
@@ -141,7 +141,7 @@ def _trusted_candidates(
 
 
 def first_of_largest(reader: LogReader, log_start_offset: int) -> TimestampOffset | None:
-    """Return the first of the records with the largest timestamp (SEG-LKP-013); None where no record has a timestamp.
+    """Return the first of the records with the largest timestamp (SEG-LKP-013); None if no record has a timestamp.
 
     Args:
         reader: the log.
@@ -152,7 +152,7 @@ def first_of_largest(reader: LogReader, log_start_offset: int) -> TimestampOffse
     """
     best: TimestampOffset | None = None
     for segment in reader.segments_from(log_start_offset):
-        for batch in _youngest_first(segment, log_start_offset):
+        for batch in _latest_first(segment, log_start_offset):
             if best is not None and batch.header.max_timestamp_ms < best.timestamp_ms:
                 break
             for found in _visible([batch], log_start_offset):
@@ -165,8 +165,8 @@ def _rank(found: TimestampOffset) -> tuple[int, int]:
     return found.timestamp_ms, -found.offset
 
 
-def _youngest_first(segment: LogSegment, log_start_offset: int) -> Iterator[RecordBatch]:
-    """Yield the entries by falling timestamp of their headers, after all of them were verified."""
+def _latest_first(segment: LogSegment, log_start_offset: int) -> Iterator[RecordBatch]:
+    """Verify all entries, then yield them by falling timestamp of their headers."""
     load_engine_for(segment.size)
     table = segment.entries
     start = table.find(log_start_offset)

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class TxnIndexSearchResult(NamedTuple):
-    """The result of one segment's index for a range of offsets.
+    """The result of searching one segment's index for a range of offsets.
 
     Attributes:
-        aborted: aborted transactions that touch the range, in marker order.
-        is_complete: whether later segments cannot add to them.
+        aborted: the aborted transactions that may have records in the range, in the order of their markers.
+        is_complete: whether the indexes of later segments cannot add to them.
     """
 
     aborted: tuple[AbortedTxn, ...]
@@ -37,13 +37,13 @@ class TxnIndexSearchResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TransactionIndex:
-    """A transaction index, decoded whole: it has an entry for each aborted transaction only.
+    """A transaction index. It is decoded whole: it has one entry for each aborted transaction, so it is small.
 
     Attributes:
         entries: in file order; offsets are absolute.
         base_offset: of the segment.
-        file_size: bytes of the file.
-        path: the file; empty for bytes that came from no file.
+        file_size: size of the file in bytes.
+        path: of the file; empty for bytes in memory.
     """
 
     entries: tuple[AbortedTxn, ...]
@@ -65,7 +65,7 @@ class TransactionIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:
-        """Decode a transaction index; ``path`` only names the bytes in messages.
+        """Decode a transaction index; ``path`` names the bytes in error messages.
 
         Raises:
             UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
@@ -75,19 +75,19 @@ class TransactionIndex:
 
     @classmethod
     def from_source(cls, source: ByteSource, base_offset: int, path: str = "") -> Self:
-        """Decode a transaction index from a source of bytes; as `from_bytes`."""
+        """Decode a transaction index from a source of bytes, as `from_bytes` does."""
         refuse_beyond(MAX_WHOLE_SIZE, source.size, path)
         return cls(_decoder_of(source)(source.view(0, source.size), Location(path)), base_offset, source.size, path)
 
     @property
     def trailing_size(self) -> int:
-        """Bytes after the last whole entry; 0 in a sound file."""
+        """Number of bytes after the last whole entry; 0 in an undamaged file."""
         return self.file_size % TRANSACTION_INDEX_ENTRY.size
 
     def aborted(self, from_offset: int, to_offset: int) -> TxnIndexSearchResult:
-        """Return the aborted transactions that touch the offsets from ``from_offset`` up to ``to_offset`` (excluded).
+        """Return the aborted transactions that may have records from ``from_offset`` up to ``to_offset`` (excluded).
 
-        If the answer is not complete, continue with the next segment's index (SEG-TXN-007).
+        If the result is not complete, continue with the next segment's index (SEG-TXN-007).
         """
         found = []
         for entry in self.entries:

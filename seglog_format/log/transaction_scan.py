@@ -1,9 +1,9 @@
 """The transactions of a whole log, part of which may be in a remote store (chapters 46 and 60).
 
-Of remote segments the transaction indexes decide, as they do for a broker: headers would have to be fetched with all
-else. A broker copies a segment only when all transactions that have a record in it have ended, but they may end in a
-later segment, and that one can be lost. So where the last remote segment ends, and before a gap, the producer snapshot
-that is stored with a segment says which transactions were still open at its end. Without a snapshot the headers do.
+For remote segments the transaction indexes decide, as for a broker: to read their headers, whole logs would have to be
+fetched. A broker copies a segment only after all transactions with a record in it have ended. But they may have ended
+in a later segment, which can be lost. So at the end of the last remote segment, and before a gap, the producer snapshot
+that is stored with a segment shows which transactions were open at its end. Without a snapshot, headers are read.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 def scan_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
     """Read the headers and end markers of a log from its first entry to its end, or to the first damage.
 
-    Every checksum is verified: a damaged header would change what is open and what is not. Of remote segments only the
-    transaction indexes are read, and of the last one before a gap its producer snapshot, unless one of them is lost.
+    Every checksum is verified: a damaged header would change which transactions are open. Of remote segments only the
+    transaction indexes are read, and of the last one before a gap the producer snapshot. If one of these files is lost,
+    the log is read.
 
     Args:
         segments: in order.
         log_start_offset: records below are hidden, and so is damage in segments that end below it.
 
     Raises:
-        UsageError: a remote store does not answer, or a key is not at hand.
+        UsageError: a remote store does not answer, or a decryption key is missing.
     """
     local = local_segments(segments)
     if len(local) < len(segments):
@@ -48,36 +49,36 @@ def indexed_transactions(segments: Sequence[LogSegment], log_start_offset: int =
 
     Args:
         segments: of the log, in order.
-        log_start_offset: segments that end below it are passed over.
+        log_start_offset: segments that end below it are skipped.
 
     Returns:
-        Transactions up to the first segment that is here, with those that are open there, as far as something says so.
-        Those that began before it and end behind it are expected.
+        The transactions up to the first local segment. Those that are open there are included, as far as a snapshot or
+        a header shows them, and so is what the indexes of local segments list about transactions that began before.
 
     Raises:
-        UsageError: a remote store does not answer, or a key is not at hand.
+        UsageError: a remote store does not answer, or a decryption key is missing.
     """
     found = Transactions(end_offset=log_start_offset)
     local = local_segments(segments)
     for number, segment in enumerate(segments[: len(segments) - len(local)]):
         if segment.allowed.last < log_start_offset:
             continue
-        _apply(found, segment, log_start_offset)
+        _apply_segment(found, segment, log_start_offset)
         if found.damage is None and not _is_followed(segments, number):
-            _keep_open(found, _open_behind(segments[: number + 1], log_start_offset))
+            _add_open(found, _open_at_end(segments[: number + 1], log_start_offset))
         if found.damage is not None:
             return found
         found.end_offset = segment.next_offset if segment is segments[-1] else segment.allowed.last + 1
     if local:
         border = local[0]
-        _keep_open(found, Transactions(open_offsets=_open_at(border, border.base_offset) or {}))
+        _add_open(found, Transactions(open_offsets=_open_at(border, border.base_offset) or {}))
         found.end_offset = border.base_offset
         found.expect(each for segment in local for each in _listed_in(segment))
     return found
 
 
-def _apply(found: Transactions, segment: LogSegment, log_start_offset: int) -> None:
-    """Apply a remote segment: its index, or its log where a transaction from before a gap may end in it."""
+def _apply_segment(found: Transactions, segment: LogSegment, log_start_offset: int) -> None:
+    """Apply the index of a remote segment, or its log if a transaction from before a gap may end in it."""
     if found.open_offsets:
         _apply_log(found, segment, log_start_offset)
         return
@@ -89,7 +90,7 @@ def _apply(found: Transactions, segment: LogSegment, log_start_offset: int) -> N
 
 
 def _apply_log(found: Transactions, segment: LogSegment, log_start_offset: int) -> None:
-    """Apply the entries of a remote segment; indexes suffice again when all that was open before it has ended."""
+    """Apply the entries of a remote segment; if all transactions open before it end in it, indexes suffice again."""
     before = dict(found.open_offsets)
     found.end_offset = segment.base_offset
     found.expect(_listed_in(segment))
@@ -105,22 +106,22 @@ def _is_followed(segments: Sequence[LogSegment], number: int) -> bool:
 
 
 def _tiered_end(segment: LogSegment) -> int:
-    """Return the offset after a remote segment, as the store or the metadata topic has it."""
+    """Return the offset after a remote segment, as recorded in the store or the metadata topic."""
     end = segment.storage.tiered_end(segment.paths.log)
     assert end is not None
     return end
 
 
-def _keep_open(found: Transactions, behind: Transactions) -> None:
-    """Add the transactions that are open at an offset to those that are known to be, and the damage before it."""
-    for producer_id, first_offset in behind.open_offsets.items():
+def _add_open(found: Transactions, at_end: Transactions) -> None:
+    """Add the transactions that are open at the end of a segment, and the damage that ended reading before it."""
+    for producer_id, first_offset in at_end.open_offsets.items():
         found.open_offsets.setdefault(producer_id, first_offset)
-    if behind.damage is not None:
-        found.damage, found.end_offset = behind.damage, behind.end_offset
+    if at_end.damage is not None:
+        found.damage, found.end_offset = at_end.damage, at_end.end_offset
 
 
-def _open_behind(segments: Sequence[LogSegment], log_start_offset: int) -> Transactions:
-    """Return what is open behind the last of remote segments: from the nearest snapshot on, by headers."""
+def _open_at_end(segments: Sequence[LogSegment], log_start_offset: int) -> Transactions:
+    """Return what is open at the end of remote segments: from the last snapshot, and from the headers after it."""
     known: Mapping[int, int] | None = None
     first = len(segments)
     while first and known is None:
@@ -132,8 +133,13 @@ def _open_behind(segments: Sequence[LogSegment], log_start_offset: int) -> Trans
 
 
 def _open_at(segment: LogSegment, offset: int) -> dict[int, int] | None:
-    """Return what the producer snapshot of an offset, beside a segment, calls open; None without a readable one."""
-    from seglog_format.log.producer_snapshot import ProducerSnapshot  # noqa: PLC0415 - logs in one place need none
+    """Return the open transactions in the producer snapshot of an offset; None if there is no readable snapshot.
+
+    Args:
+        segment: whose storage and directory hold the snapshot.
+        offset: in the name of the snapshot.
+    """
+    from seglog_format.log.producer_snapshot import ProducerSnapshot  # noqa: PLC0415 - only for remote segments
 
     path = segment.paths.log.with_name(segment_file_name(offset, FileKind.PRODUCER_SNAPSHOT))
     storage = segment.storage
@@ -151,7 +157,7 @@ def _aborted_in(segment: LogSegment) -> list[AbortedTxn]:
     """Return the aborted transactions that end in the part of a remote segment that counts.
 
     Raises:
-        FormatError: the index is damaged, or its object.
+        FormatError: the index is damaged, or the object that stores it.
     """
     path = segment.paths.transaction_index
     if path is None:
@@ -165,6 +171,6 @@ def _listed_in(segment: LogSegment) -> tuple[AbortedTxn, ...]:
 
 
 def local_segments(segments: Sequence[LogSegment]) -> Sequence[LogSegment]:
-    """Return the segments behind the last remote one."""
+    """Return the segments after the last remote one."""
     count = next((number for number, each in enumerate(reversed(segments)) if each.is_tiered), len(segments))
     return segments[len(segments) - count :]

@@ -1,11 +1,10 @@
 """Transactions derived from the log itself: the aborted ones, and those still open (chapter 60).
 
-The transaction index lists the first of these, too, but it is an index: it may be missing, stale or wrong. Headers and
-markers decide: a transactional batch opens its producer's transaction or continues it, an end marker of that producer
-closes it, whatever epoch either carries (SEG-LKP-016). A transaction of which compaction left only the marker is empty
-and forgotten.
+The transaction index also lists aborted transactions, but it may be missing, outdated or wrong. So headers and markers
+decide: a transactional batch begins or continues its producer's transaction, and an end marker of that producer ends
+it, whatever their epochs (SEG-LKP-016). If compaction left only the marker, the transaction is empty and not listed.
 
-Of remote segments less is read, see `scan_transactions`.
+For remote segments, see `scan_transactions`.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Transactions:
         aborted: in the order of their markers, as a transaction index would list them all.
         open_offsets: first offset of each transaction without an end marker, by producer id.
         end_offset: the offset up to which entries were applied.
-        damage: why it was not read to its end; None if it was.
+        damage: the error that ended reading the log early; None if it was read to its end.
     """
 
     aborted: list[AbortedTxn] = field(default_factory=list)
@@ -49,7 +48,7 @@ class Transactions:
 
     @property
     def last_stable_offset(self) -> int:
-        """The first undecided offset (SEG-LKP-012), or `end_offset`."""
+        """The first offset of any open transaction (SEG-LKP-012); `end_offset` if none is open."""
         return min(self.open_offsets.values(), default=self.end_offset)
 
     def is_aborted(self, header: BatchHeader) -> bool:
@@ -73,7 +72,8 @@ class Transactions:
         """Apply many entries: those that begin, continue or end a transaction.
 
         Args:
-            events: producer id, type of the end marker or any other number for data, base offset and last offset.
+            events: for each entry: producer id, type of the end marker (any other number for data), base offset and
+                last offset.
         """
         for producer_id, kind, base_offset, last_offset in events:
             self.end_offset = last_offset + 1
@@ -83,7 +83,13 @@ class Transactions:
                 self.open_offsets.setdefault(producer_id, base_offset)
 
     def _close(self, producer_id: int, marker: int, *, is_abort: bool) -> None:
-        """End a transaction; if a damaged batch continues it after its marker, brokers list where that begins."""
+        """End a producer's transaction, and list it if it was aborted.
+
+        Args:
+            producer_id: of the producer.
+            marker: offset of the end marker.
+            is_abort: whether it is an ABORT marker.
+        """
         first = self.open_offsets.pop(producer_id, None)
         listed = self._listed.get((producer_id, marker))
         if listed is not None and is_abort:
@@ -94,12 +100,16 @@ class Transactions:
         self.add_aborted(AbortedTxn(VERSION, producer_id, first, marker, stable))
 
     def add_aborted(self, transaction: AbortedTxn) -> None:
-        """Add an aborted transaction, behind those that ended before it."""
+        """Add an aborted transaction after those that ended before it."""
         self.aborted.append(transaction)
         self._markers.setdefault(transaction.producer_id, []).append(transaction)
 
     def expect(self, listed: Iterable[AbortedTxn]) -> None:
-        """Note which transactions began before `end_offset`, by the indexes of the segments that have their markers."""
+        """Store transactions that began before `end_offset` and end at it or above, as indexes list them.
+
+        Args:
+            listed: entries of the transaction indexes of the segments after `end_offset`.
+        """
         began = (each for each in listed if each.first_offset < self.end_offset <= each.last_offset)
         self._listed |= {(each.producer_id, each.last_offset): each for each in began}
 
@@ -109,7 +119,7 @@ def _last_offset(transaction: AbortedTxn) -> int:
 
 
 def read_transactions(segments: Sequence[LogSegment], log_start_offset: int = 0) -> Transactions:
-    """Return the transactions of segments by their logs alone, also of remote ones: each is read whole."""
+    """Return the transactions of segments from their logs alone; remote logs are also read whole."""
     found = Transactions(end_offset=log_start_offset)
     read_on(found, segments, log_start_offset)
     return found
@@ -121,13 +131,13 @@ def read_on(
     """Apply the entries of segments, up to the first damage.
 
     Args:
-        found: what precedes them; is extended.
+        found: the transactions of the log before the segments; entries are applied to it.
         segments: in order.
-        log_start_offset: damage in segments that end below it is hidden.
+        log_start_offset: damage in segments that end below it is ignored.
         needs_index: stop at an ABORT marker in a segment whose transaction index is lost.
 
     Returns:
-        False if it stopped at such a marker.
+        False if reading stopped at such a marker.
     """
     for segment in segments:
         try:
@@ -147,12 +157,12 @@ def read_on(
 
 
 def lacks_index(segment: LogSegment, marker: ControlRecordType | None) -> bool:
-    """Return whether only the lost index of a segment says where the transaction of a marker began."""
+    """Return whether a marker ends an aborted transaction in a segment whose transaction index is lost."""
     return marker is ControlRecordType.ABORT and segment.transaction_index is None
 
 
 def end_marker(segment: LogSegment, frame: Frame) -> ControlRecordType | None:
-    """Return the kind of the end marker in a sound entry; None if it has none.
+    """Verify an entry, and return the kind of its end marker; None if it has none.
 
     Raises:
         FormatError: the entry is damaged.

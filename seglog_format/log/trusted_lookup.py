@@ -1,11 +1,11 @@
-"""Lookups that start at an index entry that looks right, instead of proving it (chapter 60).
+"""Lookups that start at an index entry that looks right, without a proof (chapter 60).
 
-At an index entry's position there must be an intact entry of a fitting offset, and the walk from it must lead
-to the wanted offset. That it is an entry of the log cannot be proven: the bytes may belong to a record's value. On
-any doubt the answer is None, and the caller walks from the start of the segment.
+At the position in an index entry there must be an intact entry with a possible offset, and the walk from it must reach
+the wanted offset. This is no proof that it is an entry of the log: the bytes may belong to a record's value. In any
+doubt the result is None, and the caller walks from the start of the segment.
 
-An index is first searched unchecked. To find which entries are in order it has to be read whole, which costs more
-than all the rest of a lookup: so is done only if the first search leads to nothing that fits.
+An index is first searched without checking its order: for that it has to be read whole, which costs more than the rest
+of a lookup. Its order is checked only if the first search finds no such entry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class IndexedSegment(Protocol):
-    """A log with its indexes, as far as a lookup reads them."""
+    """The attributes of a segment that a lookup needs."""
 
     @property
     def base_offset(self) -> int:
@@ -34,11 +34,11 @@ class IndexedSegment(Protocol):
 
     @property
     def offset_index(self) -> OffsetIndex | None:
-        """The offset index; None if there is none that can be read."""
+        """The offset index; None if it is missing or cannot be read."""
 
     @property
     def time_index(self) -> TimeIndex | None:
-        """The time index; None if there is none that can be read."""
+        """The time index; None if it is missing or cannot be read."""
 
     def frame_at(self, position: int) -> Frame | Tail:
         """Return the entry that starts at a position.
@@ -51,14 +51,14 @@ class IndexedSegment(Protocol):
         """Walk the entries undecoded as long as their offsets are possible.
 
         Raises:
-            FormatError: while iterating: at an entry after which nothing can be found, or whose offset is wrong.
+            FormatError: while iterating: at an entry after which no other can be found, or with an impossible offset.
         """
 
 
 def trusted_position(segment: IndexedSegment, offset: int) -> int | None:
-    """Return the start of the first entry whose last offset is not below an offset; None on any doubt.
+    """Return the start of the first entry whose last offset is not below an offset; None in any doubt.
 
-    An offset that is missing in the log is a doubt as well.
+    The result is also None if the offset is missing in the log.
     """
     for position in _positions(segment.offset_index, offset):
         try:
@@ -72,19 +72,19 @@ def trusted_position(segment: IndexedSegment, offset: int) -> int | None:
 
 
 def _positions(index: OffsetIndex | None, offset: int) -> Iterator[int]:
-    """Yield where to start looking for an offset: by all slots of an index, and by those that are in order."""
+    """Yield where to start searching for an offset: by all slots of an index, then by those that are in order."""
     entries = () if index is None else index.raw_entries()
     number = bisect_right(entries, offset, key=_offset)
     if number:
         assert index is not None
         searched = entries[number - 1].position
         yield searched
-        if (proven := index.lookup(offset).position) != searched:
-            yield proven
+        if (ordered := index.lookup(offset).position) != searched:
+            yield ordered
 
 
 def trusted_next_offset(segment: IndexedSegment) -> int | None:
-    """Return the first offset after the last whole entry of a segment; None on any doubt."""
+    """Return the first offset after the last whole entry of a segment; None in any doubt."""
     for position in _last_positions(segment.offset_index):
         try:
             found = max((frame.header.next_offset for frame in _frames(segment, position, INT64_MAX)), default=None)
@@ -107,15 +107,15 @@ def _last_positions(index: OffsetIndex | None) -> Iterator[int]:
 def offset_not_younger(segment: IndexedSegment, timestamp_ms: int) -> int:
     """Return the offset up to which no record of a segment is later than a timestamp, by its time index.
 
-    The entry found is trusted if the log has an entry with exactly that timestamp at its offset; else those that are
-    in order decide (SEG-TIX-008, SEG-TIX-009).
+    The index entry that is found is trusted if the log has an entry with exactly its timestamp at its offset; else only
+    the index entries that are in order count (SEG-TIX-008, SEG-TIX-009).
 
     Args:
         segment: with or without a time index.
         timestamp_ms: milliseconds since 1970; any integer.
 
     Returns:
-        An absolute offset; the base offset of the segment if its index has nothing so old.
+        An absolute offset; the base offset of the segment if its index has no entry so old.
     """
     index = segment.time_index
     entries = () if index is None else index.raw_entries()
@@ -123,10 +123,10 @@ def offset_not_younger(segment: IndexedSegment, timestamp_ms: int) -> int:
     if not number:
         return segment.base_offset
     assert index is not None
-    return entries[number - 1].offset if _holds(segment, entries[number - 1]) else index.lookup(timestamp_ms).offset
+    return entries[number - 1].offset if _is_in_log(segment, entries[number - 1]) else index.lookup(timestamp_ms).offset
 
 
-def _holds(segment: IndexedSegment, noted: TimestampOffset) -> bool:
+def _is_in_log(segment: IndexedSegment, noted: TimestampOffset) -> bool:
     position = trusted_position(segment, noted.offset)
     found = None if position is None else segment.frame_at(position)
     return isinstance(found, Frame) and found.header.max_timestamp_ms == noted.timestamp_ms
@@ -141,7 +141,7 @@ def _timestamp_ms(entry: TimestampOffset) -> int:
 
 
 def _frames(segment: IndexedSegment, position: int, offset: int) -> Iterator[Frame]:
-    """Yield the entries from a position on, if an intact one is there that does not start above an offset."""
+    """Yield the entries from a position on, if an intact entry starts there, and not above an offset."""
     found = segment.frame_at(position) if position > 0 else None
     if isinstance(found, Frame) and segment.base_offset <= starts_at(found) <= offset and checksum_is_valid(found):
         yield from segment.ordered_frames(position)

@@ -1,1 +1,1 @@
-"""The six ways to change a directory, each as a plan that a caller can read and then apply."""
+"""The six operations that change a directory; each returns a plan that a caller can read and then apply."""

@@ -40,18 +40,18 @@ def recover(
     directory: LogDirectory | None = None,
     environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> PreparedRecovery:
-    """Plan the recovery of a partition directory after a crash (SEG-RCV-029). `apply` of the plan does it.
+    """Plan the recovery of a partition directory after a crash (SEG-RCV-029); `apply` of the plan carries it out.
 
     Args:
         path: of the partition directory.
         options: how to recover.
         directory: the log directory; the directory above by default.
-        environment: through which files are changed.
+        environment: has the file layer that changes go through.
 
     Raises:
         UsageError: the path is not a partition directory, or cannot be read.
         UnreadableError: the disk refuses the directory, a file of it, or a range of a file (SEG-PDR-022).
-        FormatError: a name of a file of the log is that of something else, or a link would have to be changed
+        FormatError: something that is no regular file has the name of a log, or a link would have to be changed
             (SEG-PDR-026).
 
     Examples:
@@ -83,17 +83,17 @@ def retain(
     holds_lock: bool = False,
     environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> PreparedRetention:
-    """Plan which segments of a partition directory to remove for their age or size. `apply` of the plan does it.
+    """Plan to remove the segments of a partition directory that exceed limits of age or size; `apply` removes them.
 
-    Their files get names that end in ``.deleted``; the next program that opens the log deletes them.
+    Their files are renamed to names that end in ``.deleted``; the next program that opens the log deletes them.
 
     Args:
         path: of the partition directory.
         config: the settings of the log.
         now_ms: the time, in milliseconds since 1970; by default that of the environment.
         directory: the log directory; the directory above by default.
-        holds_lock: the caller of `apply` already has the lock of the log directory.
-        environment: through which files are changed, and the clock.
+        holds_lock: whether the caller of `apply` already holds the lock of the log directory.
+        environment: has the file layer that changes go through, and the clock.
 
     Raises:
         UsageError: a path is not a directory or cannot be read, there is no segment, or the log has to be recovered
@@ -134,10 +134,10 @@ def compact(  # noqa: PLR0913 - how to compact
     holds_lock: bool = False,
     environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> PreparedCompaction:
-    """Plan which segments of a partition directory to rewrite without old records. `apply` of the plan does it.
+    """Plan to rewrite segments of a partition directory without outdated records; `apply` rewrites them.
 
-    It does so whether or not a broker would do it now, which `is_due` says. Replaced files get names that
-    end in ``.deleted``; the next program that opens the log deletes them.
+    The plan does not depend on whether a broker would compact now; its `is_due` shows that. Replaced files are renamed
+    to names that end in ``.deleted``; the next program that opens the log deletes them.
 
     Args:
         path: of the partition directory.
@@ -145,9 +145,9 @@ def compact(  # noqa: PLR0913 - how to compact
         now_ms: the time, in milliseconds since 1970; by default that of the environment.
         directory: the log directory; the directory above by default.
         max_keys: maximum number of keys in memory.
-        producer_expiration_ms: age after which producers are dropped and no longer keep their last batch.
-        holds_lock: the caller of `apply` already has the lock of the log directory.
-        environment: through which files are changed, and the clock.
+        producer_expiration_ms: age after which a producer's state expires, so its last batch may be removed.
+        holds_lock: whether the caller of `apply` already holds the lock of the log directory.
+        environment: has the file layer that changes go through, and the clock.
 
     Raises:
         UsageError: a path is not a directory, cannot be read, or needs recovery first.
@@ -199,19 +199,20 @@ def truncate(
     directory: LogDirectory | None = None,
     environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> PreparedTruncation:
-    """Plan to truncate a partition directory, so its log ends at an offset. `apply` of the plan does it.
+    """Plan to truncate a partition directory, so the log end offset is the given offset; `apply` truncates it.
 
-    Files of removed segments get names that end in ``.deleted``; the next program that opens the log deletes them.
+    Files of removed segments are renamed to names that end in ``.deleted``; the next program that opens the log deletes
+    them.
 
     Args:
         path: of the partition directory.
         offset: the first to remove, 0 or more.
         directory: the log directory; the directory above by default.
-        environment: through which files are changed.
+        environment: has the file layer that changes go through.
 
     Raises:
         UsageError: the path is not a partition directory, or cannot be read; a negative offset; or there is no segment.
-        UnreadableError: the disk refuses something that the plan depends on (SEG-PDR-022).
+        UnreadableError: the disk refuses bytes that the plan depends on (SEG-PDR-022).
 
     Examples:
         >>> from seglog_format import open_partition, truncate

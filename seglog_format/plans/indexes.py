@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PreparedIndexes:
-    """Indexes as their logs say they should be. Nothing is written before `apply`.
+    """A plan to rebuild the indexes of logs. Nothing is written before `apply`.
 
     Attributes:
         path: of the partition directory.
@@ -45,7 +45,7 @@ class PreparedIndexes:
         """Build the indexes of each segment in memory, one after the other.
 
         Raises:
-            UnreadableError: while iterating: the disk refuses something that the indexes depend on (SEG-PDR-022).
+            UnreadableError: while iterating: the disk refuses bytes that the indexes depend on (SEG-PDR-022).
         """
         return self._rebuilt(list_partition(self.path))
 
@@ -62,7 +62,7 @@ class PreparedIndexes:
         """Replace the index files that differ.
 
         Args:
-            on_segment: called with each segment when its indexes are written.
+            on_segment: called with each segment after its indexes were written.
 
         Returns:
             The files that were written.
@@ -70,8 +70,8 @@ class PreparedIndexes:
         Raises:
             UsageError: the directory changed since this was planned, or another process holds the lock of the log
                 directory.
-            UnreadableError: the disk refuses something that the indexes depend on (SEG-PDR-022).
-            WriteError: an index could not be written. Those before it are.
+            UnreadableError: the disk refuses bytes that the indexes depend on (SEG-PDR-022).
+            WriteError: an index could not be written. Earlier indexes have been replaced.
         """
         written: list[Path] = []
         with writing(log_directory_above(self.path)):
@@ -94,16 +94,16 @@ def rebuild_indexes(
     generation: BrokerGeneration | None = None,
     engine: Engine = Engine.AUTO,
 ) -> PreparedIndexes:
-    """Plan to replace the indexes of segments by what their logs say (SEG-RCV-025). `apply` of the plan does it.
+    """Plan to rebuild the indexes of segments from their logs (SEG-RCV-025); `apply` of the plan replaces them.
 
     Args:
         path: of the partition directory, or of the log of one segment.
         interval_bytes: `index.interval.bytes`; None to infer it.
-        generation: which brokers to write like; None to infer it.
-        engine: what reads the logs; the indexes do not depend on it.
+        generation: which brokers to write indexes like; None to infer it.
+        engine: the engine that reads the logs; the indexes do not depend on it.
 
     Raises:
-        UsageError: the path is neither, or cannot be read.
+        UsageError: the path is neither of these, or cannot be read.
 
     Examples:
         >>> from seglog_format import rebuild_indexes

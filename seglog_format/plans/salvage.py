@@ -1,4 +1,4 @@
-"""Plan to copy what is intact in a damaged partition directory."""
+"""Plan to copy the intact entries of a damaged partition directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PreparedSalvage:
-    """A copy of what is intact in a partition directory. Nothing is written before `apply`.
+    """A plan to copy the intact entries of a partition directory. Nothing is written before `apply`.
 
     Attributes:
         path: of the damaged directory, in which nothing is changed.
@@ -37,25 +37,26 @@ class PreparedSalvage:
     _states: tuple[FileState, ...] = field(repr=False)
 
     def segments(self) -> Iterator[SalvagedSegment]:
-        """Yield what would be copied of each segment, and what would not. Reads everything, and keeps nothing."""
+        """Yield what would be copied of each segment, and what would not; the whole partition is read each time."""
         return salvageable(list_partition(self.path))
 
     def apply(self, on_segment: Callable[[SalvagedSegment], None] | None = None) -> tuple[SalvagedSegment, ...]:
-        """Copy the intact entries, and build what belongs beside them.
+        """Copy the intact entries, and build their indexes.
 
-        Producer snapshots are not copied: a broker computes them. Of the other files `partition.metadata` is, where it
-        can be read, and leader epochs are taken from the entries.
+        A readable `partition.metadata` is copied, and leader epochs are taken from the entries. Producer snapshots are
+        not copied: a broker computes them.
 
         Args:
-            on_segment: called with each segment when it is written.
+            on_segment: called with each segment after it was written.
 
         Returns:
             What was copied of each segment.
 
         Raises:
-            UsageError: the damaged directory changed since this was planned, or the new one is not empty any more.
-            WriteError: a file could not be written. The segments that were reported are whole; nothing is left of
-                the one that was being written.
+            UsageError: the damaged directory changed since this was planned, or the new directory is not empty any
+                more.
+            WriteError: a file could not be written. The segments reported before are complete; the files of the segment
+                being written are removed.
         """
         require_apart(self.path, self.target)
         require_unchanged(self._states, states_of(self.path), self.path)
@@ -80,17 +81,17 @@ def salvage(
     interval_bytes: int | None = None,
     generation: BrokerGeneration | None = None,
 ) -> PreparedSalvage:
-    """Plan to copy what is intact in a partition directory into a new one, byte for byte, with the offsets it has.
+    """Plan to copy the intact entries of a partition directory into a new one, byte for byte, with their offsets.
 
     Args:
         path: of the damaged partition directory.
-        target: the new directory; it has to be new or empty, and outside of the other one.
+        target: the directory to write to; it has to be new or empty, and outside the damaged one.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
 
     Raises:
-        UsageError: the path is not a partition directory, or cannot be read; or the target is there already, or
-            inside the other one.
+        UsageError: the path is not a partition directory, or cannot be read; or the target is not empty, or is inside
+            the damaged directory.
 
     Examples:
         >>> from seglog_format import salvage

@@ -1,1 +1,1 @@
-"""Recovery, truncation and salvage of logs, and rebuilding of indexes: plans as values, then file changes."""
+"""Recovery, truncation and salvage of logs, and rebuilding of indexes: first a plan as a value, then file changes."""

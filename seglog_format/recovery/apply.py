@@ -1,7 +1,7 @@
 """Recovery of partition directories: a plan with its file changes, and their execution (chapter 71).
 
-Recovery works in rounds until nothing is left to do: leftovers of interrupted replacements first, then the plan,
-then splits. Each round plans again from the disk, as it would after a crash.
+Recovery works in rounds until no file change is left: it first finishes interrupted replacements, then carries out the
+plan, then splits segments. Each round plans again from the files on disk, as after a crash.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from seglog_format.storage.files import Files
 
 MAX_ROUNDS: Final = 12
-"""Maximum number of rounds: one for each kind of work and a last one without work; more mean another writer."""
+"""Maximum number of rounds: one for each kind of work, and a last one without work. More mean that another process
+writes to the directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +62,11 @@ class RecoveryOptions:
     """Options of a recovery.
 
     Attributes:
-        like_broker: do what brokers do, even if that is worse.
+        like_broker: do what brokers do, even where the default recovery keeps more.
         is_full_scan: scan every segment, also those that checkpoints call flushed.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
-        engine: what reads the logs; the plan does not depend on it.
+        engine: the engine that reads the logs; the plan does not depend on it.
 
     Examples:
         >>> from seglog_format import RecoveryOptions, recover
@@ -93,9 +94,10 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
         circumstances: facts from the log directory.
         plan: the changes of the log.
         settings: how indexes are built, and why.
-        phases: file changes; each phase is planned again when those before it are done.
+        phases: file changes, in order; a phase is planned again once the earlier phases are carried out.
         splits: segments that are split.
-        failure: why nothing is changed: an imitated broker would not start, or a log has the name of another segment.
+        failure: the reason for changing nothing: an imitated broker would not start, or a log has the name of another
+            segment.
         differences: where the plan differs from what a broker does.
         is_like_broker: whether a broker is imitated.
     """
@@ -112,7 +114,7 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
 
     @property
     def steps(self) -> tuple[FileStep, ...]:
-        """All file changes known now."""
+        """The file changes of all phases, as far as they can be planned now."""
         return tuple(chain.from_iterable(self.phases))
 
     @property
@@ -126,7 +128,7 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
         return self.is_like_broker and not self.splits and self.next_phase is self.phases[-1]
 
     def losses(self) -> Losses:
-        """Count the offsets that cannot be read afterwards (SEG-RCV-031); each log is walked.
+        """Count the offsets that cannot be read after the recovery (SEG-RCV-031). Every log is walked.
 
         Raises:
             UnreadableError: the disk refuses a file.
@@ -150,7 +152,7 @@ def prepare_recovery(
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`).
         UnreadableError: the disk refuses the directory, a file of it, or a range of a file (SEG-PDR-022).
-        FormatError: the name of a log file belongs to something else, or a link would have to be changed
+        FormatError: something that is no regular file has the name of a log, or a link would have to be changed
             (SEG-PDR-026).
     """
     require_partition(path)
@@ -166,13 +168,19 @@ def _prepare(
     settings: IndexSettings | None = None,
     keeps_epochs: bool = False,
 ) -> PreparedRecovery:
-    """Plan; with the settings of an earlier round the comparison with a broker is skipped.
+    """Plan one round of a recovery.
 
-    The leader epochs can be kept, as a broker has them after its one recovery.
+    Args:
+        path: of the partition directory.
+        directory: the log directory.
+        options: how to recover.
+        settings: of the indexes, from an earlier round, in which the plan was already compared with a broker's; None in
+            the first round.
+        keeps_epochs: leave the leader epochs unchanged: a broker writes them in its one recovery, and not again.
 
     Raises:
         UnreadableError: the disk refuses a file of the partition, or a range of one that the plan depends on: nothing
-            may be cut off or removed for that (SEG-PDR-022).
+            may be cut off or removed because of that (SEG-PDR-022).
     """
     with raised_refusals():
         listing = list_partition(path, end_of_swap=end_of_swap if options.like_broker else None)
@@ -187,30 +195,31 @@ def _prepare(
     storage = storage_for(choice.engine)
     with raised_refusals(), opened_segments(listing, broker=broker, storage=storage) as segments:
         settings = settings or _settings(segments, options)
-        known = BrokerTransactions(segments, listing.snapshots, circumstances.log_start_offset) if broker else None
+        start = circumstances.log_start_offset
+        transactions = BrokerTransactions(segments, listing.snapshots, start) if broker else None
         scans = LogScans(
             segments,
             listing.snapshots,
             settings,
             kernels_of(choice),
-            imitated=known,
+            imitated=transactions,
             is_compared=is_compared,
         )
         if broker is not None:
-            imitated = plan_like_broker(segments, circumstances, scans.broker_scan, known)
+            broker_plan = plan_like_broker(segments, circumstances, scans.broker_scan, transactions)
             work = RecoveryWork(
-                *(listing, segments, circumstances, imitated.plan, settings, scans),
+                *(listing, segments, circumstances, broker_plan.plan, settings, scans),
                 like_broker=True,
                 keeps_epochs=keeps_epochs,
             )
-            found = _like_broker(work, imitated, broker)
+            found = _like_broker(work, broker_plan, broker)
         else:
             plan = plan_by_default(segments, circumstances, scans.scan, is_full_scan=options.is_full_scan)
             different: tuple[Remark, ...] = ()
             if is_compared:
                 unreadable = unreadable_epochs(listing.path)
-                imitated = plan_like_broker(segments, circumstances, scans.broker_scan)
-                different = (unreadable,) if unreadable else differences(segments, plan, imitated)
+                broker_plan = plan_like_broker(segments, circumstances, scans.broker_scan)
+                different = (unreadable,) if unreadable else differences(segments, plan, broker_plan)
             found = _by_default(RecoveryWork(listing, segments, circumstances, plan, settings, scans))
             found = replace(found, differences=different)
     require_no_links(found.steps)
@@ -221,7 +230,7 @@ def require_readable(listing: PartitionListing) -> None:
     """Check that every file of a partition can be opened.
 
     Raises:
-        UnreadableError: one cannot be opened (SEG-PDR-022).
+        UnreadableError: a file cannot be opened (SEG-PDR-022).
     """
     for file in listing.files:
         open_bytes(file.path, copy=True).close()
@@ -237,19 +246,19 @@ def _like_broker(work: RecoveryWork, plan: BrokerPlan, files: BrokerFiles) -> Pr
     splits = () if plan.split is None else (plan.split,)
     phase = recovery_steps(work) if plan.split is None else split_steps(plan.split, work.directory)
     failure = files.failure() or plan.failure
-    return replace(_of(work, () if failure else (*names, phase), splits, failure), is_like_broker=True)
+    return replace(_prepared(work, () if failure else (*names, phase), splits, failure), is_like_broker=True)
 
 
 def _by_default(work: RecoveryWork) -> PreparedRecovery:
     if failure := misnamed_log(work.plan):
-        return _of(work, (), failure=failure)
+        return _prepared(work, (), failure=failure)
     splits = tuple(_splits(work))
     names = leftover_steps(work.listing), naming_steps(work.listing)
     split = (split_steps(split, work.directory) for split in splits)
-    return _of(work, (*names, recovery_steps(work), *split), splits)
+    return _prepared(work, (*names, recovery_steps(work), *split), splits)
 
 
-def _of(
+def _prepared(
     work: RecoveryWork,
     phases: tuple[tuple[FileStep, ...], ...],
     splits: tuple[Split, ...] = (),
@@ -259,7 +268,7 @@ def _of(
 
 
 def _splits(work: RecoveryWork) -> Iterator[Split]:
-    """Yield splits of scanned segments; a segment whose part would meet the next segment is left unchanged."""
+    """Yield splits of scanned segments. A segment is not split if a part would begin in the next segment's offsets."""
     cut = {each.base_offset for each in work.plan.cuts}
     for segment in work.kept:
         is_whole = segment.base_offset in work.plan.scanned and segment.base_offset not in cut
@@ -285,16 +294,16 @@ def recover_partition(
         directory: the log directory; the directory above by default.
         options: how to recover.
         files: the file layer that changes go through.
-        holds_lock: the caller has the lock of the log directory already.
+        holds_lock: whether the caller already holds the lock of the log directory.
         planned: the plan to carry out; nothing is changed if the current plan differs.
 
     Returns:
-        The first plan, with all changes that were made; none if it has a `failure`.
+        The first plan, with all file changes that were made. If it has a `failure`, no changes were made.
 
     Raises:
-        UsageError: the path is not a partition directory (see `path_kind`), something else is planned now, or another
-            process holds the lock of the log directory.
-        UnreadableError: as `prepare_recovery`; nothing is changed from then on.
+        UsageError: the path is not a partition directory (see `path_kind`), the current plan differs from `planned`, or
+            another process holds the lock of the log directory.
+        UnreadableError: as for `prepare_recovery`; nothing is changed from then on.
         WriteError: a file change failed; changes so far are safe, and a second recovery continues from there.
     """
     require_partition(path)
@@ -309,7 +318,7 @@ def recover_partition(
         ):
             while prepared.next_phase:
                 if len(done) == MAX_ROUNDS:
-                    msg = f"{path}: there is something to do after every round; does something else write here?"
+                    msg = f"{path}: still not recovered after {MAX_ROUNDS} rounds; does another process write here?"
                     raise WriteError(msg)
                 apply_steps(prepared.next_phase, files)
                 done.append(prepared.next_phase)

@@ -1,4 +1,4 @@
-"""The end of a segment that a broker does not scan: where its index leads it (chapter 60, "What brokers do")."""
+"""The end of a segment that a broker does not scan: it finds it by the index (chapter 60, "What brokers do")."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ OFFSET_AND_SIZE: Final = 12
 MIN_SIZE: Final = 14
 """Smaller sizes end a broker's walk with an error, whatever the magic."""
 WARM_SLOTS: Final = 1024
-"""Slots at the end of an index that a broker searches first."""
+"""Number of slots at the end of an index that a broker searches first."""
 DELTA_POSITION, DELTA_SIZE = batch_field_span("last_offset_delta")
 PRODUCER_POSITION, PRODUCER_SIZE = batch_field_span("producer_id")
 WALKS_TO_END: Final = "brokers do not start: they walk to here for the log end offset"
 
 
 class BrokerStopError(Exception):
-    """A broker stops: it does not start, or it splits a segment first."""
+    """A broker stops loading a log: it does not start, or it splits a segment and begins again."""
 
     def __init__(self, failure: Remark | None = None, split: Split | None = None) -> None:
         super().__init__()
@@ -37,11 +37,11 @@ class BrokerStopError(Exception):
 def trusted_end(segment: LogSegment) -> int:
     """Return the first offset after a segment that a broker does not scan (SEG-LKP-015, "What brokers do").
 
-    It looks the offset in the last slot of the index up, and walks from there to the end of the file. If nothing on
-    the way ends at that offset or above, the segment counts as empty.
+    A broker looks up the offset in the last slot of the index, and walks from there to the end of the file. If no entry
+    on the way ends at that offset or above, it takes the segment for empty.
 
     Raises:
-        BrokerStopError: there is a size on the way that ends the walk with an error.
+        BrokerStopError: the size of an entry on the way ends the walk with an error.
     """
     slots = () if segment.offset_index is None else segment.offset_index.slots()
     wanted = slots[-1].offset if slots else segment.base_offset
@@ -53,7 +53,7 @@ def trusted_end(segment: LogSegment) -> int:
 
 
 def searched(slots: Sequence[OffsetPosition], offset: int, base_offset: int) -> OffsetPosition:
-    """Search an index as a broker does, in order or not."""
+    """Search an index as a broker does, whether or not its slots are in order."""
     first_warm = max(len(slots) - 1 - WARM_SLOTS, 0)
     is_warm = bool(slots) and slots[first_warm].offset < offset
     low, high = (first_warm, len(slots) - 1) if is_warm else (0, first_warm)
@@ -71,7 +71,7 @@ def searched(slots: Sequence[OffsetPosition], offset: int, base_offset: int) -> 
 
 
 class PassedEntry(NamedTuple):
-    """What a broker reads of an entry that it passes."""
+    """The fields that a broker reads of an entry while it walks to the end of a segment."""
 
     position: int
     next_offset: int
@@ -79,12 +79,12 @@ class PassedEntry(NamedTuple):
 
 
 def entries_passed(segment: LogSegment, position: int, failure: str) -> Iterator[PassedEntry]:
-    """Walk the entries from a position on, by the few fields that a broker checks.
+    """Walk the entries from a position to the end of the log; check only what a broker checks on this walk.
 
     Args:
-        segment: walked to the end of its log.
+        segment: the segment to walk.
         position: where a broker begins.
-        failure: what it means for a broker if a size is invalid.
+        failure: text of the remark if a size is invalid: what the broker does then.
 
     Raises:
         BrokerStopError: a size is invalid, or the file ends in the fixed fields of a batch.

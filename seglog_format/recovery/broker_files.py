@@ -1,8 +1,8 @@
 """The files of a partition that a broker opens, for a recovery that imitates one (chapters 10 and 71).
 
-A broker parses the number before the first full stop of a name and opens the file of that number under the one name
-that it writes itself. So it ignores a log by another name and creates an empty one beside it; and it does not start
-if there is no number.
+A broker parses the number before the first full stop of a name, and then opens the file with the name that it would
+itself write for that number. So it ignores a log that spells its number in another way, and creates an empty log beside
+it. If a name has no number, the broker does not start.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class CreatedSegment(LogSegment):
 
 
 def broker_file_name(offset: int, ending: str) -> str:
-    """Return the name under which a broker opens a file; a sign precedes the digits."""
+    """Return the name under which a broker opens a file; the sign of a negative offset precedes the 20 digits."""
     return f"{'-' * (offset < 0)}{abs(offset):0{OFFSET_DIGITS}d}{ending}"
 
 
 def end_of_swap(path: Path) -> int:
-    """Return the first offset after a ``.log.swap`` file as a broker finds it: an empty one ends where it begins.
+    """Return the first offset after a ``.log.swap`` file as a broker finds it; an empty file ends at its base offset.
 
-    What it stops at counts for nothing here; the plan names it.
+    An entry at which the broker stops is ignored here; the plan reports it.
     """
     base_offset = parse_decimal(path.name.partition(".")[0], bits=64) or 0
     index = path.with_name(path.name.replace(FileKind.LOG.value, FileKind.OFFSET_INDEX.value))
@@ -79,7 +79,7 @@ def _is_brokers_name(path: Path, offset: int) -> bool:
 
 
 def unreadable_epochs(directory: Path) -> Remark | None:
-    """Return why brokers do not start: the leader epoch checkpoint of a partition cannot be read."""
+    """Return why brokers do not start if they cannot read the leader epoch checkpoint; None if they can."""
     path = directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
     try:
         entries = (
@@ -101,7 +101,7 @@ class BrokerFiles:
 
     Attributes:
         listing: of the directory.
-        creates: whether files are still created. A broker does so once, before it recovers anything.
+        creates: whether a broker still creates the missing files. It does so once, before it recovers anything.
     """
 
     listing: PartitionListing
@@ -109,10 +109,10 @@ class BrokerFiles:
 
     @cached_property
     def _offsets(self) -> dict[str, int | None]:
-        """The number in each name that a broker parses, in the order of the names."""
+        """The number in each name that a broker parses, None if there is no number; in the order of the names."""
         names = sorted(path.name for path in self.listing.path.iterdir() if path.is_file())
-        looked_at = [name for name in names if name.endswith((*NUMBERED, SWAP, CLEANED))]
-        return {name: parse_decimal(name.partition(".")[0], bits=64) for name in looked_at}
+        parsed = [name for name in names if name.endswith((*NUMBERED, SWAP, CLEANED))]
+        return {name: parse_decimal(name.partition(".")[0], bits=64) for name in parsed}
 
     @cached_property
     def _created(self) -> tuple[int, ...]:
@@ -120,12 +120,12 @@ class BrokerFiles:
         if not self.creates:
             return ()
         logs = {offset for name, offset in self._offsets.items() if offset is not None and name.endswith(".log")}
-        standing = {files.base_offset for files in self._opened}
-        return tuple(sorted(o for o in logs - standing if broker_file_name(o, ".log") not in self._offsets))
+        opened = {files.base_offset for files in self._opened}
+        return tuple(sorted(o for o in logs - opened if broker_file_name(o, ".log") not in self._offsets))
 
     @cached_property
     def _opened(self) -> list[SegmentFiles]:
-        """Segments whose log a broker opens, with the indexes that it opens beside it."""
+        """Segments whose log a broker opens, each with the indexes that the broker opens."""
         return [
             self._with_indexes(files)
             for files in self.listing.segments
@@ -136,10 +136,10 @@ class BrokerFiles:
         base, log, *companions = files
         index, *others = (each if each and _is_brokers_name(each, base) else None for each in companions)
         if log.name.endswith(SWAP) and (index is None or not index.name.endswith(SWAP)):
-            index = self._zeros(base)
+            index = self._swap_index_path(base)
         return SegmentFiles(base, log, index, *others)
 
-    def _zeros(self, base_offset: int) -> Path:
+    def _swap_index_path(self, base_offset: int) -> Path:
         return self.listing.path / broker_file_name(base_offset, FileKind.OFFSET_INDEX.value + SWAP)
 
     def listed(self) -> PartitionListing:
@@ -153,10 +153,11 @@ class BrokerFiles:
         return CreatedSegment if files.base_offset in self._created else LogSegment
 
     def failure(self) -> Remark | None:
-        """Return why nothing is done.
+        """Return why nothing may be done; None if there is no such reason.
 
-        A name may have no number, a replacement a name that a broker does not open, or the leader epochs cannot be
-        read. Beside such a replacement a broker creates an empty one, which replaces the existing files.
+        The reasons: a name has no number, a broker does not open the name of a replacement, or it cannot read the
+        leader epochs. Beside a replacement that it does not open, a broker creates an empty one, which replaces the
+        existing files.
         """
         for name, offset in self._offsets.items():
             if offset is None:
@@ -170,15 +171,17 @@ class BrokerFiles:
         return Remark(Location(str(self.listing.path / printable(name)), field="base_offset"), ("SEG-PDR-005",), text)
 
     def index_steps(self) -> tuple[FileStep, ...]:
-        """Create the index of each finished replacement without one: zeros, which a broker takes for entries."""
-        zeros = [self._zeros(files.base_offset) for files in self._opened if files.log.name.endswith(SWAP)]
+        """Create the missing index of each finished replacement: zeros, which a broker takes for entries."""
+        zeros = [self._swap_index_path(files.base_offset) for files in self._opened if files.log.name.endswith(SWAP)]
         missing = [path for path in zeros if not path.exists()]
         data = bytes(SEGMENT_INDEX_BYTES) if missing else b""
         return tuple(Replace(path, data, "SEG-PDR-010") for path in missing)
 
     def naming_steps(self, settings: IndexSettings) -> tuple[FileStep, ...]:
         """Create logs, remove indexes without a log, and handle segments below offset 0."""
-        return settled((*self._removals(), *self._empty_logs(), *self._negative(settings)), self.listing.path)
+        return settled(
+            (*self._removals(), *self._empty_logs(), *self._negative_offset_steps(settings)), self.listing.path
+        )
 
     def _removals(self) -> Iterator[FileStep]:
         known = {file.path.name for file in self.listing.files}
@@ -195,7 +198,7 @@ class BrokerFiles:
         for offset in self._created:
             yield Replace(self.listing.path / broker_file_name(offset, ".log"), b"", "SEG-PDR-005")
 
-    def _negative(self, settings: IndexSettings) -> Iterator[FileStep]:
+    def _negative_offset_steps(self, settings: IndexSettings) -> Iterator[FileStep]:
         """Index the segments below offset 0 that have no index, and truncate their damage."""
         below = {offset for offset in self._offsets.values() if offset is not None and offset < 0}
         for offset in sorted(below):

@@ -25,12 +25,12 @@ TAIL: Final = "bytes that are no whole entry"
 
 @dataclass(frozen=True, slots=True)
 class BrokerPlan:
-    """Decisions of a broker.
+    """What a broker decides when it starts.
 
     Attributes:
-        plan: the plan; up to a failure, or to a segment that must be split first.
-        failure: why the broker does not start; None if it does.
-        split: the segment that it splits before it starts over; None if it splits none.
+        plan: the plan, up to a failure or to a segment that must be split first.
+        failure: why the broker does not start; None if it starts.
+        split: the segment that the broker splits before it begins again; None if it splits none.
     """
 
     plan: RecoveryPlan
@@ -50,7 +50,8 @@ def plan_like_broker(
         segments: in order.
         circumstances: facts from the log directory.
         scan: scans the first bytes of a segment as a broker does.
-        transactions: that a broker knows; without them it is not asked what keeps it from reading the producers.
+        transactions: those that a broker knows; without them the plan does not show whether the broker can read the
+            state of the producers.
     """
     return _Planner(segments, circumstances, scan, transactions).run()
 
@@ -77,9 +78,9 @@ class _Planner:
         end = self.circumstances.log_start_offset
         try:
             self._measure_replacements()
-            self._load()
+            self._scan_unindexed()
             if not self.circumstances.has_clean_shutdown:
-                self._recover()
+                self._scan_unflushed()
             end = self._log_end()
             self._read_producers(end)
         except BrokerStopError as stop:
@@ -92,17 +93,17 @@ class _Planner:
             if segment.path.endswith(SWAP):
                 trusted_end(segment)
 
-    def _load(self) -> None:
-        """Scan segments without an index before all others; the segments after them stay."""
+    def _scan_unindexed(self) -> None:
+        """Scan segments without an index before all others; none of these scans drops later segments."""
         for number, segment in enumerate(self.segments):
             if reason_to_scan(segment):
                 self._scan(number)
                 scan = self.scans[segment.base_offset]
                 if scan.outcome is Outcome.INVALID_OFFSET:
-                    text = "brokers do not start: at this moment they expect no offset out of order"
+                    text = "brokers do not start: they fail on an offset out of order when they rebuild a missing index"
                     raise BrokerStopError(Remark(Location(segment.path, scan.valid_size), scan.requirements, text))
 
-    def _recover(self) -> None:
+    def _scan_unflushed(self) -> None:
         circumstances = self.circumstances
         first = first_unflushed(self.segments, circumstances.has_clean_shutdown, circumstances.recovery_point)
         for number in range(first, len(self.segments)):
@@ -111,7 +112,7 @@ class _Planner:
                 return
 
     def _scan(self, number: int) -> int:
-        """Scan a segment, a second time if necessary; return how many bytes are removed."""
+        """Scan a segment, or what an earlier scan kept of it; return the number of bytes to remove."""
         segment = self.segments[number]
         base, known = segment.base_offset, self.cuts.get(segment.base_offset)
         size = segment.source.size if known is None else known.position

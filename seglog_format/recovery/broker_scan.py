@@ -1,8 +1,8 @@
 """A broker's recovery of one segment, including its faults (chapter 71, "What brokers do").
 
-`segment_scan` does what recovery should; this does what brokers since 2.0 do. They detect offsets out of order only
-where an index entry is due, and then drop the whole segment; they keep a control batch whose marker they cannot
-read, and truncate after it; with some entries they do not start.
+`segment_scan` does what recovery should do; this module does what brokers since 2.0 do. They detect offsets out of
+order only where an index entry is due, and then empty the whole segment. They keep a control batch whose end marker
+they cannot read, and truncate after it. On some entries they fail, and do not start.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DEFAULT_SETTINGS: Final = IndexSettings()
 
 
 class Outcome(Enum):
-    """The end of a broker's scan of a segment."""
+    """How a broker's scan of a segment ends."""
 
     RECOVERED = "recovered"
     """Valid bytes stay, and the rest is removed."""
@@ -60,16 +60,16 @@ class BrokerScan:
     """The result of a broker's scan of a segment.
 
     Attributes:
-        outcome: how it ended; if that is not `RECOVERED`, the other fields describe what was found before.
+        outcome: how it ended; if not with `RECOVERED`, the other fields describe the entries before that point.
         valid_size: valid bytes, which stay.
         next_offset: the first offset after the segment, for brokers up to 4.0.
-        next_offset_since_4_1: the same for later ones, which determine it otherwise; None if they do not start,
-            because they cannot decompress an entry on the way.
+        next_offset_since_4_1: the same for brokers since 4.1, which determine it in another way; None if they do not
+            start because they cannot decompress an entry on the way.
         offset_entries: of the rebuilt offset index.
         time_entries: of the rebuilt time index.
         aborted: entries of the rebuilt transaction index.
-        requirements: ids that the bytes which ended the scan break; empty at the end of the file.
-        reason: the same as text.
+        requirements: ids of the rules that the bytes break at which the scan ended; empty at the end of the file.
+        reason: what is wrong there, as text.
     """
 
     outcome: Outcome
@@ -84,7 +84,7 @@ class BrokerScan:
 
 
 class EndOfScanError(Exception):
-    """Ends the scan; `RECOVERED` if the broker takes the cause for damage."""
+    """Ends the scan; the outcome is `RECOVERED` if the broker takes the cause for damage."""
 
     def __init__(self, outcome: Outcome, requirements: tuple[str, ...], reason: str) -> None:
         super().__init__(reason)
@@ -107,8 +107,8 @@ def broker_scan(
         data: the bytes of the `.log` file.
         base_offset: of the segment.
         path: file name for locations.
-        settings: of the indexes: what is detected depends on where entries are due.
-        transactions: those open where the segment begins; none by default. They are updated.
+        settings: of the indexes; a broker detects some errors only where an index entry is due.
+        transactions: those open where the segment begins; none by default. The scan updates them.
     """
     source = source_of(data, path)
     scanner = BrokerScanner(source, base_offset, settings, transactions or Transactions())
@@ -120,13 +120,13 @@ class _Indexes(IndexBuilder):
     """The indexes of a segment as a broker fills them, with its checks."""
 
     def add_offset_entry(self, entry: OffsetPosition) -> None:
-        """Refuse an offset that is not above the last one."""
+        """Refuse an offset that is not above that of the last entry."""
         if self.offset_entries and entry.offset <= self.offset_entries[-1].offset:
             _refuse(entry.offset, self.offset_entries[-1].offset)
         super().add_offset_entry(entry)
 
     def add_time_entry(self, largest: TimestampOffset) -> None:
-        """Refuse an offset below the last one, even if no entry is due."""
+        """Refuse an offset below that of the last entry, even if no entry is due."""
         if self.time_entries and largest.offset < self.time_entries[-1].offset:
             _refuse(largest.offset, self.time_entries[-1].offset)
         super().add_time_entry(largest)
@@ -138,13 +138,13 @@ def _refuse(offset: int, last: int) -> None:
 
 
 class BrokerScanner:
-    """Decides, in a walk over the entries of a segment, which of them a broker keeps.
+    """Decides which entries of a segment a broker keeps, during a walk over them.
 
     Args:
         source: bytes of the log.
         base_offset: of the segment.
         settings: of the indexes.
-        transactions: those open where the segment begins; they are updated.
+        transactions: those open where the segment begins; the scan updates them.
 
     Attributes:
         position: end of the valid entries.
@@ -172,7 +172,7 @@ class BrokerScanner:
             self._indexes.add(entry.row(has_first_offset=self._needs_first_offset))
             self.position = entry.end
             self._ends.add(entry.frame, self._indexes.offset_entries[indexed:])
-            self._take_over(entry)
+            self._apply(entry)
         except EndOfScanError as stop:
             self._stop = stop
             return False
@@ -188,22 +188,22 @@ class BrokerScanner:
     def _check(self, entry: WalkedEntry) -> None:
         if not entry.checksum_is_valid:
             requirement = "SEG-BAT-003" if isinstance(entry.header, RecordBatchHeader) else "SEG-MSG-004"
-            raise EndOfScanError(Outcome.RECOVERED, (requirement,), "crc: it does not agree")
+            raise EndOfScanError(Outcome.RECOVERED, (requirement,), "crc: not that of the entry's bytes")
         last = _int64(entry.header.last_offset)
         if not 0 <= last - self._base_offset <= INT32_MAX:
             requirement = "SEG-LOG-009" if last > self._base_offset else "SEG-LOG-008"
             reason = f"last offset {last} in a segment from {self._base_offset} on"
             raise EndOfScanError(Outcome.OVERFLOW, (requirement,), reason)
 
-    def _take_over(self, entry: WalkedEntry) -> None:
-        """Apply leader epoch and transactions of a valid entry."""
+    def _apply(self, entry: WalkedEntry) -> None:
+        """Apply the leader epoch of a valid entry, and its effect on transactions."""
         header = entry.header
         if not isinstance(header, RecordBatchHeader):
             return
         if header.partition_leader_epoch > self._latest_epoch:
             self._latest_epoch = header.partition_leader_epoch
             if header.base_offset < 0:
-                raise EndOfScanError(Outcome.FAILURE, ("SEG-BAT-005",), "a leader epoch that starts below 0")
+                raise EndOfScanError(Outcome.FAILURE, ("SEG-BAT-005",), "a leader epoch that starts below offset 0")
         if header.producer_id >= 0:
             apply_producer(self._transactions, entry, header)
             self._check_aborts()
@@ -211,10 +211,11 @@ class BrokerScanner:
     def _check_aborts(self) -> None:
         aborted = self._transactions.aborted
         if len(aborted) > self._known_aborts + 1 and aborted[-1].last_offset <= aborted[-2].last_offset:
-            raise EndOfScanError(Outcome.FAILURE, ("SEG-TXN-004",), "an abort before the one that was listed last")
+            reason = "an aborted transaction that ends before the last one listed"
+            raise EndOfScanError(Outcome.FAILURE, ("SEG-TXN-004",), reason)
 
     def result(self) -> BrokerScan:
-        """Return the result of the walk; indexing the end of the valid entries may still fail."""
+        """Return the result of the walk; the last time index entry may still change the outcome."""
         if self._stop is None or self._stop.outcome is Outcome.RECOVERED:
             try:
                 self._indexes.finish()
@@ -228,12 +229,12 @@ class BrokerScanner:
             tuple(self._indexes.offset_entries),
             tuple(self._indexes.time_entries),
             tuple(self._transactions.aborted[self._known_aborts :]),
-            self._broken(),
+            self._broken_rules(),
             "" if self._stop is None else self._stop.reason,
         )
 
-    def _broken(self) -> tuple[str, ...]:
-        """Return what the bytes break that ended the walk."""
+    def _broken_rules(self) -> tuple[str, ...]:
+        """Return ids of the rules that the bytes break at which the walk ended."""
         if self._stop is not None:
             return self._stop.requirements
         return () if self._tail is None else (self._tail.requirement,)
@@ -243,11 +244,12 @@ def apply_producer(transactions: Transactions, entry: WalkedEntry, header: Recor
     """Apply a batch of a producer as a broker does.
 
     Raises:
-        EndOfScanError: it fails, or takes the batch for damage.
+        EndOfScanError: the broker fails, or takes the batch for damage.
     """
     is_open = header.producer_id in transactions.open_offsets
     if is_open and not header.is_control and not header.is_transactional:
-        raise EndOfScanError(Outcome.FAILURE, ("SEG-CTL-007",), "a batch outside of its producer's transaction")
+        reason = "a non-transactional batch while its producer has an open transaction"
+        raise EndOfScanError(Outcome.FAILURE, ("SEG-CTL-007",), reason)
     transactions.add(header, _marker(entry))
 
 
@@ -258,19 +260,19 @@ def _marker(entry: WalkedEntry) -> ControlRecordType | None:
         raise
     except FormatError as error:
         if error.requirements[0].startswith(UNREADABLE_MARKER_PREFIXES):
-            raise EndOfScanError(Outcome.FAILURE, error.requirements, "an end marker of no known form") from None
+            raise EndOfScanError(Outcome.FAILURE, error.requirements, "an end marker that cannot be decoded") from None
         raise _damage(error) from None
     if lacks_end_marker(entry.header, marker):
-        raise EndOfScanError(Outcome.FAILURE, ("SEG-CTL-003",), "a control batch of a producer, and no end marker")
+        raise EndOfScanError(Outcome.FAILURE, ("SEG-CTL-003",), "a producer's control batch without an end marker")
     return None if marker is None else marker.kind
 
 
 class _SegmentEnd:
-    """Finds the first offset after a segment as a broker does: from the last index entry it walks on.
+    """Finds the first offset after a segment as a broker does, which walks from the last index entry to the end.
 
-    Since 4.1 it compares base offsets on the way, and decompresses wrappers to know them. It finds nothing if the
-    last entries all begin below the wanted offset, and the very last also ends below it; then it uses the base
-    offset of the segment.
+    Brokers since 4.1 look for an entry that begins at the indexed offset or above, and decompress wrappers to know
+    where they begin. If there is none, and the last entry ends below that offset, they use the base offset of the
+    segment.
     """
 
     def __init__(self, base_offset: int, source: ByteSource) -> None:
@@ -314,5 +316,5 @@ def _damage(error: FormatError) -> EndOfScanError:
 
 
 def _int64(value: int) -> int:
-    """Wrap a sum to a 64-bit integer."""
+    """Wrap a number to a signed 64-bit integer, as a sum of Java's long values."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -1,8 +1,8 @@
 """The transactions that a broker knows where it begins to scan a segment (chapter 71, "What brokers do").
 
-It loads the newest producer snapshot above the log start offset that it can read, and then reads the batches after it,
-without their checksums: also those in segments that it does not scan. What ends that walk with an error keeps it from
-starting.
+A broker loads the newest readable producer snapshot above the log start offset, and then reads the batches after it
+without checking their checksums, even in segments that it does not scan. If that walk ends with an error, the broker
+does not start.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BrokerTransactions(OpenTransactions):
         self._files = {file.base_offset: file.path for file in snapshots}
 
     def at(self, base_offset: int) -> Transactions:
-        """Return those open where a segment begins; the caller may update them.
+        """Return the transactions that are open where a segment begins; the caller may update them.
 
         Raises:
             BrokerStopError: a broker does not start.
@@ -54,12 +54,12 @@ class BrokerTransactions(OpenTransactions):
         return _copied(self._states[base_offset])
 
     def carry_on(self, next_base_offset: int, transactions: Transactions) -> None:
-        """Store what is open at the end of a segment: a broker takes a snapshot there, unless the log starts later."""
+        """Store the state at the end of a segment: a broker takes a snapshot there, unless the log starts later."""
         if next_base_offset > self._log_start_offset:
             self._states[next_base_offset] = transactions
 
     def read_to_end(self, log_end_offset: int) -> None:
-        """Read the batches after the newest snapshot, as a broker does after a clean shutdown, if it finds one.
+        """Read the batches after the newest snapshot, if there is one, as a broker does after a clean shutdown.
 
         Raises:
             BrokerStopError: a broker does not start.
@@ -73,19 +73,19 @@ class BrokerTransactions(OpenTransactions):
             self._rebuilt(log_end_offset)
 
     def _rebuilt(self, offset: int) -> Transactions:
-        """Return those open at an offset; a broker removes the other snapshots first."""
+        """Return the transactions open at an offset; first drop the snapshots that a broker removes."""
         usable = range(self._log_start_offset + 1, offset + 1)
         self._files = {at: path for at, path in self._files.items() if at in usable}
         self._states = {at: state for at, state in self._states.items() if at in usable}
         transactions, start = self._loaded()
         for segment in self._segments:
             if segment.base_offset < offset and start < offset and segment.allowed.last >= start:
-                _read(segment, start, transactions)
+                _apply_batches(segment, start, transactions)
         transactions.aborted.clear()
         return transactions
 
     def _loaded(self) -> tuple[Transactions, int]:
-        """Return the newest usable state, and the offset from which on batches have to be read."""
+        """Return the newest usable state, and the offset from which on to read batches."""
         known = max(self._states, default=self._log_start_offset)
         newer = (path for offset, path in sorted(self._files.items()) if offset not in self._states and offset > known)
         found = newest_readable_snapshot(newer)
@@ -98,8 +98,8 @@ def _copied(transactions: Transactions) -> Transactions:
     return Transactions(open_offsets=dict(transactions.open_offsets), end_offset=transactions.end_offset)
 
 
-def _read(segment: LogSegment, start: int, transactions: Transactions) -> None:
-    """Apply the batches of a segment from the one on that ends at an offset or above.
+def _apply_batches(segment: LogSegment, start: int, transactions: Transactions) -> None:
+    """Apply the batches of a segment, beginning with the first that ends at an offset or above.
 
     Raises:
         BrokerStopError: a broker does not start.
@@ -111,10 +111,10 @@ def _read(segment: LogSegment, start: int, transactions: Transactions) -> None:
     for passed in entries_passed(segment, position, READS_PRODUCERS):
         is_found = is_found or passed.next_offset > start
         if is_found and passed.producer_id >= 0:
-            _apply(segment, passed.position, transactions)
+            _apply_batch(segment, passed.position, transactions)
 
 
-def _apply(segment: LogSegment, position: int, transactions: Transactions) -> None:
+def _apply_batch(segment: LogSegment, position: int, transactions: Transactions) -> None:
     try:
         frame = recoverable_frame_at(segment.source, position, segment.path)
         if isinstance(frame, Frame) and isinstance(frame.header, RecordBatchHeader):

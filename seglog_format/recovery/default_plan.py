@@ -1,4 +1,4 @@
-"""The default recovery plan, and where it keeps more or less than a broker (chapter 71)."""
+"""The default recovery plan, and how many bytes more or less it keeps than a broker's plan (chapter 71)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def plan_by_default(
     *,
     is_full_scan: bool = False,
 ) -> RecoveryPlan:
-    """Plan a recovery that also removes bytes after the last entry after a clean shutdown (SEG-RCV-024).
+    """Plan a recovery that removes bytes after the last whole entry even after a clean shutdown (SEG-RCV-024).
 
     Args:
         segments: in order.
         circumstances: facts from the log directory.
-        scan: finds which bytes of a segment stay.
+        scan: returns which bytes of a segment stay.
         is_full_scan: scan every segment, also those that checkpoints call flushed.
     """
     plan = plan_scans(segments, circumstances, scan, is_full_scan=is_full_scan)
@@ -45,7 +45,7 @@ def plan_by_default(
 
 
 def _tail_cut(segment: LogSegment) -> Cut | None:
-    """Truncate after the last whole entry; checksums are not checked, as by a broker."""
+    """Return a cut after the last whole entry; checksums are not checked, as brokers do not check them here."""
     end, next_offset = 0, segment.base_offset
     for frame in recoverable_frames(segment.source, path=segment.path):
         end, next_offset = frame.end, frame.header.next_offset
@@ -64,9 +64,9 @@ def _tail_cut(segment: LogSegment) -> Cut | None:
 
 
 def misnamed_log(plan: RecoveryPlan) -> Remark | None:
-    """Return why nothing may be done: a log would be emptied though only its name is wrong (SEG-RCV-032).
+    """Return why nothing may be done if a plan would empty a log of which only the name is wrong (SEG-RCV-032).
 
-    Its first entry is intact, and starts below the offset in the file name: brokers do not start.
+    The first entry of such a log is intact, but starts below the offset in the file name: brokers do not start.
     """
     for cut in plan.cuts:
         if not cut.position and "SEG-LOG-008" in cut.requirements:
@@ -80,7 +80,7 @@ def differences(segments: Sequence[LogSegment], plan: RecoveryPlan, broker: Brok
     if broker.failure is not None:
         return (broker.failure,)
     if broker.split is not None:
-        text = f"brokers split this segment into {len(broker.split.parts)} first, and then begin again"
+        text = f"brokers first split this segment into {len(broker.split.parts)} parts, and then begin again"
         return (Remark(Location(str(broker.split.files.log)), ("SEG-RCV-022",), text),)
     return tuple(_differences(segments, plan, broker.plan))
 
@@ -92,7 +92,8 @@ def _differences(segments: Sequence[LogSegment], plan: RecoveryPlan, broker: Rec
             continue
         found = "more" if ours > theirs else "fewer"
         decisive = broker if ours > theirs else plan
-        text = f"{abs(ours - theirs)} bytes {found} are kept than brokers keep: {theirs} of {segment.source.size}"
+        size = segment.source.size
+        text = f"{abs(ours - theirs)} bytes {found} are kept than by brokers, which keep {theirs} of {size}"
         yield Remark(Location(segment.path, min(ours, theirs)), _rules(segment.base_offset, decisive), text)
 
 
@@ -105,7 +106,7 @@ def kept_size(segment: LogSegment, plan: RecoveryPlan) -> int:
 
 
 def _rules(base_offset: int, plan: RecoveryPlan) -> tuple[str, ...]:
-    """Return why a plan keeps less of a segment."""
+    """Return ids of the rules by which a plan keeps less of a segment."""
     if base_offset in plan.dropped:
         return ("SEG-RCV-007",) if plan.restarts else ("SEG-RCV-004",)
     return next((cut.requirements for cut in plan.cuts if cut.base_offset == base_offset), ("SEG-RCV-003",))

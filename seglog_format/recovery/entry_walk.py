@@ -1,4 +1,4 @@
-"""The walk over the entries of a log in a recovery; one walk serves several consumers (chapter 71)."""
+"""The walk over the entries of a log during a recovery; one walk serves several consumers (chapter 71)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def recoverable_frame_at(data: Readable, position: int, path: str = "") -> Frame | Tail:
-    """Return the entry at a position; one of a later magic counts as a record batch, as for brokers.
+    """Return the entry at a position; an entry with a magic above 2 counts as a record batch, as for brokers.
 
     Raises:
-        FormatError: its size, or a magic below 0.
+        FormatError: its size is not valid, or its magic is below 0.
     """
     source = source_of(data)
     try:
@@ -35,7 +35,9 @@ def recoverable_frame_at(data: Readable, position: int, path: str = "") -> Frame
 
 
 def recoverable_frames(data: Readable, end: int | None = None, path: str = "", *, start: int = 0) -> Iterator[Frame]:
-    """Yield the whole entries of a log, up to a position or to bytes that are none; without checksums.
+    """Yield the whole entries of a log, up to a position or to the first bytes that are no entry.
+
+    Checksums are not checked.
 
     Args:
         data: the bytes of the `.log` file.
@@ -49,14 +51,14 @@ def recoverable_frames(data: Readable, end: int | None = None, path: str = "", *
     source = source_of(data, path)
     position, stop = start, source.size if end is None else end
     while position < stop:
-        frame = _next(source, position, path)
+        frame = _entry_at(source, position, path)
         if not isinstance(frame, Frame) or frame.end > stop:
             return
         yield frame
         position = frame.end
 
 
-def _next(source: ByteSource, position: int, path: str) -> Frame | Tail | FormatError:
+def _entry_at(source: ByteSource, position: int, path: str) -> Frame | Tail | FormatError:
     try:
         return recoverable_frame_at(source, position, path)
     except UnreadableError:
@@ -83,23 +85,23 @@ class WalkedEntry:
 
     @property
     def header(self) -> BatchHeader:
-        """Its header fields."""
+        """The header fields of the entry."""
         return self.frame.header
 
     @property
     def end(self) -> int:
-        """Position of the byte after it."""
+        """Position of the byte after the entry."""
         return self.frame.end
 
     @property
     def checksum_is_valid(self) -> bool:
-        """Return whether stored and computed checksum agree."""
+        """Return whether the stored checksum is equal to the computed one."""
         if self._checksum_is_valid is None:
             self._checksum_is_valid = checksum_is_valid(self.frame)
         return self._checksum_is_valid
 
     def end_marker(self) -> EndMarker | None:
-        """Read the end marker in it, as `end_marker_of` does.
+        """Read the end marker in the entry, as `end_marker_of` does.
 
         Raises:
             FormatError: the control record cannot be read.
@@ -109,14 +111,14 @@ class WalkedEntry:
         return self._marker[0]
 
     def readable_marker(self) -> ControlRecordType | None:
-        """Return the kind of its end marker; None if it has none that can be read."""
+        """Return the kind of the end marker in the entry; None without a readable end marker."""
         with suppress(FormatError):
             marker = self.end_marker()
             return None if marker is None else marker.kind
         return None
 
     def row(self, *, has_first_offset: bool) -> IndexedRow:
-        """Return the facts that indexing needs; as `row_of`."""
+        """Return the values that indexing needs, as `row_of` does."""
         return row_of(self.frame, self.at.path, has_first_offset=has_first_offset)
 
 
@@ -124,7 +126,7 @@ class EntryConsumer(Protocol):
     """Takes the entries of a log, in file order."""
 
     def take(self, entry: WalkedEntry) -> bool:
-        """Take the next entry; return False if no more are wanted."""
+        """Take the next entry; return False to get no more entries."""
 
     def end(self, found: Tail | FormatError) -> None:
         """Receive what follows the last whole entry: the end of the log, or why no entry can start there."""
@@ -137,7 +139,7 @@ def walk_entries(
     *,
     pass_over: Callable[[int], int] | None = None,
 ) -> None:
-    """Walk a log once, until no consumer wants more.
+    """Walk a log once, until no consumer takes more entries.
 
     Args:
         source: the bytes of the `.log` file.
@@ -146,11 +148,11 @@ def walk_entries(
         pass_over: called with the position of each entry; returns the position to continue at.
 
     Raises:
-        UnreadableError: the disk refuses something that a consumer needs (SEG-PDR-022).
+        UnreadableError: the disk refuses bytes that a consumer needs (SEG-PDR-022).
     """
     position = 0
     while consumers:
-        found = _next(source, position if pass_over is None else pass_over(position), path)
+        found = _entry_at(source, position if pass_over is None else pass_over(position), path)
         if not isinstance(found, Frame):
             for consumer in consumers:
                 consumer.end(found)
@@ -161,12 +163,12 @@ def walk_entries(
 
 
 def row_of(frame: Frame, path: str = "", *, has_first_offset: bool = False) -> IndexedRow:
-    """Return the facts about an entry that indexing needs.
+    """Return the values of an entry that indexing needs.
 
     Args:
         frame: the entry.
         path: file name for locations.
-        has_first_offset: decompress a wrapper to find its first offset; else its last is used.
+        has_first_offset: decompress a wrapper to find its first offset; if false, its last offset takes the place.
     """
     header = frame.header
     first = _first_offset(frame, path) if has_first_offset else header.base_offset

@@ -36,13 +36,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RebuiltIndex:
-    """An index file of a segment as a rebuild writes it.
+    """An index file of a segment, as a rebuild would write it.
 
     Attributes:
         name: of the file.
         data: its bytes.
         old_size: size of the existing file; None if there is none.
-        is_same: nothing has to be written; preallocated zeros of a running broker do not matter.
+        is_same: whether the existing file already holds these entries; zeros that a running broker preallocated at its
+            end do not count.
     """
 
     name: str
@@ -52,7 +53,7 @@ class RebuiltIndex:
 
     @property
     def state(self) -> str:
-        """A word for how it compares with the existing file."""
+        """The result of the comparison with the existing file, in a word."""
         if self.old_size is None:
             return "missing"
         return "same" if self.is_same else "differs"
@@ -64,8 +65,8 @@ class RebuiltSegment:
 
     Attributes:
         log: path of the `.log` file.
-        size: its size.
-        end: end of the entries that could be indexed: the first damage that sizes or offsets show.
+        size: of that file.
+        end: end of the entries that could be indexed; there the sizes or offsets show damage, or the log ends.
         indexes: the index files.
         settings: how they were built.
     """
@@ -91,11 +92,11 @@ def rebuilt_indexes(
         listing: of the partition directory.
         only: names of the `.log` files to read; all by default.
         interval_bytes: `index.interval.bytes`; None to infer it.
-        generation: which brokers to write like; None to infer it.
-        engine: what reads the logs; the indexes do not depend on it.
+        generation: which brokers to write indexes like; None to infer it.
+        engine: the engine that reads the logs; the indexes do not depend on it.
 
     Raises:
-        UnreadableError: while iterating: the disk refuses something that the indexes depend on (SEG-PDR-022).
+        UnreadableError: while iterating: the disk refuses bytes that the indexes depend on (SEG-PDR-022).
     """
     offset = None if generation is None else generation.indexed_offset
     wanted = [files for files in listing.segments if only is None or files.log.name in only]
@@ -136,7 +137,7 @@ def _rebuilt(
 
 
 def indexable_end(segment: LogSegment, kernels: RecoveryKernels | None = None) -> int:
-    """Return the end of the entries with possible offsets; damage that only a checksum shows is ignored."""
+    """Return the end of the entries whose offsets can be indexed; damage that only a checksum shows is ignored."""
     end, previous = 0, segment.base_offset - 1
     if kernels is not None:
         end, previous = kernels.ordered_end(segment.source, segment.allowed.first, segment.allowed.last)

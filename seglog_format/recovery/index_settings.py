@@ -1,7 +1,7 @@
 """Inference of the settings with which to build the indexes of a partition (chapters 40 and 71).
 
-No file names `index.interval.bytes`, or the brokers that wrote an index. Existing indexes show both: where an
-entry is, and where none is, bounds the setting, and the offset in an entry shows which one of its batch it is.
+No file says what `index.interval.bytes` was, or which brokers wrote an index. Existing indexes show both: the distances
+between index entries bound the setting, and an entry holds either the first or the last offset of its batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 EXAMINED_SEGMENTS: Final = 8
 EXAMINED_ROWS: Final = 20_000
-"""Maximum entries examined of a partition: enough for hundreds of index entries."""
+"""Maximum number of entries examined of each log: enough for hundreds of index entries."""
 
 POWERS: Final = tuple(1 << exponent for exponent in range(31))
 DECIMALS: Final = tuple(digit * 10**exponent for digit in (1, 5, 2, 3, 4, 6, 7, 8, 9) for exponent in range(9))
@@ -45,9 +45,9 @@ class IndexSettings:
     Attributes:
         interval_bytes: `index.interval.bytes`, 0 or more.
         indexed_offset: which offset of an entry the offset index stores.
-        has_time_index: whether time indexes are written as well.
-        interval_reason: why this interval.
-        offset_reason: why this offset.
+        has_time_index: whether time indexes are written also.
+        interval_reason: where `interval_bytes` comes from.
+        offset_reason: where `indexed_offset` comes from.
     """
 
     interval_bytes: int = INDEX_INTERVAL_BYTES
@@ -64,13 +64,14 @@ class IndexSettings:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Settings of one offset index, as far as it shows them.
+    """The settings that the entries of one offset index allow.
 
     Attributes:
-        allowed: intervals under which recovery would have written it; empty if it was not built entry by entry.
-        upper: the greatest interval that its narrowest gap allows.
-        firsts: entries that name the first offset of a batch of several.
-        lasts: entries that name the last one, or one further on.
+        allowed: intervals under which recovery would have written the same index; empty if none would have led to
+            it.
+        upper: the greatest interval that the smallest distance between two index entries allows.
+        firsts: number of index entries that hold the first offset of a batch of several.
+        lasts: number of index entries that hold the last offset of a batch, or a later offset.
     """
 
     allowed: range
@@ -85,28 +86,30 @@ def infer_settings(
     interval_bytes: int | None = None,
     indexed_offset: IndexedOffset | None = None,
 ) -> IndexSettings:
-    """Return the settings under which the indexes of a partition were written, as far as these show.
+    """Infer the settings under which the indexes of a partition were written.
 
     Args:
         segments: in order.
-        interval_bytes: `index.interval.bytes`, if the caller knows it.
-        indexed_offset: if the caller knows it.
+        interval_bytes: `index.interval.bytes`; None to infer it.
+        indexed_offset: which offset of an entry the offset index stores; None to infer it.
     """
     found = _evidence(segments) if interval_bytes is None or indexed_offset is None else []
     has_time_index = any(segment.paths.time_index is not None for segment in segments)
     if interval_bytes is None:
-        interval_bytes, interval_reason = _interval(found)
+        interval_bytes, interval_reason = _inferred_interval(found)
     else:
         interval_reason = "as asked for"
     if indexed_offset is None:
-        indexed_offset, offset_reason = _offset(found, is_early=not has_time_index and _is_plain_and_indexed(segments))
+        indexed_offset, offset_reason = _inferred_offset(
+            found, is_early=not has_time_index and _is_before_0_10(segments)
+        )
     else:
         offset_reason = "as asked for"
     writes_time_index = has_time_index or indexed_offset is IndexedOffset.LAST
     return IndexSettings(interval_bytes, indexed_offset, writes_time_index, interval_reason, offset_reason)
 
 
-def _is_plain_and_indexed(segments: Sequence[LogSegment]) -> bool:
+def _is_before_0_10(segments: Sequence[LogSegment]) -> bool:
     """Return whether there are offset indexes and the first entry is of magic 0, as brokers before 0.10 wrote."""
     first = next((frame for frame in map(_first_frame, segments) if frame is not None), None)
     has_index = any(segment.paths.offset_index is not None for segment in segments)
@@ -114,7 +117,7 @@ def _is_plain_and_indexed(segments: Sequence[LogSegment]) -> bool:
 
 
 def _first_frame(segment: LogSegment) -> Frame | None:
-    with suppress(FormatError):  # a log that cannot be read says nothing
+    with suppress(FormatError):  # a log that cannot be read is no evidence
         return next(recoverable_frames(segment.source, path=segment.path), None)
     return None
 
@@ -125,7 +128,7 @@ def _evidence(segments: Sequence[LogSegment]) -> list[Evidence]:
 
 
 def evidence_of(segment: LogSegment) -> Evidence | None:
-    """Return what the offset index of a segment shows; None if it is empty, or does not belong to the log."""
+    """Return the evidence in the offset index of a segment; None if it is empty, or does not belong to the log."""
     index = segment.offset_index
     if index is None:
         return None
@@ -140,7 +143,8 @@ def _evidence_in(index: OffsetIndex, segment: LogSegment) -> Evidence | None:
         return None
     rows = list(islice(indexed_rows(segment.source, path=segment.path), EXAMINED_ROWS))
     end = rows[-1].position if rows else -1
-    entries = [entry for entry in index.entries if 0 < entry.position <= end]  # zeros read as an entry at 0
+    # Preallocated zeros look like an entry at position 0.
+    entries = [entry for entry in index.entries if 0 < entry.position <= end]
     by_position = {row.position: row for row in rows}
     if not entries or any(entry.position not in by_position for entry in entries):
         return None
@@ -155,24 +159,24 @@ def _evidence_in(index: OffsetIndex, segment: LogSegment) -> Evidence | None:
     )
 
 
-def _interval(evidence: Sequence[Evidence]) -> tuple[int, str]:
+def _inferred_interval(evidence: Sequence[Evidence]) -> tuple[int, str]:
     """Return the most plausible setting, and why."""
     if not evidence:
         return INDEX_INTERVAL_BYTES, "the default: no index shows otherwise"
     upper = min(one.upper for one in evidence)
     values = [value for value in ROUND_VALUES if value <= upper]
     votes = {value: sum(value in one.allowed for one in evidence) for value in values}
-    best = max(votes, key=votes.__getitem__, default=0)  # of several with as many votes the first
+    best = max(votes, key=votes.__getitem__, default=0)  # the first of those with equal votes
     if votes.get(best):
         return best, f"explains {votes[best]} of {len(evidence)} indexes entry by entry"
     if upper >= INDEX_INTERVAL_BYTES:
         return INDEX_INTERVAL_BYTES, f"the default: index entries are {upper + 1} bytes apart or more"
-    # The likeliest one, as above: indexes that are rebuilt with it lead to no other setting the next time.
+    # The most plausible value: from indexes that are rebuilt with it, the same setting is inferred the next time.
     return next(iter(values), 0), f"a round value below {upper + 1}: no two index entries are closer"
 
 
-def _offset(evidence: Sequence[Evidence], *, is_early: bool) -> tuple[IndexedOffset, str]:
-    """Return which offset entries name, and why."""
+def _inferred_offset(evidence: Sequence[Evidence], *, is_early: bool) -> tuple[IndexedOffset, str]:
+    """Return which offset of a batch the index entries hold, and how that was inferred."""
     firsts, lasts = sum(one.firsts for one in evidence), sum(one.lasts for one in evidence)
     if firsts > lasts:
         return IndexedOffset.FIRST, f"as brokers before 2.0: {firsts} index entries name the first offset of a batch"
@@ -184,6 +188,6 @@ def _offset(evidence: Sequence[Evidence], *, is_early: bool) -> tuple[IndexedOff
 
 
 def is_indexable(row: IndexedRow, base_offset: int, *, stores_first_offset: bool) -> bool:
-    """Return whether the offsets of an entry that an index stores can be relative to the segment's base offset."""
+    """Return whether the offsets that an index stores for an entry can be stored relative to the base offset."""
     is_first_below = stores_first_offset and row.first_offset < base_offset
     return 0 <= row.last_offset - base_offset <= INT32_MAX and not is_first_below

@@ -1,4 +1,4 @@
-"""A broker's scan of a segment without any damage, by compiled code (chapter 71)."""
+"""A broker's scan of an undamaged segment, from what compiled code found in it (chapter 71)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def broker_scan_from(indexed: IndexedLog, size: int, transactions: Transactions) -> BrokerScan | None:
-    """Return a broker's scan of a segment whose entries compiled code found sound; None if it has to be walked.
+    """Return a broker's scan of a segment whose entries compiled code found sound; None if they have to be walked.
 
-    It has no index entries: `indexed` has them, as the bytes of the files.
+    The scan holds no index entries: `indexed` holds them, as the bytes of the files.
 
     Args:
-        indexed: the facts for the indexes from compiled code.
+        indexed: what compiled code found in the log.
         size: bytes of the log.
         transactions: those open where the segment begins; they are updated.
     """
@@ -30,7 +30,7 @@ def broker_scan_from(indexed: IndexedLog, size: int, transactions: Transactions)
 
 
 def _keeps_transactions_apart(indexed: IndexedLog, transactions: Transactions) -> bool:
-    """Return whether no producer with an open transaction appends outside of it, on which brokers fail."""
+    """Return whether no producer appends outside of its open transaction: brokers fail on that."""
     outside = indexed.producers_outside()
     inside = {event[0] for event in indexed.transaction_events()} if outside else set()
     return outside.isdisjoint(inside | transactions.open_offsets.keys())

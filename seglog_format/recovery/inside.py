@@ -1,6 +1,6 @@
-"""What proofs take from here: Kafka's ``LogSegment.recover`` and our recovery are compared segment by segment.
+"""The names of this package that proofs use to compare Kafka's ``LogSegment.recover`` with our recovery.
 
-A partition is recovered by `seglog_format.recover`.
+To recover a partition, call `seglog_format.recover` instead.
 """
 
 from __future__ import annotations

@@ -24,19 +24,19 @@ METADATA_SNAPSHOT_DELETED: Final = FileKind.METADATA_SNAPSHOT.value + DELETED
 
 
 def leftover_steps(listing: PartitionListing, *, like: BrokerFiles | None = None) -> tuple[FileStep, ...]:
-    """Finish or undo what was interrupted (SEG-RCV-020, SEG-RCV-021).
+    """Finish or undo interrupted replacements and removals (SEG-RCV-020, SEG-RCV-021).
 
     Args:
         listing: of the partition directory.
-        like: do what a broker does when it starts and sees these files: remove what was renamed for removal, and
-            create the missing index of a replacement.
+        like: a broker's view of the directory, to do what a broker does when it starts: remove files that were renamed
+            for removal, and create the missing index of a replacement. None not to imitate a broker.
     """
     set_aside = {file.path for file in listing.set_aside}
     aside = [file for file in listing.files if file.path in set_aside]
     swaps = [file for file in listing.files if file.name.suffix == SWAP and file.path not in set_aside]
     deleted = _deleted(listing) if like else ()
     created = like.index_steps() if like else ()
-    # A `.cleaned` file is what shows that the `.swap` files above it are incomplete: it goes after them.
+    # A `.cleaned` file shows that the `.swap` files above it are incomplete, so it is removed after them.
     unfinished = [file for file in aside if file.name.suffix == SWAP]
     cleaned = [file for file in aside if file.name.suffix in {CLEANED, TEMPORARY}]
     replaced = [file for file in aside if not file.name.suffix]
@@ -51,7 +51,7 @@ def leftover_steps(listing: PartitionListing, *, like: BrokerFiles | None = None
 
 
 def _deleted(listing: PartitionListing) -> tuple[FileStep, ...]:
-    """Remove files by the suffix of the name only, as brokers do, except snapshots of the metadata log."""
+    """Remove every file whose name ends in `.deleted`, as brokers do, except snapshots of the metadata log."""
     paths = [*(file.path for file in listing.set_aside), *listing.others]
     gone = [p for p in paths if p.name.endswith(DELETED) and not p.name.endswith(METADATA_SNAPSHOT_DELETED)]
     return tuple(Remove(path, "SEG-RCV-020") for path in sorted(gone))
@@ -62,7 +62,7 @@ def _removals(files: Iterable[NamedFile], requirement: str) -> list[FileStep]:
 
 
 def _renames(swaps: Iterable[NamedFile]) -> list[FileStep]:
-    """Rename in ascending order, each log before its indexes, so no remaining file covers one already renamed."""
+    """Rename in ascending order, each log before its indexes, so no remaining `.swap` file replaces a renamed one."""
     ordered = sorted(swaps, key=lambda file: (file.base_offset, file.name.kind is not FileKind.LOG))
     return [
         Rename(file.path, file.path.with_name(segment_file_name(file.base_offset, file.name.kind)), "SEG-RCV-021")

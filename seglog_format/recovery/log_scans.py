@@ -1,7 +1,7 @@
 """The scans of a partition's segments: each segment is walked once for everything that a plan needs.
 
-Which bytes of a segment stay, what a broker would do and what its side files hold all follow from its entries. The walk
-that computes the first of these also computes the others, if they will be needed.
+A plan needs three things that follow from the entries of a segment: which bytes stay, what a broker would keep, and the
+content of the side files. One walk computes those of them that will be needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.segment_files import SegmentSideFiles
 
 MAX_REMEMBERED: Final = 64 * 2**20
-"""Maximum bytes of cached side files: those of about 12 GB of logs. Others are computed again."""
+"""Maximum bytes of cached side files, enough for about 12 GB of logs. Beyond it they are computed again."""
 
 
 class _KeptEntries:
@@ -50,7 +50,7 @@ class _KeptEntries:
         return is_kept
 
     def end(self, found: Tail | FormatError) -> None:
-        """Do nothing: nothing that was kept follows."""
+        """Do nothing: no kept entry follows."""
 
 
 class LogScans:
@@ -61,8 +61,8 @@ class LogScans:
         snapshots: of the partition, ascending.
         settings: of the indexes.
         kernels: the fast path; results are the same without it.
-        imitated: the transactions that a broker knows, if it decides what stays; then `scan` is not called.
-        is_compared: whether `broker_scan` is called besides `scan`.
+        imitated: the transactions that a broker knows, to imitate it; then `broker_scan` may be called, `scan` may not.
+        is_compared: whether both `scan` and `broker_scan` will be called.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class LogScans:
         self._scans: dict[int, SegmentScan] = {}
         self._broker_scans: dict[tuple[int, int], BrokerScan] = {}
         self._side_files: dict[tuple[int, int], SegmentSideFiles] = {}
-        self._left = MAX_REMEMBERED
+        self._bytes_left = MAX_REMEMBERED
 
     def scan(self, segment: LogSegment) -> SegmentScan:
-        """Return which bytes of a segment stay; as `scan_segment`."""
+        """Return which bytes of a segment stay, as `scan_segment` does."""
         base_offset = segment.base_offset
         if base_offset not in self._scans:
             if self._kernels is None:
@@ -100,14 +100,14 @@ class LogScans:
         return self.scan(segment).next_offset - 1 - segment.base_offset > INT32_MAX
 
     def broker_scan(self, segment: LogSegment, size: int) -> BrokerScan:
-        """Scan the first bytes of a segment as a broker does, without indexes; as `broker_scan`."""
+        """Scan the first bytes of a segment as a broker does; the result is without index entries."""
         key = segment.base_offset, size
         if key not in self._broker_scans and not self._imitate_by_kernels(segment, size):
             self._walk(segment, size, is_scanned=False, is_imitated=True)
         return self._broker_scans[key]
 
     def side_files(self, segment: LogSegment, end: int) -> SegmentSideFiles:
-        """Return the side files for the first bytes of a segment; as `side_files_of`."""
+        """Return the side files for the first bytes of a segment, as `side_files_of` does."""
         base_offset = segment.base_offset
         known = self._side_files.pop((base_offset, end), None)
         if known is not None:
@@ -153,12 +153,12 @@ class LogScans:
 
     def _remember_side_files(self, key: tuple[int, int], found: SegmentSideFiles) -> None:
         size = len(found.offset_index) + len(found.time_index) + len(found.transaction_index)
-        if size <= self._left:
+        if size <= self._bytes_left:
             self._side_files[key] = found
-            self._left -= size
+            self._bytes_left -= size
 
     def _scan_by_kernels(self, segment: LogSegment, kernels: RecoveryKernels) -> SegmentScan:
-        """Scan a segment, and do all that follows from its entries if compiled code finds every one of them sound."""
+        """Scan a segment; if compiled code finds every entry sound, also cache its side files and broker's scan."""
         base_offset, source = segment.base_offset, segment.source
         indexed = self._sound_index(segment, kernels)
         if indexed is None:
@@ -169,9 +169,9 @@ class LogScans:
         return SegmentScan(base_offset, indexed.last_offset + 1, None)
 
     def _imitate_by_kernels(self, segment: LogSegment, size: int) -> bool:
-        """Scan as a broker does by compiled code, side files included; return whether that was possible."""
+        """Imitate a broker's scan by compiled code, and cache the side files; return whether that was possible."""
         if self._kernels is None or size < segment.source.size or segment.base_offset in self._scans:
-            return False  # the scan of a whole segment has imitated a broker, if that was possible
+            return False  # after a scan of the whole segment: that scan has already tried this
         indexed = self._sound_index(segment, self._kernels)
         if indexed is None or not self._imitate(segment, indexed):
             return False
@@ -183,7 +183,7 @@ class LogScans:
         return kernels.sound_index(segment.source, segment.base_offset, interval, stores_first_offset=is_first)
 
     def _imitate(self, segment: LogSegment, indexed: IndexedLog) -> bool:
-        """Cache a broker's scan of a sound segment; return whether compiled code knows enough for that."""
+        """Cache a broker's scan of a sound segment; return whether the result of compiled code is enough for that."""
         size, base_offset = segment.source.size, segment.base_offset
         found = broker_scan_from(indexed, size, self._open_transactions.at(base_offset))
         if found is not None:

@@ -1,4 +1,4 @@
-"""The offsets that a recovery makes unreadable, and those that were missing before (chapter 71)."""
+"""The offsets that a recovery makes unreadable, and those that were missing before it (chapter 71)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class LossReason(Enum):
-    """Reason for which offsets cannot be read after a recovery."""
+    """Why offsets cannot be read after a recovery."""
 
     CUT = "is cut"
     DROPPED = "is dropped"
@@ -45,7 +45,7 @@ class LostOffsets:
     Attributes:
         file: name of the log.
         missing: the offsets.
-        reason: what happens to the file; for hidden offsets, what hides them, before and after the recovery.
+        reason: what the recovery does to the file; for hidden offsets, what hides them before and after the recovery.
     """
 
     file: str
@@ -59,7 +59,7 @@ class Losses:
 
     Attributes:
         lost: offsets that stop being readable, or are hidden, and that no other segment holds.
-        missing: offsets that are missing before and after; none of a log that is known to be compacted.
+        missing: offsets that are missing before and after; none if the log is known to be compacted.
         is_compacted: whether a `.swap` file may hold fewer offsets than the segments it replaces.
     """
 
@@ -69,7 +69,7 @@ class Losses:
 
     @property
     def removed(self) -> tuple[LostOffsets, ...]:
-        """The offsets that the recovery itself removes."""
+        """The offsets that the recovery removes."""
         return tuple(one for one in self.lost if one.reason is not LossReason.HIDDEN)
 
     @property
@@ -79,7 +79,7 @@ class Losses:
 
     @property
     def is_loss(self) -> bool:
-        """Return whether records may be lost unintentionally."""
+        """Return whether the recovery may lose records that no compaction meant to remove."""
         return any(each.reason is not LossReason.REPLACED or not self.is_compacted for each in self.lost)
 
 
@@ -88,7 +88,7 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
 
     Args:
         path: of the partition directory.
-        plan: of the recovery, which is not carried out yet.
+        plan: of the recovery, which must not have been carried out yet.
 
     Raises:
         UnreadableError: the disk refuses a file.
@@ -109,7 +109,7 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
 
 
 def replaced_or_hidden(path: Path, plan: RecoveryPlan) -> tuple[LostOffsets, ...]:
-    """Return the offsets that no reader finds after a recovery, though nothing of the log is cut or dropped for them.
+    """Return the offsets that a recovery does not cut or drop, but that no reader finds after it.
 
     Args:
         path: of the partition directory.
@@ -121,7 +121,7 @@ def replaced_or_hidden(path: Path, plan: RecoveryPlan) -> tuple[LostOffsets, ...
 
 
 class KeptOffsets:
-    """The offsets that readers find after a recovery. A log is walked when it is first asked about.
+    """The offsets that readers find after a recovery. A log is walked when its offsets are first needed.
 
     Args:
         listing: of the partition directory.
@@ -145,10 +145,10 @@ class KeptOffsets:
     def lost(self, candidates: Iterable[LostOffsets]) -> Iterator[LostOffsets]:
         """Yield the parts of lost offsets that no segment holds, by ascending offset within each file."""
         for one in candidates:
-            for missing in self._without(one.missing):
+            for missing in self._unheld_parts(one.missing):
                 yield replace(one, missing=missing)
 
-    def _without(self, extent: MissingOffsets) -> Iterator[MissingOffsets]:
+    def _unheld_parts(self, extent: MissingOffsets) -> Iterator[MissingOffsets]:
         if not extent.offset_count:
             yield extent
             return
@@ -163,7 +163,7 @@ class KeptOffsets:
         if start < extent.next_offset:
             yield MissingOffsets(start, extent.next_offset)
 
-    @cache  # noqa: B019 - lives as long as one report
+    @cache  # noqa: B019 - the object lives as long as one report
     def _next_offset(self, number: int) -> int:
         """Return the first offset after those that readers find in a segment."""
         files, following = self._segments[number], (*self._base_offsets[number + 1 :], None)[0]
@@ -203,7 +203,10 @@ def _offsets_in(files: SegmentFiles, reason: LossReason) -> Iterator[LostOffsets
 
 
 def _cut_offsets(files: SegmentFiles, cut: Cut, following: int) -> Iterator[MissingOffsets]:
-    """Yield the offsets behind a cut, up to the next segment; where no entry is whole, from there on."""
+    """Yield the offsets after a cut, up to the next segment; without whole entries there, an open range.
+
+    An open range begins after the kept entries and has no offsets: how many were lost is not known.
+    """
     with LogSegment(files, copy=True) as segment:
         runs = _runs(recoverable_frames(segment.source, start=cut.position), cut.next_offset)
     end = max([run.next_offset for run in runs], default=cut.next_offset)
@@ -213,11 +216,11 @@ def _cut_offsets(files: SegmentFiles, cut: Cut, following: int) -> Iterator[Miss
 
 
 def _runs(frames: Iterable[Frame], start: int) -> list[MissingOffsets]:
-    """Return the ranges of the offsets of entries. Those that compaction left out are in them, where offsets increase.
+    """Return the ranges of the offsets of entries; where offsets increase, a range includes the gaps between entries.
 
     Args:
         frames: in file order.
-        start: the first offset before which nothing is left out.
+        start: the offset at which the first range begins.
     """
     runs, greatest = [MissingOffsets(start, start)], start
     for frame in frames:

@@ -1,4 +1,4 @@
-"""The transactions open where a segment begins, on which its transaction index depends (chapters 42 and 71)."""
+"""The transactions that are open where a segment begins; its transaction index depends on them (chapters 42 and 71)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def transactions_before(offset: int, segments: Iterable[LogSegment], snapshots: 
 class OpenTransactions:
     """The transactions that are open where segments begin.
 
-    Nothing is read twice for one segment, nor for consecutive segments.
+    The state at the end of a segment is stored for the next one, so nothing is read twice.
 
     Args:
         segments: of the partition, in order.
@@ -53,14 +53,14 @@ class OpenTransactions:
         self._known: tuple[int, Transactions] | None = None
 
     def at(self, base_offset: int) -> Transactions:
-        """Return those open where a segment begins; the caller may update them."""
+        """Return the transactions that are open where a segment begins; the caller may update them."""
         if self._known is None or self._known[0] != base_offset:
             self._known = base_offset, transactions_before(base_offset, self._segments, self._snapshots)
         known = self._known[1]
         return Transactions(open_offsets=dict(known.open_offsets), end_offset=known.end_offset)
 
     def carry_on(self, next_base_offset: int, transactions: Transactions) -> None:
-        """Store what is open at the end of a segment, after all of its entries."""
+        """Store the transactions that are open at the end of a segment, after all of its entries."""
         self._known = next_base_offset, transactions
 
 

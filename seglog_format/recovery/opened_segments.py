@@ -28,14 +28,14 @@ def opened_segments(
 ) -> Iterator[list[LogSegment]]:
     """Open the segments of a partition, and close them at the end of the block.
 
-    They are read through windows, and only one of them is open at a time: memory use does not depend on how
-    large they are, and a disk that fails is an error instead of a signal.
+    The logs are read through windows, and only one log is open at a time. So memory use does not depend on their size,
+    and a failing disk causes an exception instead of a signal.
 
     Args:
         listing: of the partition directory.
-        is_mapped: map them instead, several at a time, for random access.
-        broker: the files that an imitated broker sees.
-        storage: that they are read through.
+        is_mapped: map the logs into memory instead, several at a time, for random access.
+        broker: the files that an imitated broker opens; None to open all.
+        storage: the storage to read them through.
     """
     bases = [*listing.base_offsets, None]
     opened = OpenSegments() if is_mapped else OpenSegments(1)

@@ -1,7 +1,7 @@
 """The recovery plan of a broker when it starts: which segments it scans, and what it keeps (chapter 71).
 
-Nothing is changed. A plan follows the checkpointed recovery point, as a broker does, or scans every segment;
-both are useful, since a broker does not check segments that it trusts to be on disk.
+Planning changes no file. A plan follows the checkpointed recovery point, as a broker does, or scans every segment. Both
+are useful: a broker does not check the segments that the recovery point says are on disk.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
 
 DELETE_STATE: Final = "delete"
-"""Directories in this state are removed unread."""
+"""Brokers remove directories in these states without reading them."""
 
 WALKS_TO_END: Final = "brokers walk to here for the log end offset, and may not start"
 
-KEEPS_LATER_SEGMENTS: Final = "brokers cut this segment before recovery proper, and then keep those after it"
+KEEPS_LATER_SEGMENTS: Final = "brokers cut this segment while they load the log, and then keep the later segments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class RecoveryPlan:
         is_full_scan: every segment was scanned, also those that checkpoints call flushed.
         recovery_point: the checkpointed one, which decided what was scanned.
         scanned: base offsets of the scanned segments.
-        cuts: segments that end earlier afterwards, ascending; only the last one can have dropped others.
+        cuts: one for each truncated segment, ascending; only the last cut can have caused segments to be dropped.
         dropped: base offsets of the removed segments.
         log_end_offset: the offset that the next record gets.
         restarts: the log starts again, empty, at its log start offset (SEG-RCV-007).
-        remarks: where brokers differ or fail.
+        remarks: where brokers act otherwise or fail.
     """
 
     is_full_scan: bool
@@ -90,7 +90,7 @@ def plan_recovery(
 
     Args:
         segments: in order.
-        has_clean_shutdown: of the log directory.
+        has_clean_shutdown: whether the log directory was closed cleanly.
         recovery_point: everything below counts as on disk.
         log_start_offset: as checkpointed; 0 without a checkpoint.
         is_full_scan: scan every segment, and drop those after the first cut, whatever the checkpoints say.
@@ -112,7 +112,7 @@ def plan_scans(
     *,
     is_full_scan: bool,
 ) -> RecoveryPlan:
-    """Plan like `plan_recovery`, with a function that scans a segment."""
+    """Plan like `plan_recovery`, but scan segments by the given function."""
     recovery_point, log_start_offset = circumstances.recovery_point, circumstances.log_start_offset
     unflushed = 0 if is_full_scan else first_unflushed(segments, circumstances.has_clean_shutdown, recovery_point)
     scans: list[SegmentScan] = []
@@ -180,7 +180,7 @@ class Circumstances:
     """The facts from the log directory that recovery of a partition needs.
 
     Attributes:
-        has_clean_shutdown: whether it was closed cleanly, as the broker sees it.
+        has_clean_shutdown: whether the log directory was closed cleanly, as the broker sees it.
         recovery_point: everything below counts as on disk.
         log_start_offset: as checkpointed; 0 without a checkpoint.
     """
@@ -227,11 +227,11 @@ def plan_for_partition(
     Args:
         path: of the partition directory.
         directory: the log directory; the directory above by default.
-        engine: what reads the logs; the plans do not depend on it.
+        engine: the engine that reads the logs; the plans do not depend on it.
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
-        UnreadableError: the disk refuses something that a plan depends on (SEG-PDR-022).
+        UnreadableError: the disk refuses bytes that a plan depends on (SEG-PDR-022).
     """
     require_partition(path)
     directory = directory or log_directory_above(path)
@@ -249,7 +249,7 @@ def plan_for_partition(
 
 
 def plan_of_logs(path: str | os.PathLike[str], directory: LogDirectory | None = None) -> RecoveryPlan:
-    """Plan the recovery of a partition from its logs alone, where a file beside them cannot be read.
+    """Plan the recovery of a partition from its logs alone, for a directory where another file cannot be read.
 
     Every log is scanned. A range that the disk refuses ends its log, as damage does.
 
@@ -259,7 +259,7 @@ def plan_of_logs(path: str | os.PathLike[str], directory: LogDirectory | None = 
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`).
-        FormatError: something else has the name of a log (SEG-PDR-026), or the disk refuses a log.
+        FormatError: something that is no regular file has the name of a log (SEG-PDR-026), or the disk refuses a log.
     """
     require_partition(path)
     listing = list_partition(path)

@@ -1,7 +1,7 @@
-"""The file changes that carry a recovery plan out (chapter 71).
+"""The file changes that carry out a recovery plan (chapter 71).
 
-Every order below has one property: whenever the process or the power dies, a plan made again from what remains
-finishes the work, and keeps the same records. So later segments are removed before the cut that condemns them is made.
+The order of the changes has one property: after a crash or a power cut at any moment, a new plan from the remaining
+files finishes the work, and keeps the same records. So segments that a cut drops are removed before the cut is made.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REBUILT: Final = "SEG-RCV-025"
 
 @dataclass(frozen=True, slots=True)
 class RecoveryWork:
-    """A plan and what it was made from.
+    """A plan, and the values that it was made from.
 
     Attributes:
         listing: of the partition directory.
@@ -48,7 +48,7 @@ class RecoveryWork:
         settings: of the indexes.
         scans: of the segments.
         like_broker: create an empty time index for an unscanned segment without one, as brokers do.
-        keeps_epochs: leave the leader epoch checkpoint alone.
+        keeps_epochs: leave the leader epoch checkpoint unchanged.
     """
 
     listing: PartitionListing
@@ -67,11 +67,11 @@ class RecoveryWork:
 
     @property
     def kept(self) -> list[LogSegment]:
-        """The kept segments."""
+        """The segments that the plan keeps."""
         return [segment for segment in self.segments if segment.base_offset not in self.plan.dropped]
 
     def path_of(self, base_offset: int, kind: FileKind) -> Path:
-        """Return the path of a file of a segment."""
+        """Return the path of the file of one kind that belongs to a segment."""
         return self.directory / segment_file_name(base_offset, kind)
 
     def end_of(self, segment: LogSegment) -> int:
@@ -95,7 +95,7 @@ def naming_steps(listing: PartitionListing) -> tuple[FileStep, ...]:
 
 def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
     """Drop and truncate segments, and make all other files agree with the logs."""
-    written, epochs = _written(work)
+    written, epochs = _index_steps_and_epochs(work)
     return (
         *_drops(work),
         *_cuts(work),
@@ -107,7 +107,7 @@ def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
 
 
 def _drops(work: RecoveryWork) -> Iterator[FileStep]:
-    """Remove the last segment first, synced to disk before the next, so a power cut leaves no hole."""
+    """Remove the last segment first, and sync each removal before the next, so a power cut leaves no hole."""
     rule = "SEG-RCV-007" if work.plan.restarts else "SEG-RCV-004"
     for segment in reversed(work.segments):
         if segment.base_offset in work.plan.dropped:
@@ -125,8 +125,8 @@ def _first_segment(work: RecoveryWork) -> Iterator[FileStep]:
         yield Replace(work.path_of(work.plan.log_end_offset, FileKind.LOG), b"", "SEG-RCV-030")
 
 
-def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
-    """Return the steps for indexes that differ, and the leader epochs of the segments that were read."""
+def _index_steps_and_epochs(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
+    """Return the steps that write indexes, and the leader epochs of the changed segments."""
     steps: list[FileStep] = []
     epochs: list[EpochStart] = []
     changed = {*work.plan.scanned, *(cut.base_offset for cut in work.plan.cuts)}
@@ -167,10 +167,11 @@ def _orphans(work: RecoveryWork) -> Iterator[FileStep]:
 
 
 def _snapshots(work: RecoveryWork) -> Iterator[FileStep]:
-    """Remove snapshots at which no segment begins, except one after all, those above the log, and unreadable ones.
+    """Remove unreadable snapshots, those above the log end offset, and those at which no segment begins.
 
-    Brokers also remove those at and below the log start, although the one at the first segment has the transactions
-    open there; and one above all segments if it is not at the log end, where they write one after a scan.
+    The last snapshot stays if it is above all base offsets. Brokers remove that one also if it is not at the log end
+    offset, where they write one after a scan. They also remove the snapshots at and below the log start offset,
+    although the one at the first segment holds the transactions that are open there.
     """
     like_broker, end = work.like_broker, work.plan.log_end_offset
     bases = {segment.base_offset for segment in work.kept} or {work.plan.log_end_offset}
@@ -197,13 +198,14 @@ def _is_readable(path: Path) -> bool:
 
 
 def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[FileStep]:
-    """Drop epochs from the log end on (SEG-RCV-028), add later ones (SEG-RCV-036), keep one before the log start.
+    """Drop epochs from the log end offset on (SEG-RCV-028), add those that the scan found (SEG-RCV-036).
 
-    Brokers add first: an epoch that they then drop has hidden lower ones, which only a repeated recovery adds. Before
-    that they add those of the file, one by one, so one out of order replaces those that contradict it.
+    Brokers first add the epochs of the file one by one, so an epoch out of order replaces those that contradict it.
+    Then they add the epochs that the scan found, and only then drop: as long as an epoch that they will drop is there,
+    they add no lower one, so only a second recovery adds the lower ones.
 
-    If all remaining ones are below the start, the last one is kept, so a second plan finds nothing to do. The one
-    that is kept begins at the log start (SEG-RCV-037).
+    If all remaining epochs begin below the log start offset, the last one is kept, so a second plan has nothing to do.
+    Its start offset becomes the log start offset (SEG-RCV-037).
     """
     path = work.directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
     known = read_leader_epochs(path)
@@ -221,23 +223,23 @@ def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[Fi
     for start in found:
         if start.epoch > max((entry.epoch for entry in epochs.entries), default=-1):
             epochs.assign(*start)
-    epochs.truncate_to(end)  # a log may end before entries of an earlier segment
+    epochs.truncate_to(end)  # an earlier segment may hold offsets above the log end offset
     epochs.start_at(log_start_offset)
     if work.plan.restarts:
         epochs.clear()
-    is_left = work.like_broker and epochs.entries == loaded and not _begins_by(log_start_offset, loaded)
-    if epochs.entries != known and not is_left:
+    is_kept = work.like_broker and epochs.entries == loaded and not _begins_by(log_start_offset, loaded)
+    if epochs.entries != known and not is_kept:
         rule = "SEG-RCV-007" if work.plan.restarts else _rule_of_change(known, epochs.entries, work.plan.log_end_offset)
         yield Replace(path, encode_leader_epoch_checkpoint(epochs.entries), rule)
 
 
 def _begins_by(offset: int, epochs: Sequence[EpochStart]) -> bool:
-    """Return whether an epoch begins at an offset or below: then brokers write the file again (SEG-RCV-037)."""
+    """Return whether an epoch begins at an offset or below; only then brokers write the file again (SEG-RCV-037)."""
     return any(start.start_offset <= offset for start in epochs)
 
 
 def _rule_of_change(before: Sequence[EpochStart], after: Sequence[EpochStart], log_end_offset: int) -> str:
-    """Return the first rule that asks for another leader epoch checkpoint than the one that is there."""
+    """Return the first rule that requires a leader epoch checkpoint other than the existing one."""
     if any(start.start_offset >= log_end_offset for start in before if start not in after):
         return "SEG-RCV-028"
     known = {start.epoch for start in before}
@@ -245,7 +247,7 @@ def _rule_of_change(before: Sequence[EpochStart], after: Sequence[EpochStart], l
 
 
 def read_leader_epochs(path: Path) -> tuple[EpochStart, ...] | None:
-    """Read a leader epoch checkpoint; return no entries without a file, None if it is unreadable."""
+    """Read a leader epoch checkpoint; return no entries if there is no file, None if it cannot be read."""
     if not path.is_file():
         return ()
     with suppress(SeglogError):

@@ -1,4 +1,4 @@
-"""Salvage: a copy of what is intact in a damaged partition directory, byte for byte, with its offsets."""
+"""Salvage: copy the intact entries of a damaged partition directory, byte for byte, with their offsets."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
     from seglog_format.storage.files import Files
 
 WRITE_SIZE: Final = 1 << 24
-"""Bytes written at once."""
+"""Maximum number of bytes written at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class SalvagedSegment:
-    """Kept parts of one segment.
+    """What salvage keeps of one segment.
 
     Attributes:
         log: path of the damaged `.log` file.
-        size: bytes of it.
-        kept_size: bytes that were copied.
-        entry_count: entries that were copied.
-        next_offset: the first offset after them; the base offset if there are none.
-        damaged: what was not copied.
-        names: of the new `.log` files; none if nothing is left of the segment and it is not the last.
+        size: size of that file.
+        kept_size: number of bytes that were copied.
+        entry_count: number of entries that were copied.
+        next_offset: the first offset after the copied entries; the base offset if there are none.
+        damaged: the ranges that were not copied.
+        names: of the new `.log` files; none if nothing of the segment is intact and it is not the last.
     """
 
     log: Path
@@ -65,13 +65,13 @@ class SalvagedSegment:
 
     @property
     def missing(self) -> tuple[MissingOffsets, ...]:
-        """The offsets that the damage hides, ascending, as far as they are known."""
+        """The offsets in the damaged ranges, ascending, as far as they are known."""
         return tuple(dict.fromkeys(damage.missing for damage in self.damaged if damage.missing is not None))
 
 
 @dataclass(frozen=True, slots=True)
 class SalvagedPart:
-    """A new segment: its base offset, and its ranges of the old file."""
+    """A new segment: its base offset, and the ranges of the old file that it consists of."""
 
     base_offset: int
     ranges: tuple[tuple[int, int], ...]
@@ -85,24 +85,24 @@ def salvage_partition(
     generation: BrokerGeneration | None = None,
     files: Files = LOCAL_FILES,
 ) -> Iterator[SalvagedSegment]:
-    """Copy the intact entries of a partition, and build the files beside them.
+    """Copy the intact entries of a partition, and build their indexes.
 
-    Producer snapshots are not copied: a broker computes them. Of the other files `partition.metadata` is, where it can
-    be read, and leader epochs are taken from the entries.
+    A readable `partition.metadata` is copied, and leader epochs are taken from the entries. Producer snapshots are not
+    copied: a broker computes them.
 
     Args:
         listing: of the damaged directory, in which nothing is changed.
-        target: the new directory; it has to be new or empty (see `require_new`), and outside of the other one.
+        target: the directory to write to; it has to be new or empty (see `require_new`), and outside the damaged one.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
         files: the file layer to write through.
 
     Yields:
-        What was kept of each segment, once it is written.
+        What was kept of each segment, after its files are written.
 
     Raises:
-        WriteError: while iterating: a file could not be written. The segments yielded so far are whole; of the one
-            being written, nothing is left.
+        WriteError: while iterating: a file could not be written. The segments yielded before are complete; the files of
+            the segment being written are removed.
     """
     offset = None if generation is None else generation.indexed_offset
     with opened_segments(listing) as segments:
@@ -128,11 +128,11 @@ def salvageable(listing: PartitionListing) -> Iterator[SalvagedSegment]:
             source, refusal = _opened(segment)
             scan = salvage_scan(source, segment.allowed, segment.path)
             parts = salvaged_parts(segment, source, scan) if scan.starts or number == len(segments) else ()
-            yield _reported(segment, source, scan, parts, refusal)
+            yield _report_with_missing(segment, source, scan, parts, refusal)
 
 
 def _logs_by_content(listing: PartitionListing, segments: Sequence[LogSegment]) -> list[LogSegment]:
-    """Return the logs of a partition if their names do not say what is in them; else none."""
+    """Return the logs of a partition if their names do not say which offsets are in them; else an empty list."""
     replaced = replaced_logs(listing)
     return [*segments, *replaced] if segments and (replaced or has_wrong_names(segments)) else []
 
@@ -142,7 +142,7 @@ def _source(log: LogSegment) -> ByteSource:
 
 
 def _reports_by_content(logs: Sequence[LogSegment], placement: Placement) -> Iterator[SalvagedSegment]:
-    """Yield what was kept of each log, wherever it is now."""
+    """Yield what was kept of each log, in whichever new segments."""
     parts: dict[int, dict[int, None]] = {}
     for part in placement.parts:
         for piece in part.pieces:
@@ -154,10 +154,10 @@ def _reports_by_content(logs: Sequence[LogSegment], placement: Placement) -> Ite
 
 
 def require_apart(path: Path, target: Path) -> None:
-    """Refuse a target that is not empty, or is inside of the directory to copy from.
+    """Refuse a target that is not empty, or is inside the directory to copy from.
 
     Raises:
-        UsageError: it is one of these.
+        UsageError: the target is not empty, or is inside that directory.
     """
     require_new(target)
     if path.resolve() in (target.resolve(), *target.resolve().parents):
@@ -176,15 +176,15 @@ class _Writer:
         self.is_new = not files.exists(target)
 
     def run(self, segments: Sequence[LogSegment]) -> Iterator[SalvagedSegment]:
-        """Write segment after segment."""
+        """Write the segments, and yield what was kept of each."""
         self.files.make_directory(self.target)
         for number, segment in enumerate(segments, 1):
             source, refusal = _opened(segment)
-            scan, parts = self._copied(segment, source, is_last=number == len(segments))
+            scan, parts = self._copy_intact(segment, source, is_last=number == len(segments))
             for part in parts:
                 self._write_side_files(part.base_offset)
             self.unfinished.clear()
-            yield _reported(segment, source, scan, parts, refusal)
+            yield _report_with_missing(segment, source, scan, parts, refusal)
 
     def run_by_content(self, logs: Sequence[LogSegment]) -> Iterator[SalvagedSegment]:
         """Write the entries of logs in the order of their offsets, then report for each log what was kept."""
@@ -198,10 +198,10 @@ class _Writer:
             self.unfinished.clear()
         yield from _reports_by_content(logs, placement)
 
-    def _copied(
+    def _copy_intact(
         self, segment: LogSegment, source: ByteSource, *, is_last: bool
     ) -> tuple[SalvageScan, tuple[SalvagedPart, ...]]:
-        """Copy what is intact of a segment; retry if the disk then refuses what could be read before."""
+        """Copy the intact entries of a segment; scan again if the disk refuses bytes that it gave to the scan."""
         while True:
             scan = salvage_scan(source, segment.allowed, segment.path)
             parts = salvaged_parts(segment, source, scan) if scan.starts or is_last else ()
@@ -246,7 +246,7 @@ class _Writer:
             handle.close()
 
     def drop_unfinished(self) -> None:
-        """Remove files that are not known to be whole, and the directory if it is empty then."""
+        """Remove files that may be incomplete, and the directory if it is empty then."""
         self._drop_files()
         with suppress(OSError):
             self.files.remove_directory(self.target)
@@ -258,7 +258,7 @@ class _Writer:
         self.unfinished.clear()
 
     def finish(self, listing: PartitionListing) -> None:
-        """Write the files of the partition as a whole."""
+        """Write the files that belong to the partition and not to a segment."""
         if self.epochs.entries:
             name = FileKind.LEADER_EPOCH_CHECKPOINT.value
             self._write_file(name, encode_leader_epoch_checkpoint(self.epochs.entries))
@@ -274,7 +274,7 @@ class _Writer:
 
 
 def _opened(segment: LogSegment) -> tuple[ByteSource, DamagedRange | None]:
-    """Open a log; return an empty source and the reason if that fails."""
+    """Open a log; if that fails, return an empty source, and the whole file as a damaged range."""
     try:
         return segment.source, None
     except (RefusedError, UnreadableError) as error:
@@ -292,7 +292,7 @@ def _pieces(source: ByteSource, start: int, end: int) -> Iterator[memoryview]:
 
 
 def salvaged_parts(segment: LogSegment, source: ByteSource, scan: SalvageScan) -> tuple[SalvagedPart, ...]:
-    """Return the new segments for the intact entries: one, or several if offsets reach too far for one."""
+    """Return the new segments for the intact entries: one, or several if one cannot hold all offsets."""
     parts: list[SalvagedPart] = []
     base, ranges, before = segment.base_offset, list[tuple[int, int]](), segment.base_offset - 1
     for start, end, last in zip(scan.starts, scan.ends, scan.last_offsets, strict=True):
@@ -308,7 +308,7 @@ def salvaged_parts(segment: LogSegment, source: ByteSource, scan: SalvageScan) -
     return (*parts, SalvagedPart(base, tuple(ranges)))
 
 
-def _reported(
+def _report_with_missing(
     segment: LogSegment,
     source: ByteSource,
     scan: SalvageScan,

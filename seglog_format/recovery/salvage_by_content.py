@@ -1,8 +1,8 @@
 """Salvage of logs whose names do not say which offsets are in them (chapter 71).
 
-Usually a log holds offsets from the number in its name up to the next log. After a copy under a wrong name, or where an
-interrupted replacement left the old log beside a poorer new one, that is not so, and what names exclude would be lost.
-Then every intact entry counts, wherever it is, in the order of the offsets.
+Usually a log holds offsets from the number in its name up to the next log. That is not so if a log was copied under a
+wrong name, or if an interrupted replacement left the old log beside a new one with fewer records. Then salvage ignores
+the names, or it would lose the entries outside of those limits. It keeps every intact entry, in the order of offsets.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Placement:
 
     Attributes:
         parts: the new segments by ascending base offset.
-        scans: of each log: what is kept of it, and what is not, with the reason.
+        scans: one for each log: the entries that are kept, and the ranges that are not, with the reason.
     """
 
     parts: tuple[PlacedPart, ...]
@@ -74,18 +74,18 @@ class Placement:
 
 
 def replaced_logs(listing: PartitionListing) -> list[LogSegment]:
-    """Return the logs that `.swap` files replace: they may hold more than what replaces them."""
+    """Return the logs that `.swap` files replace: they may hold more records than their replacements."""
     files = [file for file in listing.set_aside if file.name.kind is FileKind.LOG and not file.name.suffix]
     opened = OpenSegments(1)
     return [LogSegment(SegmentFiles(file.base_offset, file.path), copy=True, opened=opened) for file in files]
 
 
 def has_wrong_names(segments: Sequence[LogSegment]) -> bool:
-    """Return whether a log begins below its base offset, or goes on in the next one.
+    """Return whether a log begins below its base offset, or holds offsets that belong to the next log.
 
-    No checksum covers offsets: a single one may be changed. So two entries have to follow each other there.
+    No checksum covers offsets, so a single such offset may be damage. Two consecutive entries have to show it.
     """
-    return any(_begins_below(segment) or _goes_on_above(segment) for segment in segments)
+    return any(_begins_below(segment) or _extends_into_next(segment) for segment in segments)
 
 
 def _begins_below(segment: LogSegment) -> bool:
@@ -98,7 +98,7 @@ def _begins_below(segment: LogSegment) -> bool:
     return False
 
 
-def _goes_on_above(segment: LogSegment) -> bool:
+def _extends_into_next(segment: LogSegment) -> bool:
     last = segment.allowed.last
     if last == GREATEST_OFFSET:
         return False
@@ -112,13 +112,13 @@ def _goes_on_above(segment: LogSegment) -> bool:
 
 
 def placed(logs: Sequence[LogSegment], source_of: Callable[[LogSegment], ByteSource]) -> Placement:
-    """Find the intact entries of logs, and place them by their offsets; of two with one offset the first log's counts.
+    """Find the intact entries of logs, and order them by offset; if two overlap, the one in the earlier log is kept.
 
-    All entries are held in memory, but not their bytes.
+    Positions and offsets of all entries are held in memory, their bytes are not.
 
     Args:
-        logs: those that count before those that were replaced.
-        source_of: returns the bytes of a log; called again for each use, as few logs are open at a time.
+        logs: by falling precedence, so replaced logs come last.
+        source_of: returns the bytes of a log; it is called for each use, because few logs are open at a time.
     """
     scans, found = list[SalvageScan](), list[list[PlacedEntry]]()
     for number, log in enumerate(logs):
@@ -126,7 +126,7 @@ def placed(logs: Sequence[LogSegment], source_of: Callable[[LogSegment], ByteSou
         scans.append(_with_offsets(salvage_scan(source, ANY_OFFSET, log.path), source))
         found.append(list(_entries(number, scans[-1], source)))
     chosen = list(_chosen(sorted(chain.from_iterable(found))))
-    kept, own = _runs(chosen), [list[PlacedEntry]() for _ in logs]
+    kept, own = _offset_ranges(chosen), [list[PlacedEntry]() for _ in logs]
     for entry in chosen:
         own[entry.log].append(entry)
     shown = (_kept_scan(scan, one, every, kept) for scan, one, every in zip(scans, own, found, strict=True))
@@ -134,7 +134,7 @@ def placed(logs: Sequence[LogSegment], source_of: Callable[[LogSegment], ByteSou
 
 
 def _with_offsets(scan: SalvageScan, source: ByteSource) -> SalvageScan:
-    """Return a scan whose damage has the offsets between the entries around it."""
+    """Return a scan in which each damaged range has the offsets between the entries around it."""
     begin = ANY_OFFSET
     with suppress(SeglogError):
         begin = OffsetRange(first_offset(source, scan.starts[0]) if scan.starts else 0, GREATEST_OFFSET)
@@ -150,7 +150,7 @@ def _entries(number: int, scan: SalvageScan, source: ByteSource) -> Iterator[Pla
 
 
 def _chosen(entries: Iterable[PlacedEntry]) -> Iterator[PlacedEntry]:
-    """Yield entries by ascending offset that do not overlap."""
+    """Yield the entries that do not overlap an earlier one; they come by ascending first offset."""
     reached = 0
     for entry in entries:
         if entry.first_offset >= reached:
@@ -158,8 +158,8 @@ def _chosen(entries: Iterable[PlacedEntry]) -> Iterator[PlacedEntry]:
             reached = entry.last_offset + 1
 
 
-def _runs(chosen: Iterable[PlacedEntry]) -> list[MissingOffsets]:
-    """Return the ranges of offsets of entries that follow each other."""
+def _offset_ranges(chosen: Iterable[PlacedEntry]) -> list[MissingOffsets]:
+    """Return the offset ranges of entries; consecutive entries without a gap are in one range."""
     runs: list[MissingOffsets] = []
     for entry in chosen:
         following = entry.last_offset + 1
@@ -176,14 +176,14 @@ def _kept_scan(
     entries: Sequence[PlacedEntry],
     kept: Sequence[MissingOffsets],
 ) -> SalvageScan:
-    """Return a scan of what is kept of a log; of its other entries it says that their offsets are kept elsewhere."""
+    """Return a scan of the entries that are kept of a log; the entries that another log supplies are damaged ranges."""
     scan, stays = SalvageScan(), {entry.start for entry in own}
     for entry in sorted(own, key=_start):
         scan.starts.append(entry.start)
         scan.ends.append(entry.end)
         scan.last_offsets.append(entry.last_offset)
-    scan.damaged += [replace(damage, missing=_without(damage.missing, kept)) for damage in found.damaged]
-    scan.damaged += _doubled(entry for entry in entries if entry.start not in stays)
+    scan.damaged += [replace(damage, missing=_without_kept(damage.missing, kept)) for damage in found.damaged]
+    scan.damaged += _duplicates(entry for entry in entries if entry.start not in stays)
     scan.damaged.sort(key=_start)
     return scan
 
@@ -192,8 +192,8 @@ def _start(one: PlacedEntry | DamagedRange) -> int:
     return one.start
 
 
-def _without(missing: MissingOffsets | None, kept: Sequence[MissingOffsets]) -> MissingOffsets | None:
-    """Return offsets without those at both ends that are kept; None if none is left."""
+def _without_kept(missing: MissingOffsets | None, kept: Sequence[MissingOffsets]) -> MissingOffsets | None:
+    """Return missing offsets without the kept ones at both ends of the range; None if no offset remains."""
     if missing is None:
         return None
     first, following = missing
@@ -207,8 +207,8 @@ def _without(missing: MissingOffsets | None, kept: Sequence[MissingOffsets]) -> 
     return MissingOffsets(first, following) if first < following else None
 
 
-def _doubled(entries: Iterable[PlacedEntry]) -> list[DamagedRange]:
-    """Return the ranges of entries with offsets that are kept from another place."""
+def _duplicates(entries: Iterable[PlacedEntry]) -> list[DamagedRange]:
+    """Return the ranges of entries with offsets that are kept from another log."""
     ranges: list[tuple[int, int, int, int]] = []
     for entry in entries:
         if ranges and ranges[-1][1] == entry.start:
@@ -216,13 +216,13 @@ def _doubled(entries: Iterable[PlacedEntry]) -> list[DamagedRange]:
         else:
             ranges.append((entry.start, entry.end, entry.first_offset, entry.last_offset))
     return [
-        DamagedRange(start, end, ("SEG-PDR-013",), f"offsets {first} to {last} are kept from another place")
+        DamagedRange(start, end, ("SEG-PDR-013",), f"offsets {first} to {last} are kept from another log")
         for start, end, first, last in ranges
     ]
 
 
 def _parts(chosen: Sequence[PlacedEntry], logs: Sequence[LogSegment]) -> Iterator[PlacedPart]:
-    """Yield the new segments. One begins with each log, and where an entry is too far from the base offset or start."""
+    """Yield the new segments: one begins with the first entry of each log, and where offsets or size get too large."""
     begun, part, end, size = set[int](), list[PlacedEntry](), 0, 0
     base_offset = 0
     for entry in chosen:

@@ -1,4 +1,4 @@
-"""Offsets of what salvage does not copy, as far as the intact entries around it show them."""
+"""The offsets in ranges that salvage does not copy, as far as the intact entries around a range show them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def with_missing(damage: DamagedRange, scan: SalvageScan, source: ByteSource, allowed: OffsetRange) -> DamagedRange:
     """Return a damaged range with the offsets between the intact entries before and after it.
 
-    Where there is no such entry, the base offset of the segment or of the next one takes its place. Ranges without an
+    If there is no such entry, the base offset of the segment or of the next segment is the limit. Ranges without an
     intact entry between them get the same offsets.
 
     Args:
@@ -37,7 +37,7 @@ def with_missing(damage: DamagedRange, scan: SalvageScan, source: ByteSource, al
 
 
 def _offset_after(number: int, scan: SalvageScan, source: ByteSource, allowed: OffsetRange) -> int | None:
-    """Return the first offset of an intact entry, or of the next segment; None where it is not known."""
+    """Return the first offset of the intact entry with a number, or of the next segment; None if it is not known."""
     if number == len(scan.starts):
         return allowed.last + 1 if allowed.last < GREATEST_OFFSET else None
     with suppress(SeglogError):

@@ -1,9 +1,9 @@
 """Search for the intact entries of a damaged `.log` file, before and after the damage.
 
-Recovery keeps what precedes the first damage, because a log must not have unknown holes. A user without another
-copy wants the rest also. An entry counts as intact if its checksum is right and its offsets are possible. After damage
-with a possibly wrong size field, the next entry is searched for byte by byte: a record's value may look like
-an entry, so the result marks what was found that way.
+Recovery keeps only the entries before the first damage, because a log must not have unknown holes. A user without
+another copy wants the later entries also. An entry counts as intact if its checksum is right and its offsets are
+possible. After damage that may include a size field, the next entry is searched for byte by byte. The value of a record
+may look like an entry, so the result marks what was found by searching.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ SEARCH_BUDGET: Final = 16
 MIN_BUDGET: Final = 1 << 26
 
 PATTERN_SIZE: Final = ENTRY_PREFIX.size
-"""Number of bytes that show whether an entry may begin there."""
+"""Number of bytes that are compared to see whether an entry may begin at a position."""
 
 SEARCHED_SIZE: Final = 1 << 16
-"""Bytes searched at once."""
+"""Maximum number of bytes searched at once."""
 
 ZEROS: Final = bytes(SEARCHED_SIZE)
 
@@ -45,7 +45,7 @@ LEAVES_SIZE_OPEN: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004", "SEG-PDR-022"
 """Errors of an entry after which its size field is not trusted."""
 
 SAME_UPPER_HALF: Final = 4
-"""If possible offsets have no more upper halves than this, only these are searched for."""
+"""If the upper 4 bytes of possible offsets have no more values than this, only those values are searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class DamagedRange:
     """Bytes of a log that are not kept.
 
     Attributes:
-        start: position of the first.
+        start: position of the first byte.
         end: position of the byte after the last.
-        requirements: ids that the bytes at the start break.
+        requirements: ids of the rules that the bytes at the start break.
         reason: description of the error.
         is_searched: whether the end of the range was found by searching, not by a size field.
-        missing: offsets between the intact entries around it; None where they are not known, or there are none.
-            Compaction or the ends of transactions may have left no records at some of them.
+        missing: offsets between the intact entries around the range; None if they are not known, or there are none.
+            Some of them may never have had a record, or compaction may have removed it.
     """
 
     start: int
@@ -76,9 +76,9 @@ class SalvageScan:
 
     Attributes:
         starts: positions of the intact entries, ascending.
-        ends: end position of each.
-        last_offsets: of each.
-        damaged: everything else, ascending.
+        ends: end position of each intact entry.
+        last_offsets: last offset of each intact entry.
+        damaged: all other bytes as ranges, ascending.
     """
 
     starts: array[int] = field(default_factory=lambda: array("q"))
@@ -94,7 +94,7 @@ class SalvageScan:
 
 
 def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "") -> SalvageScan:
-    """Find the intact entries of a log, also before and after ranges that the disk refuses (SEG-PDR-022).
+    """Find the intact entries of a log, including those after ranges that the disk refuses (SEG-PDR-022).
 
     Args:
         data: the bytes of the `.log` file.
@@ -139,17 +139,17 @@ class _Salvager:
         except FormatError as error:
             return self._search(position, error.requirements, _reason(error))
         if isinstance(found, Tail):
-            return self._tail(found)
-        requirement, reason = self._wrong(found)
+            return self._skip_tail(found)
+        requirement, reason = self._violation(found)
         if not requirement:
             self.found.add(found)
             return found.end
-        if requirement in LEAVES_SIZE_OPEN and not self._goes_on(found.end):
+        if requirement in LEAVES_SIZE_OPEN and not self._continues_at(found.end):
             return self._search(position, (requirement,), reason)
         self.found.damaged.append(DamagedRange(position, found.end, (requirement,), reason))
         return found.end
 
-    def _tail(self, tail: Tail) -> int:
+    def _skip_tail(self, tail: Tail) -> int:
         if tail.kind is TailKind.PARTIAL:
             return self._search(
                 tail.position, (tail.requirement,), f"an entry that would end beyond the file: {tail.size} bytes"
@@ -161,8 +161,8 @@ class _Salvager:
             )
         return end
 
-    def _wrong(self, frame: Frame) -> tuple[str, str]:
-        """Return the requirement that an entry breaks, and how; empty if none."""
+    def _violation(self, frame: Frame) -> tuple[str, str]:
+        """Return the requirement that an entry breaks, and how it breaks it; empty texts if it breaks none."""
         header, allowed = frame.header, self.allowed
         try:
             is_valid = checksum_is_valid(frame)
@@ -179,36 +179,36 @@ class _Salvager:
             return "SEG-PDR-013", f"last offset {header.last_offset}, above {allowed.last}"
         return "", ""
 
-    def _goes_on(self, position: int) -> bool:
-        """Return whether the log continues normally at a position: with the end of the file, or an entry."""
+    def _continues_at(self, position: int) -> bool:
+        """Return whether an intact entry begins at a position, or the file ends there."""
         if position == self.source.size:
             return True
         try:
             found = frame_at(self.source, position, self.source.size, self.path)
         except FormatError:
             return False
-        return isinstance(found, Frame) and not self._wrong(found)[0]
+        return isinstance(found, Frame) and not self._violation(found)[0]
 
     def _search(self, start: int, requirements: tuple[str, ...], reason: str) -> int:
         """Skip everything up to the next intact entry."""
         end = next(self.candidates(start + 1), self.source.size)
-        reason = reason if self.budget > 0 else f"{reason}; the search was given up"
+        reason = reason if self.budget > 0 else f"{reason}; the search for a next entry ended at its limit"
         is_searched = end < self.source.size
         self.found.damaged.append(DamagedRange(start, end, requirements, reason, is_searched))
         return end
 
     def candidates(self, start: int) -> Iterator[int]:
-        """Yield positions from one on at which intact entries start."""
-        for position, size in self._sized(start):
+        """Yield the positions of intact entries, searching from a position on."""
+        for position, size in self._possible_entries(start):
             if MIN_ENTRY_SIZE <= size <= self.source.size - position - ENTRY_PREFIX_SIZE:
                 self.budget -= size
                 if self.budget <= 0:
                     return
-                if self._goes_on(position):
+                if self._continues_at(position):
                     yield position
 
-    def _sized(self, position: int) -> Iterator[tuple[int, int]]:
-        """Yield positions of bytes that look like the start of an entry, and its size; skip refused ranges."""
+    def _possible_entries(self, position: int) -> Iterator[tuple[int, int]]:
+        """Yield position and size of what looks like an entry; skip ranges that the disk refuses."""
         while position + PATTERN_SIZE <= self.source.size:
             try:
                 start, data = self.source.window(position, PATTERN_SIZE)
@@ -242,10 +242,10 @@ def _pattern(allowed: OffsetRange) -> re.Pattern[bytes]:
 
 
 def _in_order(found: SalvageScan) -> SalvageScan:
-    """Keep the longest run of entries whose last offsets increase; the others are damaged, or copies of kept ones.
+    """Keep the longest sequence of entries whose last offsets increase; count the others as damaged.
 
-    No checksum covers offsets. If one was changed, its entry does not fit to the others; keeping
-    whatever comes first would lose all entries after a leap.
+    No checksum covers offsets. If the offset of an entry was damaged to a large one and that entry were kept because it
+    comes first, all entries after it would be lost.
     """
     kept = longest_increasing(found.last_offsets)
     if len(kept) == len(found.starts):
@@ -258,7 +258,7 @@ def _in_order(found: SalvageScan) -> SalvageScan:
             chosen.ends.append(end)
             chosen.last_offsets.append(last)
         else:
-            reason = f"last offset {last} does not fit between those around it"
+            reason = f"last offset {last} is out of order among those around it"
             chosen.damaged.append(DamagedRange(start, end, ("SEG-LOG-006",), reason))
     chosen.damaged.sort(key=lambda damage: damage.start)
     return chosen
@@ -275,7 +275,7 @@ def longest_increasing(values: array[int]) -> list[int]:
         if length == len(tops):
             tops.append(value)
             indexes.append(index)
-        elif value < tops[length]:  # of equal ones the first stays
+        elif value < tops[length]:  # the first of equal values stays
             tops[length], indexes[length] = value, index
     chosen, index = [], indexes[-1] if indexes else -1
     while index >= 0:

@@ -1,4 +1,4 @@
-"""The files that recovery writes beside a `.log` file: indexes, and leader epochs of its batches."""
+"""The content of the files that recovery writes beside a `.log` file: its indexes, and leader epochs of its batches."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class SegmentSideFiles:
 
     Attributes:
         offset_index: the bytes of the offset index.
-        time_index: of the time index.
-        transaction_index: of the transaction index; empty if there is none.
-        epoch_starts: the first batch of each leader epoch that is greater than those before.
+        time_index: the bytes of the time index.
+        transaction_index: the bytes of the transaction index; empty if no aborted transaction ends in the log.
+        epoch_starts: where each leader epoch begins that is greater than all earlier ones.
     """
 
     offset_index: bytes
@@ -43,7 +43,7 @@ class SegmentSideFiles:
     epoch_starts: tuple[EpochStart, ...]
 
 
-def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
+def side_files_of(  # noqa: PLR0913 - all that the side files depend on
     data: Readable,
     base_offset: int,
     settings: IndexSettings,
@@ -78,7 +78,7 @@ def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
 
 
 class SideFilesBuilder:
-    """Builds the side files of a log in a walk over its entries.
+    """Builds the side files of a log during a walk over its entries.
 
     Args:
         base_offset: of the segment.
@@ -96,7 +96,7 @@ class SideFilesBuilder:
         self._epochs: list[EpochStart] = []
 
     def take(self, entry: WalkedEntry) -> None:
-        """Account for the next entry."""
+        """Add the next entry."""
         row = entry.row(has_first_offset=self._needs_first_offset)
         is_indexed = is_indexable(row, self._base_offset, stores_first_offset=self._needs_first_offset)
         self._is_in_range = self._is_in_range and is_indexed
@@ -107,7 +107,7 @@ class SideFilesBuilder:
             self._transactions.add(entry.header, entry.readable_marker())
 
     def result(self) -> SegmentSideFiles:
-        """Return the side files of the entries so far."""
+        """Return the side files for the entries added so far."""
         built = self._indexes.finish()
         return SegmentSideFiles(
             encode_offset_index(built.offset_entries, self._base_offset),

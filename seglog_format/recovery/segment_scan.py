@@ -1,4 +1,4 @@
-"""The recovery scan of one segment: which bytes stay, and why no more (chapter 71)."""
+"""The recovery scan of one segment: which bytes stay, and why the others do not (chapter 71)."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ RECOVERY_PREFIX: Final = "SEG-RCV-"
 
 KEPT_MARKER: Final = "brokers keep this entry, and cut after it"
 
-NO_START: Final = "brokers cannot make an end marker of this, and do not start"
+NO_START: Final = "brokers cannot decode this end marker, and do not start"
 
 UNREADABLE_MARKER_PREFIXES: Final = ("SEG-COD-", "SEG-CTL-006")
-"""Errors of a marker on which brokers fail, instead of taking it for damage."""
+"""Ids of errors in an end marker on which brokers fail, instead of taking them for damage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A difference between brokers and the plan about something in a scanned segment.
+    """A remark on what brokers do where they differ from the plan, or fail.
 
     Attributes:
-        location: of the entry.
-        requirements: ids that the entry breaks.
+        location: of the entry or file.
+        requirements: ids of the rules that it breaks.
         text: what brokers do.
     """
 
@@ -62,8 +62,8 @@ class Cut:
         position: number of bytes that stay.
         size: number of bytes removed.
         next_offset: the first offset after what stays.
-        requirements: the rule of recovery that decides it (SEG-RCV-003, SEG-RCV-008, SEG-RCV-032 or SEG-RCV-033), then
-            those that the first removed bytes break.
+        requirements: the rule of recovery that requires the cut (SEG-RCV-003, SEG-RCV-008, SEG-RCV-032 or SEG-RCV-033),
+            then the rules that the first removed bytes break.
         reason: description of the error.
     """
 
@@ -84,7 +84,7 @@ class SegmentScan:
         base_offset: of the segment.
         next_offset: the first offset after what stays; the base offset if nothing stays.
         cut: None if the whole file stays.
-        remarks: on kept entries, or where brokers cut differently.
+        remarks: on kept entries at which brokers fail, or where brokers cut at another position.
     """
 
     base_offset: int
@@ -96,7 +96,7 @@ class SegmentScan:
 def scan_segment(
     data: Readable, base_offset: int, path: str = "", *, kernels: RecoveryKernels | None = None
 ) -> SegmentScan:
-    """Scan a segment as recovery does: sizes, magic, checksums, order, end markers. Nothing else is decoded.
+    """Scan a segment as recovery does: check sizes, magic, checksums, offset order and end markers, nothing else.
 
     Args:
         data: the bytes of the `.log` file.
@@ -105,7 +105,7 @@ def scan_segment(
         kernels: the fast path over entries that recovery keeps unconditionally; the result is the same without it.
 
     Raises:
-        UnreadableError: the disk refuses some of it, which is no reason to cut anything (SEG-PDR-022).
+        UnreadableError: the disk refuses a part of the log, which is no reason to cut anything (SEG-PDR-022).
     """
     source = source_of(data, path)
     scanner = SegmentScanner(source, base_offset, path)
@@ -115,7 +115,7 @@ def scan_segment(
 
 
 class SegmentScanner:
-    """Decides, in a walk over the entries of a segment, which of them stay: those before the first damaged one.
+    """Decides which entries of a segment stay, during a walk over them: those before the first damaged entry.
 
     Args:
         source: bytes of the log.
@@ -167,7 +167,7 @@ class SegmentScanner:
             self._reason = f"{found.location.field}: expected {found.expected}, found {found.found}"
 
     def _check_offsets(self, frame: Frame, at: Location) -> None:
-        """Raise at an offset out of order; brokers detect it in some cases only, with worse results."""
+        """Raise at an offset out of order; brokers detect it only in some cases, and then keep less."""
         field = at.at("offset", 0, 8)
         first, last = frame.header.base_offset, frame.header.last_offset
         if first is not None and not self.base_offset <= first <= last:
@@ -178,7 +178,7 @@ class SegmentScanner:
             expected = f"at most {GREATEST_OFFSET}"
             raise CorruptRecordError(field, "SEG-RCV-032", "SEG-LOG-013", expected=expected, found=last)
         if last <= self.last_offset:
-            self._remark(at, "SEG-LOG-006", "brokers empty the segment if this is where an index entry is due")
+            self._remark(at, "SEG-LOG-006", "brokers empty the segment if an index entry is due here")
             expected = f"a last offset above {self.last_offset}"
             raise CorruptRecordError(field, "SEG-RCV-032", "SEG-LOG-006", expected=expected, found=last)
         if last - self.base_offset > INT32_MAX:

@@ -1,4 +1,4 @@
-"""Splitting of a segment whose offsets reach too far for its indexes (SEG-LOG-009, chapter 71)."""
+"""Splitting of a segment whose offsets are too far above its base offset for an index (SEG-LOG-009, chapter 71)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPLIT: Final = "SEG-RCV-022"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A segment that results from a split: bytes ``start`` to ``end`` of the old one."""
+    """A segment that results from a split: bytes ``start`` to ``end`` of the old segment."""
 
     base_offset: int
     start: int
@@ -36,11 +36,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A segment and its replacements.
+    """A segment and the parts that replace it.
 
     Attributes:
         files: of the segment.
-        parts: ascending.
+        parts: by ascending base offset.
     """
 
     files: SegmentFiles
@@ -51,7 +51,7 @@ def split_of(segment: LogSegment) -> Split | None:
     """Split a segment so the offsets of each part can be stored relative to its base offset.
 
     The first part keeps the name of the segment, even if it is empty: so a crash at any moment leaves
-    either the old segment or all its replacements. Brokers name it after its first entry.
+    either the old segment or all its replacements. Brokers name the first part after its first entry.
 
     Returns:
         The parts; None if one entry alone spans too many offsets.
@@ -68,19 +68,19 @@ def split_of(segment: LogSegment) -> Split | None:
 
 
 def broker_split_of(segment: LogSegment) -> Split | Remark:
-    """Split a segment as brokers do; return why they do not start if they cannot."""
+    """Split a segment as brokers do; if they cannot, return why they do not start."""
     at = Location(segment.path)
     try:
         frames = walk(segment.source, path=segment.path)
         last = max((frame.header.next_offset for frame in frames), default=0)
     except FormatError as error:
-        return Remark(error.location, error.requirements, "brokers fail on damage after an offset that is too large")
+        return Remark(error.location, error.requirements, "brokers fail on damage in a segment that they have to split")
     if frames.tail.size:
         text = "brokers fail on bytes after the last entry of a segment that they have to split"
         return Remark(Location(segment.path, frames.tail.position), (frames.tail.requirement,), text)
     final = _last_next_offset(segment)
-    if final > INT64_MAX or not final - 1 - segment.base_offset > INT32_MAX:  # beyond 2^63 - 1 it is negative for them
-        text = f"brokers fail on offsets too far from the base offset, up to {last - 1}, in front of a smaller one"
+    if final > INT64_MAX or not final - 1 - segment.base_offset > INT32_MAX:  # for brokers negative above 2^63 - 1
+        text = f"brokers fail on offsets too far from the base offset, up to {last - 1}, before a smaller one"
         return Remark(at, ("SEG-LOG-009",), text)
     rows = list(indexed_rows(segment.source, path=segment.path, has_first_offsets=True))
     if not all(0 <= row.last_offset - row.first_offset <= INT32_MAX for row in rows):
@@ -112,9 +112,9 @@ def _broker_parts(rows: list[IndexedRow]) -> list[Part]:
 def split_steps(split: Split, directory: Path) -> tuple[FileStep, ...]:
     """Replace a segment by its parts.
 
-    The order is that of every replacement: all parts under a name that does not count, then under one that counts when
-    nothing is left of the first kind, then the old files are renamed, and last the new ones get their names. Every
-    byte of the old segment is in a part by then.
+    The order is that of every replacement: first all parts are written as `.cleaned` files, which do not count, then
+    renamed to `.swap`, which counts once no `.cleaned` file is left. Then the old files are removed, and last the parts
+    get their final names. By then every byte of the old segment is in a part.
     """
     names = [segment_file_name(part.base_offset, FileKind.LOG) for part in split.parts]
     pairs = list(zip(names, split.parts, strict=True))
@@ -130,7 +130,7 @@ def split_steps(split: Split, directory: Path) -> tuple[FileStep, ...]:
 
 
 def removal_steps(files: SegmentFiles, requirement: str) -> list[FileStep]:
-    """Rename the files of a segment for removal, the log last: until then the others belong to it."""
+    """Rename the files of a segment for removal, the log last, so no other file is left without its log."""
     return [Rename(path, path.with_name(path.name + DELETED), requirement) for path in _paths(files)]
 
 

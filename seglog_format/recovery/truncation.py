@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 EntryT = TypeVar("EntryT", OffsetPosition, TimestampOffset)
 
 LOWERED: Final = (FileKind.RECOVERY_POINT_CHECKPOINT, FileKind.LOG_START_OFFSET_CHECKPOINT)
-"""Checkpoints to lower, in this order: a recovery point that is too low is harmless."""
+"""Checkpoints to lower, in this order. A recovery point that is lower than necessary is harmless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def prepare_truncation(
 
     Raises:
         UsageError: a negative offset, no segment, or the path cannot be read.
-        UnreadableError: the disk refuses something that the plan depends on (SEG-PDR-022).
+        UnreadableError: the disk refuses bytes that the plan depends on (SEG-PDR-022).
     """
     directory = directory or log_directory_above(path)
     listing = list_partition(path)
@@ -157,9 +157,9 @@ def truncate_to(
     files: Files = LOCAL_FILES,
     planned: PreparedTruncation | None = None,
 ) -> PreparedTruncation:
-    """Truncate a partition, so its log ends at an offset.
+    """Truncate a partition: afterwards the given offset is its log end offset.
 
-    Dropped segments get names that end in ``.deleted``.
+    The files of removed segments are renamed: their names end in ``.deleted``.
 
     Args:
         path: of the partition directory.
@@ -193,7 +193,7 @@ def truncation_steps(
 ) -> tuple[FileStep, ...]:
     """Return the file changes of a plan.
 
-    The log itself comes last: while it extends beyond the offset, a second truncation finishes the work.
+    The log is changed last: as long as it extends beyond the offset, a second truncation finishes the work.
 
     Args:
         listing: of the partition directory.
@@ -204,30 +204,30 @@ def truncation_steps(
     if not plan.changes_log:
         return ()
     return (
-        *_lowered(listing, directory, plan),
-        *_epochs(listing, plan),
-        *settled(_snapshots(listing, segments, plan), listing.path),
+        *_checkpoint_steps(listing, directory, plan),
+        *_epoch_steps(listing, plan),
+        *settled(_snapshot_removals(listing, segments, plan), listing.path),
         *_new_segment(listing, plan),
         *_removals(listing, segments, plan),
-        *_cut(segments, plan),
+        *_cut_steps(segments, plan),
     )
 
 
 def _removals(listing: PartitionListing, segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileStep]:
-    """Remove the last segment first, synced to disk before the next, so a power cut leaves no hole."""
+    """Remove the last segment first, and sync each removal before the next, so a power cut leaves no hole."""
     for segment in reversed(segments):
         if segment.base_offset in plan.dropped:
             yield from settled(removal_steps(segment.paths, "SEG-TRN-001"), listing.path)
 
 
-def _lowered(listing: PartitionListing, directory: LogDirectory, plan: TruncationPlan) -> Iterator[FileStep]:
+def _checkpoint_steps(listing: PartitionListing, directory: LogDirectory, plan: TruncationPlan) -> Iterator[FileStep]:
     key = listing.topic_partition
     for kind in LOWERED:
         path = directory.path / kind.value
         try:
             entries = decode_offset_checkpoint(read_whole(path), Location(str(path))).entries
         except SeglogError:
-            continue  # nothing there to trust
+            continue  # a missing or unreadable checkpoint has nothing to lower
         new = [e._replace(offset=min(e.offset, plan.offset)) if (e.topic, e.partition) == key else e for e in entries]
         if new != list(entries):
             yield Replace(path, encode_offset_checkpoint(new), "SEG-TRN-005")
@@ -238,7 +238,7 @@ def _new_segment(listing: PartitionListing, plan: TruncationPlan) -> Iterator[Fi
         yield Replace(listing.path / segment_file_name(plan.offset, FileKind.LOG), b"", "SEG-TRN-002")
 
 
-def _cut(segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileStep]:
+def _cut_steps(segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileStep]:
     for segment in segments:
         if segment.base_offset == plan.base_offset:
             yield from _index_cuts(segment, plan.offset)
@@ -246,7 +246,7 @@ def _cut(segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileS
 
 
 def _index_cuts(segment: LogSegment, offset: int) -> Iterator[FileStep]:
-    """Remove entries from the offset on before the log is cut; fewer entries are harmless."""
+    """Remove the index entries from an offset on, before the log is cut: an index with fewer entries is harmless."""
     base, paths = segment.base_offset, segment.paths
     if segment.offset_index is not None and paths.offset_index is not None:
         data = encode_offset_index(_below(segment.offset_index, offset), base)
@@ -265,14 +265,16 @@ def _below(index: IndexFile[EntryT], offset: int) -> Sequence[EntryT]:
     return written[: bisect_left(written, offset, key=lambda entry: entry.offset)]
 
 
-def _snapshots(listing: PartitionListing, segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileStep]:
+def _snapshot_removals(
+    listing: PartitionListing, segments: Sequence[LogSegment], plan: TruncationPlan
+) -> Iterator[FileStep]:
     gone = {segment.paths.snapshot for segment in segments if segment.base_offset in plan.dropped}
     for file in listing.snapshots:
         if file.base_offset > plan.offset and file.path not in gone:
             yield Remove(file.path, "SEG-TRN-004")
 
 
-def _epochs(listing: PartitionListing, plan: TruncationPlan) -> Iterator[FileStep]:
+def _epoch_steps(listing: PartitionListing, plan: TruncationPlan) -> Iterator[FileStep]:
     path = listing.path / FileKind.LEADER_EPOCH_CHECKPOINT.value
     known = read_leader_epochs(path)
     epochs = LeaderEpochs(known or ())

@@ -1,1 +1,1 @@
-"""The state that a broker keeps beside a log: settings, producer states, leader epochs, index entries, root files."""
+"""The state that belongs to a log: settings, producer states, leader epochs, index entries, root files."""

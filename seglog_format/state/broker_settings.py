@@ -21,7 +21,7 @@ IN_UNITS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
         ("log.retention.hours", HOUR_MS),
     ),
 }
-"""Topic settings that brokers accept in several units: the first one given wins (SEG-RET-013)."""
+"""Topic settings that brokers accept in several units, smallest first: the first that is given wins (SEG-RET-013)."""
 
 RENAMED: Final[Mapping[str, str]] = {
     "log.segment.bytes": "segment.bytes",
@@ -48,13 +48,14 @@ RENAMED: Final[Mapping[str, str]] = {
 def topic_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Convert settings of a broker, a topic, or both, for `LogConfig.from_properties`.
 
-    A topic's own setting overrides its broker's. Of a duration in several units the smallest unit wins.
+    A setting of the topic overrides that of its broker. If a duration is given in several units, the smallest unit
+    wins.
 
     Args:
-        properties: by name; names that are no broker's setting for logs stay unchanged.
+        properties: values by name; names that are no broker setting for logs stay unchanged.
 
     Raises:
-        UsageError: a duration is no number.
+        UsageError: a duration is not a number.
     """
     in_units = {name for names in IN_UNITS.values() for name, _ in names}
     found = {RENAMED[name]: value for name, value in properties.items() if name in RENAMED}

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_for_change(root: Path, partition: Path, files: Files, *, is_changed: bool = True) -> Iterator[None]:
-    """Remove the clean-shutdown file, and write it again when all changes are on disk (SEG-FLS-010).
+    """Remove the clean-shutdown file, and write it again after all changes are on disk (SEG-FLS-010).
 
-    After a failed change it is not written, so the next start recovers.
+    After a failed change it is not written, so the next broker that starts recovers the log.
 
     Args:
         root: the log directory.
-        partition: a directory whose names change; the caller syncs the content of its files.
+        partition: the directory in which files are changed; its names are synced here, their content by the caller.
         files: the file layer that changes go through.
         is_changed: whether anything will change.
 

@@ -1,4 +1,4 @@
-"""Settings that shape the files of a log: Kafka's topic settings, and the generation of brokers to write like."""
+"""Settings that affect the files of a log: Kafka's topic settings, and the generation of brokers to write like."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNLIMITED: Final = -1
 
 
 class IndexUnit(Enum):
-    """The unit that the sparse rule of the indexes counts while a log is appended to (SEG-ROL-011)."""
+    """The unit of appended bytes that gets at most one index entry: an append or a batch (SEG-ROL-011)."""
 
     APPEND = "append"
     BATCH = "batch"
@@ -32,7 +32,7 @@ class TimeIndexOffset(Enum):
     """The offset that a time index entry stores beside the largest timestamp (SEG-APP-015)."""
 
     RECORD = "record"
-    """Of the record itself, if a leader appended an uncompressed batch with producer timestamps; else as `BATCH`."""
+    """The record's offset, if a leader appended an uncompressed batch with producer timestamps; else as `BATCH`."""
 
     BATCH = "batch"
     """The last offset of the first batch that has the timestamp."""
@@ -79,7 +79,7 @@ class BrokerGeneration(Enum):
 
     @property
     def index_unit(self) -> IndexUnit:
-        """The unit that the sparse rule counts."""
+        """The unit that gets at most one index entry."""
         return IndexUnit.BATCH if self is BrokerGeneration.V4_1 else IndexUnit.APPEND
 
     @property
@@ -95,7 +95,7 @@ class BrokerGeneration(Enum):
 
     @property
     def rolls_by_first_entry(self) -> bool:
-        """Return whether the time of a segment begins with its first entry, not with all of its first append."""
+        """Return whether a segment's age counts from its first entry, not from the latest of its first append."""
         return self is BrokerGeneration.V4_1
 
     @property
@@ -113,9 +113,9 @@ class LogConfig:
     """Settings of one log; names and defaults are those of Kafka's topic settings, dots written as underscores.
 
     Attributes:
-        segment_bytes: size that no segment passes, 14 to 2147483647.
+        segment_bytes: maximum size of a segment, 14 to 2147483647.
         segment_ms: duration after which a segment is rolled, by the timestamps in it; 1 or more.
-        segment_jitter_ms: up to how much earlier that may happen, chosen at random for each segment; 0 or more.
+        segment_jitter_ms: maximum time by which a segment is rolled earlier, at random; 0 or more.
         segment_index_bytes: size of each preallocated index, 4 or more.
         index_interval_bytes: bytes between index entries, 0 or more.
         max_message_bytes: size of the largest batch that may be appended, 0 or more.
@@ -124,13 +124,14 @@ class LogConfig:
         file_delete_delay_ms: how long removed files stay under another name; 0 or more.
         delete_retention_ms: how long compaction keeps tombstones; 0 or more.
         min_compaction_lag_ms: age below which records are not compacted; 0 or more.
-        max_compaction_lag_ms: age by which they are; in a compacted topic no segment stays active longer. 1 or more.
-        min_cleanable_dirty_ratio: how much of a log has to be dirty before it is compacted, 0 to 1.
-        cleanup_policy: of ``delete`` and ``compact``, one or both.
+        max_compaction_lag_ms: age at which records are compacted at the latest; in a compacted topic no segment stays
+            active longer. 1 or more.
+        min_cleanable_dirty_ratio: part of a log that has to be dirty before it is compacted, 0 to 1.
+        cleanup_policy: ``delete``, ``compact`` or both.
         message_timestamp_type: whether producers or the broker set the timestamps of records.
         message_timestamp_before_max_ms: how far producer timestamps may be behind the clock; 0 or more.
-        message_timestamp_after_max_ms: how far they may be ahead of it; 0 or more. The default is that of 4.0; no
-            limit before.
+        message_timestamp_after_max_ms: how far producer timestamps may be ahead of the clock; 0 or more. The default is
+            that of 4.0; earlier versions have no limit.
         flush_messages: flush after so many records, 1 or more.
         flush_ms: flush records that are older than this, 0 or more.
         preallocate: create a segment's log at its full size, filled with zeros.
@@ -181,7 +182,7 @@ class LogConfig:
 
     @property
     def is_compacted(self) -> bool:
-        """Return whether compaction is enabled, alone or beside retention."""
+        """Return whether compaction is enabled, with or without retention."""
         return COMPACT in self.cleanup_policy
 
     @property
@@ -191,31 +192,31 @@ class LogConfig:
 
     @property
     def roll_ms(self) -> int:
-        """Duration after which a segment is rolled: `segment_ms`, or less if compaction may not wait so long."""
+        """Duration after which a segment is rolled: `segment_ms`, or `max_compaction_lag_ms` if that is less."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
     @classmethod
     def has_setting(cls, name: str) -> bool:
-        """Return whether Kafka's topic setting of that name shapes the files of a log."""
+        """Return whether Kafka's topic setting of that name affects the files of a log."""
         return name.removeprefix("internal.") in {kafka_name(field.name) for field in fields(cls)}
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LogConfig:
-        """Create settings from names and values as Kafka's tools take them.
+        """Create settings from names and values in the form that Kafka's tools accept.
 
         Args:
-            properties: such as ``{"segment.bytes": "1048576"}``. ``internal.`` before a name, under which brokers
-                since 4.1 take small sizes for tests, makes no difference. ``generation`` is a version such as ``4.1``.
+            properties: such as ``{"segment.bytes": "1048576"}``. The prefix ``internal.``, with which brokers since 4.1
+                accept small sizes for tests, is ignored. ``generation`` is a version such as ``4.1``.
 
         Raises:
-            UsageError: a name is not known, or a value does not fit.
+            UsageError: a name is unknown, or a value is not valid.
         """
         known = {kafka_name(field.name): field.name for field in fields(cls)}
         values = {}
         for key, text in properties.items():
             name = known.get(key.removeprefix("internal."))
             if name is None:
-                msg = f"no setting {key!r} shapes the files of a log"
+                msg = f"{key!r} is not a setting that affects the files of a log"
                 raise UsageError(msg)
             values[name] = _parsed(name, text)
         return cls(**values)  # type: ignore[arg-type]

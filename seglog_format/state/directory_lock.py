@@ -1,4 +1,4 @@
-"""The lock file of a log directory, held as a running broker does (chapter 11)."""
+"""The lock on the lock file of a log directory, as a running broker holds it (chapter 11)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ WHOLE_FILE: Final = struct.Struct("hhqqi4x")
 """Lock type, whence, start, length and process of Linux's `struct flock` on 64-bit systems."""
 
 HAS_FILE_LOCKS: Final = sys.platform == "linux" and struct.calcsize("P") == 8  # noqa: PLR2004 - bytes of a pointer
-"""True if locks can belong to an open file instead of the process."""
+"""Whether a lock can belong to an open file instead of the process."""
 
 
 class DirectoryLock:
-    """The lock of a log directory, held until it is closed; it excludes brokers and other writers.
+    """The lock of a log directory, held until `close`; it excludes brokers and other writers.
 
     Args:
-        log_directory: its lock file is locked, and created if missing.
+        log_directory: the directory whose lock file is locked; the file is created if it is missing.
 
     Raises:
-        UsageError: another process or another writer holds it.
+        UsageError: another process or another writer holds the lock.
     """
 
     def __init__(self, log_directory: Path) -> None:
@@ -48,7 +48,8 @@ class DirectoryLock:
     def close(self) -> None:
         """Release the lock; the file stays.
 
-        Closing the file alone would leave the lock with a process that was just forked and has not closed its copy.
+        It does not suffice to close the file: a process that was just forked may still have it open, and with it the
+        lock.
         """
         if self._descriptor is not None:
             _unlock(self._descriptor)
@@ -65,7 +66,7 @@ _HELD: Final[WeakSet[DirectoryLock]] = WeakSet()
 
 
 def _forget_all() -> None:
-    """Drop all locks in a forked process: they stay with its parent."""
+    """Close all lock files in a forked process without releasing the locks, which its parent holds."""
     for lock in list(_HELD):
         lock.forget()
 
@@ -77,8 +78,8 @@ if hasattr(os, "register_at_fork"):
 def _lock(descriptor: int) -> None:
     """Lock the whole file, or fail at once.
 
-    Ordinary record locks belong to the process: any code in it that opens and closes the file again, to see whether
-    a broker is running, would release the lock. Linux can tie the lock to the open file instead.
+    Ordinary record locks belong to the process: if other code in it opens and closes the file, for example to find out
+    whether a broker is running, that releases the lock. On Linux the lock can belong to the open file instead.
     """
     if sys.platform == "win32":
         return

@@ -1,7 +1,7 @@
 """Computation of a segment's indexes from its log, as a broker's recovery does it (chapters 40, 41 and 71).
 
-Recovery has always taken one entry of the log as the unit of the sparse rule, so its result depends on the log alone,
-on `index.interval.bytes`, and on which offset that generation of brokers stores.
+In every version, recovery adds at most one index entry for each entry of the log. So its result depends only on the
+log, on `index.interval.bytes`, and on which offset that generation of brokers stores.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class IndexedOffset(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IndexedRow:
-    """The facts about one entry of a log that indexing needs.
+    """The values of one log entry that indexing needs.
 
     Attributes:
         position: byte position in the file.
-        size: its size in bytes.
-        first_offset: of its first record, decompressed if necessary.
-        last_offset: of its last.
+        size: in bytes.
+        first_offset: offset of the first record; a wrapper has to be decompressed to find it.
+        last_offset: offset of the last record.
         max_timestamp_ms: largest timestamp, or -1.
     """
 
@@ -51,34 +51,34 @@ class IndexedRow:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndexes:
-    """The entries of both indexes, in order."""
+    """The entries of an offset index and a time index, in order."""
 
     offset_entries: tuple[OffsetPosition, ...]
     time_entries: tuple[TimestampOffset, ...]
 
 
 class IndexInterval:
-    """The sparse rule of the indexes: entries are due once more than the interval has passed since the last ones.
+    """The rule when index entries are due: when more bytes than the interval follow the last index entries.
 
     Args:
         interval_bytes: `index.interval.bytes`, 0 or more.
         largest: largest timestamp so far, with its offset.
 
     Attributes:
-        largest: the same, including the units added so far.
+        largest: largest timestamp so far, including the units added.
     """
 
     def __init__(self, interval_bytes: int, largest: TimestampOffset) -> None:
         self.largest = largest
         self._interval = interval_bytes
-        # In memory only, so it begins at 0 again whenever a log is opened (SEG-ROL-012).
+        # Brokers keep this count in memory only, so it begins at 0 when a log is opened (SEG-ROL-012).
         self._bytes_since_last_entry = 0
 
     def add(self, size: int, largest: TimestampOffset) -> bool:
-        """Account for the next unit of the log; return whether index entries are due before it (SEG-ROL-010).
+        """Add the next unit of the log; return whether index entries are due at its start (SEG-ROL-010).
 
         Args:
-            size: bytes of the unit.
+            size: size of the unit in bytes.
             largest: its largest timestamp, with the offset that a time index stores.
         """
         if largest.timestamp_ms > self.largest.timestamp_ms:
@@ -111,7 +111,7 @@ class IndexBuilder:
         self._interval = IndexInterval(interval_bytes, TimestampOffset(NO_TIMESTAMP, 0))
 
     def add(self, row: IndexedRow) -> None:
-        """Account for the next entry of the log; index it if more than the interval has passed."""
+        """Add the next entry of the log; index it if index entries are due."""
         if self._interval.add(row.size, TimestampOffset(row.max_timestamp_ms, row.last_offset)):
             offset = row.last_offset if self._indexed_offset is IndexedOffset.LAST else row.first_offset
             self.add_offset_entry(OffsetPosition(offset, row.position))
@@ -122,12 +122,12 @@ class IndexBuilder:
         self.offset_entries.append(entry)
 
     def add_time_entry(self, largest: TimestampOffset) -> None:
-        """Add an entry to the time index if its timestamp is larger than the last one's."""
+        """Add an entry to the time index if its timestamp is larger than that of the last entry."""
         if largest.timestamp_ms > (self.time_entries[-1].timestamp_ms if self.time_entries else NO_TIMESTAMP):
             self.time_entries.append(largest)
 
     def finish(self) -> BuiltIndexes:
-        """Return the indexes of the entries so far, with the largest timestamp at the end (SEG-TIX-006)."""
+        """Add the largest timestamp to the time index (SEG-TIX-006), and return both indexes."""
         self.add_time_entry(self._interval.largest)
         return BuiltIndexes(tuple(self.offset_entries), tuple(self.time_entries))
 
@@ -141,7 +141,7 @@ def build_indexes(
     """Index a whole segment.
 
     Args:
-        rows: its entries in file order.
+        rows: of the entries of the log, in file order.
         interval_bytes: `index.interval.bytes`.
         indexed_offset: which offset the offset index stores.
     """
@@ -169,7 +169,7 @@ def interval_bounds(rows: Sequence[IndexedRow], entries: Sequence[OffsetPosition
         entries: of the segment's offset index.
 
     Returns:
-        Smallest to largest; empty where no setting explains the entries.
+        Smallest to largest setting; empty if no setting explains the entries.
     """
     smallest, largest = 0, 2**31 - 1
     indexed = {entry.position for entry in entries}

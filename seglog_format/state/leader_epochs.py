@@ -1,4 +1,4 @@
-"""The leader epochs of a log, and where each begins (chapter 51)."""
+"""The leader epochs of a log, with the offset at which each begins (chapter 51)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Record that an epoch begins at an offset or before, and drop what contradicts that (SEG-APP-016).
+        """Record that an epoch begins at an offset or before, and drop the entries that contradict it (SEG-APP-016).
 
         Returns:
-            Whether anything changed.
+            Whether any entry changed.
         """
         latest = self._entries[-1] if self._entries else None
         if epoch < 0 or (latest is not None and latest.epoch == epoch and latest.start_offset <= start_offset):
@@ -53,7 +53,7 @@ class LeaderEpochs:
         return changed
 
     def start_at(self, offset: int) -> bool:
-        """Move the log start offset: the last earlier epoch begins there; return whether anything changed."""
+        """Set the log start offset: the last earlier epoch then begins there; return whether anything changed."""
         before = [entry for entry in self._entries if entry.start_offset <= offset]
         if not before or before == [EpochStart(before[-1].epoch, offset)]:
             return False
@@ -62,11 +62,11 @@ class LeaderEpochs:
 
 
 class EpochRises:
-    """The entries at which leader epochs rise.
+    """Collects where a higher leader epoch begins in the entries of a log.
 
     Attributes:
-        starts: each epoch above all before it, with the first offset of its batch.
-        has_entries: whether there was an entry, of any magic.
+        starts: each epoch that is greater than all before it, with the first offset of its batch.
+        has_entries: whether an entry of any magic was added.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class EpochRises:
         self.has_entries = False
 
     def add(self, header: BatchHeader) -> None:
-        """Account for the next entry."""
+        """Add the next entry."""
         self.has_entries = True
         if isinstance(header, RecordBatchHeader):
             epoch = header.partition_leader_epoch
@@ -83,10 +83,10 @@ class EpochRises:
 
 
 def require_newest(leader_epoch: int, newest: int, path: Path) -> None:
-    """Refuse to lead under an epoch older than one in the log (SEG-APP-017).
+    """Refuse a leader epoch for appends that is older than one in the log (SEG-APP-017).
 
     Raises:
-        UsageError: it is older, negative, or does not fit 32 bits.
+        UsageError: the epoch is older, negative, or does not fit into 32 bits.
     """
     if not max(newest, 0) <= leader_epoch <= INT32_MAX:
         msg = f"{path}: leader epoch {leader_epoch}: the log knows {newest}, and none may be older (SEG-APP-017)"

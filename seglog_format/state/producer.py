@@ -15,12 +15,12 @@ NO_OFFSET: Final = -1
 NO_COORDINATOR_EPOCH: Final = -1
 
 REMEMBERED_BATCHES: Final = 5
-"""Number of batches remembered for each producer, to recognise duplicates (SEG-APP-008)."""
+"""Number of latest batches stored for each producer, to detect duplicates (SEG-APP-008)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerBatch:
-    """The remembered facts of a producer's data batch."""
+    """The sequences and offsets of one of a producer's latest data batches."""
 
     last_sequence: int
     last_offset: int
@@ -28,12 +28,12 @@ class ProducerBatch:
 
     @property
     def first_sequence(self) -> int:
-        """Sequence of its first record; sequences wrap after 2147483647."""
+        """Sequence of the first record of the batch; sequences wrap after 2147483647."""
         return (self.last_sequence - self.offset_delta) % (INT32_MAX + 1)
 
     @property
     def first_offset(self) -> int:
-        """Offset of its first record."""
+        """Offset of the first record of the batch."""
         return self.last_offset - self.offset_delta
 
 
@@ -45,7 +45,7 @@ class Producer:
         producer_id: 0 or more.
         producer_epoch: of its last append.
         batches: its newest data batches of that epoch, oldest first, at most 5.
-        timestamp_ms: of its last append, markers included.
+        timestamp_ms: of its last append, end markers included.
         coordinator_epoch: of its last marker.
         current_txn_first_offset: first offset of its open transaction.
     """
@@ -63,20 +63,20 @@ class Producer:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def in_epoch(self, producer_epoch: int) -> Producer:
-        """Return the producer in an epoch; in a new one, without the batches of the old."""
+        """Return the producer with an epoch; if the epoch is new, without the batches of the old epoch."""
         if producer_epoch == self.producer_epoch:
             return self
         return replace(self, producer_epoch=producer_epoch, batches=())
 
     def duplicate_of(self, header: RecordBatchHeader) -> ProducerBatch | None:
-        """Return the remembered batch with the same sequences, if there is one."""
+        """Return the stored batch with the same sequences; None if there is none."""
         if header.producer_epoch != self.producer_epoch:
             return None
         sequences = header.base_sequence, header.last_sequence
         return next((b for b in self.batches if (b.first_sequence, b.last_sequence) == sequences), None)
 
     def to_entry(self) -> ProducerStateEntry:
-        """Return the entry of a snapshot, which has only the newest batch."""
+        """Return the snapshot entry of the producer; it has only the newest batch."""
         newest = self.batches[-1] if self.batches else ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0)
         return ProducerStateEntry(
             self.producer_id,

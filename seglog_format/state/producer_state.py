@@ -1,7 +1,7 @@
 """The producer states of a log: the last sequences of each producer, and its open transaction (chapter 50).
 
-The state follows from the batches of a log alone. A leader checks new batches against it; every replica keeps it
-up to date, lists aborted transactions by it, and stores it as a snapshot.
+The state is computed from the batches of a log alone. A leader checks new batches with it. Every replica updates it
+with each append, lists aborted transactions from it, and stores it as a snapshot.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TRANSACTION_INDEX_VERSION: Final = 0
 
 
 class Origin(Enum):
-    """Origin of an append, which decides what is checked.
+    """The origin of an append; it decides what is checked.
 
     Examples:
         >>> from seglog_format import Origin, PartitionWriter, new_record
@@ -52,15 +52,15 @@ class Origin(Enum):
     """A producer: everything is checked."""
 
     COORDINATOR = "coordinator"
-    """The broker itself, with markers and with records of its own topics: sequences are not checked."""
+    """The broker itself, which appends end markers and records of its own topics: sequences are not checked."""
 
     REPLICATION = "replication"
-    """A follower that copies its leader, or a log that is read again: nothing is checked again."""
+    """A follower that copies its leader, or a log that is read again: the leader's checks are not repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedTransaction:
-    """A transaction that a marker ended: its offsets, the marker's included."""
+    """A transaction with an end marker: its first offset, and that of the marker."""
 
     producer_id: int
     first_offset: int
@@ -70,7 +70,7 @@ class EndedTransaction:
 
 @dataclass(slots=True)
 class ProducerChanges:
-    """The changes by one append: computed before it, applied once its bytes are written."""
+    """The changes of producer states by one append; computed before its bytes are written, and applied afterwards."""
 
     producers: dict[int, Producer] = field(default_factory=dict)
     begun: dict[int, int] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class ProducerStates:
     """The producers of a log.
 
     Args:
-        producers: those known at the start.
+        producers: their initial states.
         end_offset: the offset up to which batches were applied.
 
     Attributes:
@@ -93,7 +93,7 @@ class ProducerStates:
         self.end_offset = end_offset
         self.snapshot_offset = end_offset
         self._producers = {producer.producer_id: producer for producer in producers}
-        # First offset of each open transaction, ascending, to its producer.
+        # The producer of each open transaction, by its first offset, ascending.
         opened = ((p.current_txn_first_offset, p.producer_id) for p in self._producers.values())
         self._open = dict(sorted(pair for pair in opened if pair[0] >= 0))
 
@@ -104,11 +104,11 @@ class ProducerStates:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """First offset of the oldest open transaction."""
+        """First offset of the oldest open transaction; None if no transaction is open."""
         return next(iter(self._open), None)
 
     def duplicate_of(self, header: RecordBatchHeader) -> ProducerBatch | None:
-        """Return the remembered batch that a producer sends again, if there is one (SEG-APP-008)."""
+        """Return the stored batch that a producer sends again; None if there is none (SEG-APP-008)."""
         producer = self._producers.get(header.producer_id)
         return producer.duplicate_of(header) if producer and not header.is_control else None
 
@@ -116,8 +116,8 @@ class ProducerStates:
         """Compute the changes by batches that are appended together.
 
         Args:
-            batches: headers with final offsets, and end markers; batches without a producer do not count.
-            origin: who appends.
+            batches: headers with final offsets, and end markers; batches without a producer id are ignored.
+            origin: of the append.
 
         Raises:
             UsageError: an epoch, a sequence or a transaction is invalid (SEG-APP-007, SEG-APP-009, SEG-APP-022,
@@ -180,12 +180,12 @@ class ProducerStates:
                 self.apply(self.changes([(header, marker)], Origin.REPLICATION), header.next_offset)
 
     def snapshot(self) -> bytes:
-        """Encode a snapshot, producers in the order of their ids."""
+        """Encode a snapshot; its producers are sorted by id."""
         return encode_producer_snapshot(producer.to_entry() for producer in self.producers)
 
 
 def states_of(snapshot: ProducerSnapshot | None, start_offset: int) -> ProducerStates:
-    """Create the states from a snapshot; without one, none are known where the log starts."""
+    """Create the states from a snapshot; without a snapshot, there are no producers at the start of the log."""
     if snapshot is None:
         return ProducerStates(end_offset=start_offset)
     return ProducerStates(map(producer_from, snapshot.producers), snapshot.offset)
@@ -212,7 +212,7 @@ def producers_at_end(segments: Sequence[LogSegment], snapshots: Iterable[NamedFi
 
 
 def _extended(current: Producer, header: RecordBatchHeader, changes: ProducerChanges) -> Producer:
-    """Return a producer after one more data batch; a transactional one opens a transaction if none is open."""
+    """Return a producer after one more data batch; a transactional batch begins a transaction if none is open."""
     in_epoch = current.in_epoch(header.producer_epoch)
     batch = ProducerBatch(header.last_sequence, header.last_offset, header.last_offset_delta)
     first = current.current_txn_first_offset
@@ -230,14 +230,14 @@ def _extended(current: Producer, header: RecordBatchHeader, changes: ProducerCha
 def _ended(
     current: Producer, header: RecordBatchHeader, marker: EndMarker | None, origin: Origin, changes: ProducerChanges
 ) -> Producer:
-    """Return a producer after an end marker; one emptied by compaction changes nothing (SEG-CTL-007)."""
+    """Return a producer after an end marker; a marker batch that compaction emptied changes nothing (SEG-CTL-007)."""
     if marker is None:
         return current
     _check_epoch(header, current, origin)
     if origin is not Origin.REPLICATION and marker.coordinator_epoch < current.coordinator_epoch:
         msg = (
             f"coordinator epoch {marker.coordinator_epoch} of a marker is older than {current.coordinator_epoch}, "
-            f"which producer {header.producer_id} has seen (SEG-APP-022)"
+            f"the latest of producer {header.producer_id} (SEG-APP-022)"
         )
         raise UsageError(msg)
     first = current.current_txn_first_offset
@@ -257,12 +257,12 @@ def check_data_batch(header: RecordBatchHeader, known: Producer, current: Produc
 
     Args:
         header: of the batch.
-        known: its producer before this append.
-        current: its producer after the batches before in this append.
-        origin: who appends.
+        known: the producer before this append.
+        current: the producer after the earlier batches of this append.
+        origin: of the append.
 
     Raises:
-        UsageError: SEG-APP-007, SEG-APP-009 or SEG-APP-023.
+        UsageError: the batch breaks SEG-APP-007, SEG-APP-009 or SEG-APP-023.
     """
     _check_epoch(header, current, origin)
     if origin is Origin.CLIENT:
@@ -282,7 +282,7 @@ def _check_epoch(header: RecordBatchHeader, current: Producer, origin: Origin) -
 
 
 def _check_sequence(header: RecordBatchHeader, known: Producer, current: Producer) -> None:
-    """Check that the sequence follows the last one; a new epoch begins at 0; an unknown producer may begin anywhere."""
+    """Check that the sequence follows the last one, or is 0 in a new epoch; an unknown producer may begin with any."""
     if known.producer_epoch == NO_PRODUCER_EPOCH and not current.batches:
         return
     is_next_epoch = header.producer_epoch != current.producer_epoch

@@ -1,4 +1,4 @@
-"""The root of a log directory during writing: lock, clean-shutdown file, checkpoints (chapters 11, 51, 71)."""
+"""The root files of a log directory during writing: lock, clean-shutdown file, checkpoints (chapters 11, 51, 71)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class CheckpointedState:
         key: topic and partition.
         recovery_point: everything below is on disk (SEG-CKP-011).
         log_start_offset: first offset that consumers may read.
-        first_base_offset: of its first segment.
-        high_watermark: the offset up to which it is replicated; without followers, its end.
+        first_base_offset: base offset of its first segment.
+        high_watermark: the offset up to which the log is replicated; without followers, its log end offset.
     """
 
     key: TopicPartition
@@ -47,21 +47,21 @@ class CheckpointedState:
 
 
 class RootFiles:
-    """The files in the root of a log directory.
+    """The root files of a log directory.
 
-    Opening takes the lock, reads the checkpoints, and removes the clean-shutdown file before any log is opened, so
-    it is not trusted if the process ends early (SEG-FLS-006).
+    Opening takes the lock, reads the checkpoints, and removes the clean-shutdown file before any log is opened, so no
+    broker finds it if the process ends early (SEG-FLS-006).
 
     Args:
-        path: of the log directory, created if missing.
+        path: of the log directory; it is created if it is missing.
         environment: files, clock, random numbers and threads.
 
     Attributes:
-        was_clean: the last writer closed everything.
+        was_clean: whether the last writer closed every log.
         recovery_points, log_start_offsets, high_watermarks: as checkpointed, by topic and partition.
 
     Raises:
-        UsageError: another process writes here.
+        UsageError: another process holds the lock.
         OSError: an operation on files failed.
     """
 
@@ -84,11 +84,11 @@ class RootFiles:
 
     @property
     def is_own_process(self) -> bool:
-        """Return whether this process opened the directory, and was not forked from the one that did."""
+        """Return whether this process opened the directory, and was not forked afterwards."""
         return os.getpid() == self._process_id
 
     def require_own_process(self) -> None:
-        """Refuse to write in a forked process, which does not see what its parent writes.
+        """Refuse to write in a forked process: it does not see the writes of its parent.
 
         Raises:
             UsageError: this process was forked since the directory was opened.
@@ -98,13 +98,13 @@ class RootFiles:
             raise UsageError(msg)
 
     def _take_over(self) -> None:
-        """Sync names in any case: a process that died may have changed some without waiting for the disk."""
+        """Remove the clean-shutdown file, and sync names: a process that died may have left unsynced changes."""
         if self.was_clean:
             self._files.remove(self._path(FileKind.CLEAN_SHUTDOWN))
         self._files.fsync_directory(self.path)
 
     def _make_directory(self, path: Path) -> None:
-        """Create a directory, and sync every name on the way to it."""
+        """Create a directory and those above it, and sync their names."""
         new = list(takewhile(lambda each: not self._files.exists(each), (path, *path.parents)))
         self._files.make_directory(path)
         for each in reversed(new):
@@ -114,7 +114,7 @@ class RootFiles:
         return self.path / kind.value
 
     def _read(self, kind: FileKind) -> dict[TopicPartition, int]:
-        """Read a checkpoint; an unreadable one counts as missing: recovery has more to do, and loses nothing."""
+        """Read a checkpoint; an unreadable one counts as missing: then recovery takes longer, but loses nothing."""
         if not self._files.exists(self._path(kind)):
             return {}
         try:
@@ -132,12 +132,12 @@ class RootFiles:
         self.require_own_process()
         with self._checkpointing:
             for state in states:
-                self._note(state)
+                self._store_values(state)
             self._write(FileKind.RECOVERY_POINT_CHECKPOINT, self.recovery_points)
             self._write(FileKind.LOG_START_OFFSET_CHECKPOINT, self.log_start_offsets)
             self._write(FileKind.REPLICATION_OFFSET_CHECKPOINT, self.high_watermarks)
 
-    def _note(self, state: CheckpointedState) -> None:
+    def _store_values(self, state: CheckpointedState) -> None:
         self.recovery_points[state.key] = state.recovery_point
         self.high_watermarks[state.key] = state.high_watermark
         if state.log_start_offset > state.first_base_offset:
@@ -152,7 +152,7 @@ class RootFiles:
         replace_file(self._files, self._path(kind), encode_offset_checkpoint(lines))
 
     def may_be_clean(self, closed: Iterable[TopicPartition]) -> bool:
-        """Return whether every log is known to be whole, given those that were opened and closed (SEG-FLS-007)."""
+        """Return whether every log is known to be whole, given the logs that were opened and closed (SEG-FLS-007)."""
         return self.was_clean or self._partitions() <= set(closed)
 
     def _partitions(self) -> set[TopicPartition]:
@@ -176,12 +176,12 @@ class RootFiles:
         self._files.fsync_directory(self.path)
 
     def finish(self, states: Iterable[CheckpointedState], closed: Iterable[TopicPartition], *, is_whole: bool) -> None:
-        """Write the checkpoints once everything else is closed, and the clean-shutdown file if all logs are whole.
+        """Write the checkpoints after all logs are closed, and the clean-shutdown file if all logs are whole.
 
         Args:
-            states: states of the logs that were open.
-            closed: logs that were opened and closed.
-            is_whole: whether none of them has failed.
+            states: of the logs that were open.
+            closed: topic and partition of the logs that were opened and closed.
+            is_whole: whether none of these logs has failed.
 
         Raises:
             OSError: an operation on files failed.

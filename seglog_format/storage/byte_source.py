@@ -1,4 +1,4 @@
-"""Sources of bytes: one piece of memory, or a file read through windows of bounded size."""
+"""Sources of bytes: bytes in memory, or a file that is read through windows of bounded size."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ByteSource(Protocol):
 
     @property
     def path(self) -> str:
-        """File name for errors; empty for bytes that came from no file."""
+        """File name for errors; empty for bytes in memory."""
 
     @property
     def size(self) -> int:
@@ -39,11 +39,11 @@ class ByteSource(Protocol):
         """Return the bytes from one position to another in one piece, fewer at the end of the source.
 
         Raises:
-            UnreadableError: the disk refuses one of them.
+            UnreadableError: the disk refuses one of these bytes.
         """
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """Return a part that holds the byte at a position and some bytes after it; often much more.
+        """Return a part that holds the byte at a position and bytes after it, usually more than requested.
 
         Args:
             position: of the first byte needed, below the size.
@@ -58,7 +58,7 @@ class SourceFile(ByteSource, Protocol):
     """A file that is open for reading; a context manager."""
 
     def expect(self, start: int, end: int | None) -> None:
-        """Note what will be read from first to last, so a remote file fetches it in few requests.
+        """Announce a sequential read of a range, so a remote file fetches it in few requests.
 
         Args:
             start: position of the first byte.
@@ -66,10 +66,10 @@ class SourceFile(ByteSource, Protocol):
         """
 
     def forget(self) -> None:
-        """Give the memory back that holds what was read so far; it is read again where it is needed."""
+        """Release the memory that holds the bytes read so far; they are read again when needed."""
 
     def forget_behind(self, position: int) -> None:
-        """Do so now and then, while a reading from start to end has come to a position."""
+        """Release memory from time to time, during a sequential read that has reached a position."""
 
     def close(self) -> None:
         """Close the file; closing it again does nothing."""
@@ -102,7 +102,7 @@ class MemoryBytes:
         """Return the bytes from one position to another."""
         return self._window.data[start:end]
 
-    def window(self, position: int, at_least: int = 0) -> Window:  # noqa: ARG002 - everything is here
+    def window(self, position: int, at_least: int = 0) -> Window:  # noqa: ARG002 - all bytes are in memory
         """Return all bytes."""
         return self._window
 
@@ -144,7 +144,7 @@ def source_of(data: Readable, path: str = "") -> ByteSource:
         path: file name for errors about bytes in memory.
 
     Raises:
-        UsageError: neither.
+        UsageError: the data is neither.
     """
     if isinstance(data, bytes | bytearray | memoryview):
         return MemoryBytes(data, path)
@@ -155,7 +155,7 @@ def source_of(data: Readable, path: str = "") -> ByteSource:
 
 
 def starts_with(source: ByteSource, data: bytes) -> bool:
-    """Return whether a source begins with these bytes; it is not read into memory whole."""
+    """Return whether a source begins with these bytes, without reading it into memory as a whole."""
     position = 0
     while position < len(data):
         if position == source.size:

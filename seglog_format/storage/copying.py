@@ -1,4 +1,4 @@
-"""Copies of files into a new directory: shared blocks where the file system has them, else bytes; times are kept."""
+"""Copies of files into a new directory: by shared blocks if the file system can share them; times are preserved."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import SourceFile
 
 FICLONE: Final = 0x40049409
-"""Linux's request that makes a file share the blocks of another one (a reflink)."""
+"""The `ioctl` request of Linux that makes a file share the blocks of another file (a reflink)."""
 
 
 PIECE_SIZE: Final = 4 << 20
-"""Bytes of an open file that are written at a time."""
+"""Maximum bytes of an open file that are written at once."""
 
 
 def pieces_of(source: SourceFile) -> Iterator[memoryview]:
@@ -35,7 +35,7 @@ def pieces_of(source: SourceFile) -> Iterator[memoryview]:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file; its blocks are shared until one of the two is written, where the file system can do that.
+    """Copy a file; if the file system can, the copy shares its blocks until one of the two is written.
 
     Args:
         source: a regular file, or a link to one.
@@ -53,7 +53,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def copy_start(source: Path, target: Path, size: int) -> None:
-    """Copy the first bytes of a file; nothing behind them is read.
+    """Copy the first bytes of a file; later bytes are not read.
 
     Args:
         source: a regular file, or a link to one.
@@ -84,7 +84,7 @@ def _shares_blocks(source: int, target: int) -> bool:
 
 
 def link_file(source: Path, target: Path) -> None:
-    """Give a file a second name. Who writes to one of the names writes to both.
+    """Give a file a second name (a hard link). A write through one name changes the file under both.
 
     Raises:
         WriteError: the names would be on different file systems, or the file system has no links.

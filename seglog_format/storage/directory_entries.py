@@ -55,7 +55,7 @@ def scan_directory(directory: Path) -> DirectoryEntries:
 
 
 def _mode(entry: os.DirEntry[str]) -> tuple[int, str]:
-    """Return the mode of an entry or of a link's target; 0 and the reason for neither a file nor a directory."""
+    """Return the mode of an entry, or of a link's target; 0 and a reason if it is neither file nor directory."""
     try:
         if entry.is_file():
             return stat.S_IFREG, ""
@@ -69,9 +69,9 @@ def _mode(entry: os.DirEntry[str]) -> tuple[int, str]:
 
 
 def stays_inside(directory: Path, link: str | os.PathLike[str]) -> bool:
-    """Return whether a symbolic link leads to something below a directory."""
+    """Return whether the target of a symbolic link is below a directory."""
     try:
         target = Path(link).resolve(strict=True)
-    except (OSError, RuntimeError):  # nowhere, or round in circles
+    except (OSError, RuntimeError):  # a broken link, or a loop of links
         return False
     return directory.resolve() in target.parents

@@ -20,14 +20,14 @@ class Condition(AbstractContextManager[bool], Protocol):
     """The part of `threading.Condition` that the writer uses: a lock, and waiting for another thread."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Release the lock until another thread notifies, or for at most so many seconds."""
+        """Release the lock until another thread notifies, or until a timeout in seconds."""
 
     def notify_all(self) -> None:
         """Wake all waiting threads, one after the other."""
 
 
 def system_clock() -> int:
-    """Return milliseconds since 1970, by the computer's clock."""
+    """Return the time of the computer's clock, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 

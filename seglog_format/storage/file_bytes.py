@@ -1,4 +1,4 @@
-"""The bytes of one file, read-only: mapped into memory, or read through windows on request."""
+"""The bytes of one file, read-only: mapped into memory, or read through windows."""
 
 from __future__ import annotations
 
@@ -21,33 +21,32 @@ MAX_LOG_SIZE: Final = 2**31 - 1
 """Largest size of a `.log` file in bytes (SEG-LOG-010)."""
 
 FORGET: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
-"""Advice to the system that pages are not needed; None if it has no such call."""
+"""The `madvise` value for pages that are not needed any more; None if the system has none."""
 
 FORGET_SIZE: Final = 64 * 2**20
 """Bytes read before their pages are released."""
 
 WINDOW_SIZE: Final = 4 * 2**20
-"""Maximum bytes of a file in memory, if it is read sequentially through windows."""
+"""Maximum size of a window, for a file that is read sequentially."""
 FIRST_WINDOW: Final = 64 * 2**10
-"""The same if nothing shows that later bytes will be needed."""
+"""Size of a first window, before it is known whether the file is read sequentially."""
 ZEROS: Final = bytes(WINDOW_SIZE)
 NOTHING: Final = memoryview(b"")
 
 MAX_WHOLE_SIZE: Final = 64 * 2**20
-"""Maximum size of a file that is read whole, also in decoded form: many times what brokers write."""
+"""Maximum size of a file that is read and decoded whole: many times the size that brokers write."""
 
 
 class FileBytes(Closing):
     """A file's bytes, read-only: mapped into memory, or read through windows of bounded size. A context manager.
 
-    It is a `ByteSource`. Through windows, memory use is bounded whatever the size of the file, and neither a
-    file that its owner cuts short nor a failing disk ends the process: both are an `UnreadableError`.
+    It is a `ByteSource`. With windows, memory use is bounded for files of any size, and neither a file that another
+    process truncates nor a failing disk ends the process: both raise an `UnreadableError`.
 
     Attributes:
-        path: the file, as the caller named it.
-        size: bytes of the file when it was opened.
-        is_mapped: whether its bytes are the file itself (mapped), and not a copy of some of them; no longer once it is
-            closed.
+        path: of the file, as the caller gave it.
+        size: size of the file in bytes when it was opened.
+        is_mapped: whether the file is mapped, instead of read through windows; False after `close`.
     """
 
     def __init__(self, path: str, size: int, content: FileReader | mmap.mmap) -> None:
@@ -57,18 +56,19 @@ class FileBytes(Closing):
         self._reader = content if isinstance(content, FileReader) else None
         self._mapping = None if isinstance(content, FileReader) else content
         self._data = memoryview(b"" if isinstance(content, FileReader) else content).toreadonly()
-        self._window = Window(0, self._data[:] if self.is_mapped else NOTHING)  # not the view that `close` releases
+        # A slice is another view than the one that `close` releases.
+        self._window = Window(0, self._data[:] if self.is_mapped else NOTHING)
         self._next_size = FIRST_WINDOW
         self._forgotten = 0
 
     def expect(self, start: int, end: int | None) -> None:
-        """Do nothing: a local file needs no plan of what will be read."""
+        """Do nothing: reads of a local file need not be announced."""
 
     def view(self, start: int, end: int) -> memoryview:
         """Return the bytes from one position to another in one piece, fewer at the end; they outlive `close`.
 
         Raises:
-            UnreadableError: the disk refuses one of them (SEG-PDR-022).
+            UnreadableError: the disk refuses one of these bytes (SEG-PDR-022).
             UsageError: the file was closed.
         """
         end = min(end, self.size)
@@ -80,10 +80,10 @@ class FileBytes(Closing):
         return self._read(start, end, end)
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """Return a part of the file that holds the byte at a position, and some bytes after it.
+        """Return a part of the file that holds the byte at a position, and bytes after it.
 
-        For a mapped file that is all of it. Otherwise it is kept until another one is requested, and grows up to
-        `WINDOW_SIZE` as long as one follows the other.
+        For a mapped file it is the whole file. Otherwise the window is kept until another one is requested; the next
+        windows become larger, up to `WINDOW_SIZE`, as long as each follows the one before.
 
         Args:
             position: of the first byte needed.
@@ -107,7 +107,7 @@ class FileBytes(Closing):
         return found
 
     def _read(self, start: int, end: int, stop: int) -> memoryview:
-        """Return the bytes up to ``end``, and more up to ``stop`` if nothing prevents that."""
+        """Return the bytes up to ``end``, and if they can be read, up to ``stop``."""
         if self._reader is None:
             msg = f"{self.path}: closed while it is read; read to the end before the partition is closed"
             raise UsageError(msg)
@@ -115,19 +115,19 @@ class FileBytes(Closing):
             return memoryview(ZEROS)[: stop - start]
         data = self._reader.read(start, stop)
         if len(data) < end - start:
-            self._reader.read(start + len(data), end)  # says why
+            self._reader.read(start + len(data), end)  # raises the reason
         return memoryview(data)
 
     def forget(self) -> None:
-        """Release the pages read so far: they stop counting as memory in use, and are loaded again when needed.
+        """Release the pages read so far: they do not count as memory in use any more, and are loaded again when needed.
 
-        Without it a mapped file of a gigabyte, read from end to end, is counted as a gigabyte of memory in use.
+        Without it, a mapped file of 1 GB that is read as a whole counts as 1 GB of memory in use.
         """
         if self._mapping is not None and FORGET is not None:
             self._mapping.madvise(FORGET)
 
     def forget_behind(self, position: int) -> None:
-        """Release pages whenever a reading has advanced `FORGET_SIZE` bytes, or has started again.
+        """Release pages whenever a sequential read has advanced `FORGET_SIZE` bytes, or has started again.
 
         Args:
             position: up to which everything was read.
@@ -139,7 +139,7 @@ class FileBytes(Closing):
     def close(self) -> None:
         """Close the file; a second call does nothing.
 
-        Views of it stay valid: as long as one is in use the mapping stays.
+        Views of its bytes stay valid: the mapping is closed with the last view.
         """
         reader, self._reader = self._reader, None
         if reader is not None:
@@ -151,16 +151,16 @@ class FileBytes(Closing):
             if mapping is not None:
                 mapping.close()
         except BufferError:
-            return  # someone still holds a view: the last one takes the mapping along
+            return  # a view is still in use: the mapping is closed with the last one
 
 
 def open_bytes(path: str | os.PathLike[str], *, copy: bool = False, max_size: int | None = None) -> FileBytes:
     """Open a regular file for reading.
 
-    The file is mapped, so only the parts in use are read. A mapped file that its owner cuts short, or whose disk
-    fails, ends the process with SIGBUS as soon as the missing part is touched: give ``copy=True`` for a directory on
-    which a broker is working (it trims indexes when it rolls), and wherever a failing disk is to be reported. Files
-    that cannot be mapped, empty ones among them, are read through windows as well.
+    The file is mapped, so only the parts in use are read. If another process truncates a mapped file, or its disk
+    fails, access to the missing part ends the process with SIGBUS. So pass ``copy=True`` for a directory that a broker
+    has open (it truncates indexes when it rolls), and if a failing disk has to be reported. Files that cannot be
+    mapped, such as empty ones, are also read through windows.
 
     Args:
         path: of a regular file; symbolic links are followed.
@@ -176,25 +176,25 @@ def open_bytes(path: str | os.PathLike[str], *, copy: bool = False, max_size: in
 
 
 def open_log(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
-    """Open a `.log` file; as `open_bytes`.
+    """Open a `.log` file, as `open_bytes` does.
 
     Raises:
-        RefusedError: it has more bytes than a position can express, so no broker opens it (SEG-LOG-010).
+        RefusedError: it is larger than the greatest position, so no broker opens it (SEG-LOG-010).
     """
     return open_checked(path, refuse_large_log, copy=copy)
 
 
 def open_index(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
-    """Open an offset or time index; as `open_bytes`.
+    """Open an offset or time index, as `open_bytes` does.
 
     Raises:
-        RefusedError: it has more bytes than a broker can map (SEG-PDR-020).
+        RefusedError: it is larger than a broker can map (SEG-PDR-020).
     """
     return open_bytes(path, copy=copy, max_size=MAX_LOG_SIZE)
 
 
 def open_checked(path: str | os.PathLike[str], check: Callable[[int, str], None] | None, *, copy: bool) -> FileBytes:
-    """Open a regular file for reading, if a check of its size and name accepts it; as `open_bytes`."""
+    """Open a regular file as `open_bytes` does, if a check of its size and name raises no error."""
     name = os.fspath(path)
     descriptor, size = _opened(name)
     with ExitStack() as closing:
@@ -209,23 +209,23 @@ def open_checked(path: str | os.PathLike[str], check: Callable[[int, str], None]
 
 
 def open_whole(path: str | os.PathLike[str]) -> FileBytes:
-    """Copy a file that is decoded whole: text, a producer snapshot, a transaction index.
+    """Open a file that is decoded whole, without mapping it: text, a producer snapshot, a transaction index.
 
     Raises:
-        UsageError: as `open_bytes`.
+        UsageError: as for `open_bytes`.
         RefusedError: it is larger than `MAX_WHOLE_SIZE` (SEG-PDR-020).
     """
     return open_bytes(path, copy=True, max_size=MAX_WHOLE_SIZE)
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file that is decoded whole; as `open_whole`."""
+    """Return the content of a file that is decoded whole; errors as those of `open_whole`."""
     with open_whole(path) as source:
         return bytes(source.view(0, source.size))
 
 
 def read_range(path: str | os.PathLike[str], start: int, size: int) -> bytes:
-    """Return a range of a file, or as much of it as there is; errors as those of `open_bytes`."""
+    """Return a range of a file, fewer bytes at its end; errors as those of `open_bytes`."""
     name = os.fspath(path)
     descriptor, found = _opened(name)
     reader = FileReader(name, descriptor, found)
@@ -236,7 +236,7 @@ def read_range(path: str | os.PathLike[str], start: int, size: int) -> bytes:
 
 
 def refuse_beyond(max_size: int, size: int, name: str) -> None:
-    """Refuse a file that is too large for its kind, or to be read whole.
+    """Refuse a file that is larger than a maximum.
 
     Raises:
         RefusedError: it is too large (SEG-PDR-020).
@@ -246,7 +246,7 @@ def refuse_beyond(max_size: int, size: int, name: str) -> None:
 
 
 def refuse_large_log(size: int, name: str) -> None:
-    """Refuse a log of more bytes than a position can express.
+    """Refuse a log that is larger than the greatest position.
 
     Raises:
         RefusedError: it is too large (SEG-LOG-010).
@@ -271,7 +271,7 @@ def _opened(name: str) -> tuple[int, int]:
 def _mapped(descriptor: int, size: int) -> mmap.mmap | None:
     try:
         return _map(descriptor, size)
-    except (OSError, ValueError):  # no address space left, a file system that cannot map, a file that shrank just now
+    except (OSError, ValueError):  # no address space, a file system that cannot map, or a file truncated meanwhile
         return None
 
 

@@ -1,4 +1,4 @@
-"""Reader of ranges of an open file, parts of which the disk may refuse, and which may become shorter."""
+"""Reader of ranges of an open file; the disk may refuse parts of it, and other processes may truncate it."""
 
 from __future__ import annotations
 
@@ -34,40 +34,40 @@ NOT_OF_THE_DISK: Final = frozenset(
         errno.ENOMEM,
     }
 )
-"""Error numbers of the path or of this process, not of a failing disk."""
+"""Numbers of errors that a wrong path or a limit of this process causes, not a failing disk."""
 
 CUT_SHORT: Final = "the file has become shorter"
 
 STEP_SIZE: Final = 4 * 2**20
-"""Bytes tried at once after a refused range."""
+"""Number of bytes that are read next after a refused range."""
 
 MAX_TRIES: Final = 3
-"""Maximum reads of a failing range whose parts can be read."""
+"""Maximum number of reads of a range that fails although its parts can be read."""
 
 BUFFER_SIZE: Final = 4 * 2**20
-"""Bytes of a buffer for large parts of files."""
+"""Size of a buffer for large parts of files."""
 
 MIN_BUFFERED_SIZE: Final = 2**20
-"""Bytes of a part from which on it is read into a buffer, unless it is larger than one."""
+"""Minimum size of a part that is read into a buffer; parts larger than a buffer are not."""
 
 BufferContent: Final = c_ubyte * BUFFER_SIZE
-"""Type of the object that all views of a buffer keep alive."""
+"""Type of the object that every view of a buffer refers to; its end returns the buffer to `SPARE_BUFFERS`."""
 
 PRIVATE_MEMORY: Final = mmap.MAP_PRIVATE | mmap.MAP_ANON if hasattr(os, "preadv") else None
-"""Flags for new memory; None if the system has no such memory, or no call to read into it."""
+"""Flags of `mmap` for private memory; None if the system has none, or cannot read into it."""
 
 SPARE_BUFFERS: Final[deque[mmap.mmap]] = deque(maxlen=4)
-"""Buffers whose content is not in use any more."""
+"""Buffers that no view refers to any more."""
 
 NOTED: Final[ContextVar[list[UnreadableError] | None]] = ContextVar("NOTED", default=None)
 
 
 @contextmanager
 def noted_refusals() -> Iterator[list[UnreadableError]]:
-    """Record everything that the disk refuses in this context, even if the errors are caught.
+    """Record all reads that the disk refuses in this context, even if the errors are caught.
 
-    Recovery checks this before it trusts what it has read: a disk error must never be taken for damage of a log,
-    which would be truncated.
+    Recovery checks this list before it uses what it has read: if it took a disk error for damage, it would truncate the
+    log.
     """
     found: list[UnreadableError] = []
     token = NOTED.set(found)
@@ -82,7 +82,7 @@ def noted_refusals() -> Iterator[list[UnreadableError]]:
 
 @contextmanager
 def raised_refusals() -> Iterator[None]:
-    """Raise at the end what the disk refused in this context, even if the error was caught.
+    """Raise an error at the end of this context if the disk refused a read in it, even if the error was caught.
 
     Raises:
         UnreadableError: the first refusal (SEG-PDR-022).
@@ -114,7 +114,7 @@ def unreadable(path: str, start: int, size: int, error: OSError | None) -> Unrea
 
 
 def is_refusal(error: OSError) -> bool:
-    """Return whether the disk refuses an existing file, as opposed to a wrong path or kind of file."""
+    """Return whether an error means that the disk refuses an existing file, not that the path is wrong."""
     return error.errno not in NOT_OF_THE_DISK
 
 
@@ -129,12 +129,12 @@ def refusal_of(name: str, error: OSError) -> UsageError | UnreadableError:
 
 
 class FileReader:
-    """An open file. Ranges that it refused once are not read again.
+    """An open file. Ranges that the disk refused once are not read again.
 
     Args:
         path: file name for errors.
         descriptor: of the open file; it is closed with this object.
-        size: bytes of the file when it was opened.
+        size: size of the file in bytes when it was opened.
     """
 
     def __init__(self, path: str, descriptor: int, size: int) -> None:
@@ -146,10 +146,10 @@ class FileReader:
         self.close = finalize(self, os.close, descriptor)
 
     def read(self, start: int, end: int) -> bytes | memoryview:
-        """Return the bytes from one position to another, or to the first refused one.
+        """Return the bytes from one position to another, or to the first that the disk refuses.
 
         Args:
-            start: position of the first.
+            start: position of the first byte.
             end: position after the last, at most the size.
 
         Raises:
@@ -163,15 +163,15 @@ class FileReader:
             try:
                 data = self._read(start, stop)
             except OSError as error:
-                self._note_refused(start, stop, error.with_traceback(None))  # its frames would be kept with it
+                self._find_refused(start, stop, error.with_traceback(None))  # not the traceback, which refers to data
                 continue
             if len(data) == stop - start:
                 return data
             self._refused.add(RefusedRange(start + len(data), self.size, None))
-        raise self._failing(start, end)
+        raise self._refusal_of_range(start, end)
 
-    def _note_refused(self, start: int, end: int, error: OSError) -> None:
-        """Find the refused part of a range that failed, and how far it extends beyond."""
+    def _find_refused(self, start: int, end: int, error: OSError) -> None:
+        """Find the refused ranges in a range that failed; also after its end, if the last one extends beyond."""
         reaches_end = True
         while reaches_end:
             reaches_end = False
@@ -181,8 +181,8 @@ class FileReader:
             start, end = end, min(end + STEP_SIZE, self.size)
             reaches_end = reaches_end and start < end and not self._search.reads(start, end)
 
-    def _failing(self, start: int, end: int) -> UnreadableError:
-        """Return the error for a range that fails now and then: refused, except for bytes already in memory."""
+    def _refusal_of_range(self, start: int, end: int) -> UnreadableError:
+        """Return the error for a range that fails although its parts can be read, and count it as refused."""
         refused = self._refused.next_from(start)
         if refused is None or refused.start > start:
             refused = RefusedRange(start, end, OSError(errno.EIO, os.strerror(errno.EIO)))
@@ -190,7 +190,7 @@ class FileReader:
         return unreadable(self.path, start, refused.end - start, refused.error)
 
     def is_hole(self, start: int, end: int) -> bool:
-        """Return whether a range is known to be a hole, which reads as zeros."""
+        """Return whether a range is known to be a hole in a sparse file, which reads as zeros."""
         seek_data = getattr(os, "SEEK_DATA", None)
         if seek_data is None or not self.close.alive:
             return False
@@ -212,7 +212,7 @@ class FileReader:
         """Return the bytes of a range; fewer at the end of the file.
 
         Raises:
-            OSError: the disk refuses some of them.
+            OSError: the disk refuses some of these bytes.
         """
         if not self.close.alive:
             msg = f"{self.path} is closed"
@@ -228,20 +228,20 @@ class FileReader:
 
 
 def _read_at(descriptor: int, size: int, position: int) -> bytes | memoryview:
-    """Return the bytes from a position on, up to so many; none at the end of the file.
+    """Return at most a number of bytes from a position on; none at the end of the file.
 
-    Large parts are read into buffers that are used again as soon as no view of their content is left. New memory for
-    each would take longer to get than to fill, and the C library keeps freed memory of that size for the process:
-    two threads that read windows left 150 MB behind.
+    Large parts are read into buffers that are used again when no view refers to their content. To allocate memory for
+    each part would take longer than to read it. And the C library does not return freed memory of that size to the
+    system: two threads that read windows kept 150 MB.
 
     Raises:
-        OSError: the disk refuses the first of them.
+        OSError: the disk refuses the first byte.
     """
     if not MIN_BUFFERED_SIZE <= size <= BUFFER_SIZE or PRIVATE_MEMORY is None:
         return _pread(descriptor, size, position)
     try:
         buffer = SPARE_BUFFERS.pop() if SPARE_BUFFERS else mmap.mmap(-1, BUFFER_SIZE, flags=PRIVATE_MEMORY)
-    except (IndexError, OSError):  # another thread took the last one; no address space is left
+    except (IndexError, OSError):  # another thread took the last buffer, or no address space is left
         return _pread(descriptor, size, position)
     content = BufferContent.from_buffer(buffer)  # every view keeps it alive
     finalize(content, SPARE_BUFFERS.append, buffer).atexit = False
@@ -253,7 +253,7 @@ _SEEKING: Final = Lock()
 
 
 def _read_by_seeking(descriptor: int, size: int, position: int) -> bytes:
-    """Read at a position, for systems without a single call for that."""
+    """Read at a position, for systems without `pread`."""
     with _SEEKING:
         os.lseek(descriptor, position, os.SEEK_SET)
         return os.read(descriptor, size)

@@ -1,7 +1,7 @@
-"""File changes as values: planned first, shown on request, then carried out in order.
+"""File changes as values: they are planned, can be shown, and are carried out in order.
 
-Each step either has happened or has not, whenever the process dies. A plan made again from what is then on disk
-finishes the work, so a planner only has to choose the order of steps.
+After a crash, each step has either happened completely or not at all. A new plan from the files on disk then finishes
+the work, so a planner only has to choose the order of the steps.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 COPIED_SIZE: Final = 4 * 2**20
-"""Maximum bytes in memory while a part of a file is copied."""
+"""Maximum bytes copied at once."""
 
 
 class FileStep(Protocol):
-    """One file change. `requirement` is the id of the rule that demands it."""
+    """One file change. `requirement` is the id of the rule that requires it."""
 
     @property
     def path(self) -> Path:
@@ -66,7 +66,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Rename a file, replacing a file of that name unless the name has to be free.
+    """Rename a file, and by default replace an existing file of the new name.
 
     Attributes:
         path, target: old and new path.
@@ -117,7 +117,7 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Replace the content of a file; after a crash there is the old one or the new one, each whole."""
+    """Replace the content of a file; after a crash the file has the complete old or new content."""
 
     path: Path
     data: bytes = field(repr=False)
@@ -135,7 +135,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Copy a part of a file to a new file, on disk when the step ends."""
+    """Copy a part of a file to a new file, whose content is on disk when the step ends."""
 
     source: Path
     start: int
@@ -181,7 +181,7 @@ def apply_steps(steps: Iterable[FileStep], files: Files) -> None:
     """Carry out steps in order.
 
     Raises:
-        OSError: a step failed; those before it are done, and a new plan continues from there.
+        OSError: a step failed; the steps before it are done, and a new plan continues from there.
     """
     for step in steps:
         step.apply(files)
@@ -194,10 +194,10 @@ def settled(steps: Iterable[FileStep], directory: Path) -> tuple[FileStep, ...]:
 
 
 def require_no_links(steps: Iterable[FileStep]) -> None:
-    """Refuse steps that would change a symbolic link, or write through one: a file, or its directory (SEG-PDR-026).
+    """Refuse steps on a file that is a symbolic link, or whose directory is one (SEG-PDR-026).
 
     Raises:
-        FormatError: one would.
+        FormatError: a step would change a symbolic link, or write through it.
     """
     for step in steps:
         paths = () if isinstance(step, Settle) else (step.path, getattr(step, "target", step.path))

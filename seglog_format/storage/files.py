@@ -1,7 +1,7 @@
 """The file layer, through which logs and their side files are written.
 
-`LocalFiles` is the local file system. Tests replace it by one that forgets what was not synced, runs
-full, or fails on request.
+`LocalFiles` is the local file system. Tests replace it by a layer that loses unsynced data, has no free space, or fails
+at a chosen operation.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FileHandle(Protocol):
         """Sync everything that was written to disk.
 
         Raises:
-            OSError: any part of it may be missing from the disk, and a second call does not help.
+            OSError: any part of the written bytes may be missing from the disk, and a second call does not help.
         """
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Files(Protocol):
         """Open an existing file for writing."""
 
     def read(self, path: Path) -> bytes:
-        """Return the bytes of a file, as written so far."""
+        """Return the bytes written to a file so far."""
 
     def open(self, path: Path) -> SourceFile:
         """Open a file for reading through windows, with memory use independent of its size."""
@@ -123,10 +123,10 @@ class Files(Protocol):
         """Return whether there is a file or directory of that name."""
 
     def modified_ms(self, path: Path) -> int:
-        """Return when a file was last written, in milliseconds since 1970."""
+        """Return the time of the last write to a file, in milliseconds since 1970."""
 
     def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
-        """Set when a file was last written."""
+        """Set the time of the last write to a file."""
 
 
 class LocalHandle:
@@ -173,7 +173,7 @@ class LocalHandle:
             os.close(descriptor)
 
     def detach(self) -> int:
-        """Return the open file; the caller closes it."""
+        """Return the descriptor of the open file; the caller closes it."""
         descriptor, self._descriptor = self._open_descriptor(), None
         return descriptor
 
@@ -186,7 +186,7 @@ class LocalHandle:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Add the path of an open file to errors of operations on it."""
+    """Add the path of an open file to errors that operations on it raise."""
     try:
         yield
     except OSError as error:
@@ -202,7 +202,7 @@ def _write(descriptor: int, data: memoryview, position: int) -> int:
 
 
 class LocalFiles:
-    """The local file system. No symbolic link is changed, and nothing is written through one."""
+    """The local file system. It changes no symbolic link, and does not write through one."""
 
     is_local: Final = True
 
@@ -267,7 +267,7 @@ class LocalFiles:
 
     def names(self, path: Path) -> list[str]:
         """Return the names in a directory, sorted."""
-        return sorted(os.listdir(path))  # noqa: PTH208 - names are all that is asked for
+        return sorted(os.listdir(path))  # noqa: PTH208 - only names are needed
 
     def make_directory(self, path: Path) -> None:
         """Create a directory, and those above it; an existing one is no error."""
@@ -313,16 +313,17 @@ LOCAL_FILES: Final = LocalFiles()
 
 
 def replace_file(files: Files, path: Path, data: Buffer, temporary: Path | None = None) -> None:
-    """Write a whole file so after a crash there is the old one or the new one (SEG-CKP-014).
+    """Replace a file; after a crash it has the complete old or new content (SEG-CKP-014).
 
     Args:
         files: the file layer.
         path: of the file.
         data: the new content.
-        temporary: is written first, and removed on failure; by default a file beside it that ends in ``.tmp``.
+        temporary: path of the file that is written first, and removed on failure; by default a file in the same
+            directory with a name that ends in ``.tmp``.
 
     Raises:
-        OSError: an operation failed; the old file is unchanged, or the new one may not be on disk yet.
+        OSError: an operation failed; the old file is unchanged, or the new file is there but may not be on disk yet.
     """
     temporary = temporary or path.with_name(path.name + TEMPORARY_SUFFIX)
     try:

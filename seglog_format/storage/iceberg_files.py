@@ -1,4 +1,4 @@
-"""Files of Iceberg tables: synced where they are local, sent as a whole where a catalog keeps them in a store."""
+"""Files of Iceberg tables: local files are synced, files in a store are uploaded when they are complete."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
 SYNCED_IO_NAME: Final = "seglog_format.storage.iceberg_files.SyncedFileIO"
-"""How a catalog's configuration names `SyncedFileIO`."""
+"""The name of `SyncedFileIO` in a catalog's configuration."""
 
 
 class SyncedFileIO(PyArrowFileIO):
-    """Local files that are on disk when they are closed: a catalog must not name what a power cut takes away."""
+    """Local files that are on disk when they are closed: a catalog must not list files that a power cut removes."""
 
     def new_output(self, location: str) -> PyArrowFile:
         """Return a new file."""
@@ -28,12 +28,12 @@ class SyncedFileIO(PyArrowFileIO):
 
 
 class _SyncedFile(PyArrowFile):
-    def create(self, overwrite: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002 - as the base class has it
+    def create(self, overwrite: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002 - as in the base class
         return _SyncedStream(super().create(overwrite), self._path)
 
 
 class _SyncedStream:
-    """A stream of Arrow's that syncs its file when it is closed."""
+    """An Arrow output stream that syncs its file when it is closed."""
 
     def __init__(self, stream: Any, path: str) -> None:  # noqa: ANN401 - Arrow is untyped
         self._stream = stream
@@ -72,7 +72,7 @@ def _sync(path: Path) -> None:
 
 
 class IcebergStore:
-    """A place for data files wherever the catalog keeps them.
+    """The location of a table's data files, in the file system that its catalog uses.
 
     Args:
         io: of the table.
@@ -91,7 +91,7 @@ class IcebergStore:
         """Send a whole file.
 
         Raises:
-            WriteError: that failed.
+            WriteError: the upload failed.
         """
         location = f"{self._root}/{name}"
         with write_errors(f"writing {location}"), self._io.new_output(location).create() as stream:

@@ -1,4 +1,4 @@
-"""The storages that logs are read from: the local file system, or another one passed to the readers."""
+"""The storages that logs are read from: the local file system, or another storage that is passed to the readers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FileStatus(NamedTuple):
-    """The facts about a file that a storage knows without opening it.
+    """Size and time of a file, which a storage knows without opening the file.
 
     Attributes:
         size: in bytes.
@@ -32,14 +32,14 @@ class FileStatus(NamedTuple):
 
 
 class LogStorage(Protocol):
-    """Files that logs are read from. A path is the key of a file, with no meaning outside of its storage."""
+    """Files that logs are read from. A path identifies a file only within its storage."""
 
     @property
     def is_local(self) -> bool:
         """Return whether paths are those of the local file system."""
 
     def name_of(self, path: Path) -> str:
-        """Return the name of a file or directory in errors and rows."""
+        """Return the name of a file or directory that errors and rows show."""
 
     def entries(self, directory: Path) -> DirectoryEntries:
         """List a directory; no file is opened.
@@ -53,9 +53,9 @@ class LogStorage(Protocol):
         """Return whether a path is a symbolic link."""
 
     def tiered_end(self, path: Path) -> int | None:
-        """Return the offset after the last one of the remote segment that a file belongs to, without opening it.
+        """Return the offset after the remote segment that a file belongs to, without opening it; None for a local file.
 
-        Where only a part of the segment answers, it is the end of that. None for a file that is no remote segment's.
+        If only a part of the remote segment is used, it is the offset after that part.
         """
 
     def status(self, path: Path) -> FileStatus:
@@ -71,8 +71,8 @@ class LogStorage(Protocol):
 
         Args:
             path: of the file.
-            copy: read it through windows, even if it could be mapped (see `open_bytes`).
-            check: is called with the size and the name before anything is read; refuses the file by an error.
+            copy: read the file through windows, even if it could be mapped (see `open_bytes`).
+            check: called with the size and the name before anything is read; it raises an error to refuse the file.
 
         Raises:
             UsageError: there is no such file.
@@ -90,14 +90,14 @@ class LocalStorage:
         return str(path)
 
     def entries(self, directory: Path) -> DirectoryEntries:
-        """List a directory; as `scan_directory`."""
+        """List a directory, as `scan_directory` does."""
         return scan_directory(directory)
 
     def is_link(self, path: Path) -> bool:
         """Return whether a path is a symbolic link."""
         return path.is_symlink()
 
-    def tiered_end(self, path: Path) -> int | None:  # noqa: ARG002 - what is here is in no store
+    def tiered_end(self, path: Path) -> int | None:  # noqa: ARG002 - no local file is remote
         """Return None."""
         return None
 
@@ -110,7 +110,7 @@ class LocalStorage:
         return FileStatus(found.st_size, found.st_mtime)
 
     def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> SourceFile:
-        """Open a regular file; as `open_bytes`."""
+        """Open a regular file, as `open_bytes` does."""
         return open_checked(path, check, copy=copy)
 
 

@@ -28,32 +28,33 @@ if TYPE_CHECKING:
 
 STAGING_PREFIX: Final = ".seglog-"
 MAX_OF_A_NAME: Final = 40
-"""Characters of a directory's name that are in that of its staging directory."""
+"""Maximum number of characters of a directory's name that are used in the name of its staging directory."""
 
 FORBIDDEN: Final = frozenset("\0\\:")
-"""Names that lead elsewhere on some system."""
+"""Parts of a path that lead out of a directory on some system."""
 
 
 def require_new(directory: Path) -> None:
     """Refuse a directory that is not empty.
 
     Raises:
-        UsageError: the path exists and is no empty directory.
+        UsageError: the path exists and is not an empty directory.
         WriteError: the directory cannot be read.
     """
-    with write_errors("looking for a place to write to"):
+    with write_errors("reading the directory to write to"):
         is_new = not directory.exists() or (directory.is_dir() and not any(directory.iterdir()))
     if not is_new:
-        msg = f"{directory} is there already, and not an empty directory"
+        msg = f"{directory} is there already, and is not an empty directory"
         raise UsageError(msg)
 
 
 @contextmanager
 def all_or_nothing(directory: Path) -> Iterator[Path]:
-    """Fill a new directory with everything that this block creates, or, after a failure, with nothing.
+    """Fill a new directory with all files that this block creates; after a failure, with none.
 
-    At the end everything is on disk. A missing directory is filled under another name beside it and then renamed, so
-    it appears at once. What a run left there that was killed is removed when the next one begins.
+    At the end all files are on disk. If the directory does not exist, a staging directory beside it is filled and then
+    renamed, so the directory appears with all files at once. A staging directory that a killed run left is removed when
+    the next run begins.
 
     Args:
         directory: new or empty; a missing one is created.
@@ -62,17 +63,17 @@ def all_or_nothing(directory: Path) -> Iterator[Path]:
         A directory to write to, on the same file system.
 
     Raises:
-        UsageError: the path exists and is no empty directory.
-        WriteError: the directory could not be made, or what was written could not be moved.
+        UsageError: the path exists and is not an empty directory.
+        WriteError: the directory could not be created, or files could not be moved into it.
     """
     require_new(directory)
-    with (_inside if directory.exists() else _beside)(directory) as staging:
+    with (_staged_inside if directory.exists() else _staged_beside)(directory) as staging:
         yield staging
 
 
 @contextmanager
-def _inside(directory: Path) -> Iterator[Path]:
-    """Fill an empty directory, which may be where a disk is mounted: its content is moved up at the end."""
+def _staged_inside(directory: Path) -> Iterator[Path]:
+    """Fill a staging directory inside an empty directory, which may be a mount point; at the end move its content."""
     with write_errors("writing"):
         staging = Path(tempfile.mkdtemp(prefix=STAGING_PREFIX, suffix=TEMPORARY_SUFFIX, dir=directory))
     try:
@@ -85,8 +86,8 @@ def _inside(directory: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _beside(directory: Path) -> Iterator[Path]:
-    """Fill a directory that gets its name when it is complete."""
+def _staged_beside(directory: Path) -> Iterator[Path]:
+    """Fill a staging directory beside a missing directory, and rename it when it is complete."""
     prefix = f"{STAGING_PREFIX}{directory.name[:MAX_OF_A_NAME]}-"
     staging = directory.with_name(f"{prefix}{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
     with directories_for(directory.parent):
@@ -94,7 +95,7 @@ def _beside(directory: Path) -> Iterator[Path]:
         with write_errors("writing"):
             staging.mkdir()
         try:
-            with _held(staging):
+            with _locked(staging):
                 yield staging
                 with write_errors("writing"):
                     _sync_all(staging)
@@ -105,8 +106,8 @@ def _beside(directory: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _held(staging: Path) -> Iterator[None]:
-    """Hold a lock that says other runs that this one is alive; Windows opens no directories, and has no such locks."""
+def _locked(staging: Path) -> Iterator[None]:
+    """Hold a lock on a staging directory, which shows other runs that it is in use; do nothing on Windows."""
     if sys.platform == "win32":
         yield
         return
@@ -120,7 +121,7 @@ def _held(staging: Path) -> Iterator[None]:
 
 
 def _remove_abandoned(parent: Path, prefix: str) -> None:
-    """Remove what runs left that were killed: directories of this prefix that no process holds."""
+    """Remove the staging directories that killed runs left: those with this prefix that no process has locked."""
     for path in parent.glob(f"{glob.escape(prefix)}*{TEMPORARY_SUFFIX}"):
         if path.is_dir() and not path.is_symlink() and _is_abandoned(path):
             shutil.rmtree(path, ignore_errors=True)
@@ -143,7 +144,7 @@ def _is_abandoned(staging: Path) -> bool:
 
 
 def _sync_all(directory: Path) -> None:
-    """Sync everything below a directory to disk."""
+    """Sync all files and directories below a directory to disk."""
     for above, _, names in os.walk(directory):
         for path in (Path(above, name) for name in names):
             if not path.is_symlink():
@@ -153,7 +154,7 @@ def _sync_all(directory: Path) -> None:
 
 
 def _move_up(staging: Path) -> None:
-    """Move everything in a directory to the one above it; move it back if that fails."""
+    """Move the content of a directory to the directory above it; move it back if that fails."""
     moved: list[Path] = []
     try:
         with write_errors("writing"):
@@ -174,7 +175,7 @@ def directories_for(path: Path) -> Iterator[None]:
     After a failure in this block, created directories that are empty are removed.
 
     Raises:
-        WriteError: they could not be created.
+        WriteError: a directory could not be created.
     """
     made: list[Path] = []
     try:
@@ -193,24 +194,24 @@ def directories_for(path: Path) -> Iterator[None]:
 
 
 def write_new_file(directory: Path, name: str, pieces: Iterable[Buffer], files: Files = LOCAL_FILES) -> int:
-    """Write one file below a directory; create directories on the way.
+    """Write one new file below a directory, and create missing directories above it.
 
     Args:
-        directory: the directory above everything that is written.
-        name: path below it, with slashes.
+        directory: the directory that the file must be in, at any depth.
+        name: path below that directory, with slashes.
         pieces: the content.
-        files: where.
+        files: the file layer to write through.
 
     Returns:
         Bytes written.
 
     Raises:
         UsageError: the name leads out of the directory, or the file exists.
-        WriteError: it did not work.
+        WriteError: the file could not be written.
     """
     parts = PurePosixPath(name).parts
     if not parts or ".." in parts or parts[0] == "/" or FORBIDDEN & set(name):
-        msg = f"{printable(name)!r} is no path below a directory"
+        msg = f"{printable(name)!r} is not a path below a directory"
         raise UsageError(msg)
     path = directory.joinpath(*parts)
     if max(len(os.fsencode(part)) for part in parts) > MAX_NAME_SIZE:

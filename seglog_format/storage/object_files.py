@@ -1,4 +1,4 @@
-"""The objects below an address or a local directory, read by ranges: listed once, counted, and retried a few times."""
+"""The objects below an address or a local directory: listed once, and read in ranges with retries."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ATTEMPTS: Final = 4
-"""Attempts of one request before its error is final."""
+"""Maximum number of attempts of one request."""
 FIRST_PAUSE: Final = 0.1
-"""Seconds before the second attempt; each further pause is twice as long."""
+"""Pause before the second attempt in seconds; each later pause is twice as long."""
 MAX_DEPTH: Final = 12
-"""Maximum directories above an object of a local folder."""
+"""Maximum number of directories between a local folder and an object in it."""
 FINAL: Final = (FileNotFoundError, NotADirectoryError, PermissionError)
-"""Errors that another attempt does not change."""
+"""Errors after which another attempt is useless."""
 
 
 class Objects(Protocol):
@@ -44,19 +44,19 @@ class Objects(Protocol):
         """
 
     def read(self, path: str, start: int, size: int) -> bytes:
-        """Read a range of an object, all of which exists.
+        """Read a range of an object; the whole range must exist.
 
         Raises:
-            UsageError: the store does not answer, or the object is not there.
-            UnreadableError: the disk refuses it.
+            UsageError: the store does not answer, or there is no such object.
+            UnreadableError: the disk refuses the object.
         """
 
 
 class LocalObjects:
-    """The files of a local folder and its subfolders, as a store; links are left out.
+    """The files of a local folder and its subfolders, as objects; links are left out.
 
     Attributes:
-        address: the folder.
+        address: path of the folder.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
@@ -101,11 +101,11 @@ def objects_at(address: str | os.PathLike[str], settings: Mapping[str, str] | No
 
 
 class Traffic(NamedTuple):
-    """What was fetched.
+    """The number of fetched ranges and bytes.
 
     Attributes:
-        requests: number of ranges.
-        size: bytes of them together.
+        requests: number of fetched ranges.
+        size: number of bytes of all fetched ranges.
     """
 
     requests: int
@@ -113,13 +113,13 @@ class Traffic(NamedTuple):
 
 
 class ObjectFiles:
-    """The objects of a store by path. Safe to use from several threads."""
+    """The objects of a store by path. It is thread-safe."""
 
     def __init__(self, objects: Objects) -> None:
         """List the store.
 
         Raises:
-            UsageError: it does not answer, or there is nothing.
+            UsageError: the store does not answer, or there are no objects.
         """
         self._objects = objects
         self.address = shown_address(objects.address)
@@ -135,16 +135,16 @@ class ObjectFiles:
 
     @property
     def traffic(self) -> Traffic:
-        """What was fetched so far, attempts that failed left out."""
+        """The number of ranges and bytes fetched so far; failed attempts do not count."""
         with self._lock:
             return Traffic(self._requests, self._size)
 
     def name_of(self, path: str) -> str:
-        """Return the name of an object in errors."""
+        """Return the name of an object that errors show."""
         return printable(f"{self.address}/{path}", 4096)
 
     def size(self, path: str) -> int:
-        """Return the size of an object when it was listed.
+        """Return the size of an object as listed.
 
         Raises:
             UsageError: there is no such object.
@@ -156,7 +156,7 @@ class ObjectFiles:
 
         Raises:
             UsageError: there is no such object, it is shorter, or the store does not answer.
-            UnreadableError: the disk refuses it.
+            UnreadableError: the disk refuses the object.
         """
         known = self._file(path).size
         if start + size > known:
@@ -176,10 +176,10 @@ class ObjectFiles:
 
 
 def retried(request: Callable[[], T]) -> T:
-    """Make a request, again if the store fails in a way that may pass.
+    """Make a request, and repeat it after an error that may be temporary.
 
     Raises:
-        UsageError: the last attempt failed, too, or another one cannot help.
+        UsageError: the last attempt failed, or another attempt is useless.
     """
     pause = FIRST_PAUSE
     for _ in range(ATTEMPTS - 1):

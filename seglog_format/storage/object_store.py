@@ -1,4 +1,4 @@
-"""Object stores and other file systems behind an address, through Arrow's file systems or fsspec."""
+"""Object stores and other file systems with an address, through Arrow's file systems or fsspec."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
 SAME: Final = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss"}
-"""Arrow's names of file systems, by Hadoop's names."""
+"""Arrow's schemes of file systems, by Hadoop's schemes."""
 OF_ARROW: Final = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
-"""Schemes that Arrow reads; others are left to fsspec."""
+"""Schemes that Arrow reads; fsspec reads all others."""
 MAX_OPEN: Final = 64
 """Maximum number of open files of a store."""
 KEYS: Final = ("access_key", "secret_key")
@@ -31,19 +31,19 @@ def is_address(path: str) -> bool:
 
 
 def shown_address(address: str) -> str:
-    """Return an address as messages show it: without the keys that may precede its bucket."""
+    """Return an address for messages: without the keys that may precede its bucket."""
     scheme, separator, rest = address.partition("://")
     return f"{scheme}{separator}{rest[len(_keys_before(scheme, rest)) :]}" if separator else address
 
 
 def has_secret(address: str) -> bool:
-    """Return whether an address has a user and a password, or the two keys of S3, in front of its bucket."""
+    """Return whether an address has a user and a password, or the two keys of S3, before its bucket."""
     scheme, separator, rest = address.partition("://")
     return bool(separator) and ":" in _keys_before(scheme, rest)
 
 
 def _keys_before(scheme: str, rest: str) -> str:
-    """Return the keys in front of the bucket, with their ``@``; a secret may hold a slash that should be quoted."""
+    """Return the keys before the bucket, with their ``@``; also if a secret has a slash that should be quoted."""
     before = rest.partition("/")[0]
     _, colon, port = before.partition(":")
     has_open_secret = "@" not in before and colon and (SAME.get(scheme, scheme) == "s3" or not port.isdecimal())
@@ -56,7 +56,7 @@ class StoredFile:
     """A file of a store.
 
     Attributes:
-        path: below the directory that was listed, its parts separated by ``/``.
+        path: relative to the listed directory, with parts separated by ``/``.
         size: in bytes.
         modified: seconds since 1970; None if unknown.
     """
@@ -67,7 +67,7 @@ class StoredFile:
 
 
 class Store:
-    """Reads files behind an address.
+    """Reads the files at and below an address.
 
     Attributes:
         address: the given address, without a slash at its end.
@@ -91,14 +91,14 @@ class Store:
         """Return all files at and below the address, in the order of their paths.
 
         Raises:
-            UsageError: the store does not answer, or there is nothing.
+            UsageError: the store does not answer, or there are no files.
         """
         from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 - Arrow is not needed for local paths
 
         try:
             found = self._files.get_file_info(FileSelector(self._root, recursive=True))
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._error_of(error) from error
         start = len(self._root) + 1
         files = [_described(info, info.path[start:]) for info in found if info.type == FileType.File]
         if not files:
@@ -107,7 +107,7 @@ class Store:
         return sorted(files, key=lambda file: file.path)
 
     def file(self, path: str) -> StoredFile:
-        """Return a file by its path below the address, without its time of modification.
+        """Return the file with a path below the address, without its time of modification.
 
         Raises:
             UsageError: the store does not answer, or there is no such file.
@@ -115,7 +115,7 @@ class Store:
         try:
             return StoredFile(path, self._opened(path).size())
         except OSError as error:
-            raise self._failed(error, path) from error
+            raise self._error_of(error, path) from error
 
     def read(self, path: str, start: int, size: int) -> bytes:
         """Read a range of a file.
@@ -131,7 +131,7 @@ class Store:
         try:
             found: bytes = self._opened(path).read_at(size, start)
         except OSError as error:
-            raise self._failed(error, path) from error
+            raise self._error_of(error, path) from error
         if len(found) != size:
             msg = f"seglog: {shown_address(self.address)}/{path} became shorter while it was read"
             raise UsageError(msg)
@@ -142,11 +142,11 @@ class Store:
         found = self._open.get(path)
         if found is None:
             if len(self._open) >= MAX_OPEN:
-                self._open.clear()  # other threads keep what they have taken from it
+                self._open.clear()  # files that other threads are using stay open
             found = self._open[path] = self._files.open_input_file(f"{self._root}/{path}")
         return found
 
-    def _failed(self, error: OSError, path: str = "") -> UsageError:
+    def _error_of(self, error: OSError, path: str = "") -> UsageError:
         return UsageError(f"seglog: {shown_address(self.address)}{path and '/'}{path}: {error}")
 
 
@@ -155,10 +155,10 @@ def _described(info: FileInfo, path: str) -> StoredFile:
 
 
 def file_system_at(address: str, settings: Mapping[str, str]) -> tuple[FileSystem, str]:
-    """Return the file system behind an address, which is not contacted yet, and the path in it.
+    """Return the file system of an address, without contacting it, and the path in it.
 
     Raises:
-        UsageError: there is none for such addresses, or the settings are invalid.
+        UsageError: there is no file system for such addresses, or the settings are invalid.
     """
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem  # noqa: PLC0415 - as above
 
@@ -168,12 +168,12 @@ def file_system_at(address: str, settings: Mapping[str, str]) -> tuple[FileSyste
         if scheme in OF_ARROW:
             files, root = FileSystem.from_uri(_with_settings(scheme, rest, settings))
             return files, root.rstrip("/")
-        fsspec = import_module("fsspec")  # only who uses such addresses has it
+        fsspec = import_module("fsspec")  # an optional dependency, only for such addresses
 
         files, root = fsspec.url_to_fs(address, **settings)
         return PyFileSystem(FSSpecHandler(files)), root.rstrip("/")
     except ImportError as error:
-        msg = f"seglog: {shown_address(address)} needs fsspec: pip install fsspec, and what it needs for {scheme}"
+        msg = f"seglog: {shown_address(address)} needs fsspec: pip install fsspec, and its dependencies for {scheme}"
         raise UsageError(msg) from error
     except (OSError, ValueError, TypeError) as error:  # ArrowInvalid is a ValueError
         msg = f"seglog: {shown_address(address)}: {_without_keys(error, address, settings)}"
@@ -181,7 +181,7 @@ def file_system_at(address: str, settings: Mapping[str, str]) -> tuple[FileSyste
 
 
 def _without_keys(error: Exception, address: str, settings: Mapping[str, str]) -> str:
-    """Return the text of an error, in which Arrow may have quoted the whole address."""
+    """Return the text of an error without the keys in the address, which Arrow may have quoted."""
     scheme, _, rest = address.partition("://")
     before = _keys_before(scheme, rest).removesuffix("@")
     keys = [before, *before.split(":"), *(settings.get(name, "") for name in KEYS)]
@@ -192,7 +192,7 @@ def _without_keys(error: Exception, address: str, settings: Mapping[str, str]) -
 
 
 def _with_settings(scheme: str, rest: str, settings: Mapping[str, str]) -> str:
-    """Return an address as Arrow takes it: keys of S3 before the bucket, all else behind a question mark."""
+    """Return an address in Arrow's form: keys of S3 before the bucket, other settings after a question mark."""
     others = dict(settings)
     keys = [quote(others.pop(name), safe="") for name in KEYS if name in others]
     before = f"{':'.join(keys)}@" if keys else ""

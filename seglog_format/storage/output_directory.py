@@ -1,4 +1,4 @@
-"""A directory that whole files are added to: each appears under its name when it is complete and on disk."""
+"""A directory for the files of a table: each file appears under its name when it is complete and on disk."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from seglog_format.storage.files import FileHandle, Files
 
 MAX_DEPTH: Final = 4
-"""Maximum directories above a listed file."""
+"""Maximum number of directories between the root and a listed file."""
 HIDDEN: Final = "."
-"""Prefix of unfinished files, which no reader of tables looks at."""
+"""Prefix of the names of unfinished files; readers of tables ignore such names."""
 
 
 class OutputFile(Protocol):
-    """A new file, which is hidden before `publish`."""
+    """A new file, which is hidden until `publish`."""
 
     @property
     def size(self) -> int:
@@ -43,10 +43,10 @@ class OutputFile(Protocol):
         """
 
     def publish(self) -> None:
-        """Give the file its name, once all its bytes are on disk.
+        """Sync the file, then give it its name.
 
         Raises:
-            WriteError: that failed; the file may be there or not.
+            WriteError: an operation failed; the file may exist or not.
         """
 
     def discard(self) -> None:
@@ -54,17 +54,17 @@ class OutputFile(Protocol):
 
 
 class Output(Protocol):
-    """A place for the files of a table. Names are relative, with slashes. Methods raise `WriteError`."""
+    """A directory or address for the files of a table. Names are relative, with slashes. Methods raise `WriteError`."""
 
     @property
     def address(self) -> str:
-        """The place, as messages name it."""
+        """The directory or address, for messages."""
 
     def beside(self, suffix: str) -> Output:
-        """Return a place beside this one, whose name ends so."""
+        """Return the output whose name is that of this one and a suffix."""
 
     def held(self) -> AbstractContextManager[None]:
-        """Keep other writers away, as far as the place can.
+        """Exclude other writers in this context, if this kind of output can.
 
         Raises:
             UsageError: another process is writing there.
@@ -74,7 +74,7 @@ class Output(Protocol):
         """Return the bytes of a small file; None if there is no such file."""
 
     def replace(self, name: str, data: Buffer) -> None:
-        """Write a small file as a whole; at any moment there is the old one or the new one."""
+        """Replace a small file atomically."""
 
     def create(self, name: str) -> OutputFile:
         """Begin a new file."""
@@ -83,7 +83,7 @@ class Output(Protocol):
         """Yield the names of all files, unfinished ones among them."""
 
     def remove(self, name: str) -> None:
-        """Delete a file, an unfinished one as well."""
+        """Delete a file, which may be an unfinished one."""
 
 
 class OutputDirectory:
@@ -100,11 +100,11 @@ class OutputDirectory:
 
     @property
     def address(self) -> str:
-        """The directory."""
+        """The path of the directory."""
         return str(self._root)
 
     def beside(self, suffix: str) -> OutputDirectory:
-        """Return a directory beside this one."""
+        """Return the output directory whose name is that of this one and a suffix."""
         root = self._root.absolute()
         return OutputDirectory(root.with_name(f"{root.name}-{suffix}"), self._files)
 
@@ -135,7 +135,7 @@ class OutputDirectory:
                 raise UsageError(msg) from None
 
     def replace(self, name: str, data: Buffer) -> None:
-        """Write a small file as a whole."""
+        """Replace a small file atomically."""
         with write_errors("writing"):
             replace_file(self._files, self._root / name, data)
 
@@ -175,7 +175,7 @@ class OutputDirectory:
 
 
 class LocalOutput:
-    """A new file of a local directory; until it is published it has a hidden name beside its own."""
+    """A new file of a local directory; until it is published, it has a hidden name in the same directory."""
 
     def __init__(self, path: Path, files: Files) -> None:
         self._path = path
@@ -213,7 +213,7 @@ class LocalOutput:
 
 
 def unhidden(name: str) -> str:
-    """Return the name that an unfinished file was to get; any other name unchanged."""
+    """Return the final name of an unfinished file; any other name unchanged."""
     directory, slash, file = name.rpartition("/")
     is_hidden = file.startswith(HIDDEN) and file.endswith(TEMPORARY_SUFFIX)
     return f"{directory}{slash}{file[len(HIDDEN) : -len(TEMPORARY_SUFFIX)]}" if is_hidden else name

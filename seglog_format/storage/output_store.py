@@ -1,4 +1,4 @@
-"""An address of an object store that whole files are added to."""
+"""An address in an object store for the files of a table."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 COPY_SIZE: Final = 8 * 2**20
-"""Bytes that are sent at once."""
+"""Maximum bytes sent at once."""
 
 
 class TakesFiles(Protocol):
-    """A place that takes whole files."""
+    """A store that accepts whole files."""
 
     def upload(self, name: str, file: Any) -> None:  # noqa: ANN401 - a temporary file
         """Send a whole file.
 
         Raises:
-            WriteError: that failed.
+            WriteError: the upload failed.
         """
 
 
 class OutputStore:
-    """A place in an object store for the files of a table.
+    """An address in an object store for the files of a table.
 
-    A file is kept in a temporary file of this machine until it is complete: stores end an upload that was broken off by
-    keeping what they have. Stores have no locks: who writes there must be alone.
+    A file is written to a local temporary file until it is complete, because a store keeps the sent part of an
+    interrupted upload as an object. Stores have no locks: there must be only one writer.
 
     Args:
         address: such as ``s3://bucket/table``.
@@ -48,7 +48,7 @@ class OutputStore:
         self._files, self._root = file_system_at(address.rstrip("/"), {})
 
     def beside(self, suffix: str) -> OutputStore:
-        """Return a place beside this one."""
+        """Return the output whose address is that of this one and a suffix."""
         other = copy(self)
         other.address, other._root = f"{self.address}-{suffix}", f"{self._root}-{suffix}"  # noqa: SLF001 - its own
         return other
@@ -69,7 +69,7 @@ class OutputStore:
         return data
 
     def replace(self, name: str, data: Buffer) -> None:
-        """Write a small object, which stores do at once."""
+        """Replace a small object, which a store does atomically."""
         with self._upload(name) as stream:
             stream.write(data)
 
@@ -131,5 +131,5 @@ class StoredOutput:
         self._file.close()
 
     def discard(self) -> None:
-        """Forget it."""
+        """Close the temporary file, which removes it."""
         self._file.close()

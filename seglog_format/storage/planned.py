@@ -28,14 +28,14 @@ class Plan(Generic[OutcomeT]):
             The result.
 
         Raises:
-            UsageError: the directory changed since this was planned, perhaps by applying it; the plan then only reports
-                what was done; or another process holds the lock of the log directory.
-            UnreadableError: the disk refuses something that the plan depends on (SEG-PDR-022).
+            UsageError: the directory changed since this was planned; or this plan was already applied; or another
+                process holds the lock of the log directory.
+            UnreadableError: the disk refuses bytes that the plan depends on (SEG-PDR-022).
             FormatError: a file is damaged now, so no plan is possible.
             WriteError: a file change failed; changes so far are safe, and a new plan continues from there.
         """
         if self._carry_out is None:
-            msg = "there is nothing to apply: this plan says what was done, or what could be done in a directory"
+            msg = "there is nothing to apply: this plan was applied already, or was made to be read only"
             raise UsageError(msg)
         return self._carry_out()
 
@@ -49,7 +49,7 @@ def require_unchanged(planned: object, found: object, path: str | os.PathLike[st
         path: of the directory.
 
     Raises:
-        UsageError: they differ.
+        UsageError: the plans differ.
     """
     if planned is not None and found != planned:
         msg = f"{path} has changed since this was planned: plan again"
@@ -57,7 +57,7 @@ def require_unchanged(planned: object, found: object, path: str | os.PathLike[st
 
 
 class FileState(NamedTuple):
-    """The facts that change whenever a file does, found without reading it."""
+    """The attributes of a file that change whenever its content does, found without reading it."""
 
     name: str
     size: int
@@ -71,6 +71,6 @@ def states_of(directory: Path) -> tuple[FileState, ...]:
     Raises:
         WriteError: the directory cannot be read.
     """
-    with write_errors("looking at the files"), os.scandir(directory) as entries:
+    with write_errors("listing the files"), os.scandir(directory) as entries:
         found = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
     return tuple(sorted(FileState(name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in found))

@@ -1,4 +1,4 @@
-"""Protobuf's compiler, which takes files: they lie in a directory that is removed afterwards."""
+"""Runs of Protobuf's compiler on files in a temporary directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "seglog-schema.proto"
 SAFE_NAME: Final = re.compile(r"(?!.*\.\.)\w[\w./-]*", re.ASCII)
-"""Names of files that stay in the directory."""
+"""Pattern of file names that stay in the temporary directory."""
 SECONDS: Final = 60
 
 
@@ -29,7 +29,7 @@ def compiled(text: str, others: Mapping[str, str]) -> bytes:
         others: texts of files that it imports, by their names.
 
     Raises:
-        ValueError: it does not compile.
+        ValueError: the schema does not compile.
         UsageError: the compiler is not installed.
     """
     if find_spec("grpc_tools") is None:
@@ -44,14 +44,14 @@ def compiled(text: str, others: Mapping[str, str]) -> bytes:
 
 def _write(root: Path, name: str, content: str) -> None:
     if not SAFE_NAME.fullmatch(name):
-        msg = f"a reference has the name {name!r}"
+        msg = f"an imported file has the name {name!r}, which is not allowed"
         raise ValueError(msg)
     (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).write_text(content, encoding="utf-8")
 
 
 def _run(root: Path) -> bytes:
-    """Run the compiler in a process of its own: it writes what it finds wrong to standard error."""
+    """Run the compiler in a child process, because it writes its errors to standard error."""
     output = root / "descriptors"
     options = ["-I", str(root), "--include_imports", "-o", str(output), NAME]
     try:
@@ -59,9 +59,9 @@ def _run(root: Path) -> bytes:
             [sys.executable, "-m", "grpc_tools.protoc", *options], capture_output=True, check=False, timeout=SECONDS
         )
     except subprocess.TimeoutExpired as error:
-        msg = f"it took more than {SECONDS} seconds to compile"
+        msg = f"the schema took more than {SECONDS} seconds to compile"
         raise ValueError(msg) from error
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ValueError(lines[0] if lines else "it does not compile")
+        raise ValueError(lines[0] if lines else "the schema does not compile")
     return output.read_bytes()

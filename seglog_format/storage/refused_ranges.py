@@ -1,8 +1,8 @@
 """Search for the ranges of a file that the disk refuses, with few reads (SEG-PDR-022).
 
-A read that fails says only that something in its range cannot be read. As rescue programs do, smaller and smaller
-ranges are tried: first to find where a refused range begins and ends, then inside it, for what can be read there. Each
-failing read of a disk may take seconds, so their number is bounded, and so is the time that they may take.
+A failed read only shows that some bytes of its range cannot be read. So smaller ranges are read, as disk rescue
+programs do: first to find where a refused range begins and ends, then to find readable bytes inside it. Each failing
+read of a disk may take seconds, so their number and their total time are bounded.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 BLOCK_SIZE: Final = 4096
 """Minimum bytes that a disk reads at once."""
 LEAF_SIZE: Final = 512
-"""Size of the ranges in which readable bytes are searched for inside of a refused range."""
+"""Size of the smallest parts of a refused range that are read to find readable bytes."""
 MAX_SEARCHES: Final = 1024
-"""Maximum failing reads inside of refused ranges, for one file."""
+"""Maximum number of failing reads inside refused ranges, for one file."""
 MAX_SECONDS: Final = 600.0
-"""Maximum time of failing reads of one file, before a failing range is given up as a whole."""
+"""Maximum total time of failing reads of one file; after it, a failing range counts as refused as a whole."""
 SLOW_SECONDS: Final = 0.05
-"""A failing read that takes longer is one of a disk, which fails in whole blocks."""
+"""If a failing read takes longer, a disk is assumed to fail, which refuses whole blocks."""
 
 
 class RefusedRange(NamedTuple):
     """Bytes that the disk refuses.
 
     Attributes:
-        start: position of the first.
-        end: position after the last.
+        start: position of the first byte.
+        end: position after the last byte.
         error: the system's error; None if the file has become shorter.
     """
 
@@ -48,7 +48,7 @@ class RefusedRanges:
         self._ranges: list[RefusedRange] = []
 
     def add(self, refused: RefusedRange) -> None:
-        """Add a range; ranges that it touches are joined to it."""
+        """Add a range; join it with the ranges that it overlaps or touches."""
         first = bisect_left(self._ranges, refused.start, key=_end)
         last = bisect_right(self._ranges, refused.end, key=_start)
         joined = [refused, *self._ranges[first:last]]
@@ -56,7 +56,7 @@ class RefusedRanges:
         self._ranges[first:last] = [RefusedRange(start, end, refused.error)]
 
     def next_from(self, position: int) -> RefusedRange | None:
-        """Return the range that holds a position, or else the first after it."""
+        """Return the range that holds a position, else the first range after it."""
         index = bisect_right(self._ranges, position, key=_start)
         if index and self._ranges[index - 1].end > position:
             return self._ranges[index - 1]
@@ -72,10 +72,10 @@ def _end(refused: RefusedRange) -> int:
 
 
 class RefusedSearch:
-    """Searches failed ranges for readable parts. One object for a file, since the effort is bounded.
+    """Searches failed ranges for readable parts. One object serves one file: it limits the number of its reads.
 
     Args:
-        can_read: whether all bytes from one position to another can be read.
+        can_read: returns whether all bytes from one position to another can be read.
     """
 
     def __init__(self, can_read: Callable[[int, int], bool]) -> None:
@@ -85,14 +85,14 @@ class RefusedSearch:
         self._finest = 1
 
     def ranges_in(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the refused ranges within one that failed as a whole, in order."""
+        """Yield the refused ranges within a range of which a read failed, in order."""
         if self._seconds <= 0:
             yield start, end
             return
         while start < end:
             first = self._first_refused(start, end)
             last = self._end_of_run(first, end)
-            yield from self._without_islands(first, last)
+            yield from self._unreadable_parts(first, last)
             if last == end or self.reads(last, end):
                 return
             start = last
@@ -109,13 +109,13 @@ class RefusedSearch:
         return found
 
     def _middle(self, low: int, high: int) -> int:
-        """Return a position between two, at the start of a block if there is one."""
+        """Return a position between two others, at the start of a block if one starts between them."""
         middle = (low + high) // 2
         aligned = middle - middle % BLOCK_SIZE
         return aligned if aligned > low else middle
 
     def _first_refused(self, low: int, high: int) -> int:
-        """Return the start of the first refused range; bytes up to ``low`` can be read, not all up to ``high``."""
+        """Return the start of the first refused range from ``low`` on; not all bytes up to ``high`` can be read."""
         if not self.reads(low, min(low + self._finest, high)):
             return low
         while high - low > self._finest:
@@ -127,18 +127,18 @@ class RefusedSearch:
         return low
 
     def _end_of_run(self, first: int, end: int) -> int:
-        """Return where bytes can be read again after the first refused one."""
+        """Return the position after the first refused byte from which on bytes can be read again."""
         unit = step = self._finest
         low = first + unit
         while low < end:
             probe = min(low + step - unit, max(end - unit, low))
             if self.reads(probe, min(probe + unit, end)):
-                return self._edge(low, probe)
+                return self._end_between(low, probe)
             low, step = probe + unit, 2 * step
         return end
 
-    def _edge(self, low: int, high: int) -> int:
-        """Return the end of a refused run: bytes before ``low`` belong to it, the one at ``high`` can be read."""
+    def _end_between(self, low: int, high: int) -> int:
+        """Return the end of a refused range: bytes before ``low`` belong to it, the byte at ``high`` can be read."""
         while low < high:
             middle = low + (high - low) // 2 // self._finest * self._finest
             stop = min(middle + self._finest, high)
@@ -148,8 +148,8 @@ class RefusedSearch:
                 low = stop
         return high
 
-    def _without_islands(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield a refused run without the parts that can be read."""
+    def _unreadable_parts(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the parts of a refused range that cannot be read."""
         lost: list[tuple[int, int]] = []
         pieces = deque([(start, end)])
         while pieces:

@@ -1,4 +1,4 @@
-"""Opening of regular files, and only those, for reading."""
+"""Opening of regular files for reading; other kinds of files are refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import stat
 from contextlib import ExitStack
 from typing import Final
 
-# A FIFO would block the open call, a terminal would become ours, Windows would translate line ends.
+# Without these flags, `open` would wait at a FIFO, a terminal would become that of this process, and Windows would
+# translate line ends.
 OPEN_FLAGS: Final = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)

@@ -1,4 +1,4 @@
-"""The bytes of a remote file: fetched in blocks as they are read, and kept in memory up to a bound."""
+"""The bytes of a remote file: fetched in blocks when they are read, and kept in a cache of bounded size."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BLOCK_SIZE: Final = 2**17
-"""Minimum bytes of a request: a smaller one takes a store as long."""
+"""Minimum bytes of a request: a smaller request takes as long."""
 MAX_REQUEST_BLOCKS: Final = 64
-"""Maximum blocks of one request."""
+"""Maximum number of blocks of one request."""
 MAX_REQUESTS: Final = 4
-"""Maximum concurrent requests to a store."""
+"""Maximum number of concurrent requests to a store."""
 READ_AHEAD_SIZE: Final = MAX_REQUESTS * MAX_REQUEST_BLOCKS * BLOCK_SIZE
-"""Bytes fetched at once of a range that will be read."""
+"""Bytes fetched at once in a range that `expect` announced."""
 MAX_WINDOW_SIZE: Final = 4 * 2**20
-"""Bytes fetched at once if windows follow each other, and later reads are unknown."""
+"""Maximum bytes fetched at once if windows follow each other, but no read was announced."""
 MAX_CACHE_SIZE: Final = 80 * 2**20
-"""Maximum bytes of cached blocks: somewhat more than a Spark task reads, unless a log has no index to cut it at."""
+"""Maximum bytes of cached blocks: somewhat more than a Spark task reads, unless a log has no index to split it by."""
 NOTHING: Final = memoryview(b"")
 
 
@@ -35,7 +35,7 @@ class BlockCache:
         max_size: maximum bytes to keep; the blocks of one read are kept until it ends.
 
     Attributes:
-        lock: to be held while blocks are looked up, fetched and added.
+        lock: has to be held while blocks are looked up, fetched and added.
     """
 
     def __init__(self, max_size: int = MAX_CACHE_SIZE) -> None:
@@ -46,7 +46,7 @@ class BlockCache:
         self._by_use: OrderedDict[tuple[str, int], Window] = OrderedDict()
 
     def find(self, path: str, block: int) -> Window | None:
-        """Return the bytes fetched together with a block, and the block in them; None if it is not cached."""
+        """Return the fetched bytes that contain a block; None if the block is not cached."""
         found = self._by_block.get((path, block))
         if found is not None:
             self._by_use.move_to_end((path, found.start))
@@ -57,7 +57,7 @@ class BlockCache:
         return (path, block) in self._by_block
 
     def add(self, path: str, fetched: Window) -> None:
-        """Add whole blocks of a file, or its last ones."""
+        """Add fetched bytes of a file: whole blocks, except for the last block of the file."""
         for block in _blocks_of(fetched):
             self._by_block[path, block] = fetched
         self._by_use[path, fetched.start] = fetched
@@ -80,8 +80,8 @@ class RemoteBytes(Closing):
     """A remote file that is open for reading; a `SourceFile`.
 
     Attributes:
-        path: its name.
-        size: its size when it was listed.
+        path: name of the file.
+        size: size of the file when it was listed.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class RemoteBytes(Closing):
         """Open a file; nothing is fetched yet.
 
         Args:
-            path: its name, for errors; unique among the files that share the cache.
+            path: name of the file for errors; unique among the files that share the cache.
             size: in bytes.
-            read: fetches a number of bytes from a position on.
+            read: called with a position and a number of bytes; fetches these bytes.
             cache: of blocks, shared with other files.
         """
         self.path = path
@@ -125,11 +125,11 @@ class RemoteBytes(Closing):
         return self._bytes(start, end, end) if start < end else NOTHING
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """Return a part of the file that holds the byte at a position, and some after it.
+        """Return a part of the file that holds the byte at a position, and bytes after it.
 
         Args:
-            position: of the first byte that is needed.
-            at_least: how many are needed from there on; fewer come where the file ends.
+            position: of the first byte needed.
+            at_least: number of bytes needed; fewer are returned at the end of the file.
 
         Raises:
             UsageError: the store does not answer, or the file has become shorter.
@@ -192,7 +192,7 @@ class RemoteBytes(Closing):
                 first = block
 
     def forget(self) -> None:
-        """Do nothing: the cache of blocks is bounded."""
+        """Do nothing: the size of the block cache is bounded."""
 
     def forget_behind(self, position: int) -> None:
         """Do nothing, as `forget`."""

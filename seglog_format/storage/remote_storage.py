@@ -1,4 +1,4 @@
-"""Logs in an object store: a listing, and files that are fetched as they are read."""
+"""Logs in an object store: a listing of files, and files whose bytes are fetched when they are read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RemoteStorage:
-    """The files behind an address; a `LogStorage`. Its paths start with `root`, and are not local paths.
+    """The files below an address; a `LogStorage`. Its paths start with `root`, and are not local paths.
 
     All files share one bounded cache of blocks.
 
@@ -34,8 +34,8 @@ class RemoteStorage:
         """Store the listing.
 
         Args:
-            store: what is behind the address.
-            files: the files of the store.
+            store: reads the files below the address.
+            files: the listed files of the store.
 
         Raises:
             UsageError: a file has a name that leads out of its directory, such as ``..``.
@@ -51,14 +51,14 @@ class RemoteStorage:
     def _add(self, file: StoredFile) -> None:
         parts = PurePosixPath(file.path).parts
         if not parts or ".." in parts or parts[0] == "/":
-            msg = f"seglog: {self._store.address}: {file.path!r} is no name of a file below it"
+            msg = f"seglog: {self._store.address}: {file.path!r} is not the path of a file below it"
             raise UsageError(msg)
         path = self.root.joinpath(*parts)
         self._files[path] = file
         self._directory(path.parent)[0].add(path.name)
 
     def _directory(self, path: Path) -> tuple[set[str], set[str]]:
-        """Return names of files and directories in a directory, which is added if it is new."""
+        """Return the names of files and directories in a directory; add the directory if it is new."""
         if path not in self._directories:
             self._directories[path] = (set(), set())
             self._directory(path.parent)[1].add(path.name)
@@ -119,7 +119,7 @@ class RemoteStorage:
 
 
 def download(storage: LogStorage, directory: Path, target: Path) -> None:
-    """Copy the files of a directory into an empty local one; those of directories below it are left out.
+    """Copy the files of a directory into an empty local one; files in its subdirectories are left out.
 
     Args:
         storage: the storage with the directory.
@@ -143,7 +143,7 @@ def download(storage: LogStorage, directory: Path, target: Path) -> None:
 
 
 def write_file_of(storage: LogStorage, path: Path, target: BinaryIO) -> None:
-    """Write the bytes of a file of a storage into another one."""
+    """Write the bytes of a storage's file into an open file."""
     with storage.open(path, copy=True) as source:
         source.expect(0, None)
         parts = range(0, source.size, READ_AHEAD_SIZE)

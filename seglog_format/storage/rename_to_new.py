@@ -22,7 +22,7 @@ WITHOUT_SUPPORT: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, err
 
 
 def rename_to_new(path: Path, target: Path) -> None:
-    """Rename a file, in one step where the system and the file system can.
+    """Rename a file to an unused name, atomically if the system and the file system can.
 
     Args:
         path: of the file.
@@ -33,14 +33,14 @@ def rename_to_new(path: Path, target: Path) -> None:
         OSError: renaming failed.
     """
     if sys.platform == "win32":
-        path.rename(target)  # there it never replaces anything
+        path.rename(target)  # on Windows, this never replaces a file
     elif not _rename_at_once(path, target):
         _link_to_new(path, target)
 
 
 @cache
 def _renameat2() -> Callable[[bytes, bytes], int] | None:
-    """Return Linux's rename without replacing; None if the C library lacks it."""
+    """Return Linux's `renameat2`, set not to replace a file; None if the C library lacks it."""
     try:
         library = ctypes.CDLL(None, use_errno=True)
         function = library.renameat2
@@ -51,7 +51,7 @@ def _renameat2() -> Callable[[bytes, bytes], int] | None:
 
 
 def _rename_at_once(path: Path, target: Path) -> bool:
-    """Rename a file unless the target exists; return False if the file system cannot do both atomically."""
+    """Rename a file unless the target exists; return False if the file system cannot do that atomically."""
     rename = _renameat2()
     if rename is None:
         return False
@@ -64,7 +64,10 @@ def _rename_at_once(path: Path, target: Path) -> bool:
 
 
 def _link_to_new(path: Path, target: Path) -> None:
-    """Rename by adding a second name; on a file system without links by a check first, since writers hold a lock."""
+    """Rename a file by a hard link; on a file system without hard links, check for the name and then rename.
+
+    Between check and rename no other writer can use the name: writers hold a lock.
+    """
     try:
         os.link(path, target, follow_symlinks=False)
     except (OSError, NotImplementedError) as error:

@@ -1,4 +1,4 @@
-"""Writer of a file that a user named: whole, or not at all."""
+"""Atomic writing of a file to a path that the user chose."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 LONGEST: Final = 50
-"""Maximum characters of a file's name in that of its temporary file, so names do not become too long."""
+"""Maximum number of characters of a file's name that are used in the name of its temporary file."""
 
 
 def write_report(path: Path, data: str | Buffer) -> None:

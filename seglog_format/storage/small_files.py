@@ -1,4 +1,4 @@
-"""Files that are decoded whole, read through the file layer."""
+"""Reading of small files through the file layer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def read_small(files: Files, path: Path) -> bytes:
     """Return the bytes of a file that is decoded whole, such as a checkpoint.
 
     Raises:
-        OSError: it is not there, or cannot be read.
+        OSError: the file does not exist, or cannot be read.
         RefusedError: it is larger than `MAX_WHOLE_SIZE` (SEG-PDR-020).
     """
     refuse_beyond(MAX_WHOLE_SIZE, files.size(path), str(path))

@@ -1,4 +1,4 @@
-"""A file layer without syncs, for a process that can be stopped."""
+"""A file layer that does not sync, and that can be stopped to simulate the end of a process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UnsyncedHandle(LocalHandle):
-    """A file that is never synced, and refuses writes once its process is stopped."""
+    """A file that is never synced, and refuses writes after its file layer was stopped."""
 
     def __init__(self, handle: LocalHandle, files: UnsyncedFiles) -> None:
         super().__init__(handle.detach(), handle.path)
@@ -36,10 +36,10 @@ class UnsyncedHandle(LocalHandle):
 
 
 class UnsyncedFiles(LocalFiles):
-    """The local file system without syncs, for files that can be made again after a power cut.
+    """The local file system without syncs, for files that can be created again after a power cut.
 
     Attributes:
-        is_stopped: nothing is written any more, as if the process had ended; open files can be closed.
+        is_stopped: whether all writes are refused, as if the process had ended; open files can be closed.
     """
 
     def __init__(self) -> None:
@@ -50,10 +50,10 @@ class UnsyncedFiles(LocalFiles):
         self.is_stopped = True
 
     def check(self) -> None:
-        """Raise if stopped.
+        """Raise an error if the file layer was stopped.
 
         Raises:
-            OSError: always the same.
+            OSError: the file layer was stopped.
         """
         if self.is_stopped:
             raise OSError(errno.EIO, "the process was stopped")

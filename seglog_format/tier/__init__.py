@@ -1,1 +1,1 @@
-"""Segments in a remote store: what plug-ins of brokers put there, read without a broker (chapters 46 and 47)."""
+"""Reading segments that a broker's plug-in has copied to a remote store, without a broker (chapters 46 and 47)."""

@@ -32,7 +32,7 @@ PARTS: Final = 3
 
 
 class AivenLayout:
-    """Three objects for each segment, of which the manifest is written last.
+    """The Aiven layout: three objects for each segment; the plug-in writes the manifest last.
 
     Attributes:
         name: ``aiven``.
@@ -43,8 +43,8 @@ class AivenLayout:
     def parse(self, path: str) -> StoredObject | None:
         """Recognize ``<prefix><topic>-<topic id>/<partition>/<start offset>-<segment id><suffix>`` (SEG-TIR-002).
 
-        The prefix ends anywhere, so its border to the topic is unknown where it does not end in a slash: then the
-        topic is all that follows the last one.
+        A path does not show where the prefix ends, unless it ends in a slash. So everything after the last slash counts
+        as the topic.
         """
         parts = path.rsplit("/", PARTS)[-PARTS:]
         name = parse_object_name(parts[-1])
@@ -64,13 +64,13 @@ class AivenLayout:
 
     def required(self, *, has_aborted: bool) -> frozenset[ObjectKind]:
         """Return all three kinds."""
-        del has_aborted  # its index is in the object of indexes
+        del has_aborted  # the transaction index is in the object of indexes
         return KINDS
 
     def open(
         self, objects: Mapping[ObjectKind, StoredObject], reader: ObjectReader, keys: KeyRing, cache: ChunkCache
     ) -> StoredSegment:
-        """Open a segment: its manifest is read, and its data key unwrapped when an encrypted byte is wanted."""
+        """Open a segment; read its manifest. The data key is unwrapped when encrypted bytes are first read."""
         some = next(iter(objects.values()))
         if ObjectKind.MANIFEST not in objects:
             at = Location(reader.name_of(some.path))
@@ -79,7 +79,7 @@ class AivenLayout:
 
 
 class _Opening:
-    """The opening of one segment."""
+    """Opens one segment."""
 
     def __init__(
         self, objects: Mapping[ObjectKind, StoredObject], reader: ObjectReader, keys: KeyRing, cache: ChunkCache
@@ -93,10 +93,10 @@ class _Opening:
         self._cipher: PieceCipher | None = None
 
     def segment(self) -> StoredSegment:
-        """Return the segment."""
+        """Read the manifest, and return the segment."""
         stored = self._objects[ObjectKind.MANIFEST]
         noted = self._manifest.segment or SegmentFacts(stored.id, stored.start_offset)
-        # Names decide which segment it is: what the manifest notes of it is written for people.
+        # The names of objects identify the segment: the description in the manifest is only informative.
         facts = replace(noted, id=_identified(stored, noted), start_offset=stored.start_offset)
         return StoredSegment(replace(facts, size=self._manifest.chunks.size), self._log(), self._indexes())
 
@@ -150,7 +150,7 @@ class _Opening:
         return SmallFile(name, max(span.size - wrapping, 0), load)
 
     def _require_size(self, stored: StoredObject, expected: int) -> None:
-        """Refuse an object that is shorter or longer than its manifest says (SEG-TIR-006)."""
+        """Refuse an object of another size than in its manifest (SEG-TIR-006)."""
         size = self._reader.size(stored.path)
         if size != expected:
             at = Location(self._reader.name_of(stored.path), size=size)
@@ -158,9 +158,9 @@ class _Opening:
 
 
 def _identified(stored: StoredObject, noted: SegmentFacts) -> RemoteSegmentId:
-    """Return the id of a segment by its name; the topic as the manifest has it, where the name ends in that.
+    """Return the id of a segment from the name of its object; take the topic from the manifest if the name ends in it.
 
-    A prefix without a slash at its end cannot be distinguished from a topic by the name alone.
+    The name alone does not separate a prefix that does not end in a slash from the topic.
     """
     named, found = stored.id.partition, noted.id.partition
     ends_alike = named.topic.endswith(found.topic) and named.topic_id == found.topic_id

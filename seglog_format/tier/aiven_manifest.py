@@ -1,4 +1,4 @@
-"""Manifests of the Aiven plug-in: what its objects hold of a segment, and how they are wrapped (chapter 47)."""
+"""Manifests of the Aiven plug-in: where objects hold the parts of a segment, and how they are encoded (chapter 47)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ INDEX_NAMES: Final = {
     "leaderEpoch": FileKind.LEADER_EPOCH_CHECKPOINT,
     "transaction": FileKind.TRANSACTION_INDEX,
 }
-"""Files of the indexes object by their names in a manifest, in the order of their bytes; the last one is optional."""
+"""Files in the object of indexes, by their names in a manifest, in the order of their bytes; the last is optional."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpan:
-    """The bytes of an index in the indexes object, as they are stored."""
+    """The position and size of an index in the object of indexes, as stored."""
 
     position: int
     size: int
@@ -45,10 +45,10 @@ class IndexSpan:
 
 @dataclass(frozen=True, slots=True)
 class Encryption:
-    """What a manifest says of the encryption of a segment.
+    """The encryption of a segment, from its manifest.
 
     Attributes:
-        key_id: names the key pair that wraps the data key.
+        key_id: id of the key pair that wraps the data key.
         wrapped_key: the data key of this segment, wrapped by RSA.
         aad: additional data that every piece of the segment is authenticated with.
     """
@@ -64,10 +64,10 @@ class Manifest:
 
     Attributes:
         chunks: of the log.
-        indexes: spans in the indexes object; without an entry for a transaction index that does not exist.
-        is_compressed: whether each chunk of the log is a zstd frame; indexes never are.
-        encryption: None if nothing is encrypted.
-        segment: what the manifest notes of the segment for people; None if it notes nothing.
+        indexes: spans in the object of indexes; without an entry for a transaction index that does not exist.
+        is_compressed: whether each chunk of the log is a zstd frame; indexes are never compressed.
+        encryption: of the segment; None if it is not encrypted.
+        segment: informative description of the segment; None if the manifest has none.
     """
 
     chunks: ChunkIndex
@@ -78,21 +78,21 @@ class Manifest:
 
     @property
     def indexes_size(self) -> int:
-        """Bytes of the indexes object."""
+        """Size of the object of indexes in bytes."""
         return max((span.position + span.size for span in self.indexes.values()), default=0)
 
 
 def read_manifest(data: bytes, at: Location) -> Manifest:
-    """Decode a manifest; unknown fields have no meaning.
+    """Decode a manifest; unknown fields are ignored.
 
     Args:
-        data: the object.
-        at: its start.
+        data: the bytes of the object.
+        at: location of its start.
 
     Raises:
         UnsupportedVersionError: its version is not "1" (SEG-TIR-003).
         CorruptIndexError: a field is missing, wrong, or contradicts another.
-        RefusedError: it is larger than any manifest.
+        RefusedError: it is larger than any manifest can be.
     """
     refuse_beyond(MAX_MANIFEST_SIZE, len(data), at.path)
     fields = json_object(data, at, "SEG-TIR-003")
@@ -109,7 +109,7 @@ def read_manifest(data: bytes, at: Location) -> Manifest:
 
 
 def _indexes(fields: JsonFields) -> dict[FileKind, IndexSpan]:
-    """Return the spans of the indexes, which follow each other without a gap."""
+    """Return the spans of the indexes; there must be no gaps between them."""
     spans, end = {}, 0
     for name, kind in INDEX_NAMES.items():
         if kind is FileKind.TRANSACTION_INDEX and not fields.has(name):
@@ -124,7 +124,7 @@ def _indexes(fields: JsonFields) -> dict[FileKind, IndexSpan]:
 
 
 def _encryption(fields: JsonFields) -> Encryption:
-    """Read the wrapped data key; neither it nor anything else of it appears in an error."""
+    """Read the wrapped data key; errors do not show any part of it."""
     key_id, colon, wrapped = fields.text("dataKey").partition(":")
     if not colon or not key_id:
         at = fields.at.at("encryption.dataKey")

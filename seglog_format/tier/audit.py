@@ -1,4 +1,4 @@
-"""An audit of a remote store: the metadata topic, the objects, leader epochs and log starts against one another."""
+"""The audit of a remote store: it compares the metadata topic, objects, leader epochs and log start offsets."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AuditExtent:
-    """Counts what an audit looks at, while it runs.
+    """Counts what an audit has read, while it runs.
 
     Attributes:
-        metadata_partitions: partitions of the metadata topic.
-        partitions: tiered partitions that it names.
-        logs: of these, those with a local log.
-        segments: segments that it names, deleted ones included.
-        objects: objects in the store.
+        metadata_partitions: number of partitions of the metadata topic.
+        partitions: number of tiered partitions in the metadata topic.
+        logs: number of these partitions that have a local log.
+        segments: number of segments in the metadata topic, deleted ones included.
+        objects: number of objects in the store.
     """
 
     metadata_partitions: int = 0
@@ -55,11 +55,11 @@ def audit_tier(
         tier: the store.
         logs: log directories with all partitions of the metadata topic, and those of the tiered topics.
         rules: retention settings of the topics; their log start offsets are read.
-        has_content: whether to read every finished segment, too, as `verify_tier` does.
-        extent: counts what is looked at.
+        has_content: whether to read also every finished segment, as `verify_tier` does.
+        extent: updated while the audit runs.
 
     Yields:
-        Findings: about the metadata topic, then partition by partition, then about stray objects.
+        Findings: about the metadata topic, then about each partition, then about objects that it does not list.
 
     Raises:
         UsageError: there is no metadata topic, or the store does not answer.

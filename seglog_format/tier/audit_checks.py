@@ -30,7 +30,7 @@ UNREADABLE_WITHOUT: Final = frozenset({ObjectKind.LOG, ObjectKind.MANIFEST})
 
 @checks("SEG-RLM-004")
 def record_follows_state(subject: DroppedRecord) -> Iterator[Problem]:
-    """Report a record that the present state of its segment does not allow, such as a second deletion."""
+    """Report a record that the current state of its segment does not allow, such as a second deletion."""
     dropped = subject.dropped
     state = "no such segment" if dropped.state is None else f"the state {dropped.state.name}"
     at = Location(subject.name, field="remoteLogSegmentState")
@@ -47,7 +47,7 @@ def copying_has_ended(subject: StoredObjects) -> Iterator[Problem]:
 
 @checks("SEG-RLM-015")
 def objects_are_there(subject: StoredObjects) -> Iterator[Problem]:
-    """Report objects that are missing of a finished segment."""
+    """Report missing objects of a finished segment."""
     missing = subject.required - subject.present
     if subject.segment.state is FINISHED and missing:
         at, lost = Location(subject.name), missing & UNREADABLE_WITHOUT
@@ -67,14 +67,14 @@ def deletion_has_ended(subject: StoredObjects) -> Iterator[Problem]:
 
 @checks("SEG-RLM-017")
 def objects_are_named(subject: StrayObjects) -> Iterator[Problem]:
-    """Report objects that no record of the metadata topic is about."""
+    """Report objects for whose segment the metadata topic has no record."""
     whose = "segment" if subject.is_topic_known else "topic id"
     yield Problem(Location(subject.name), f"a {whose} that the metadata topic names", _shown(subject.present))
 
 
 @checks("SEG-RLM-018")
 def every_offset_is_answered_for(subject: TieredLog) -> Iterator[Problem]:
-    """Report offsets below the local log that no remote segment answers for."""
+    """Report offsets below the local log that no remote segment holds."""
     log = subject.log
     behind = log.log_start_offset
     for part in subject.log.lineage.served(subject.remote, log.log_start_offset):
@@ -92,7 +92,7 @@ def _gap(subject: TieredLog, start: int, end: int) -> Problem:
 
 @checks("SEG-RLM-019")
 def segments_are_of_the_lineage(subject: TieredLog) -> Iterator[Problem]:
-    """Report finished segments that are not of the lineage; a note where an election has made them void."""
+    """Report finished segments outside the lineage of leader epochs; as a note if an election has superseded them."""
     lineage = subject.log.lineage
     due = {segment.id for segment in expired(subject.remote, lineage, subject.rules)}
     known = {epoch for epoch, _ in lineage.epochs}
@@ -130,7 +130,7 @@ def nothing_is_due(subject: TieredLog) -> Iterator[Problem]:
 
 @checks("SEG-RLM-022")
 def objects_agree_with_record(subject: ComparedSegment) -> Iterator[Problem]:
-    """Report what the objects of a segment say otherwise than its record."""
+    """Report where the objects of a segment contradict its record."""
     segment, facts = subject.segment, subject.facts
     pairs = (
         ("startOffset", segment.start_offset, facts.start_offset),
@@ -145,7 +145,7 @@ def objects_agree_with_record(subject: ComparedSegment) -> Iterator[Problem]:
 
 
 def _offsets_of(segment: RemoteSegment) -> MissingOffsets:
-    """Return the offsets of a segment as missing ones."""
+    """Return the offsets of a segment, as offsets that cannot be read."""
     return MissingOffsets(segment.start_offset, segment.end_offset + 1)
 
 

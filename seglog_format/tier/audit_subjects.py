@@ -1,4 +1,4 @@
-"""What an audit of a remote store looks at: one class for each kind of thing that checks ask about."""
+"""The subjects of an audit of a remote store: one class for each kind of subject that checks take."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class DroppedRecord:
 
 @dataclass(frozen=True, slots=True)
 class StoredObjects:
-    """The objects of one segment that the metadata topic names.
+    """The objects of one segment of the metadata topic.
 
     Attributes:
         name: of the segment in the store.
-        segment: as the metadata topic has it.
-        present: kinds of the objects that are there.
-        required: kinds that a finished segment has.
+        segment: from the metadata topic.
+        present: kinds of the existing objects.
+        required: kinds of objects that a finished segment must have.
     """
 
     name: str
@@ -46,11 +46,11 @@ class StoredObjects:
 
 @dataclass(frozen=True, slots=True)
 class StrayObjects:
-    """Objects of a segment that the metadata topic does not name.
+    """The objects of a segment that is not in the metadata topic.
 
     Attributes:
         name: of the segment in the store.
-        is_topic_known: whether it names another segment of the same partition.
+        is_topic_known: whether another segment of the same partition is in the metadata topic.
         present: kinds of the objects.
     """
 
@@ -61,12 +61,12 @@ class StrayObjects:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSegment:
-    """A finished segment by its record and by its objects.
+    """A finished segment, once from its record and once from its objects.
 
     Attributes:
         name: of the segment in the store.
-        segment: as the metadata topic has it.
-        facts: as its objects have it.
+        segment: from the metadata topic.
+        facts: from the objects.
     """
 
     name: str
@@ -93,12 +93,12 @@ class TieredLog:
 
 @dataclass(frozen=True, slots=True)
 class StoredLog:
-    """The log of a stored segment, read whole.
+    """The log of a stored segment, which was read whole.
 
     Attributes:
         name: of the object.
         end_offset: last offset of the segment, inclusive.
-        log_end_offset: the offset behind the last entry of the log; None if the log has none.
+        log_end_offset: the offset after the last entry of the log; None if the log has none.
     """
 
     name: str

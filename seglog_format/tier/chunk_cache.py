@@ -1,4 +1,4 @@
-"""The chunks of remote segments that were used last, up to a number of bytes."""
+"""A cache of the chunks of remote segments that were used last, up to a number of bytes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from threading import Lock
 from typing import Final
 
 DEFAULT_CACHE_SIZE: Final = 8 * 2**20
-"""Default maximum of bytes: two chunks of the size that the plug-in makes by default; an entry may lie in two."""
+"""Default maximum of bytes: two chunks of the plug-in's default size, because an entry may be in two chunks."""
 
 
 class ChunkCache:
-    """Chunks by object and number. The one just added always stays. Safe to share between threads."""
+    """Chunks by object and number. The chunk added last is always kept. The cache is thread-safe."""
 
     def __init__(self, max_size: int = DEFAULT_CACHE_SIZE) -> None:
-        """Start empty.
+        """Create an empty cache.
 
         Args:
             max_size: maximum bytes to keep.
@@ -25,7 +25,7 @@ class ChunkCache:
         self._lock = Lock()
 
     def find(self, path: str, number: int) -> memoryview | None:
-        """Return a chunk; None if it is not kept."""
+        """Return a chunk; None if it is not in the cache."""
         with self._lock:
             found = self._chunks.get((path, number))
             if found is not None:
@@ -33,7 +33,7 @@ class ChunkCache:
             return found
 
     def add(self, path: str, number: int, data: memoryview) -> None:
-        """Keep a chunk, and drop those not used for longest."""
+        """Add a chunk, and drop the least recently used ones."""
         with self._lock:
             known = self._chunks.pop((path, number), None)
             self._size += len(data) - (0 if known is None else len(known))

@@ -1,4 +1,4 @@
-"""Where the chunks of a log lie in its object (chapter 47). Pure: no byte of an object is read here."""
+"""The positions of a log's chunks in its object (chapter 47). This module reads no objects."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 MAX_SIZES_SIZE: Final = 10 * 2**20
-"""Maximum bytes of the decompressed list of sizes; the plug-in refuses more."""
+"""Maximum bytes of the decompressed list of sizes; the plug-in refuses a longer one."""
 MAX_CHUNKS: Final = 2**21
-"""Maximum chunks of a log whose sizes are listed: chunks of 1 KiB in the largest log."""
+"""Maximum number of chunks of a log whose sizes are listed: the largest log in chunks of 1 KiB."""
 MAX_WIDTH: Final = 4
 INT32_SIZE: Final = 4
 
 
 class Chunk(NamedTuple):
-    """A piece of a log, and its place in the object.
+    """A chunk of a log, and its position in the object.
 
     Attributes:
-        number: from 0.
+        number: of the chunk, from 0.
         start: position of its first byte in the log.
-        size: bytes of the log in it.
+        size: its size in the log in bytes.
         stored_start: position of its first byte in the object.
-        stored_size: bytes of the object in it.
+        stored_size: its size in the object in bytes.
     """
 
     number: int
@@ -50,10 +50,10 @@ class ChunkIndex:
     """The chunks of a log.
 
     Attributes:
-        chunk_size: bytes of the log in each chunk but the last.
-        size: bytes of the log.
-        ends: position in the object after each chunk but the last.
-        stored_size: bytes of the object.
+        chunk_size: size of each chunk in the log, except for the last.
+        size: size of the log in bytes.
+        ends: end position of each chunk in the object, except for the last.
+        stored_size: size of the object in bytes.
     """
 
     chunk_size: int
@@ -142,7 +142,7 @@ def _decompressed(fields: JsonFields, name: str) -> bytes:
 
 
 def _sizes(data: bytes, fields: JsonFields, name: str) -> list[int]:
-    """Decode the list of sizes: count, then the sizes less the smallest of all but the last, then the last."""
+    """Decode the list of sizes: the count, all sizes but the last as differences to their minimum, then the last."""
     count = int.from_bytes(data[:INT32_SIZE], signed=True)
     if len(data) < INT32_SIZE or count < 0:
         raise fields.wrong(name, "a count of 0 or more", f"{len(data)} bytes, count {count}")

@@ -1,4 +1,4 @@
-"""A log in a store, read chunk by chunk: what is needed, and what follows it where a reader goes on."""
+"""A log in a store that is read chunk by chunk; chunks ahead of a sequential reader are fetched in advance."""
 
 from __future__ import annotations
 
@@ -19,41 +19,42 @@ if TYPE_CHECKING:
     from seglog_format.tier.chunk_index import Chunk, ChunkIndex
 
 MAX_THREADS: Final = 4
-"""Maximum requests to stores at a time that fetch ahead; as many as there are processors, and at least 2."""
+"""Maximum number of concurrent requests that fetch chunks in advance: the number of processors, at least 2."""
 MAX_AHEAD_SIZE: Final = 8 * 2**20
-"""Maximum bytes of a log that are fetched before they are asked for, unless a single chunk is larger: more are spread
-over more memory, which costs more than the fetches that wait.
+"""Maximum bytes of a log that are fetched in advance, unless a single chunk is larger: touching more memory costs more
+time than waiting for fetches.
 """
 MAX_LOOKED_AT: Final = 2
-"""Chunks in a row that a lookup may touch: an entry can begin in one and end in the next."""
+"""Number of consecutive chunks that a lookup may touch: an entry can begin in one chunk and end in the next."""
 MAX_DOUBLED: Final = 10
 KEPT_SIZE: Final = 8 * 2**20
-"""Bytes that are allocated and given back once: from then on the C library keeps up to twice as much of what a thread
-frees. Else it returns two chunks to the system, which clears each page again for the next two: a fifth of all work.
+"""Bytes that are allocated and freed once, to make the C library keep up to twice as much memory that a thread frees.
+Otherwise it returns the memory of chunks to the system, which clears each page again for the next chunks: a fifth of
+the total time.
 """
 NOTHING: Final = memoryview(b"")
 
 
 @cache
 def _workers() -> ThreadPoolExecutor:
-    """Return the threads that fetch ahead: those of one log after the other, since new ones begin with fresh memory."""
+    """Return the pool of threads that fetch in advance; all logs share it, because new threads begin without memory."""
     bytes(KEPT_SIZE)
     return ThreadPoolExecutor(min(MAX_THREADS, max(2, os.cpu_count() or 1)), "seglog-tier")
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_workers.cache_clear)  # threads do not follow into a child
+    os.register_at_fork(after_in_child=_workers.cache_clear)  # a forked process has no threads
 
 
 class ChunkedBytes(Closing):
     """A log in a store that is open for reading; a `SourceFile`. Not thread-safe.
 
-    A lookup fetches the chunks that it touches. Who reads on from one chunk to the next gets those that follow
-    fetched and unwrapped at the same time by a few threads.
+    A lookup fetches only the chunks that it touches. For a sequential reader, a few threads fetch and decode the next
+    chunks in advance.
 
     Attributes:
         path: name of the object.
-        size: bytes of the log.
+        size: size of the log in bytes.
     """
 
     def __init__(self, path: str, chunks: ChunkIndex, fetch: Callable[[Chunk], bytes], cache: ChunkCache) -> None:
@@ -61,8 +62,8 @@ class ChunkedBytes(Closing):
 
         Args:
             path: name of the object, unique among those that share the cache.
-            chunks: where its chunks are.
-            fetch: returns the bytes of the log in a chunk; called from other threads as well.
+            chunks: positions of its chunks.
+            fetch: returns the bytes of the log in a chunk; it is also called from other threads.
             cache: of chunks.
         """
         self.path = path
@@ -76,13 +77,13 @@ class ChunkedBytes(Closing):
         self._coming: OrderedDict[int, Future[bytes]] = OrderedDict()
 
     def expect(self, start: int, end: int | None) -> None:
-        """Note that a range will be read from first to last; chunks behind its end may be fetched as well."""
+        """Announce a sequential read of a range; chunks after its end may be fetched also."""
         del end
         self._last = start // self._chunks.chunk_size - 1
         self._in_a_row = MAX_LOOKED_AT
 
     def view(self, start: int, end: int) -> memoryview:
-        """Return the bytes from one position to another in one piece, as far as the log goes.
+        """Return the bytes from one position to another in one piece, fewer at the end of the log.
 
         Raises:
             FormatError: the object does not follow its layout.
@@ -102,7 +103,7 @@ class ChunkedBytes(Closing):
         return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """Return a part of the log that holds the byte at a position: its chunk, or just what is needed of several.
+        """Return a part of the log that holds the byte at a position: its chunk, or the needed bytes of several chunks.
 
         Raises:
             FormatError: the object does not follow its layout.
@@ -121,20 +122,20 @@ class ChunkedBytes(Closing):
         return Window(position, self.view(position, end))
 
     def _chunk(self, number: int) -> memoryview:
-        """Return a chunk; start fetching those behind it where it follows the one before."""
+        """Return a chunk; if chunks are read in sequence, start fetching the next ones."""
         found = self._cache.find(self.path, number)
         if found is None:
             coming = self._coming.pop(number, None)
             if coming is None:
-                self._drop_coming()
+                self._cancel_fetches()
             data = self._fetch(self._chunks.chunk(number)) if coming is None else coming.result()
             found = memoryview(data)
             self._cache.add(self.path, number, found)
-        self._note(number)
+        self._fetch_next(number)
         return found
 
-    def _note(self, number: int) -> None:
-        """Start fetching what follows a chunk, if more were read in a row than a lookup touches."""
+    def _fetch_next(self, number: int) -> None:
+        """Start fetching the chunks after one, if more consecutive chunks were read than a lookup touches."""
         if number == self._last:
             return
         self._in_a_row = self._in_a_row + 1 if number == self._last + 1 else 1
@@ -151,18 +152,18 @@ class ChunkedBytes(Closing):
             return
         self._coming[number] = _workers().submit(self._fetch, self._chunks.chunk(number))
 
-    def _drop_coming(self) -> None:
+    def _cancel_fetches(self) -> None:
         while self._coming:
             self._coming.popitem()[1].cancel()
 
     def forget(self) -> None:
-        """Keep no chunk besides those of the cache, which is bounded: many logs may be open."""
+        """Keep only the chunks in the shared cache, whose size is bounded: many logs may be open."""
         self._window = Window(0, NOTHING)
 
     def forget_behind(self, position: int) -> None:
-        """Do nothing: one chunk is kept at most."""
+        """Do nothing: at most one chunk is kept."""
 
     def close(self) -> None:
-        """Stop fetching; views of the log stay valid."""
-        self._drop_coming()
+        """Stop fetching in advance; views of the log stay valid."""
+        self._cancel_fetches()
         self.forget()

@@ -1,4 +1,4 @@
-"""The envelope of stored bytes: encryption and compression of a piece, undone (chapter 47). Pure."""
+"""Decryption and decompression of stored bytes (chapter 47). This module reads no objects."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ TAG_SIZE: Final = 16
 
 
 class PieceCipher:
-    """Undoes AES-GCM for the pieces of one segment: IV, encrypted bytes, tag."""
+    """Decrypts the pieces of one segment by AES-GCM; a piece is IV, encrypted bytes and tag."""
 
     def __init__(self, data_key: bytes, aad: bytes) -> None:
-        """Keep the key in memory.
+        """Create a cipher; the key is kept in memory.
 
         Args:
             data_key: 32 bytes.
             aad: additional data that each piece is authenticated with.
 
         Raises:
-            UsageError: the package for it is not installed.
+            UsageError: the package for decryption is not installed.
         """
         try:
             from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - only encrypted segments need it
@@ -42,7 +42,7 @@ class PieceCipher:
         """Return the decrypted bytes of a piece.
 
         Raises:
-            CorruptRecordError: it is too short, or does not authenticate (SEG-TIR-008).
+            CorruptRecordError: the piece is too short, or its tag is wrong (SEG-TIR-008).
         """
         if len(piece) < IV_SIZE + TAG_SIZE:
             raise CorruptRecordError(
@@ -64,11 +64,11 @@ def decompressed_chunk(data: bytes | memoryview, size: int, at: Location) -> byt
 
     Args:
         data: one zstd frame.
-        size: bytes that it has to decompress to.
-        at: where the chunk is in its object.
+        size: number of bytes that it has to decompress to.
+        at: location of the chunk in its object.
 
     Raises:
-        CorruptRecordError: it is no frame, or decompresses to another size (SEG-TIR-007).
+        CorruptRecordError: the data is no zstd frame, or decompresses to another size (SEG-TIR-007).
     """
     whole = decompress_whole(data, size)
     if whole is not None:

@@ -1,6 +1,6 @@
-"""Which remote segments the next deletion of a broker takes (chapter 46).
+"""The decision which remote segments a broker deletes next (chapter 46).
 
-The decisions are those of Kafka's `RemoteLogManager`.
+It is the decision of Kafka's `RemoteLogManager`.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     from seglog_format.tier.segments import RemoteSegments
 
 UNLIMITED: Final = -1
-"""Of a retention setting: nothing is too old, or too much."""
+"""Value of a retention setting that means no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionRules:
-    """What decides how long remote segments stay.
+    """The values that decide how long remote segments are kept.
 
     Attributes:
         log_start_offset: first offset that consumers may read.
         retention_ms: of the topic, -1 for no limit.
         retention_size: of the topic, in bytes, local and remote; -1 for no limit.
-        now_ms: the time to count from.
+        now_ms: the current time.
         local_size: size of the segments that are only local.
-        at_limit: whether a segment goes that is just `retention_ms` old, as up to Kafka 4.1; since then it is kept.
+        at_limit: whether a segment that is exactly `retention_ms` old is deleted, as up to Kafka 4.1; later versions
+            keep it.
     """
 
     log_start_offset: int = 0
@@ -61,7 +62,7 @@ class _Expiry:
         for segment in self._in_order():
             if segment.state is SegmentState.DELETE_SEGMENT_STARTED:
                 self.taken[segment.id] = segment
-            elif segment.id not in self.taken and not self._goes_on_after(segment):
+            elif segment.id not in self.taken and not self._take_if_due(segment):
                 break
         self._take_below_first_epoch()
 
@@ -69,7 +70,7 @@ class _Expiry:
         return (segment for epoch, _ in self.lineage.epochs for segment in self.remote.of_epoch(epoch))
 
     def _excess(self) -> int:
-        """Return how many bytes the log has above its retention size."""
+        """Return the number of bytes by which the log exceeds its retention size."""
         if self.rules.retention_size <= UNLIMITED:
             return 0
         counted = {
@@ -79,8 +80,8 @@ class _Expiry:
         }
         return max(sum(counted.values()) + self.rules.local_size - self.rules.retention_size, 0)
 
-    def _goes_on_after(self, segment: RemoteSegment) -> bool:
-        """Take a segment if it has to go; return whether the ones behind it are looked at as well."""
+    def _take_if_due(self, segment: RemoteSegment) -> bool:
+        """Take a segment if it is due for deletion; return whether later segments have to be checked also."""
         is_held = False
         is_due = self._is_below_log_start(segment)
         if not is_due:
@@ -108,7 +109,7 @@ class _Expiry:
         return is_too_much
 
     def _take_below_first_epoch(self) -> None:
-        """Take segments all of whose leader epochs are older than the log, if they are listed under one of these."""
+        """Take the segments whose last leader epoch is below the first epoch of the log."""
         first = self.lineage.epochs[0].epoch
         epochs = {epoch for segment in self.remote.segments.values() for epoch, _ in segment.epochs}
         listed = (segment for epoch in sorted(epochs) if epoch < first for segment in self.remote.of_epoch(epoch))
@@ -118,11 +119,11 @@ class _Expiry:
 
 
 def expired(remote: RemoteSegments, lineage: Lineage, rules: RetentionRules) -> list[RemoteSegment]:
-    """Return the remote segments that the leader deletes in its next pass (SEG-RLM-013).
+    """Return the remote segments that the leader deletes in its next run (SEG-RLM-013).
 
     Args:
         remote: the remote segments of the partition.
-        lineage: leader epochs and end of the log; without epochs nothing is deleted.
+        lineage: leader epochs and end of the log; without leader epochs no segment is deleted.
         rules: log start offset and retention settings.
 
     Returns:

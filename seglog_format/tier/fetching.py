@@ -1,4 +1,4 @@
-"""Segments of a remote store, written as the files of a partition directory that they once were."""
+"""Fetching of segments from a remote store into a partition directory, as the files that they were before."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Choice(NamedTuple):
     """The segments of a store to fetch.
 
     Attributes:
-        wanted: those that are part of the log of their partition, in order.
-        superseded: those that are finished, and are not.
+        wanted: the segments that are part of the log of their partition, in order.
+        superseded: the finished segments that are not part of it.
     """
 
     wanted: tuple[RemoteSegment, ...]
@@ -41,7 +41,7 @@ class Choice(NamedTuple):
 
 
 def segments_to_fetch(tier: Tier, ids: Iterable[RemoteSegmentId]) -> Choice:
-    """Choose the segments that make up the logs of partitions, by the leader epochs of their newest segments.
+    """Choose the segments that belong to the logs of partitions, by the leader epochs of their newest segments.
 
     Args:
         tier: the remote store.
@@ -66,17 +66,17 @@ def segments_to_fetch(tier: Tier, ids: Iterable[RemoteSegmentId]) -> Choice:
 
 
 def fetch_segments(tier: Tier, segments: Iterable[RemoteSegment], target: Path) -> None:
-    """Write segments into a new log directory: all of them, or, after a failure, nothing.
+    """Write segments into a new log directory: all of them, or none after a failure.
 
     Args:
         tier: the remote store.
-        segments: finished ones, of one partition in the order of their offsets.
-        target: a new or empty directory, which gets a directory for each partition.
+        segments: finished segments; those of one partition in the order of their offsets.
+        target: a new or empty directory; a directory for each partition is created in it.
 
     Raises:
-        FormatError: an object does not follow its layout, or does not authenticate.
-        UsageError: the target is not empty, two segments begin with the same offset, a key is not at hand, or the store
-            does not answer.
+        FormatError: an object does not follow its layout, or cannot be decrypted.
+        UsageError: the target is not empty, two segments begin with the same offset, a decryption key is missing, or
+            the store does not answer.
         WriteError: writing failed.
     """
     starts: dict[tuple[str, int], int] = {}
@@ -100,13 +100,13 @@ def fetch_segments(tier: Tier, segments: Iterable[RemoteSegment], target: Path) 
 def _write_segment(directory: Path, segment: RemoteSegment, opened: OpenedSegment) -> None:
     for kind in NUMBERED_KINDS:
         if kind in opened.kinds:
-            is_snapshot = kind is FileKind.PRODUCER_SNAPSHOT  # it holds the state behind the segment
+            is_snapshot = kind is FileKind.PRODUCER_SNAPSHOT  # it holds the state at the end of the segment
             offset = segment.end_offset + 1 if is_snapshot else segment.start_offset
             _write(directory / segment_file_name(offset, kind), opened.open(kind))
     with write_errors("writing"):
         metadata = encode_partition_metadata(segment.id.partition.topic_id)
         (directory / FileKind.PARTITION_METADATA.value).write_bytes(metadata)
-        if FileKind.LEADER_EPOCH_CHECKPOINT in opened.kinds:  # of the last one: it has the whole history
+        if FileKind.LEADER_EPOCH_CHECKPOINT in opened.kinds:  # that of the last segment has the whole history
             epochs = whole_file(opened.open(FileKind.LEADER_EPOCH_CHECKPOINT))
             (directory / FileKind.LEADER_EPOCH_CHECKPOINT.value).write_bytes(epochs)
 

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 
 class RemotePartitionId(NamedTuple):
-    """A partition of one life of a topic: the id of the topic changes when it is made again.
+    """A partition of a topic with an id; a topic that is deleted and created again has another id.
 
     Attributes:
-        topic: its name.
+        topic: name of the topic.
         topic_id: 22 characters of base64url.
-        partition: its number.
+        partition: number of the partition.
     """
 
     topic: str
@@ -23,7 +23,7 @@ class RemoteSegmentId(NamedTuple):
     """The identity of one attempt to copy a segment.
 
     Attributes:
-        partition: of which partition.
+        partition: the partition of the segment.
         segment_id: 22 characters of base64url; each attempt has its own.
     """
 

@@ -1,6 +1,6 @@
-"""What proofs take from here: states and lineage of remote segments are compared with Kafka's classes, event by event.
+"""The names of this package that proofs use to compare states and lineage of remote segments with Kafka's classes.
 
-`seglog_format.open_tier` reads remote segments.
+To read remote segments, call `seglog_format.open_tier` instead.
 """
 
 from __future__ import annotations

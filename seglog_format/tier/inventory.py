@@ -1,4 +1,4 @@
-"""The segments of a remote store, one by one: what is there, whatever is wrong with it."""
+"""The list of all segments in a remote store, including unreadable ones."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class StoredSummary(NamedTuple):
     """A segment of a store.
 
     Attributes:
-        id: by the names of the objects, or by the manifest.
-        start_offset: by the names of the objects.
-        end_offset: last offset, inclusive; None if neither manifest nor record says it.
+        id: from the names of the objects, or from the manifest.
+        start_offset: from the names of the objects.
+        end_offset: last offset, inclusive; None if neither the manifest nor a record has it.
         epochs: leader epochs with their first offset in the segment.
-        state: name of its state in the metadata topic; None if no record is at hand.
-        size: bytes of the original log; None if unknown.
-        stored_size: bytes of its objects together.
+        state: name of its state in the metadata topic; None without a record.
+        size: size of the original log in bytes; None if unknown.
+        stored_size: size of all its objects in bytes.
         objects: its objects, in the order of their paths.
-        problem: why it cannot be read; None if nothing is known against it.
+        problem: why it cannot be read; None if no problem is known.
     """
 
     id: RemoteSegmentId
@@ -45,12 +45,12 @@ class StoredSummary(NamedTuple):
 def inventory(
     tier: Tier, known: Mapping[RemotePartitionId, RemoteSegments] | None = None, topic: str | None = None
 ) -> Iterator[StoredSummary]:
-    """Yield the segments of a store, by partition and start offset; manifests are fetched, and nothing else.
+    """Yield the segments of a store, sorted by partition and start offset; only manifests are fetched.
 
     Args:
         tier: the store.
-        known: what the metadata topic says; None without.
-        topic: leave out all others.
+        known: remote segments from the metadata topic; None without it.
+        topic: name of the only topic to list; None to list all.
 
     Raises:
         UsageError: the store does not answer.
@@ -78,7 +78,7 @@ def _summary(tier: Tier, id_: RemoteSegmentId, known: Mapping[RemotePartitionId,
 
 
 def _with_record(found: StoredSummary, known: Mapping[RemotePartitionId, RemoteSegments]) -> StoredSummary:
-    """Add what the record of a segment says."""
+    """Add the values from the record of a segment."""
     of_partition = known.get(found.id.partition)
     if of_partition is None:
         return found

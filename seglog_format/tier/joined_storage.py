@@ -1,4 +1,4 @@
-"""A partition directory with the files of its remote segments, as one storage that logs are read from."""
+"""A partition directory together with the files of its remote segments, as one storage to read logs from."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class RemoteFile(NamedTuple):
     """A file of a remote segment, as a partition directory would have it.
 
     Attributes:
-        part: of the segment.
+        part: the segment, with the offsets that it is used for.
         kind: of the file.
-        is_cut: whether only a part of its log counts.
+        is_cut: whether only a part of its log is used.
     """
 
     part: SegmentPart
@@ -41,8 +41,8 @@ class RemoteFile(NamedTuple):
 class JoinedStorage:
     """A `LogStorage` that adds the files of remote segments to one directory of another storage.
 
-    What is there in both places is read from the other storage. Nothing of a segment is fetched, not even its
-    manifest, before a file of it is opened.
+    A file that is in both is read from the other storage. Nothing of a remote segment is fetched, not even its
+    manifest, before one of its files is opened.
 
     Attributes:
         directory: the partition directory.
@@ -53,10 +53,10 @@ class JoinedStorage:
         """Create a storage for remote files.
 
         Args:
-            storage: that holds the directory.
+            storage: the storage that holds the directory.
             directory: of the partition.
             tier: the remote store.
-            files: by the names that they have in the directory; see `remote_files`.
+            files: remote files by their names in the directory; see `remote_files`.
         """
         self._storage, self.tier, self._files = storage, tier, files
         self.directory = directory
@@ -64,11 +64,11 @@ class JoinedStorage:
 
     @property
     def is_local(self) -> bool:
-        """Whether the directory is one of the local file system."""
+        """Whether the directory is in the local file system."""
         return self._storage.is_local
 
     def name_of(self, path: Path) -> str:
-        """Return the name of a file or directory in errors and rows: of a remote file, that of its object."""
+        """Return the name of a file or directory that errors and rows show; for a remote file, that of its object."""
         file = self._file(path)
         if file is None:
             return self._storage.name_of(path)
@@ -86,12 +86,12 @@ class JoinedStorage:
         return self._file(path) is None and self._storage.is_link(path)
 
     def tiered_end(self, path: Path) -> int | None:
-        """Return the offset after the part of a remote segment that answers; None for a file that is here."""
+        """Return the offset after the used part of a remote segment; None for a local file."""
         file = self._file(path)
         return None if file is None else file.part.last_offset + 1
 
     def status(self, path: Path) -> FileStatus:
-        """Return size and time of a file; of a remote log as it was before it was stored."""
+        """Return size and time of a file; for a remote log, those that it had before the upload."""
         file = self._file(path)
         if file is None:
             return self._storage.status(path)
@@ -107,7 +107,7 @@ class JoinedStorage:
         """Open a file for reading.
 
         Raises:
-            UsageError: there is no such file here, a key is not at hand, or the remote store does not answer.
+            UsageError: there is no such file, a decryption key is missing, or the remote store does not answer.
             FormatError: the remote store lacks the file (SEG-PDR-028), or an object does not follow its layout.
         """
         file = self._file(path)
@@ -115,7 +115,7 @@ class JoinedStorage:
             return self._storage.open(path, copy=copy, check=check)
         opened = self._opened(file)
         if file.kind is FileKind.TRANSACTION_INDEX and file.kind not in opened.kinds:
-            return MemoryFile(b"", self.name_of(path))  # not all brokers note that there is none
+            return MemoryFile(b"", self.name_of(path))  # not all brokers record that there is none
         if file.kind not in opened.kinds:
             expected = f"its {file.kind.value} in the remote store"
             raise FormatError(Location(self.name_of(path)), "SEG-PDR-028", expected=expected, found="none")
@@ -127,7 +127,7 @@ class JoinedStorage:
         return source
 
     def remote_file(self, path: Path) -> RemoteFile | None:
-        """Return the remote file at a path; None if the file is here."""
+        """Return the remote file at a path; None if the file is local."""
         return self._file(path)
 
     def _file(self, path: Path) -> RemoteFile | None:
@@ -137,7 +137,7 @@ class JoinedStorage:
         return self.tier.open(file.part.segment.id)
 
     def _cut(self, name: str, file: RemoteFile) -> tuple[int, int]:
-        """Return first position and end of the part of a log that counts."""
+        """Return start and end position of the used part of a log."""
         if name not in self._cuts:
             with self._opened(file).open(FileKind.LOG) as source:
                 self._cuts[name] = slice_of(source, file.part.first_offset, file.part.last_offset)
@@ -145,11 +145,11 @@ class JoinedStorage:
 
 
 def remote_files(parts: Iterable[SegmentPart], local_names: Collection[str]) -> dict[str, RemoteFile]:
-    """Name the files of remote segments, and leave out those that are also here.
+    """Return the files of remote segments by their names in the directory, except those that are also local.
 
     Args:
-        parts: the remote segments, and the offsets that each answers for; in order.
-        local_names: of the files in the directory.
+        parts: the remote segments, with the offsets that each is used for; in order.
+        local_names: names of the files in the directory.
     """
     return {name: file for name, file in _named(parts) if name not in local_names}
 
@@ -158,11 +158,12 @@ def _named(parts: Iterable[SegmentPart]) -> Iterable[tuple[str, RemoteFile]]:
     """Yield the names that the files of remote segments have in a partition directory."""
     for number, part in enumerate(parts):
         segment = part.segment
-        # The log start offset alone hides what precedes it.
+        # The first part is not cut at its start: readers skip the records below the log start offset.
         starts_late = number > 0 and part.first_offset > segment.start_offset
         is_cut = starts_late or part.last_offset < segment.end_offset
         base = part.first_offset if starts_late else segment.start_offset
-        kinds = [FileKind.LOG] if starts_late else [*PLAIN_KINDS]  # its indexes are relative to another base offset
+        # The stored indexes are relative to the base offset of the whole segment.
+        kinds = [FileKind.LOG] if starts_late else [*PLAIN_KINDS]
         if not segment.is_transaction_index_empty:
             kinds.append(FileKind.TRANSACTION_INDEX)
         for kind in kinds:

@@ -1,4 +1,4 @@
-"""The remote segments that belong to a partition directory, found by the metadata topic or by the objects alone."""
+"""The choice of the remote segments that belong to a partition directory, by the metadata topic or by objects."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 class Joined(NamedTuple):
-    """A partition with what a remote store holds of it.
+    """A partition together with its remote segments.
 
     Attributes:
-        listing: of all its files, wherever they are.
+        listing: of all its files, local and remote.
         log_start_offset: first offset that may be read.
-        is_guess: whether no record of `__remote_log_metadata` said which remote segments count.
+        is_guess: whether there was no record of `__remote_log_metadata` to choose the remote segments by.
     """
 
     listing: PartitionListing
@@ -44,12 +44,12 @@ class Joined(NamedTuple):
 
 
 class Served(NamedTuple):
-    """What remote segments answer for of a partition.
+    """The parts of a partition that its remote segments hold.
 
     Attributes:
-        parts: of remote segments, in order, below the first segment of the directory; may leave offsets out.
+        parts: of remote segments, in order, below the first segment of the directory; there may be gaps between them.
         log_start_offset: first offset that may be read.
-        is_guess: whether no record of `__remote_log_metadata` said which remote segments count.
+        is_guess: whether there was no record of `__remote_log_metadata` to choose the remote segments by.
     """
 
     parts: list[SegmentPart]
@@ -69,10 +69,10 @@ def join(
         listing: of the directory.
         log_start_offset: as checkpointed; None without a checkpoint.
         tier: the remote store.
-        known: what the metadata topic says; None to go by the objects alone.
+        known: remote segments from the metadata topic; None to use the objects alone.
 
     Raises:
-        UsageError: the directory has no name of a partition, or the store does not answer.
+        UsageError: the name of the directory is not that of a partition, or the store does not answer.
         FormatError: a manifest or an epoch checkpoint of the store does not follow its layout.
     """
     if listing.name is None:
@@ -89,13 +89,13 @@ def join(
 def served_parts(
     listing: PartitionListing, log_start_offset: int | None, tier: Tier | None, known: KnownSegments | None
 ) -> Served | None:
-    """Return what remote segments answer for below the first segment of a directory.
+    """Return the parts of remote segments to read below the first segment of a directory.
 
     Args:
-        listing: of the directory, which is named like a partition.
+        listing: of the directory, whose name must be that of a partition.
         log_start_offset: as checkpointed; None without a checkpoint.
-        tier: the remote store; None to go by the metadata topic alone.
-        known: what the metadata topic says; None to go by the objects alone.
+        tier: the remote store; None to use the metadata topic alone.
+        known: remote segments from the metadata topic; None to use the objects alone.
 
     Returns:
         None if there are no remote segments of the partition.
@@ -123,7 +123,7 @@ def served_parts(
 
 
 def gaps_between(parts: Iterable[SegmentPart], wanted: MissingOffsets) -> tuple[MissingOffsets, ...]:
-    """Return the offsets that no part answers for, of those that are wanted."""
+    """Return the wanted offsets that no part holds."""
     gaps, reached = [], wanted.first_offset
     for part in parts:
         if part.first_offset > reached:
@@ -135,7 +135,7 @@ def gaps_between(parts: Iterable[SegmentPart], wanted: MissingOffsets) -> tuple[
 
 
 def _recorded(listing: PartitionListing, known: KnownSegments) -> RemoteSegments | None:
-    """Return what the metadata topic says of a partition; None if it says nothing."""
+    """Return the remote segments of a partition from the metadata topic; None if it has none."""
     topic_partition = None if listing.name is None else listing.name.topic_partition
     topic_id = _topic_id(listing)
     named = (id_ for id_ in known if (id_.topic, id_.partition) == topic_partition)
@@ -144,7 +144,7 @@ def _recorded(listing: PartitionListing, known: KnownSegments) -> RemoteSegments
 
 
 def _topic_id(listing: PartitionListing) -> str | None:
-    """Return the topic id in `partition.metadata`; None if there is none that can be read."""
+    """Return the topic id in `partition.metadata`; None if the file is missing or cannot be read."""
     path = listing.text_files.get(FileKind.PARTITION_METADATA)
     if path is not None:
         with suppress(SeglogError):
@@ -153,11 +153,11 @@ def _topic_id(listing: PartitionListing) -> str | None:
 
 
 def newest_epochs(remote: RemoteSegments, tier: Tier) -> Sequence[EpochStart]:
-    """Return the epochs of a log from its newest segment: each holds the whole history up to its own end.
+    """Return the leader epochs of a log from its newest segment: each segment stores all epochs up to its end.
 
     Raises:
-        FormatError: they are damaged; those of an older segment would leave out what is newer.
-        UsageError: the store does not answer, or a key is not at hand.
+        FormatError: they are damaged; an older segment would lack the newer epochs.
+        UsageError: the store does not answer, or a decryption key is missing.
     """
     finished = sorted(remote.segments.values(), key=lambda each: (each.epochs[-1].epoch, each.end_offset))
     for segment in reversed(finished):
@@ -169,7 +169,7 @@ def newest_epochs(remote: RemoteSegments, tier: Tier) -> Sequence[EpochStart]:
 
 
 def _merged(parts: Iterator[SegmentPart]) -> list[SegmentPart]:
-    """Put parts of one segment together that follow each other, one for each leader epoch."""
+    """Merge consecutive parts of one segment: there is one part for each leader epoch."""
     found: list[SegmentPart] = []
     for part in parts:
         if found and found[-1].segment.id == part.segment.id and found[-1].last_offset + 1 >= part.first_offset:

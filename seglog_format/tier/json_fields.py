@@ -1,4 +1,4 @@
-"""Fields of a JSON object from a hostile source: each is there and of its type, or the error names it."""
+"""Fields of a JSON object from an untrusted source: if a field is missing or of another type, an error names it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from seglog_format.errors import Location
 
 SHOWN: Final = 60
-"""Maximum characters of a wrong value in an error."""
+"""Maximum number of characters of a wrong value in an error."""
 
 
 class JsonFields:
     """The fields of one JSON object.
 
     Attributes:
-        at: where the object is; the field is its dotted name, empty for the outermost one.
+        at: location of the object; its field is the dotted name of the object, empty for the outermost object.
         requirement: id of the rule that a wrong field breaks.
     """
 
@@ -31,58 +31,58 @@ class JsonFields:
         self.requirement = requirement
 
     def has(self, name: str) -> bool:
-        """Return whether a field is there and not null."""
+        """Return whether a field exists and is not null."""
         return self._values.get(name) is not None
 
     def text(self, name: str) -> str:
-        """Return a string."""
+        """Return the value of a string field."""
         value = self._values.get(name)
         if not isinstance(value, str):
             raise self.wrong(name, "a string", value)
         return value
 
     def integer(self, name: str, least: int, most: int) -> int:
-        """Return an integer in a range, both ends included."""
+        """Return the value of an integer field, which must be in a range, both ends included."""
         value = self._values.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise self.wrong(name, f"an integer from {least} to {most}", value)
         return value
 
     def boolean(self, name: str) -> bool:
-        """Return true or false."""
+        """Return the value of a boolean field."""
         value = self._values.get(name)
         if not isinstance(value, bool):
             raise self.wrong(name, "true or false", value)
         return value
 
     def base64(self, name: str) -> bytes:
-        """Return the bytes of a string of base64."""
+        """Return the bytes of a field in base64."""
         return self.decoded(name, self.text(name))
 
     def decoded(self, name: str, text: str) -> bytes:
-        """Return the bytes of some base64 in a field."""
+        """Return the bytes of a base64 text that is part of a field."""
         try:
             return base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             raise self.wrong(name, "base64", "other text") from None
 
     def inner(self, name: str) -> JsonFields:
-        """Return an object in this one."""
+        """Return the object in a field."""
         value = self._values.get(name)
         if not isinstance(value, dict):
             raise self.wrong(name, "an object", value)
         return JsonFields(value, self.at.at(self._dotted(name)), self.requirement)
 
     def items(self) -> list[tuple[str, Any]]:
-        """Return names and values as they stand."""
+        """Return the names and values of all fields, unchecked."""
         return list(self._values.items())
 
     def under(self, requirement: str) -> JsonFields:
-        """Return the same fields under another rule."""
+        """Return the same fields with the id of another rule."""
         return JsonFields(self._values, self.at, requirement)
 
     def wrong(self, name: str, expected: str, found: object) -> CorruptIndexError:
-        """Return the error of a wrong field."""
+        """Return the error for a wrong field."""
         shown = "nothing" if found is None else printable(repr(found), SHOWN)
         return CorruptIndexError(self.at.at(self._dotted(name)), self.requirement, expected=expected, found=shown)
 
@@ -95,11 +95,11 @@ def json_object(data: bytes, at: Location, requirement: str) -> JsonFields:
 
     Args:
         data: UTF-8.
-        at: where it starts.
+        at: location of its start.
         requirement: id of the rule that a wrong text or field breaks.
 
     Raises:
-        CorruptIndexError: it is not UTF-8, no JSON, or no object.
+        CorruptIndexError: the data is not UTF-8, not JSON, or not an object.
     """
     try:
         value = json.loads(data.decode())

@@ -1,4 +1,4 @@
-"""Private keys that unwrap the data keys of encrypted segments: from files or the environment, never shown."""
+"""Private keys that unwrap the data keys of encrypted segments; they come from files or the environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from Crypto.PublicKey.RSA import RsaKey
 
 VARIABLE_PREFIX: Final = "SEGLOG_TIER_KEY_"
-"""Prefix of the environment variables that hold private keys as PEM; then the key pair id in upper case."""
+"""Prefix of the environment variables that hold private keys in PEM; the key pair id in upper case follows it."""
 
 DATA_KEY_SIZE: Final = 32
 MAX_KEY_FILE_SIZE: Final = 2**16
@@ -27,11 +27,11 @@ class KeyRing:
     """Private keys by key pair id. A key is read when a segment needs it."""
 
     def __init__(self, files: Mapping[str, str | os.PathLike[str]] | None = None) -> None:
-        """Note where keys are; none is read yet.
+        """Store where the keys are; none is read yet.
 
         Args:
-            files: PEM files of private keys, by key pair id. A key that is not among them is looked for in the
-                environment: `SEGLOG_TIER_KEY_` and the id in upper case, its other characters underscores.
+            files: PEM files of private keys, by key pair id. A key that is not among them is read from the environment
+                variable `SEGLOG_TIER_KEY_` and the id, in upper case, with other characters as underscores.
         """
         self._files = dict(files or {})
         self._keys: dict[str, RsaKey] = {}
@@ -41,12 +41,12 @@ class KeyRing:
 
         Args:
             key_id: of the key pair.
-            wrapped: the data key as the manifest has it.
-            at: of the manifest.
+            wrapped: the wrapped data key from the manifest.
+            at: location of the manifest.
 
         Raises:
-            UsageError: the key is not at hand, no private key of RSA, or the packages for it are not installed.
-            CorruptIndexError: it does not unwrap to a data key (SEG-TIR-009).
+            UsageError: the private key is missing, is not an RSA key, or the packages for it are not installed.
+            CorruptIndexError: the private key does not unwrap a data key (SEG-TIR-009).
         """
         try:
             from Crypto.Cipher import PKCS1_OAEP  # noqa: PLC0415 - only encrypted segments need it
@@ -56,7 +56,7 @@ class KeyRing:
             raise UsageError(msg) from error
         key = self._key(key_id)
         try:
-            # It is blinded, and reports all faults alike.
+            # This implementation uses blinding and reports all errors alike: neither timing nor errors leak the key.
             unwrapped: bytes = PKCS1_OAEP.new(key, hashAlgo=SHA3_512).decrypt(wrapped)  # type: ignore[arg-type]
         except (ValueError, TypeError):
             unwrapped = b""
@@ -96,7 +96,7 @@ class KeyRing:
 def _private_key(pem: bytes) -> RsaKey | None:
     """Return the private key in a PEM text; None if there is none.
 
-    Its numbers are not tested for being primes, which takes longer than all else: a wrong key unwraps nothing.
+    Its numbers are not tested for primality, which would take most of the time: a wrong key fails to unwrap.
     """
     from Crypto.PublicKey import RSA  # noqa: PLC0415 - as above
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""The protocol of layouts: how the plug-in of a broker names and wraps what it stores.
+"""The protocol of layouts: how a broker's plug-in names objects and encodes their content.
 
 A layout is found by its name among the entry points of the group ``seglog_format.tier_layouts``; two are built in.
 """
@@ -24,8 +24,8 @@ class StoredObject(NamedTuple):
     """An object of a store that a layout recognizes.
 
     Attributes:
-        path: below the root of the store, its parts separated by ``/``.
-        id: of the segment that it belongs to.
+        path: relative to the root of the store, with parts separated by ``/``.
+        id: of the segment that the object belongs to.
         start_offset: of that segment.
         kind: of the content.
     """
@@ -38,15 +38,15 @@ class StoredObject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SegmentFacts:
-    """What the objects of a segment say of it, without a record of `__remote_log_metadata`.
+    """The description of a segment by its objects, without a record of `__remote_log_metadata`.
 
     Attributes:
-        id: by the names of the objects.
-        start_offset: by the names of the objects.
-        end_offset: last offset, inclusive; None if only the log says it.
-        epochs: leader epochs with their first offset in the segment, in order; empty if no object says them.
+        id: from the names of the objects.
+        start_offset: from the names of the objects.
+        end_offset: last offset, inclusive; None if only the log shows it.
+        epochs: leader epochs with their first offset in the segment, in order; empty if no object has them.
         size: of the original log in bytes; None if there is no log and no manifest.
-        noted_ms: when the plug-in began to write the objects, as they note it; None if they do not.
+        noted_ms: recorded time at which the plug-in began to write the objects; None if there is none.
     """
 
     id: RemoteSegmentId
@@ -58,10 +58,10 @@ class SegmentFacts:
 
 
 class ObjectReader(Protocol):
-    """The objects of a store, as layouts read them: ranges only, unless an object is small."""
+    """The interface by which layouts read the objects of a store: in ranges, unless an object is small."""
 
     def name_of(self, path: str) -> str:
-        """Return the name of an object in errors."""
+        """Return the name of an object that errors show."""
 
     def size(self, path: str) -> int:
         """Return the size of an object in bytes.
@@ -71,7 +71,7 @@ class ObjectReader(Protocol):
         """
 
     def read(self, path: str, start: int, size: int) -> bytes:
-        """Read a range of an object, all of which exists.
+        """Read a range of an object; the whole range must exist.
 
         Raises:
             UsageError: there is no such object, the store does not answer, or the object is shorter.
@@ -83,11 +83,11 @@ class OpenedSegment(Protocol):
 
     @property
     def facts(self) -> SegmentFacts:
-        """What the objects say of the segment."""
+        """The description of the segment by its objects."""
 
     @property
     def kinds(self) -> frozenset[FileKind]:
-        """The files that there are; leader epochs and producer snapshot are those at the segment's end."""
+        """Kinds of the stored files; leader epochs and producer snapshot are those at the segment's end."""
 
     def name_of(self, kind: FileKind) -> str:
         """Return the name of the object that holds a file, for errors."""
@@ -100,19 +100,19 @@ class OpenedSegment(Protocol):
 
         Raises:
             FormatError: the objects do not follow the layout.
-            UsageError: a key is not at hand, or the store does not answer.
+            UsageError: a decryption key is missing, or the store does not answer.
         """
 
 
 class TierLayout(Protocol):
-    """How a plug-in names objects and wraps their content."""
+    """The way in which a plug-in names objects and encodes their content."""
 
     @property
     def name(self) -> str:
-        """Name by which users choose it."""
+        """The name by which users choose the layout."""
 
     def parse(self, path: str) -> StoredObject | None:
-        """Recognize an object by its path; return None if it is none of this layout.
+        """Recognize an object by its path; return None if it does not belong to this layout.
 
         Args:
             path: below the root of the store.
@@ -122,14 +122,14 @@ class TierLayout(Protocol):
         """Return the path of an object below the root of the store.
 
         Args:
-            segment: that it belongs to.
+            segment: the segment that the object belongs to.
             start_offset: of the segment.
             kind: of the content.
-            prefix: what the plug-in puts in front of the names of objects, unchanged.
+            prefix: text that the plug-in puts before the names of objects.
         """
 
     def required(self, *, has_aborted: bool) -> frozenset[ObjectKind]:
-        """Return the kinds of objects that a finished segment has at least.
+        """Return the kinds of objects that every finished segment has.
 
         Args:
             has_aborted: whether it is known that the segment has aborted transactions.
@@ -138,10 +138,10 @@ class TierLayout(Protocol):
     def open(
         self, objects: Mapping[ObjectKind, StoredObject], reader: ObjectReader, keys: KeyRing, cache: ChunkCache
     ) -> OpenedSegment:
-        """Open the envelope of a segment: its manifest, if it has one.
+        """Open a segment; read its manifest, if it has one.
 
         Args:
-            objects: its objects, by kind; at least one.
+            objects: of the segment, by kind; at least one.
             reader: of the store.
             keys: for encrypted segments.
             cache: of chunks, shared by the logs of a store.

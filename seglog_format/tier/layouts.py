@@ -1,4 +1,4 @@
-"""The layouts that are known: two built in, and those that installed packages bring."""
+"""The known layouts: two built-in ones, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seglog_format.tier.layout import TierLayout
 
 ENTRY_POINTS: Final = "seglog_format.tier_layouts"
-"""The group of entry points of layouts: each is a class, or anything else that returns a layout when called."""
+"""The group of entry points of layouts: each is a class or another callable that returns a layout."""
 
 BUILT_IN: Final[dict[str, type[LocalTierLayout | AivenLayout]]] = {
     LocalTierLayout.name: LocalTierLayout,
@@ -34,7 +34,7 @@ def layout_named(name: str) -> TierLayout:
     """Return a layout by its name.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no layout of that name.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]()
@@ -47,14 +47,14 @@ def layout_named(name: str) -> TierLayout:
 
 
 def layout_of(paths: Iterable[str], address: str) -> TierLayout:
-    """Return the layout that recognizes most of some objects.
+    """Return the layout that recognizes the most objects.
 
     Args:
         paths: of the objects of a store.
         address: of the store, for errors.
 
     Raises:
-        UsageError: none recognizes any.
+        UsageError: no layout recognizes any object.
     """
     layouts = [layout_named(name) for name in layout_names()]
     counts: Counter[str] = Counter()

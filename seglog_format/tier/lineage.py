@@ -1,4 +1,4 @@
-"""Leader-epoch lineage: which remote segments are part of the present log (chapter 46).
+"""The lineage of leader epochs: it decides which remote segments are part of the current log (chapter 46).
 
 The decisions are those of Kafka's `RemoteLogManager` and `LeaderEpochFileCache`.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The leader epochs of a log, as the checkpoint of the leader has them.
+    """The leader epochs of a log, from the checkpoint of the leader.
 
     Attributes:
         epochs: with their first offset, in order; both increase.
@@ -38,21 +38,25 @@ class Lineage:
         return self.epochs[number - 1].epoch if number and offset < self.log_end_offset else None
 
     def end_of(self, epoch: int) -> int:
-        """Return where a leader epoch ends: the start of the next higher one, else the log end offset."""
+        """Return the offset at which a leader epoch ends: the start of the next higher one, else the log end offset."""
         return next((start for each, start in self.epochs if each > epoch), self.log_end_offset)
 
     def holds(self, segment: RemoteSegment) -> bool:
-        """Return whether a remote segment is wholly of this lineage, as its deletion by retention asks (SEG-RLM-012).
+        """Return whether all of a remote segment belongs to this lineage, as retention requires (SEG-RLM-012).
 
-        Epochs of the segment that hold no record do not count. What lies below the first epoch of the checkpoint may
-        be of any epoch: the log start offset has passed it.
+        Epochs of the segment without a record do not count. Records below the first epoch of the checkpoint may have
+        any epoch: they are below the log start offset.
         """
         starts = {entry.epoch: entry.start_offset for entry in self.epochs}
         parts = with_records(segment.epochs)
         if not starts or not min(starts) <= parts[-1].epoch <= max(starts):
             return False
         checked = [part for part in parts if part.epoch >= min(starts)]
-        return self._begins(checked[0], starts) and self._goes_on(checked, starts) and self._ends(segment, checked[-1])
+        return (
+            self._begins(checked[0], starts)
+            and self._epochs_agree(checked, starts)
+            and self._ends(segment, checked[-1])
+        )
 
     @staticmethod
     def _begins(first: EpochStart, starts: dict[int, int]) -> bool:
@@ -60,8 +64,8 @@ class Lineage:
         return first.epoch in starts and (is_first or first.start_offset >= starts[first.epoch])
 
     @staticmethod
-    def _goes_on(parts: Sequence[EpochStart], starts: dict[int, int]) -> bool:
-        """Return whether after each epoch the segment and the checkpoint go on with the same one at the same offset."""
+    def _epochs_agree(parts: Sequence[EpochStart], starts: dict[int, int]) -> bool:
+        """Return whether in segment and checkpoint the same epoch follows each epoch, at the same offset."""
         following = dict(pairwise(sorted(starts)))
         return all(
             part.epoch in starts
@@ -74,9 +78,9 @@ class Lineage:
         return segment.end_offset < self.end_of(last.epoch) and segment.end_offset < self.log_end_offset
 
     def served(self, remote: RemoteSegments, log_start_offset: int) -> Iterator[SegmentPart]:
-        """Yield the parts of remote segments that a reader of the present log is given (SEG-RLM-011).
+        """Yield the parts of remote segments to deliver to a reader of the current log (SEG-RLM-011).
 
-        Offsets that no segment answers for are passed over.
+        Offsets that no segment holds are skipped.
 
         Args:
             remote: the remote segments of the partition.
@@ -92,7 +96,7 @@ class Lineage:
     def highest_copied(self, remote: RemoteSegments) -> tuple[int, int] | None:
         """Return the offset up to which this lineage was copied, and its leader epoch (SEG-RLM-010).
 
-        Copying goes on behind it. None where nothing was copied.
+        Copying continues after it. None if nothing was copied.
         """
         for epoch, _ in reversed(self.epochs):
             highest = remote.highest_offset(epoch)
@@ -102,6 +106,6 @@ class Lineage:
 
 
 def with_records(epochs: Sequence[EpochStart]) -> list[EpochStart]:
-    """Leave out each leader epoch that ends where it begins: no record was written under it."""
+    """Return leader epochs without those that end where they begin: no record was written under them."""
     following = [*(entry.start_offset for entry in epochs[1:]), None]
     return [entry for entry, after in zip(epochs, following, strict=True) if entry.start_offset != after]

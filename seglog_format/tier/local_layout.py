@@ -1,4 +1,4 @@
-"""The layout of LocalTieredStorage, Kafka's plug-in for tests: the files of a segment as they are (chapter 47)."""
+"""The layout of LocalTieredStorage, Kafka's plug-in for tests: unchanged files of a segment (chapter 47)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seglog_format.tier.layout import ObjectReader
 
 READ_SIZE: Final = 2**18
-"""Bytes of one request: a smaller one takes a store as long."""
+"""Bytes of one request: a smaller request takes as long."""
 
 KINDS: Final = {**FILE_KINDS, ObjectKind.LEADER_EPOCHS: FileKind.LEADER_EPOCH_CHECKPOINT}
 PARTS: Final = 2
@@ -34,7 +34,7 @@ PARTS: Final = 2
 
 
 class LocalTierLayout:
-    """Each file of a segment is an object of its own, unchanged.
+    """The layout in which each file of a segment is stored unchanged in its own object.
 
     Attributes:
         name: ``local``.
@@ -58,13 +58,13 @@ class LocalTierLayout:
         return f"{prefix}{topic}-{partition}-{topic_id}/{ObjectName(start_offset, segment.segment_id, kind)}"
 
     def required(self, *, has_aborted: bool) -> frozenset[ObjectKind]:
-        """Return all kinds; an object of aborted transactions only if there are any."""
+        """Return all kinds; the transaction index only if the segment has aborted transactions."""
         return frozenset(KINDS) - (set() if has_aborted else {ObjectKind.TRANSACTION_INDEX})
 
     def open(
         self, objects: Mapping[ObjectKind, StoredObject], reader: ObjectReader, keys: KeyRing, cache: ChunkCache
     ) -> StoredSegment:
-        """Open a segment; only its leader epochs are read."""
+        """Open a segment; read only its leader epochs."""
         del keys  # nothing is encrypted
         some = next(iter(objects.values()))
         others = {
@@ -95,7 +95,7 @@ def _log(stored: StoredObject, reader: ObjectReader, cache: ChunkCache) -> LogFi
 
 
 def _epochs(file: SmallFile | None, start_offset: int) -> tuple[EpochStart, ...]:
-    """Return the epochs of a segment from the epochs of the log up to its end; none without them."""
+    """Return the epochs of a segment, from the file with the epochs of the log up to its end; none without the file."""
     if file is None:
         return ()
     refuse_beyond(MAX_WHOLE_SIZE, file.size, file.name)
@@ -104,7 +104,7 @@ def _epochs(file: SmallFile | None, start_offset: int) -> tuple[EpochStart, ...]
 
 
 def epochs_from(entries: tuple[EpochStart, ...], start_offset: int) -> tuple[EpochStart, ...]:
-    """Return the epochs from an offset on: the one in force there begins there."""
+    """Return the epochs from an offset on; the epoch of that offset begins there."""
     before = [entry for entry in entries if entry.start_offset <= start_offset]
     after = tuple(entry for entry in entries if entry.start_offset > start_offset)
     return (*(entry._replace(start_offset=start_offset) for entry in before[-1:]), *after)

@@ -1,4 +1,4 @@
-"""The metadata topic in the log directory of a partition, read without the store."""
+"""The remote segments in the local partitions of the metadata topic, read without the store."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class LocalMetadataTopic:
-    """What the partitions of `__remote_log_metadata` beside partition directories say; each log directory is read once.
+    """The partitions of `__remote_log_metadata` in the log directories of partitions; each log directory is read once.
 
-    It says where tiered offsets lie (`located`) without the store, so nothing says whether the objects are there.
+    They show which remote segments hold tiered offsets (`located`), but not whether the objects of these exist.
     """
 
     def __init__(self) -> None:
         self._known: dict[Path, Mapping[RemotePartitionId, RemoteSegments] | None] = {}
 
     def of(self, listing: PartitionListing) -> Mapping[RemotePartitionId, RemoteSegments] | None:
-        """Return the remote segments that the topic names; None if no partition of it is beside a directory.
+        """Return the remote segments in the topic; None if the log directory has no partition of the topic.
 
         Raises:
             FormatError: the log of the metadata topic is damaged.
@@ -45,7 +45,7 @@ class LocalMetadataTopic:
         return self._known[directory]
 
     def located(self, listing: PartitionListing, tiered: MissingOffsets) -> RemoteOffsets | None:
-        """Say which remote segments the topic names for offsets; None if it names none of the partition.
+        """Return the remote segments in the topic that hold offsets; None if it has none of the partition.
 
         Raises:
             FormatError: the log of the metadata topic is damaged.
@@ -61,7 +61,7 @@ class LocalMetadataTopic:
 def _read(directory: Path) -> Mapping[RemotePartitionId, RemoteSegments] | None:
     try:
         logs = open_log_directory(directory)
-    except UsageError:  # no log directory, but a partition directory on its own
+    except UsageError:  # a partition directory outside of a log directory
         return None
     if not any(topic == METADATA_TOPIC for topic, _ in logs.partitions):
         return None

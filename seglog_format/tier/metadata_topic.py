@@ -1,4 +1,4 @@
-"""The metadata topic and the tiered logs in log directories of brokers: the local side of an audit."""
+"""The metadata topic and the local parts of tiered logs, read from log directories for an audit."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ METADATA_TOPIC: Final = "__remote_log_metadata"
 
 
 class MetadataTopic(NamedTuple):
-    """What the metadata topic says, as far as it is here.
+    """The content of the metadata topic's local partitions.
 
     Attributes:
         partitions: the remote segments of each partition.
-        errors: records that cannot be read.
-        partition_count: partitions of the topic that are here.
+        errors: errors of records that cannot be read.
+        partition_count: number of local partitions of the topic.
     """
 
     partitions: Mapping[RemotePartitionId, RemoteSegments]
@@ -45,11 +45,11 @@ class LocalLog(NamedTuple):
     """The local part of a tiered log.
 
     Attributes:
-        path: its directory.
-        lineage: its leader epochs and its end.
+        path: of its directory.
+        lineage: its leader epochs and its log end offset.
         log_start_offset: first offset of the whole log that consumers may read.
         local_start_offset: first offset in the directory.
-        size: of its segments in bytes.
+        size: of its local segments in bytes.
     """
 
     path: Path
@@ -66,12 +66,12 @@ def read_metadata_topic(logs: LogDirectories) -> MetadataTopic:
         logs: the log directories.
 
     Raises:
-        UsageError: none of them has a partition of it.
-        FormatError: the log of one is damaged.
+        UsageError: there is no partition of the metadata topic.
+        FormatError: a log of the metadata topic is damaged.
     """
     entries = [entry for (topic, _), entry in sorted(logs.partitions.items()) if topic == METADATA_TOPIC]
     if not entries:
-        msg = f"no partition of {METADATA_TOPIC} in the log directories: without it nothing says which objects count"
+        msg = f"no partition of {METADATA_TOPIC} in the log directories: only it shows which objects count"
         raise UsageError(msg)
     errors: list[FormatError] = []
     events = (event for entry in entries for event in _events(logs, entry, errors))
@@ -92,20 +92,20 @@ def _events(logs: LogDirectories, entry: PartitionEntry, errors: list[FormatErro
 
 
 def _located(error: FormatError, path: Path, offset: int) -> FormatError:
-    """Return an error of a record with the place of the record."""
+    """Return an error about a record with the location of the record."""
     at = replace(error.location, path=str(path), field=f"offset {offset}: {error.location.field}")
     return type(error)(at, *error.requirements, expected=error.expected, found=error.found)
 
 
 def read_local_log(logs: LogDirectories, whose: RemotePartitionId) -> LocalLog | None:
-    """Read what a log directory says of a tiered log.
+    """Read the local part of a tiered log.
 
     Args:
         logs: the log directories.
         whose: the partition.
 
     Returns:
-        The log; None if there is no directory of this life of the topic, or no leader epoch checkpoint in it.
+        The log; None if there is no directory of the partition with this topic id, or it has no leader epochs.
 
     Raises:
         FormatError: a file is damaged.

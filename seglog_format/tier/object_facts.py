@@ -1,4 +1,4 @@
-"""Remote segments by their objects alone, where no metadata topic is at hand: which of them count is then a guess."""
+"""Remote segments from their objects alone, without the metadata topic; which of them count is then a guess."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from seglog_format.tier.tier import Tier
 
 MAX_THREADS: Final = 8
-"""Maximum manifests that are fetched at a time."""
+"""Maximum number of manifests that are fetched concurrently."""
 
 
 def remote_segments_of(tier: Tier, topic: str, topic_id: str | None, partition: int) -> RemoteSegments | None:
-    """Return the remote segments of a partition as its finished objects say them; None if there are none.
+    """Return the remote segments of a partition, from the objects of finished segments; None if there are none.
 
     Args:
         tier: the remote store.
         topic: name of the topic.
-        topic_id: its id; None to go by the name.
-        partition: its number.
+        topic_id: its id; None to find it by the name.
+        partition: number of the partition.
 
     Raises:
         FormatError: an object does not follow the layout.
-        UsageError: the store does not answer, or the name fits several topics, or several lives of one.
+        UsageError: the store does not answer, or several topics or topic ids match the name.
     """
     ids = [id_ for key, of_partition in tier.segments.items() for id_ in of_partition if key.partition == partition]
     whole = list(filter(tier.is_finished, ids))
@@ -54,7 +54,7 @@ def remote_segments_of(tier: Tier, topic: str, topic_id: str | None, partition: 
 
 
 def _named(ids: Sequence[RemoteSegmentId], topic: str) -> list[RemoteSegmentId]:
-    """Return the segments of a topic by its name; a prefix may precede it, if no object has the name alone."""
+    """Return the segments of a topic by its name; if no object has exactly that name, a prefix may precede it."""
     exact = [id_ for id_ in ids if id_.partition.topic == topic]
     found = exact or [id_ for id_ in ids if id_.partition.topic.endswith(topic)]
     topics = sorted({(id_.partition.topic, id_.partition.topic_id) for id_ in found})
@@ -69,7 +69,7 @@ def _named(ids: Sequence[RemoteSegmentId], topic: str) -> list[RemoteSegmentId]:
 
 
 def segment_of(id_: RemoteSegmentId, opened: OpenedSegment) -> RemoteSegment | None:
-    """Return what the objects of a segment say of it, as if its upload had begun; None if its end is not known."""
+    """Return a segment from its objects, in the state of a begun upload; None if its end offset is not known."""
     facts = opened.facts
     end = _last_offset(opened) if facts.end_offset is None else facts.end_offset
     if end is None or end < facts.start_offset:
@@ -87,12 +87,12 @@ def segment_of(id_: RemoteSegmentId, opened: OpenedSegment) -> RemoteSegment | N
 
 
 def _noted(segment: RemoteSegment) -> tuple[int, int, int]:
-    """Return a sort key: the order of uploads as far as objects say it."""
+    """Return a sort key for the order of uploads, as far as the objects show it."""
     return segment.event_timestamp_ms, segment.epochs[-1].epoch, segment.start_offset
 
 
 def _last_offset(opened: OpenedSegment) -> int | None:
-    """Return the last offset of a log by a walk over its headers; None if there is no entry."""
+    """Walk the headers of a log, and return its last offset; None if there is no entry."""
     if FileKind.LOG not in opened.kinds:
         return None
     last = None

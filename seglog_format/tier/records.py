@@ -1,4 +1,4 @@
-"""Records of `__remote_log_metadata` as values: what they say of remote segments (chapter 46)."""
+"""Records of `__remote_log_metadata` as values: descriptions and changes of remote segments (chapter 46)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class SegmentUpdate:
     """A change of a remote segment's state.
 
     Attributes:
-        id: whose state changes.
-        state: from now on.
+        id: of the segment.
+        state: the new state.
         broker_id: of the broker that changes it.
-        event_timestamp_ms: when.
-        custom_metadata: what the storage plug-in keeps with the segment; None for nothing.
+        event_timestamp_ms: time of the change.
+        custom_metadata: data that the storage plug-in stores with the segment; None for none.
     """
 
     id: RemoteSegmentId
@@ -39,20 +39,20 @@ class SegmentUpdate:
 
 @dataclass(frozen=True, slots=True)
 class RemoteSegment:
-    """What the metadata topic says of a remote segment.
+    """A remote segment as the metadata topic describes it.
 
     Attributes:
-        id: whose description this is.
-        state: how far copying or deletion has come.
+        id: of the segment.
+        state: progress of copying or deletion.
         start_offset: first offset of the segment.
         end_offset: last offset of the segment, inclusive (SEG-RLM-006).
         epochs: leader epochs with their first offset in the segment, in order; never empty.
         size: of the log file before any transformation, in bytes.
-        max_timestamp_ms: the greatest one in the segment, control records included.
+        max_timestamp_ms: greatest timestamp in the segment, control records included.
         broker_id: of the broker that changed the state last.
-        event_timestamp_ms: when it did.
-        custom_metadata: what the storage plug-in keeps with the segment; None for nothing.
-        is_transaction_index_empty: whether the segment has no aborted transaction; False where nothing is said.
+        event_timestamp_ms: time of the last change.
+        custom_metadata: data that the storage plug-in stores with the segment; None for none.
+        is_transaction_index_empty: whether the segment has no aborted transaction; False if that is not known.
     """
 
     id: RemoteSegmentId
@@ -68,11 +68,11 @@ class RemoteSegment:
     is_transaction_index_empty: bool = False
 
     def end_of(self, epoch: int) -> int:
-        """Return the last offset that the segment may have of a leader epoch, or of a lower one (SEG-RLM-008)."""
+        """Return the last offset that the segment may hold of a leader epoch or a lower one (SEG-RLM-008)."""
         return next((start - 1 for each, start in self.epochs if each > epoch), self.end_offset)
 
     def updated(self, update: SegmentUpdate) -> RemoteSegment:
-        """Return the segment after a change of its state, which says custom metadata again (SEG-RLM-007)."""
+        """Return the segment after a change of its state; the change also sets the custom metadata (SEG-RLM-007)."""
         return replace(
             self,
             state=update.state,
@@ -84,11 +84,11 @@ class RemoteSegment:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDeletion:
-    """A change of a remote partition's deletion.
+    """A change of state in the deletion of a remote partition.
 
     Attributes:
-        id: which partition is deleted.
-        state: how far that has come.
+        id: of the partition.
+        state: progress of the deletion.
     """
 
     id: RemotePartitionId
@@ -96,7 +96,7 @@ class PartitionDeletion:
 
 
 RemoteEvent: TypeAlias = RemoteSegment | SegmentUpdate | PartitionDeletion
-"""What one record of the metadata topic says."""
+"""The value of one record of the metadata topic."""
 
 _State = TypeVar("_State", bound="IntEnum")
 
@@ -108,12 +108,12 @@ def remote_event(record: Mapping[str, Any]) -> RemoteEvent | None:
         record: as `decode_application_record` returns it.
 
     Returns:
-        The value; None for a type or a version that is not known (SEG-RLM-001), and for a snapshot of segments, which
-        no topic holds.
+        The value; None for an unknown type or version (SEG-RLM-001), and for a snapshot of segments, which brokers do
+        not write to the topic.
 
     Raises:
-        CorruptRecordError: the record was not decoded (SEG-RLM-001), or it has a state (SEG-RLM-002), offsets
-            (SEG-RLM-006) or leader epochs (SEG-RLM-024) that cannot be.
+        CorruptRecordError: the record could not be decoded (SEG-RLM-001), or it has an invalid state (SEG-RLM-002),
+            invalid offsets (SEG-RLM-006) or no leader epochs (SEG-RLM-024).
     """
     if "error" in record:
         raise CorruptRecordError(VALUE, "SEG-RLM-001", expected="a record of the metadata topic", found=record["error"])

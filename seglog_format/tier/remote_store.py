@@ -1,4 +1,4 @@
-"""A remote store together with what is known of it: what `open_tier` returns."""
+"""A remote store as `open_tier` returns it, with the methods for reading, verification and audit."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class RemoteTier:
-    """A remote store of tiered segments, open for reading; nothing is ever written to it.
+    """A remote store of tiered segments, open for reading. It is never written to.
 
     Attributes:
-        tier: its objects.
+        tier: the objects of the store, by segment.
     """
 
     def __init__(self, tier: Tier) -> None:
@@ -51,14 +51,14 @@ class RemoteTier:
 
     @property
     def traffic(self) -> Traffic:
-        """The requests made so far, and the bytes that they fetched."""
+        """The number of requests so far, and of the bytes that they fetched."""
         return self.tier.traffic
 
     def joined(self, listing: PartitionListing, log_start_offset: int | None) -> tuple[PartitionListing, int]:
         """Add the remote segments of a partition to its listing; for `open_partition`.
 
-        The partitions of `__remote_log_metadata` beside its directory say which segments count. Where they say nothing
-        of the partition, the objects and the leader epochs decide, and a `GuessedSegmentsWarning` says so.
+        The partitions of `__remote_log_metadata` in the same log directory decide which segments count. If they have
+        none of the partition, the objects and the leader epochs decide, and a `GuessedSegmentsWarning` reports that.
 
         Args:
             listing: of the directory.
@@ -68,26 +68,26 @@ class RemoteTier:
             A listing of all files, and the log start offset.
 
         Raises:
-            UsageError: the store does not answer, or the directory has no name of a partition.
+            UsageError: the store does not answer, or the name of the directory is not that of a partition.
             FormatError: an object of the store does not follow its layout, or the log of the metadata topic is damaged.
         """
         found = join(listing, log_start_offset, self.tier, self._beside.of(listing))
         if found.is_guess:
-            text = f"no record of {METADATA_TOPIC} is at hand: its objects and leader epochs decide what counts"
+            text = f"no record of {METADATA_TOPIC} was found: objects and leader epochs decide which segments count"
             warn_caller(f"{listing.path}: {text}", GuessedSegmentsWarning)
         return found.listing, found.log_start_offset
 
     def located(self, listing: PartitionListing, tiered: MissingOffsets) -> RemoteOffsets | None:
-        """Say which offsets the store has of those that are not in a directory; for `verify`.
+        """Return which of the offsets that are not in a directory the store holds; for `verify`.
 
-        A segment counts if all objects are there that its layout asks for; nothing of them is read.
+        A segment counts if all objects exist that its layout requires; they are not read.
 
         Args:
             listing: of the directory.
             tiered: offsets between the log start and the first segment of the directory.
 
         Returns:
-            None if the directory has no name of a partition, or nothing says of segments of it.
+            None if the name of the directory is not that of a partition, or no segments of it are known.
 
         Raises:
             UsageError: the store does not answer.
@@ -101,14 +101,14 @@ class RemoteTier:
         return RemoteOffsets(self.address, len(parts), gaps_between(parts, tiered))
 
     def verify(self, logs: LogDirectories | None = None, *, extent: TierExtent | None = None) -> Iterator[Finding]:
-        """Read every segment whole, and check its log, indexes, manifest and record against one another.
+        """Read every segment whole, and compare its log, indexes, manifest and record with one another.
 
         Args:
-            logs: log directories with the partitions of `__remote_log_metadata`; None to go by the objects alone.
-            extent: counts what is read.
+            logs: log directories with the partitions of `__remote_log_metadata`; None to use the objects alone.
+            extent: updated while the verification runs.
 
         Yields:
-            Findings, partition by partition and segment by segment.
+            Findings, in the order of partitions and segments.
 
         Raises:
             UsageError: the store does not answer, or there is no metadata topic in the log directories.
@@ -134,12 +134,12 @@ class RemoteTier:
             logs: log directories with all partitions of the metadata topic, and those of the tiered topics.
             retention_ms: of the topics; -1 for no limit.
             retention_bytes: of a partition, local and remote; -1 for no limit.
-            now_ms: the time that the first counts from; by default now.
-            has_content: whether to read every finished segment, too, as `verify` does.
-            extent: counts what is looked at.
+            now_ms: the time for `retention_ms`; by default the current time.
+            has_content: whether to read also every finished segment, as `verify` does.
+            extent: updated while the audit runs.
 
         Yields:
-            Findings: about the metadata topic, then partition by partition, then about stray objects.
+            Findings: about the metadata topic, then about each partition, then about objects that it does not list.
 
         Raises:
             UsageError: there is no metadata topic, or the store does not answer.
@@ -166,16 +166,16 @@ def open_tier(
     """Open a remote store of tiered segments: its objects are listed, and nothing else is fetched.
 
     Args:
-        address: of the store: a folder, or such as ``s3://bucket/tier``.
-        layout: name of the layout of its objects, ``local`` or ``aiven`` or of an installed package; by default what
-            recognizes most of them.
-        keys: files of private keys in PEM, by key pair id. A key that is not among them is looked for in the
-            environment: `SEGLOG_TIER_KEY_` and the id in upper case, its other characters underscores.
-        settings: of the file system behind an address.
-        cache_size: maximum bytes of unwrapped chunks to keep in memory.
+        address: of the store: a folder, or an address such as ``s3://bucket/tier``.
+        layout: name of the layout of its objects: ``local``, ``aiven`` or one of an installed package; by default the
+            layout that recognizes the most objects.
+        keys: files of private keys in PEM, by key pair id. A key that is not among them is read from the environment
+            variable `SEGLOG_TIER_KEY_` and the id, in upper case, with other characters as underscores.
+        settings: of the file system of an address.
+        cache_size: maximum bytes of decoded chunks to keep in memory.
 
     Raises:
-        UsageError: the store does not answer, there is nothing, or no layout recognizes anything.
+        UsageError: the store does not answer, it is empty, or no layout recognizes an object.
 
     Examples:
         >>> from pathlib import Path

@@ -1,4 +1,4 @@
-"""The remote segments of a partition, replayed from the metadata topic: which one answers for an offset (chapter 46).
+"""The remote segments of a partition, replayed from the metadata topic, and lookups of them by offset (chapter 46).
 
 The decisions are those of Kafka's `RemoteLogMetadataCache`.
 """
@@ -26,19 +26,19 @@ class Reason(Enum):
     """Why an event changes nothing."""
 
     UNKNOWN_SEGMENT = "no segment of this id is known"
-    ILLEGAL_TRANSITION = "the state may not follow the present one"
+    ILLEGAL_TRANSITION = "the state may not follow the current one"
     NO_START = "a segment begins with COPY_SEGMENT_STARTED"
     NO_UPDATE = "COPY_SEGMENT_STARTED is no update"
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """An event that changes nothing, as brokers drop it (SEG-RLM-005).
+    """An event that changes nothing; brokers ignore it also (SEG-RLM-005).
 
     Attributes:
-        event: as it was read.
+        event: as read.
         reason: why it changes nothing.
-        state: of the segment when the event came; None where there is no such segment.
+        state: of the segment before the event; None if there is no such segment.
     """
 
     event: RemoteSegment | SegmentUpdate
@@ -47,12 +47,12 @@ class Dropped:
 
 
 class SegmentPart(NamedTuple):
-    """A remote segment, and offsets that it answers for.
+    """A remote segment, and the range of offsets for which it is used.
 
     Attributes:
         segment: the remote segment.
-        first_offset: the first of the offsets.
-        last_offset: the last of them, inclusive.
+        first_offset: first offset of the range.
+        last_offset: last offset of the range, inclusive.
     """
 
     segment: RemoteSegment
@@ -61,16 +61,16 @@ class SegmentPart(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Epoch:
-    """What one leader epoch has in the remote store."""
+class _EpochSegments:
+    """The remote segments with records of one leader epoch."""
 
     ids: dict[int, RemoteSegmentId] = field(default_factory=dict)
     starts: list[int] = field(default_factory=list)
     unreferenced: set[RemoteSegmentId] = field(default_factory=set)
     highest_offset: int | None = None
 
-    def put(self, start: int, end: int, segment: RemoteSegmentId) -> None:
-        """Add a finished segment; it replaces the one with the same start, and those that it covers at the end."""
+    def add(self, start: int, end: int, segment: RemoteSegmentId) -> None:
+        """Add a finished segment; it replaces a segment with the same start, and the last ones that it covers."""
         while self.starts and self.starts[-1] >= start and (self.highest_offset or 0) <= end:
             self.unreferenced.add(self.ids.pop(self.starts.pop()))
         if start not in self.ids:
@@ -80,29 +80,29 @@ class _Epoch:
         if self.highest_offset is None or end > self.highest_offset:
             self.highest_offset = end
 
-    def take_out(self, start: int, segment: RemoteSegmentId) -> None:
-        """Answer with a segment no more, unless another one has its start by now."""
+    def remove(self, start: int, segment: RemoteSegmentId) -> None:
+        """Remove a segment from lookups, unless another segment with the same start has replaced it."""
         if self.ids.get(start) == segment:
             del self.ids[start]
             self.starts.remove(start)
         self.unreferenced.add(segment)
 
     def floor(self, offset: int) -> RemoteSegmentId | None:
-        """Return the segment with the greatest start that is not above an offset."""
+        """Return the segment with the greatest start not above an offset."""
         number = bisect_right(self.starts, offset)
         return self.ids[self.starts[number - 1]] if number else None
 
 
 @dataclass(slots=True)
 class RemoteSegments:
-    """The remote segments of one partition, as far as events were applied.
+    """The remote segments of one partition, after the events that were applied.
 
     Attributes:
-        id: which partition.
-        segments: those whose deletion has not finished, by id.
-        deleted: those whose deletion has finished, as they were then.
+        id: of the partition.
+        segments: segments whose deletion has not finished, by id.
+        deleted: segments whose deletion has finished, in their last state.
         dropped: events that changed nothing, in order.
-        deletion: how far the deletion of the partition has come; None where it is not deleted.
+        deletion: progress of the partition's deletion; None if it is not being deleted.
     """
 
     id: RemotePartitionId
@@ -110,15 +110,15 @@ class RemoteSegments:
     deleted: dict[RemoteSegmentId, RemoteSegment] = field(default_factory=dict)
     dropped: list[Dropped] = field(default_factory=list)
     deletion: PartitionDeleteState | None = None
-    _epochs: dict[int, _Epoch] = field(default_factory=dict)
+    _epochs: dict[int, _EpochSegments] = field(default_factory=dict)
 
     @property
     def epochs(self) -> list[int]:
-        """Leader epochs that a segment has named, in order."""
+        """All leader epochs of segments, in order."""
         return sorted(self._epochs)
 
     def apply(self, event: RemoteEvent) -> None:
-        """Apply what the next record of the metadata topic says (SEG-RLM-004, SEG-RLM-005)."""
+        """Apply the next record of the metadata topic (SEG-RLM-004, SEG-RLM-005)."""
         if isinstance(event, PartitionDeletion):
             self.deletion = event.state
             return
@@ -155,26 +155,26 @@ class RemoteSegments:
             of_epoch = self._epoch(epoch)
             match segment.state:
                 case SegmentState.COPY_SEGMENT_FINISHED:
-                    of_epoch.put(start, segment.end_of(epoch), segment.id)
+                    of_epoch.add(start, segment.end_of(epoch), segment.id)
                 case SegmentState.DELETE_SEGMENT_STARTED:
-                    of_epoch.take_out(start, segment.id)
+                    of_epoch.remove(start, segment.id)
                 case _:
                     of_epoch.unreferenced.discard(segment.id)
         if segment.state is SegmentState.DELETE_SEGMENT_FINISHED:
             self.deleted[segment.id] = self.segments.pop(segment.id)
 
-    def _epoch(self, epoch: int) -> _Epoch:
-        return self._epochs.setdefault(epoch, _Epoch())
+    def _epoch(self, epoch: int) -> _EpochSegments:
+        return self._epochs.setdefault(epoch, _EpochSegments())
 
     def segment_at(self, epoch: int, offset: int) -> RemoteSegment | None:
-        """Return the segment that answers for an offset of a leader epoch (SEG-RLM-009).
+        """Return the segment to read an offset of a leader epoch from (SEG-RLM-009).
 
         Args:
-            epoch: of the leader that wrote the offset, as the leader epoch checkpoint has it.
+            epoch: of the leader that wrote the offset, from the leader epoch checkpoint.
             offset: 0 or greater.
 
         Returns:
-            The segment; None where no finished one has the offset in this epoch.
+            The segment; None if no finished segment has the offset in this epoch.
         """
         of_epoch = self._epochs.get(epoch)
         found = None if of_epoch is None else of_epoch.floor(offset)
@@ -189,7 +189,7 @@ class RemoteSegments:
             offset: 0 or greater.
 
         Returns:
-            The segment; None where the segments of the epoch that follow each other have none.
+            The segment; None if there is none before the first gap between segments of the epoch.
         """
         segment = self.segment_at(epoch, offset)
         while segment is not None and segment.is_transaction_index_empty:
@@ -202,8 +202,8 @@ class RemoteSegments:
         return None if of_epoch is None else of_epoch.highest_offset
 
     def parts(self, epoch: int) -> list[SegmentPart]:
-        """Return which segment answers for which offsets of a leader epoch, in order (SEG-RLM-009)."""
-        of_epoch = self._epochs.get(epoch, _Epoch())
+        """Return the segments of a leader epoch with the offsets for which each is used, in order (SEG-RLM-009)."""
+        of_epoch = self._epochs.get(epoch, _EpochSegments())
         found = []
         for start, after in zip_longest(of_epoch.starts, of_epoch.starts[1:]):
             segment = self.segments[of_epoch.ids[start]]
@@ -213,16 +213,16 @@ class RemoteSegments:
 
     def of_epoch(self, epoch: int) -> list[RemoteSegment]:
         """Return all segments of a leader epoch that are not deleted yet, by start offset."""
-        of_epoch = self._epochs.get(epoch, _Epoch())
+        of_epoch = self._epochs.get(epoch, _EpochSegments())
         found = (self.segments.get(each) for each in {*of_epoch.ids.values(), *of_epoch.unreferenced})
         return sorted((each for each in found if each is not None), key=lambda each: (each.start_offset, each.id))
 
 
 def replay(events: Iterable[RemoteEvent]) -> dict[RemotePartitionId, RemoteSegments]:
-    """Apply events to the partitions that they are about.
+    """Apply events to their partitions.
 
     Args:
-        events: in the order of the metadata topic; all of a partition are in one of its partitions.
+        events: in the order of the metadata topic; it has all events of a tiered partition in one of its partitions.
 
     Returns:
         The remote segments of each partition.

@@ -1,4 +1,4 @@
-"""A part of a log: the entries of some offsets, where another segment answers for the rest."""
+"""A part of a log: the entries of a range of offsets, if other segments are used for the rest."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class SlicedBytes(Closing):
-    """A part of a file, from one position to another, as a file of its own; a `SourceFile`.
+    """A part of a file, from one position to another, that is read like a whole file; a `SourceFile`.
 
     Attributes:
         path: of the whole file.
-        size: bytes of the part.
+        size: size of the part in bytes.
     """
 
     def __init__(self, source: SourceFile, start: int, end: int) -> None:
@@ -26,7 +26,7 @@ class SlicedBytes(Closing):
         self.size = end - start
 
     def expect(self, start: int, end: int | None) -> None:
-        """Note what will be read from first to last."""
+        """Announce a sequential read of a range."""
         self._source.expect(start + self._start, min(self.size, end or self.size) + self._start)
 
     def view(self, start: int, end: int) -> memoryview:
@@ -41,11 +41,11 @@ class SlicedBytes(Closing):
         return Window(start + cut - self._start, data)
 
     def forget(self) -> None:
-        """Give memory back, as the whole file does."""
+        """Release memory, as the whole file does."""
         self._source.forget()
 
     def forget_behind(self, position: int) -> None:
-        """Give memory back, as the whole file does."""
+        """Release memory from time to time, as the whole file does."""
         self._source.forget_behind(position + self._start)
 
     def close(self) -> None:
@@ -54,15 +54,15 @@ class SlicedBytes(Closing):
 
 
 def slice_of(source: SourceFile, first_offset: int, last_offset: int) -> tuple[int, int]:
-    """Return where the entries of some offsets begin and end in a log.
+    """Return the positions at which the entries of a range of offsets begin and end in a log.
 
     Args:
         source: the log.
-        first_offset: the first of the offsets.
-        last_offset: the last of them, inclusive.
+        first_offset: first offset of the range.
+        last_offset: last offset of the range, inclusive.
 
     Raises:
-        FormatError: nothing can be found from a position on.
+        FormatError: at damage after which no entry can be found.
     """
     start: int | None = None
     end = 0

@@ -1,4 +1,4 @@
-"""States of a remote segment and of a remote partition, and which may follow which (chapter 46)."""
+"""States of remote segments and of remote partitions, and the allowed transitions (chapter 46)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SegmentState(IntEnum):
-    """How far the copying or the deletion of a remote segment has come, by its number in a record."""
+    """The progress of copying or deleting a remote segment, with the numbers that records use."""
 
     COPY_SEGMENT_STARTED = 0
     COPY_SEGMENT_FINISHED = 1
@@ -20,7 +20,7 @@ class SegmentState(IntEnum):
 
 
 class PartitionDeleteState(IntEnum):
-    """How far the deletion of a remote partition has come, by its number in a record."""
+    """The progress of deleting a remote partition, with the numbers that records use."""
 
     DELETE_PARTITION_MARKED = 0
     DELETE_PARTITION_STARTED = 1
@@ -41,10 +41,10 @@ _NEXT: Final[Mapping[SegmentState | None, frozenset[SegmentState]]] = MappingPro
 
 
 def may_follow(state: SegmentState | None, target: SegmentState) -> bool:
-    """Return whether a segment may go from one state to another; each state may be written again (SEG-RLM-004).
+    """Return whether one state may follow another; each state may also follow itself (SEG-RLM-004).
 
     Args:
-        state: the present one, None for a segment that is not known.
-        target: the next one.
+        state: the current state; None for an unknown segment.
+        target: the next state.
     """
     return state is target or target in _NEXT[state]

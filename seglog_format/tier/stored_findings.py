@@ -1,4 +1,4 @@
-"""Verification of stored segments: their files against one another, their objects against their records."""
+"""Verification of stored segments: it compares their files with one another, and their objects with their records."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def log_has_the_offsets(subject: StoredLog) -> Iterator[Problem]:
 def stored_findings(tier: Tier, segment: RemoteSegmentId, record: RemoteSegment | None = None) -> Iterator[Finding]:
     """Read a stored segment whole, and yield findings about its files.
 
-    Its files are put into a temporary directory, one segment at a time.
+    The files are written to a temporary directory.
 
     Args:
         tier: the store.
-        segment: in it.
-        record: what the metadata topic says of it; None if it is not at hand.
+        segment: id of the segment.
+        record: the segment from the metadata topic; None without it.
 
     Raises:
         UsageError: the store does not answer.
@@ -62,12 +62,12 @@ def stored_findings(tier: Tier, segment: RemoteSegmentId, record: RemoteSegment 
 
 
 def _file_findings(opened: OpenedSegment, directory: Path, record: RemoteSegment | None) -> Iterator[Finding]:
-    """Yield findings about the files of a segment, by the names of the objects that they come from."""
+    """Yield findings about the files of a segment, with the names of the objects that hold them."""
     end = opened.facts.end_offset if record is None else record.end_offset
     names = {_file_name(kind, opened.facts.start_offset, end): opened.name_of(kind) for kind in opened.kinds}
     for kind in opened.kinds:
         _fetch(opened, kind, directory / _file_name(kind, opened.facts.start_offset, end))
-    start = {FileKind.LOG_START_OFFSET_CHECKPOINT: opened.facts.start_offset}  # what is below is in other segments
+    start = {FileKind.LOG_START_OFFSET_CHECKPOINT: opened.facts.start_offset}  # lower offsets are in other segments
     findings = listed_findings(list_partition(directory), Options(DEFAULT_OUTPUT_LIMIT), start)
     log_end = None
     while True:
@@ -86,7 +86,8 @@ def _file_findings(opened: OpenedSegment, directory: Path, record: RemoteSegment
 def _file_name(kind: FileKind, start_offset: int, end_offset: int | None) -> str:
     """Return the name that a file of a segment has in a partition directory.
 
-    The producer snapshot is that of the segment's end; where the end is not known it gets no name that counts.
+    The producer snapshot is that of the segment's end; if the end is not known, the snapshot gets a name that is
+    ignored.
     """
     if kind is FileKind.LEADER_EPOCH_CHECKPOINT:
         return str(kind.value)
@@ -96,27 +97,27 @@ def _file_name(kind: FileKind, start_offset: int, end_offset: int | None) -> str
 
 
 def _fetch(opened: OpenedSegment, kind: FileKind, target: Path) -> None:
-    """Write a file of a segment."""
+    """Fetch a file of a segment, and write it."""
     with opened.open(kind) as source, target.open("wb") as file:
         for position in range(0, source.size, COPY_SIZE):
             file.write(source.view(position, min(position + COPY_SIZE, source.size)))
 
 
 def _unreadable_for(error: UsageError, name: str) -> Finding:
-    """Return the finding for a segment that lacks a key: it was not checked."""
+    """Return the finding for a segment that was not checked because its decryption key is missing."""
     problem = Problem(Location(name), "a private key for the data key", str(error))
     return replace(Finding.of(KEY_RULE, problem), severity=Severity.WARNING)
 
 
 def compared_findings(tier: Tier, segment: RemoteSegment) -> Iterator[Finding]:
-    """Yield findings about a segment by its record and by its manifest, without reading its log.
+    """Compare the record and the manifest of a segment, without reading its log, and yield findings.
 
     Raises:
         UsageError: the store does not answer.
     """
     try:
         opened = tier.open(segment.id)
-        with opened.open(FileKind.LOG):  # compares its size with the manifest
+        with opened.open(FileKind.LOG):  # opening compares its size with the manifest
             yield from findings_of(ComparedSegment(name_in(tier, segment.id), segment, opened.facts))
     except FormatError as error:
         yield Finding.of_error(error)

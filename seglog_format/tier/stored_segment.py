@@ -1,4 +1,4 @@
-"""The files of a segment behind its objects, whatever their layout."""
+"""The files of a segment that objects hold, independent of their layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MemoryFile(MemoryBytes, Closing):
     """A small file in memory; a `SourceFile`."""
 
     def expect(self, start: int, end: int | None) -> None:
-        """Do nothing: everything is here."""
+        """Do nothing: all bytes are in memory."""
 
     def forget(self) -> None:
         """Do nothing, as `expect`."""
@@ -38,8 +38,8 @@ class SmallFile(NamedTuple):
 
     Attributes:
         name: of the object that holds it, for errors.
-        size: its original size in bytes.
-        load: fetches and unwraps it.
+        size: original size of the file in bytes.
+        load: fetches and decodes the file.
     """
 
     name: str
@@ -52,8 +52,8 @@ class LogFile(NamedTuple):
 
     Attributes:
         name: of the object.
-        size: bytes of the original log.
-        open: opens it, without fetching anything.
+        size: size of the original log in bytes.
+        open: opens the log, without fetching anything.
     """
 
     name: str
@@ -65,15 +65,15 @@ class StoredSegment:
     """The files of a segment; an `OpenedSegment`.
 
     Attributes:
-        facts: what the objects say of it.
-        kinds: the files that there are.
+        facts: description of the segment by its objects.
+        kinds: kinds of the stored files.
     """
 
     def __init__(self, facts: SegmentFacts, log: LogFile | None, others: Mapping[FileKind, SmallFile]) -> None:
-        """Put a segment together.
+        """Create a segment from its files.
 
         Args:
-            facts: what the objects say of it.
+            facts: description of the segment by its objects.
             log: its log; None if there is no such object.
             others: its other files.
         """
@@ -103,7 +103,7 @@ class StoredSegment:
 
         Raises:
             FormatError: an object does not follow its layout.
-            UsageError: there is no such file, a key is not at hand, or the store does not answer.
+            UsageError: there is no such file, a decryption key is missing, or the store does not answer.
         """
         file = self._file(kind)
         if isinstance(file, LogFile):

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from seglog_format.tier.layout import OpenedSegment, StoredObject, TierLayout
 
 MAX_OPENED: Final = 4096
-"""Maximum segments whose manifests are kept."""
+"""Maximum number of segments whose manifests are cached."""
 
 
 class PartitionKey(NamedTuple):
-    """A partition of a topic by the id of the topic, which names do not change."""
+    """A partition, identified by the topic's id: unlike the name, it cannot have a prefix."""
 
     topic_id: str
     partition: int
@@ -36,26 +36,26 @@ def key_of(segment: RemoteSegmentId) -> PartitionKey:
 
 
 class Tier:
-    """The objects of a store, sorted by segment. Nothing is ever written to it.
+    """The objects of a store, grouped by segment. The store is never written to.
 
     Attributes:
         layout: of the objects.
         files: the objects.
         keys: private keys for encrypted segments.
-        segments: objects by kind, by segment and partition, in the order of start offsets and names.
+        segments: for each partition and segment the objects by kind; segments in the order of start offsets and names.
         others: paths of objects that the layout does not recognize.
     """
 
     def __init__(
         self, files: ObjectFiles, layout: TierLayout, keys: KeyRing, cache_size: int = DEFAULT_CACHE_SIZE
     ) -> None:
-        """Sort the objects.
+        """Group the objects of a store by segment.
 
         Args:
             files: the objects.
             layout: of the objects.
             keys: private keys.
-            cache_size: maximum bytes of unwrapped chunks to keep.
+            cache_size: maximum bytes of decoded chunks to keep.
         """
         self.files, self.layout, self.keys = files, layout, keys
         self.cache = ChunkCache(cache_size)
@@ -78,13 +78,13 @@ class Tier:
 
     @property
     def traffic(self) -> Traffic:
-        """What was fetched so far."""
+        """The number of requests so far, and of the bytes that they fetched."""
         return self.files.traffic
 
     def objects_of(self, segment: RemoteSegmentId) -> Mapping[ObjectKind, StoredObject]:
         """Return the objects of a segment; none if there are none.
 
-        The id of the segment decides; names of topics do not count, since a prefix may precede them.
+        Only the id of the segment is compared, not the name of the topic: a prefix may precede it.
         """
         of_partition = self.segments.get(key_of(segment), {})
         if segment in of_partition:
@@ -92,11 +92,11 @@ class Tier:
         return next((found for known, found in of_partition.items() if known.segment_id == segment.segment_id), {})
 
     def is_finished(self, segment: RemoteSegmentId) -> bool:
-        """Return whether all objects are there that a finished segment has at least."""
+        """Return whether all objects exist that every finished segment has."""
         return self.layout.required(has_aborted=False) <= self.objects_of(segment).keys()
 
     def name_of(self, segment: RemoteSegmentId, kind: FileKind) -> str:
-        """Return the name of the object that holds a file; without any, of the segment in this store."""
+        """Return the name of the object that holds a file; if there is none, the name of the segment in this store."""
         objects = self.objects_of(segment)
         for object_kind, stored in objects.items():
             if FILE_KINDS.get(object_kind) is kind:

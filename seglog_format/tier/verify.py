@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TierExtent:
-    """Counts what a verification reads, while it runs.
+    """Counts what a verification has read, while it runs.
 
     Attributes:
-        segments: segments in the store.
-        verified: of these, those whose files were read whole.
-        objects: objects in the store.
+        segments: number of segments in the store.
+        verified: number of segments whose files were read whole.
+        objects: number of objects in the store.
     """
 
     segments: int = 0
@@ -38,15 +38,15 @@ class TierExtent:
 def verify_tier(
     tier: Tier, topic: MetadataTopic | None = None, *, extent: TierExtent | None = None
 ) -> Iterator[Finding]:
-    """Read every segment of a store whole, and check its log, indexes, manifest and record against one another.
+    """Read every segment of a store whole, and compare its log, indexes, manifest and record with one another.
 
     Args:
         tier: the store.
-        topic: what the metadata topic says; None to go by the objects alone.
-        extent: counts what is read.
+        topic: content of the metadata topic; None to use the objects alone.
+        extent: updated while the verification runs.
 
     Yields:
-        Findings, partition by partition and segment by segment.
+        Findings, in the order of partitions and segments.
 
     Raises:
         UsageError: the store does not answer.
@@ -69,13 +69,13 @@ def verify_tier(
 
 
 def _finished(topic: MetadataTopic) -> dict[str, RemoteSegment]:
-    """Return the finished segments by their own id, which no other segment has."""
+    """Return the finished segments by segment id, which is unique among all segments."""
     segments = (segment for remote in topic.partitions.values() for segment in remote.segments.values())
     return {each.id.segment_id: each for each in segments if each.state is SegmentState.COPY_SEGMENT_FINISHED}
 
 
 def _unfinished(tier: Tier, segment: RemoteSegmentId) -> Finding:
-    """Return the finding for a segment with objects missing: whether it was ever finished, only its record says."""
+    """Return the finding for a segment with missing objects; only its record shows whether its upload was finished."""
     required = " ".join(sorted(kind.value for kind in tier.layout.required(has_aborted=False)))
     present = " ".join(sorted(kind.value for kind in tier.objects_of(segment)))
     problem = Problem(Location(name_in(tier, segment)), f"objects {required}", f"objects {present}")

@@ -1,1 +1,1 @@
-"""Writers of logs, which append, roll, flush and close as brokers do."""
+"""Writers of logs: they append, roll, flush and close as brokers do."""

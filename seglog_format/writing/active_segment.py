@@ -1,4 +1,4 @@
-"""The active segment of a log, the only one that is appended to (chapters 20, 40 to 42 and 70)."""
+"""The active segment of a log, to which a writer appends (chapters 20, 40 to 42 and 70)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class IndexFile:
         self.max_count = max_size // layout.size
 
     def append(self, *fields: int) -> None:
-        """Append an entry; without a free slot the file grows by one."""
+        """Append an entry; if no preallocated slot is free, the file grows by one."""
         self.handle.write_at(self.count * self._layout.size, self._layout.pack(*fields))
         self.count += 1
 
@@ -76,7 +76,7 @@ class _Handles:
 
 
 class ActiveSegment:
-    """The segment that is appended to.
+    """The segment to which a writer appends.
 
     Args:
         files: file layer of the directory.
@@ -84,14 +84,14 @@ class ActiveSegment:
         base_offset: of the segment.
         config: of the log.
         opened_ms: time of opening.
-        jitter_ms: how much earlier than `segment.ms` it is rolled.
-        start: its present content; None makes it new, replacing files of the same names (SEG-ROL-009).
+        jitter_ms: how much earlier than `segment.ms` the segment is rolled.
+        start: the existing content; None to create a new segment, replacing files of the same names (SEG-ROL-009).
 
     Attributes:
         base_offset: of the segment.
-        size: bytes of the log that hold entries.
-        name_count: number of files created since it was opened.
-        synced_name_count: how many of their names are known to be on disk.
+        size: number of bytes of the log that hold entries.
+        name_count: number of files created since the segment was opened.
+        synced_name_count: number of these files whose names are known to be on disk.
     """
 
     def __init__(  # noqa: PLR0913 - a segment is made in one place
@@ -123,7 +123,7 @@ class ActiveSegment:
             self._open_indexes(start)
 
     def path(self, kind: FileKind) -> Path:
-        """Return the path of one of its files."""
+        """Return the path of the segment's file of one kind."""
         return self._directory / segment_file_name(self.base_offset, kind)
 
     def _new_log(self) -> FileHandle:
@@ -145,7 +145,7 @@ class ActiveSegment:
             try:
                 return any(True for _ in walk(source))
             except FormatError:
-                return True  # damaged, but something
+                return True  # damaged bytes may be records
 
     def _old_log(self) -> FileHandle:
         """Open the existing log, truncated after its last whole entry (SEG-APP-013)."""
@@ -176,7 +176,7 @@ class ActiveSegment:
 
     @property
     def state(self) -> ActiveState:
-        """The facts that decide when it is rolled."""
+        """The values that decide when the segment is rolled."""
         offset_index, time_index = self._handles.offset_index, self._handles.time_index
         entry_limit = self._config.segment_index_bytes // OFFSET_INDEX_ENTRY.size
         time_limit = self._config.segment_index_bytes // TIME_INDEX_ENTRY.size
@@ -192,7 +192,7 @@ class ActiveSegment:
         )
 
     def retained(self, next_offset: int) -> RetainedSegment:
-        """Return the facts for retention, given the log end offset."""
+        """Return the values that retention needs, given the log end offset."""
         modified_ms = self._files.modified_ms(self.path(FileKind.LOG))
         return RetainedSegment(self.base_offset, next_offset, self.size, self._sparse.largest.timestamp_ms, modified_ms)
 
@@ -200,7 +200,7 @@ class ActiveSegment:
         """Return which index lacks slots for the entries of an append; None if none does (SEG-ROL-016)."""
         offset_index, time_index = self._handles.offset_index, self._handles.time_index
         if not self.size or len(entries) == 1 or offset_index is None:
-            return None  # one entry finds the slot that is left, or the segment has ended before
+            return None  # for one entry, `roll_reason` has checked that a slot is free
         offset_count, time_count = offset_index.count, time_index.count if time_index is not None else 0
         last_ms = self._last_time_entry_ms
         for point in deepcopy(self._sparse).add(self.size, entries):
@@ -217,7 +217,7 @@ class ActiveSegment:
         """Append entries to the log, and index entries that are due.
 
         Raises:
-            OSError: writing failed. The log is truncated to its former size where that is possible.
+            OSError: writing failed. The log is truncated to its former size if that is possible.
         """
         position = self.size
         self._write_log(b"".join(entry.data for entry in entries))
@@ -238,18 +238,18 @@ class ActiveSegment:
         self.size += len(data)
 
     def _rolling_timestamp(self, entries: Sequence[Entry]) -> int:
-        """Return the timestamp that the segment's age counts from: of its first append or entry (SEG-ROL-004)."""
+        """Return the timestamp from which the segment's age counts: of its first append or entry (SEG-ROL-004)."""
         counted = entries[:1] if self._config.generation.rolls_by_first_entry else entries
         return max(entry.header.max_timestamp_ms for entry in counted)
 
     def _add_offset_entry(self, offset: int, position: int) -> None:
         index = self._handles.offset_index
         assert index is not None
-        if index.count < index.max_count:  # several entries of one append may fall due where one slot is left
+        if index.count < index.max_count:  # several entries of one append may be due, but only one slot free
             index.append(offset - self.base_offset, position)
 
     def _add_time_entry(self, largest: TimestampOffset, *, is_last: bool) -> None:
-        """Add an entry if its timestamp is larger than the last one's; keep one slot for the last entry."""
+        """Add an entry if its timestamp is larger than that of the last entry; keep a slot for the final entry."""
         index = self._handles.time_index
         if index is None or largest.timestamp_ms <= self._last_time_entry_ms:
             return
@@ -276,7 +276,7 @@ class ActiveSegment:
         return handle
 
     def seal(self) -> None:
-        """Write the last time index entry, and truncate all files to their content (SEG-ROL-014, SEG-ROL-018)."""
+        """Write the final time index entry, and truncate all files to their content (SEG-ROL-014, SEG-ROL-018)."""
         self._add_time_entry(self._sparse.largest, is_last=True)
         for index in (self._handles.offset_index, self._handles.time_index):
             if index is not None:

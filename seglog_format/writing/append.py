@@ -1,7 +1,7 @@
-"""Entries on their way into a log: offsets, timestamps and checks (chapter 70).
+"""Preparation of entries before they are appended: offsets, timestamps and checks (chapter 70).
 
-A leader assigns offsets and timestamps to checked entries; a follower takes what its leader wrote. Everything
-here is decided before a byte is written.
+A leader assigns offsets and timestamps to checked entries; a follower appends the entries of its leader unchanged. All
+of this is done before a byte is written.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Entry:
     """One entry of a log, ready to be written.
 
     Attributes:
-        data: its bytes.
+        data: the bytes of the entry.
         header: its header fields.
-        first_offset: of its first record; of a wrapper that a follower takes over, the stored offset.
+        first_offset: offset of its first record; for a wrapper that a follower appends, the stored offset.
         largest: its largest timestamp, and the offset that a time index stores for it.
         marker: the end marker in it, if any.
     """
@@ -62,7 +62,7 @@ class Entry:
 
     @property
     def last_offset(self) -> int:
-        """Offset of its last record."""
+        """Offset of the last record of the entry."""
         return self.header.last_offset
 
 
@@ -71,7 +71,7 @@ class Assignment:
     """Fields of a batch that a leader assigns.
 
     Attributes:
-        next_offset: log end offset.
+        next_offset: first offset to assign: the log end offset.
         leader_epoch: of the leader, 0 or more.
         now_ms: the current time.
     """
@@ -82,7 +82,7 @@ class Assignment:
 
 
 def incoming(entries: Sequence[Entry]) -> Incoming:
-    """Summarize entries for the decision whether they need a new segment."""
+    """Summarize entries for the decision whether to roll."""
     return Incoming(
         size=sum(len(entry.data) for entry in entries),
         max_timestamp_ms=max(entry.header.max_timestamp_ms for entry in entries),
@@ -101,7 +101,7 @@ def as_leader(checked: Sequence[CheckedEntry], config: LogConfig, given: Assignm
         given: the values that the leader assigns.
 
     Returns:
-        The entries to write, offsets dense from `given.next_offset` on.
+        The entries to write; their offsets have no gaps, from `given.next_offset` on.
 
     Raises:
         UsageError: the entries are too large, or no offsets are left; the text names the requirement.
@@ -121,25 +121,25 @@ def as_leader(checked: Sequence[CheckedEntry], config: LogConfig, given: Assignm
 def as_follower(
     data: Buffer, config: LogConfig, *, next_offset: int, leader_epoch: int | None = None
 ) -> tuple[Entry, ...]:
-    """Take entries as their leader wrote them.
+    """Prepare entries as their leader wrote them.
 
     Args:
-        data: entries in order; what follows the last whole one is left out.
+        data: entries in order; bytes after the last whole entry are left out.
         config: of the log.
         next_offset: log end offset.
-        leader_epoch: under which they were fetched; batches of a later one are left out, and what follows them
-            (SEG-APP-014). None takes all.
+        leader_epoch: the leader epoch under which they were fetched; the first batch of a later epoch is left out, and
+            all that follow it (SEG-APP-014). None to take all.
 
     Raises:
         FormatError: the bytes are damaged.
-        UsageError: offsets do not increase from the log end offset on (SEG-APP-002), or leave none for what follows
+        UsageError: offsets do not increase from the log end offset on (SEG-APP-002), or exceed the greatest offset
             (SEG-LOG-013).
     """
     frames = _until_epoch(entries_of(data), leader_epoch)
     for frame in frames:
         verify_checksum(frame, Location(APPENDED, frame.position))
     _check_order(frames, next_offset)
-    entries = [_taken_over(frame) for frame in frames]
+    entries = [_follower_entry(frame) for frame in frames]
     _check_total(entries, config)
     return tuple(entries)
 
@@ -158,7 +158,7 @@ def _check_order(frames: Sequence[Frame], next_offset: int) -> None:
         header = frame.header
         first = header.last_offset if header.base_offset is None or number else header.base_offset
         if first <= last or header.last_offset <= last:
-            msg = f"offset {first} of an entry is not above {last}, the last one before it (SEG-APP-002)"
+            msg = f"offset {first} of an entry is not above {last}, the last offset before it (SEG-APP-002)"
             raise UsageError(msg)
         if header.last_offset > GREATEST_OFFSET:
             msg = f"last offset {header.last_offset} of an entry is above {GREATEST_OFFSET} (SEG-LOG-013)"
@@ -166,7 +166,7 @@ def _check_order(frames: Sequence[Frame], next_offset: int) -> None:
         last = header.last_offset
 
 
-def _taken_over(frame: Frame) -> Entry:
+def _follower_entry(frame: Frame) -> Entry:
     header, at = frame.header, Location(APPENDED, frame.position)
     if isinstance(header, RecordBatchHeader):
         check_header(header, at)
@@ -177,27 +177,27 @@ def _taken_over(frame: Frame) -> Entry:
 
 def _check_end(next_offset: int, count: int) -> None:
     if next_offset + count - 1 > GREATEST_OFFSET:
-        msg = f"no {count} offsets are left from {next_offset} to {GREATEST_OFFSET} (SEG-LOG-013)"
+        msg = f"there are fewer than {count} offsets from {next_offset} to {GREATEST_OFFSET} (SEG-LOG-013)"
         raise UsageError(msg)
 
 
 def _check_total(entries: Sequence[Entry], config: LogConfig) -> None:
     size = sum(len(entry.data) for entry in entries)
     if size > config.segment_bytes:
-        msg = f"{size} bytes do not fit a segment of {config.segment_bytes} (SEG-APP-021)"
+        msg = f"{size} bytes do not fit into a segment of {config.segment_bytes} (SEG-APP-021)"
         raise UsageError(msg)
 
 
 def _assigned(frame: Frame, batch: RecordBatch, config: LogConfig, given: Assignment) -> bytes:
-    """Return the bytes with offset, leader epoch and timestamp; a new timestamp changes the checksum.
+    """Return the bytes of an entry with assigned offset, leader epoch and timestamp; the checksum is updated.
 
-    The records of a batch stay as they are (SEG-APP-019).
+    The records of a batch of magic 2 do not change (SEG-APP-019).
     """
     last_offset = given.next_offset + len(batch.records) - 1
     if batch.header.magic == MAGIC_2:
         data = with_offset(frame.data, given.next_offset, given.leader_epoch)
     elif batch.header.codec_id and not _has_right_offsets(batch, given.next_offset):
-        data = _rebuilt(batch, given.next_offset)
+        data = _reencoded(batch, given.next_offset)
     else:
         data = with_offset(frame.data, last_offset)
     if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
@@ -207,13 +207,13 @@ def _assigned(frame: Frame, batch: RecordBatch, config: LogConfig, given: Assign
 
 
 def _has_right_offsets(batch: RecordBatch, base_offset: int) -> bool:
-    """Return whether a wrapper's inner offsets are final: relative in magic 1, absolute in magic 0 (SEG-MSG-012)."""
+    """Return whether a wrapper's inner offsets are right: relative in magic 1, absolute in magic 0 (SEG-MSG-012)."""
     stored = [record.stored_offset for record in batch.records if isinstance(record, Message)]
     first = base_offset if batch.header.magic == 0 else 0
     return stored == list(range(first, first + len(stored)))
 
 
-def _rebuilt(batch: RecordBatch, base_offset: int) -> bytes:
+def _reencoded(batch: RecordBatch, base_offset: int) -> bytes:
     records = [
         new_record(key=record.key, value=record.value, timestamp_ms=record.timestamp_ms) for record in batch.records
     ]

@@ -1,6 +1,6 @@
-"""The checks of a leader before it appends: of the whole, and of each record (chapter 70).
+"""The checks of a leader before it appends: of the entries as a whole, and of each record (chapter 70).
 
-This takes time for each record, and needs nothing from the log, so the log need not be locked meanwhile.
+The checks take time for each record. They need no data from the log, so the log need not be locked meanwhile.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 APPENDED: Final = "append"
-"""Stands for the file's path in errors about appended bytes."""
+"""Used in place of a file's path in errors about appended bytes."""
 
 
 class AppendLimits(NamedTuple):
     """Limits on checking one batch; a batch beyond them is refused.
 
     Attributes:
-        output_size: maximum bytes that its records decompress to.
-        parts: maximum number of records and record headers; None for no limit.
+        output_size: maximum number of bytes that the records of the batch may decompress to.
+        parts: maximum number of records and record headers together; None for no limit.
     """
 
     output_size: int = DEFAULT_OUTPUT_LIMIT
@@ -54,7 +54,7 @@ class Checked(NamedTuple):
 
     Attributes:
         entries: in order.
-        origin: who appends.
+        origin: the kind of client that appends them.
     """
 
     entries: tuple[CheckedEntry, ...]
@@ -64,13 +64,13 @@ class Checked(NamedTuple):
 def check_as_leader(
     data: Buffer, config: LogConfig, *, now_ms: int, origin: Origin = Origin.CLIENT, limits: AppendLimits = NO_LIMITS
 ) -> Checked:
-    """Check what a producer or coordinator sends.
+    """Check the entries that a producer or coordinator sends.
 
     Args:
-        data: one record batch, or messages of magic 0 or 1; what follows the last whole entry is left out.
+        data: one record batch, or messages of magic 0 or 1; bytes after the last whole entry are left out.
         config: of the log.
-        now_ms: the clock.
-        origin: who appends.
+        now_ms: the current time.
+        origin: the kind of client that sends them.
         limits: limits on the check.
 
     Raises:
@@ -92,10 +92,10 @@ def encoded(records: Buffer | RecordBatch | Sequence[Record]) -> Buffer:
 
 
 def entries_of(data: Buffer) -> list[Frame]:
-    """Return the whole entries at the start of some bytes.
+    """Return the whole entries that bytes begin with.
 
     Raises:
-        UsageError: there is none (SEG-APP-005).
+        UsageError: there is no whole entry (SEG-APP-005).
     """
     frames = list(walk(data, path=APPENDED))
     if not frames:
@@ -105,7 +105,7 @@ def entries_of(data: Buffer) -> list[Frame]:
 
 
 def _check_form(frames: Sequence[Frame], config: LogConfig, origin: Origin) -> None:
-    """Check what needs no decoding: number, magic, size and order of the entries."""
+    """Check number, magic and size of the entries, which needs no decoding."""
     first = frames[0].header
     if origin is Origin.CLIENT and first.magic == MAGIC_2 and len(frames) > 1:
         msg = f"a producer appends one batch at a time, not {len(frames)} (SEG-APP-004)"
@@ -124,7 +124,7 @@ def _accepted(frame: Frame, config: LogConfig, now_ms: int, origin: Origin, limi
     batch = _decoded(frame, limits)
     header = batch.header
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        msg = "it is for the broker to set LogAppendTime (SEG-APP-011)"
+        msg = "only the broker sets timestamp type LogAppendTime (SEG-APP-011)"
         raise UsageError(msg)
     if isinstance(header, RecordBatchHeader):
         _check_batch(batch, header, origin)
@@ -141,12 +141,12 @@ def _check_batch(batch: RecordBatch, header: RecordBatchHeader, origin: Origin) 
     count, span = len(batch.records), header.last_offset_delta + 1
     deltas = [record.offset_delta for record in batch.records if isinstance(record, Record)]
     if not count or count != span or deltas != list(range(span)):
-        msg = f"{count} records for {span} offsets: a new batch has one for each (SEG-APP-004)"
+        msg = f"{count} records for {span} offsets: a new batch has one record for each offset (SEG-APP-004)"
         raise UsageError(msg)
     if origin is not Origin.CLIENT:
         return
     if header.base_offset:
-        msg = f"base offset {header.base_offset} of a new batch: it begins at 0 (SEG-APP-004)"
+        msg = f"base offset {header.base_offset} of a new batch: it has to be 0 (SEG-APP-004)"
         raise UsageError(msg)
     if header.is_control:
         msg = "producers do not write control batches (SEG-APP-004)"

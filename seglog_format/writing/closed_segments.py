@@ -1,4 +1,4 @@
-"""The closed segments of an open log, as retention sees them (chapter 72)."""
+"""The closed segments of a log that is open for writing, with the values that retention needs (chapter 72)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class ClosedSegments:
     """The segments before the active one.
 
-    Those that existed when the log was opened are read at first use. Their largest timestamp is that of
-    the time index, as it is for brokers, so no log has to be read; each counts as ending where the next begins.
+    Segments that existed when the log was opened are read at first use. Their largest timestamp is taken from the time
+    index, as brokers do, so no log has to be read. Each counts as ending where the next segment begins.
 
     Args:
         files: file layer of the directory.
@@ -49,11 +49,11 @@ class ClosedSegments:
         self._known.pop(base_offset, None)
 
     def segments(self) -> list[RetainedSegment]:
-        """Return all of them, oldest first.
+        """Return all closed segments, oldest first.
 
         Raises:
-            OSError: one cannot be read.
-            FormatError: one has no time index, and its log cannot be read to its end.
+            OSError: a file cannot be read.
+            FormatError: a segment has no time index, and its log cannot be read to its end.
         """
         return [self._segment(base_offset, end) for base_offset, end in self._ends.items()]
 

@@ -1,4 +1,4 @@
-"""Guard of a log that may be written to: not after a failure, and not once it is closed (chapter 71)."""
+"""The guard that stops all writing to a log after a failure, or after it was closed (chapter 71)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class FailureGuard:
-    """Remembers the first failed file operation; nothing is written after it (SEG-FLS-008).
+    """Stores the first failed file operation; nothing is written after it (SEG-FLS-008).
 
     Args:
-        path: of the partition directory, for messages.
+        path: of the partition directory, for error messages.
 
     Attributes:
-        is_closed: the log is closed.
+        is_closed: whether the log is closed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,7 +37,7 @@ class FailureGuard:
         """Refuse all further writes if a file operation in this block fails (SEG-FLS-008).
 
         Raises:
-            WriteError: one has failed.
+            WriteError: an operation failed.
         """
         try:
             yield
@@ -46,7 +46,7 @@ class FailureGuard:
             self.check()
 
     def check(self) -> None:
-        """Raise after a failure.
+        """Raise an error after a failure.
 
         Raises:
             WriteError: an earlier operation failed.
@@ -56,7 +56,7 @@ class FailureGuard:
             raise WriteError(msg) from self._failure
 
     def check_open(self) -> None:
-        """Raise after a failure, or once the log is closed.
+        """Raise an error after a failure, or if the log is closed.
 
         Raises:
             UsageError: the log is closed.

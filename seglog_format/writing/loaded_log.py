@@ -1,4 +1,4 @@
-"""The state of a cleanly closed log, which a writer needs before it appends."""
+"""The state of a cleanly closed log that a writer needs before it appends."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class LoadedLog:
         end_offset: log end offset.
         producers: its producer states.
         epochs: its leader epochs.
-        newest_epoch: the newest leader epoch that the checkpoint or a batch names; -1 where there is none.
-        has_more_epochs: a batch names an epoch that the checkpoint lacks.
+        newest_epoch: the newest leader epoch in the checkpoint or in a batch; -1 if there is none.
+        has_more_epochs: whether a batch has an epoch that the checkpoint lacks.
     """
 
     base_offsets: tuple[int, ...]
@@ -58,7 +58,7 @@ class LoadedLog:
 
 
 def load_log(files: Files, directory: Path, log_start_offset: int, *, has_producer_state: bool) -> LoadedLog | None:
-    """Read what a writer needs; return None without a segment. Remove files that were due for removal.
+    """Read the state of a log; return None if it has no segment. Delete files that were renamed for removal.
 
     Args:
         files: file layer of the directory.
@@ -107,7 +107,7 @@ class StoredSegment:
         self._directory = directory
 
     def path(self, kind: FileKind) -> Path:
-        """Return the path of one of its files."""
+        """Return the path of the segment's file of one kind."""
         return self._directory / segment_file_name(self.base_offset, kind)
 
     def frames(self) -> Iterator[Frame]:
@@ -122,7 +122,7 @@ class StoredSegment:
 
     @contextmanager
     def index(self, kind: FileKind, index_type: type[IndexT]) -> Iterator[IndexT]:
-        """Open one of its indexes; an empty one if there is no file."""
+        """Open the segment's index of one kind; an empty index if there is no file."""
         path = self.path(kind)
         if not self._files.exists(path):
             yield index_type(MemoryBytes(b"", str(path)), self.base_offset)
@@ -131,10 +131,10 @@ class StoredSegment:
             yield index_type(source, self.base_offset)
 
     def largest_timestamp_ms(self) -> int:
-        """Return the largest timestamp of a closed segment: the last one in its time index, else in its log.
+        """Return the largest timestamp of a closed segment: of its last time index entry, else in its log.
 
         Returns:
-            Milliseconds since 1970; -1 where there is none.
+            Milliseconds since 1970; -1 if there is no timestamp.
 
         Raises:
             FormatError: there is no entry in the time index, and the log cannot be read to its end.
@@ -146,7 +146,7 @@ class StoredSegment:
 
 
 def _base_offsets(files: Files, directory: Path) -> tuple[int, ...]:
-    """Return base offsets, ascending; remove files that were due for removal.
+    """Return base offsets, ascending; delete files that were renamed for removal.
 
     Raises:
         UsageError: the directory needs recovery first.
@@ -165,7 +165,7 @@ def _base_offsets(files: Files, directory: Path) -> tuple[int, ...]:
 
 
 def _last_segment(segment: StoredSegment) -> tuple[SegmentStart, int, list[EpochStart]]:
-    """Return the last segment's content, the log end offset, and where leader epochs rise."""
+    """Return the last segment's content, the log end offset, and the start of each higher leader epoch."""
     start, end_offset, rises = SegmentStart(), segment.base_offset, EpochRises()
     for frame in segment.frames():
         header = frame.header
@@ -180,7 +180,10 @@ def _last_segment(segment: StoredSegment) -> tuple[SegmentStart, int, list[Epoch
 
 
 def _with_indexes(start: SegmentStart, segment: StoredSegment) -> SegmentStart:
-    """Add index counts; prefer the time index's last offset, which follows its broker's rule."""
+    """Add the counts of index entries; take the largest timestamp from the time index, if it has it.
+
+    Which offset a time index stores for a timestamp depends on the broker that wrote it.
+    """
     with segment.index(FileKind.OFFSET_INDEX, OffsetIndex) as offset_index:
         offset_entry_count = sum(entry.position < start.size for entry in offset_index.entries)
     with segment.index(FileKind.TIME_INDEX, TimeIndex) as time_index:
@@ -204,7 +207,10 @@ def _snapshots(files: Files, directory: Path) -> dict[int, Path]:
 
 
 def _remove_stray_snapshots(files: Files, directory: Path, base_offsets: Sequence[int], end_offset: int) -> None:
-    """Remove snapshots without a segment, except the newest one above all segments, and those above the log end."""
+    """Remove snapshots above the log end offset, and those at which no segment begins.
+
+    The newest of the others stays if it is above all base offsets.
+    """
     found = _snapshots(files, directory)
     below = [offset for offset in found if offset <= end_offset]
     kept = {offset for offset in below if offset in base_offsets} | {
@@ -241,7 +247,7 @@ def _epochs(files: Files, directory: Path) -> LeaderEpochs:
 
 
 def _last_epoch_starts(segments: Sequence[StoredSegment]) -> list[EpochStart]:
-    """Return where leader epochs rise in the last of these segments that has an entry."""
+    """Return the start of each higher leader epoch in the last segment with an entry."""
     rises = EpochRises()
     for segment in reversed(segments):
         for frame in segment.frames():

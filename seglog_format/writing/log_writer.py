@@ -1,4 +1,4 @@
-"""A writer for several partitions of one log directory, which behaves as a broker does (chapter 71)."""
+"""A writer for several partitions of one log directory; it behaves as a broker does (chapter 71)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import os
 
 CHECKPOINT_INTERVAL_MS: Final = 60_000
-"""Longest interval between writes of the checkpoints."""
+"""Interval at which the checkpoints are written."""
 
 RETENTION_INTERVAL_MS: Final = 300_000
 """Interval at which retention is applied to each log."""
@@ -27,18 +27,18 @@ SCHEDULER_INTERVAL_MS: Final = 3_000
 
 
 class LogWriter(Closing):
-    """Appends to any number of partitions of a log directory, which is created if missing.
+    """Appends to any number of partitions of a log directory, which is created if it is missing.
 
     Use it as a context manager: closing flushes all logs, and then writes the checkpoints and the clean-shutdown file.
 
     Args:
         path: of the log directory.
-        config: settings of logs opened without their own.
+        config: settings of logs that are opened without settings.
         environment: files, clock, random numbers and threads.
 
     Raises:
         UsageError: a broker or another writer uses the directory.
-        WriteError: a file of its root could not be made.
+        WriteError: a root file could not be created.
 
     Examples:
         >>> from seglog_format import LogWriter, new_record
@@ -82,19 +82,19 @@ class LogWriter(Closing):
         leader_epoch: int | None = None,
         topic_id: str | None = None,
     ) -> PartitionWriter:
-        """Return the writer of a partition; it is closed with this object.
+        """Open a partition, and return its writer; closing this object closes it also.
 
         Args:
             topic: name of the topic.
             partition: 0 or more.
-            config: settings of the log; by default the common ones.
-            leader_epoch: under which it appends; by default the newest that the log knows (SEG-APP-017).
+            config: settings of the log; by default those of this object.
+            leader_epoch: the leader epoch of appended batches; by default the newest in the log (SEG-APP-017).
             topic_id: for `partition.metadata` of a new partition.
 
         Raises:
-            UsageError: it is open already, has to be recovered first, or knows a newer leader epoch; the topic or the
-                partition cannot be (SEG-PDR-001, SEG-PDR-002); or this process was forked since.
-            WriteError: a file could not be made.
+            UsageError: the partition is open already, has to be recovered first, or has a newer leader epoch; the topic
+                or the partition number is not valid (SEG-PDR-001, SEG-PDR-002); or this process was forked since.
+            WriteError: a file could not be created.
         """
         self._root.require_own_process()
         with self._lock:
@@ -116,7 +116,7 @@ class LogWriter(Closing):
         """Write the recovery point and log start offset of every log (SEG-FLS-005).
 
         Raises:
-            WriteError: a checkpoint could not be written; the one before stands.
+            WriteError: a checkpoint could not be written; the previous one remains.
         """
         self._root.require_own_process()
         with self._lock:
@@ -127,7 +127,9 @@ class LogWriter(Closing):
             self._last_checkpoint_ms = self.environment.clock()
 
     def run_due(self) -> None:
-        """Do what is due: flushes by `flush.ms`, checkpoints once a minute, retention every five minutes.
+        """Do the periodic work that is due: flush by `flush.ms`, write checkpoints, apply retention, delete files.
+
+        Checkpoints are due once a minute, retention every five minutes.
 
         Raises:
             FormatError: a log cannot be read, so its age is unknown.
@@ -156,10 +158,10 @@ class LogWriter(Closing):
                 writer.apply_retention()
 
     def start_scheduler(self, interval_ms: int = SCHEDULER_INTERVAL_MS) -> None:
-        """Run what is due in a thread of its own, until this object is closed.
+        """Start a thread that calls `run_due` at intervals, until this object is closed.
 
         Args:
-            interval_ms: how often it checks.
+            interval_ms: time between calls.
         """
         if self._scheduler is None:
             self._scheduler = _Scheduler(self, interval_ms)
@@ -168,18 +170,19 @@ class LogWriter(Closing):
     def close(self) -> None:
         """Close every log, then write the checkpoints, and finally the clean-shutdown file (SEG-FLS-004).
 
-        The clean-shutdown file is left out where a log has failed, or where one was neither known to be whole nor
-        opened (SEG-FLS-007). Closing again does nothing. In a forked process files are closed without writing.
+        The clean-shutdown file is not written if a log has failed, or if a log was not closed cleanly before and was
+        never opened by this object (SEG-FLS-007). Closing again does nothing. In a forked process files are closed
+        without writing.
 
         Raises:
-            WriteError: the first failure; the other logs are closed all the same.
+            WriteError: the first failure; the other logs are closed also.
         """
         if self._is_closed:
             return
         self._is_closed = True
         if self._scheduler is not None and self._root.is_own_process:
             self._scheduler.stop()
-        failures = [error for error in map(_closed, self.writers) if error is not None]
+        failures = [error for error in map(_close_failure, self.writers) if error is not None]
         try:
             if self._root.is_own_process:
                 is_whole = not failures and not any(writer.has_failed for writer in self.writers)
@@ -193,7 +196,7 @@ class LogWriter(Closing):
             raise failures[0]
 
 
-def _closed(writer: PartitionWriter) -> WriteError | None:
+def _close_failure(writer: PartitionWriter) -> WriteError | None:
     try:
         writer.close()
     except WriteError as error:
@@ -206,7 +209,7 @@ def _write_error(path: Path, error: OSError) -> WriteError:
 
 
 class _Scheduler(threading.Thread):
-    """Runs what is due at intervals; a log that fails raises to its own callers."""
+    """Calls `run_due` at intervals; it ignores errors, because a failed log raises at its next use."""
 
     def __init__(self, writer: LogWriter, interval_ms: int) -> None:
         super().__init__(name="seglog-scheduler", daemon=True)

@@ -1,4 +1,4 @@
-"""The log in one partition directory, for one thread at a time: open, append, roll, close (chapter 70)."""
+"""Writing to the log in one partition directory: open, append, roll, close; not thread-safe (chapter 70)."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Appended:
     """The result of an append.
 
     Attributes:
-        first_offset: of its first record.
-        last_offset: of its last record.
-        rolled: why a new segment was begun for it; None if none was.
-        is_duplicate: the log already had the batch at these offsets, and nothing was written.
+        first_offset: offset of the first record.
+        last_offset: offset of the last record.
+        rolled: why a new segment was begun for the append; None if none was begun.
+        is_duplicate: whether the log already had the batch at these offsets, so nothing was written.
     """
 
     first_offset: int
@@ -54,23 +54,23 @@ class PartitionLog:
     """A log that is open for writing. Every method may raise `OSError`; the log cannot be used after that.
 
     Args:
-        path: of the partition directory, created if missing.
+        path: of the partition directory; it is created if it is missing.
         config: settings of the log.
         environment: files, clock, random numbers.
         log_start_offset: as checkpointed, or 0.
-        was_clean: the log directory was closed cleanly; if not, the log is recovered first.
+        was_clean: whether the log directory was closed cleanly; if not, the log is recovered first.
 
     Attributes:
         end_offset: the offset that the next record gets.
         first_base_offset: of its first segment.
         synced_offset: everything below is on disk.
-        active: the segment that is appended to.
+        active: the active segment.
         retired: closed segments whose files are still open.
-        is_new: the directory was created.
-        newest_epoch: the newest leader epoch that the checkpoint or a batch names; -1 where there is none.
+        is_new: whether the directory was created.
+        newest_epoch: the newest leader epoch in the checkpoint or in a batch; -1 if there is none.
 
     Raises:
-        UsageError: files are left of a replacement that did not end.
+        UsageError: files of an interrupted replacement are left.
         WriteError: recovery failed.
     """
 
@@ -107,7 +107,7 @@ class PartitionLog:
     def _recover(self) -> None:
         """Recover a log that was not closed cleanly, as a broker does when it starts."""
         if not self._files.is_local:
-            msg = f"{self.path} was not closed cleanly, and this is no local disk: recover it first"
+            msg = f"{self.path} was not closed cleanly, and is not on a local disk: recover it first"
             raise UsageError(msg)
         interval, generation = self.config.index_interval_bytes, self.config.generation
         options = RecoveryOptions(interval_bytes=interval, generation=generation)
@@ -117,7 +117,7 @@ class PartitionLog:
         self._sync_all()
 
     def _sync_all(self) -> None:
-        """Sync all files: after a crash of the process alone they may be readable but not on disk."""
+        """Sync all files: after a crash of the process, files may be readable but not yet on disk."""
         for name in self._files.names(self.path):
             if parse_file_name(name) is not None:
                 handle = self._files.open_append(self.path / name)
@@ -134,7 +134,7 @@ class PartitionLog:
         self.first_base_offset = self.end_offset = start
         self._closed = ClosedSegments(self._files, self.path, ())
         if self.config.generation.has_producer_state:
-            write_file(self._files, self._side(FileKind.LEADER_EPOCH_CHECKPOINT), b"")
+            write_file(self._files, self._partition_file(FileKind.LEADER_EPOCH_CHECKPOINT), b"")
         self.active = self._segment(start, None)
         self.active.ensure_indexes()
 
@@ -152,12 +152,14 @@ class PartitionLog:
             segment.ensure_indexes()
         return segment
 
-    def _side(self, kind: FileKind) -> Path:
+    def _partition_file(self, kind: FileKind) -> Path:
         return self.path / kind.value
 
     def name_topic(self, topic_id: str) -> None:
         """Write the topic id (SEG-CKP-009)."""
-        replace_file(self._files, self._side(FileKind.PARTITION_METADATA), encode_partition_metadata(topic_id))
+        replace_file(
+            self._files, self._partition_file(FileKind.PARTITION_METADATA), encode_partition_metadata(topic_id)
+        )
 
     @property
     def log_start_offset(self) -> int:
@@ -166,7 +168,7 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """First offset of an undecided transaction, or the log end offset."""
+        """First offset of any open transaction, else the log end offset."""
         unstable = self._producers.first_unstable_offset
         return self.end_offset if unstable is None else unstable
 
@@ -181,7 +183,7 @@ class PartitionLog:
         """Append entries, in a new segment if one is due.
 
         Raises:
-            UsageError: their producers may not append them now; nothing has changed.
+            UsageError: the state of a producer does not allow the append; nothing has changed.
         """
         headers = [(e.header, e.marker) for e in entries if isinstance(e.header, RecordBatchHeader)]
         changes = self._producers.changes(headers, origin)
@@ -213,18 +215,18 @@ class PartitionLog:
 
     def _write_epochs(self) -> None:
         data = encode_leader_epoch_checkpoint(self._epochs.entries)
-        replace_file(self._files, self._side(FileKind.LEADER_EPOCH_CHECKPOINT), data)
+        replace_file(self._files, self._partition_file(FileKind.LEADER_EPOCH_CHECKPOINT), data)
 
     def _roll_if_due(self, entries: Sequence[Entry]) -> RollReason | None:
-        coming = incoming(entries)
-        reason = roll_reason(self.active.state, coming, self.config, self._environment.clock())
+        summary = incoming(entries)
+        reason = roll_reason(self.active.state, summary, self.config, self._environment.clock())
         reason = reason or self.active.lacks_room_for(entries)
         if reason is not None:
-            self.roll(new_base_offset(self.end_offset, coming, self.config.generation))
+            self.roll(new_base_offset(self.end_offset, summary, self.config.generation))
         return reason
 
     def roll(self, base_offset: int) -> None:
-        """Begin a segment at an offset not below the log end offset; an empty one is created again."""
+        """Begin a segment at the log end offset or above; if the active segment begins there, create it again."""
         if base_offset == self.active.base_offset:
             self.active.remove()
         else:
@@ -235,10 +237,10 @@ class PartitionLog:
         self._take_snapshot()
 
     def _retire(self, segment: ActiveSegment) -> None:
-        """Sync a segment completely before another one follows it (SEG-FLS-009).
+        """Sync a segment completely before the next segment is created (SEG-FLS-009).
 
-        Otherwise a power cut may keep the next one and cut entries off this one. That would go unnoticed,
-        since a log may have gaps between segments.
+        Otherwise a power cut may keep the next segment, but lose entries of this one. No reader would notice that,
+        because a log may have gaps between segments.
         """
         segment.seal()
         self.sync(segment)
@@ -246,13 +248,13 @@ class PartitionLog:
         self._closed.add(segment.base_offset, self.end_offset)
 
     def close_retired(self) -> None:
-        """Close the files of retired segments, which are not synced any more."""
+        """Close the files of retired segments; they need no further sync."""
         for segment in self.retired:
             segment.close()
         self.retired.clear()
 
     def _take_snapshot(self) -> None:
-        """Store the producer states, unless the newest snapshot is as recent (SEG-ROL-015)."""
+        """Store the producer states, unless the newest snapshot already has the same end offset (SEG-ROL-015)."""
         states = self._producers
         if self.config.generation.has_producer_state and states.end_offset > states.snapshot_offset:
             name = segment_file_name(states.end_offset, FileKind.PRODUCER_SNAPSHOT)
@@ -260,7 +262,7 @@ class PartitionLog:
             states.snapshot_offset = states.end_offset
 
     def retain(self, checkpoint: Callable[[], None]) -> RetentionPlan:
-        """Remove the segments that retention does not keep; without followers, everything counts as replicated.
+        """Remove the segments that retention does not keep; the whole log counts as replicated.
 
         Args:
             checkpoint: stores the log start offset on disk before anything is removed (SEG-RET-012).
@@ -280,7 +282,7 @@ class PartitionLog:
         return plan
 
     def _rename(self, plan: RetentionPlan) -> list[Path]:
-        """Rename the files of closed segments for removal."""
+        """Rename the files of the segments that a plan removes."""
         if self._epochs.start_at(plan.log_start_offset):
             self._write_epochs()
         renamed = []
@@ -294,7 +296,7 @@ class PartitionLog:
         return renamed
 
     def remove_deleted(self) -> None:
-        """Delete files that were renamed for removal, once their delay is over."""
+        """Delete files that were renamed for removal, if their delay has ended."""
         self._deleted.remove_due(self._environment.clock())
 
     def sync(self, segment: ActiveSegment) -> None:
@@ -325,14 +327,14 @@ def open_log(
     """Open the log of a partition for writing, with the state from its log directory.
 
     Args:
-        path: of the partition directory, created if missing.
+        path: of the partition directory; it is created if it is missing.
         config: settings of the log.
         environment: files, clock, random numbers.
-        root: files of the log directory.
-        topic_id: for `partition.metadata` of a new partition; None writes none.
+        root: root files of the log directory.
+        topic_id: for `partition.metadata` of a new partition; None to write no such file.
 
     Raises:
-        UsageError: files are left of a replacement that did not end.
+        UsageError: files of an interrupted replacement are left.
         OSError: an operation on files failed.
     """
     start_offset = root.log_start_offsets.get(parse_partition_directory(path.name).topic_partition, 0)

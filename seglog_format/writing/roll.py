@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class RollReason(Enum):
-    """Reason to roll a log; the first that holds, in this order."""
+    """Reason to roll a log; if several hold, the first in this order is given."""
 
     SIZE = "size"
-    """The segment would pass `segment.bytes` (SEG-ROL-002)."""
+    """The segment would exceed `segment.bytes` (SEG-ROL-002)."""
 
     TIME = "time"
     """Its records would span more than `segment.ms` (SEG-ROL-003)."""
@@ -26,7 +26,7 @@ class RollReason(Enum):
     """The offset index has no free slot (SEG-ROL-005)."""
 
     TIME_INDEX_FULL = "time index full"
-    """The time index has only the slot for its last entry (SEG-ROL-017)."""
+    """The time index has only the slot for its final entry (SEG-ROL-017)."""
 
     OFFSET_SPAN = "offset span"
     """An offset would be more than 2147483647 above the base offset (SEG-ROL-006)."""
@@ -37,16 +37,16 @@ class RollReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ActiveState:
-    """The facts that decide when a segment is rolled.
+    """The values that decide when a segment is rolled.
 
     Attributes:
         base_offset: of the segment.
-        size: bytes of its log.
+        size: size of its log in bytes.
         first_timestamp_ms: largest timestamp of the first append; -1 if it has none.
         created_ms: time when the segment was opened.
         jitter_ms: how much earlier than `segment.ms` it is rolled.
-        is_offset_index_full: no slot is left.
-        is_time_index_full: one slot is left at most.
+        is_offset_index_full: whether the offset index has no free slot.
+        is_time_index_full: whether the time index has at most one free slot.
     """
 
     base_offset: int
@@ -60,14 +60,14 @@ class ActiveState:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """The entries of one append, as the decision to roll sees them.
+    """The values of one append that the decision to roll needs.
 
     Attributes:
-        size: bytes.
+        size: of all entries, in bytes.
         max_timestamp_ms: largest timestamp, or -1.
-        first_offset: as far as it is known without decompressing: a follower takes the stored offset of a wrapper.
-        last_offset: of its last record.
-        magic: of its first entry.
+        first_offset: first offset; for a wrapper on a follower, its stored offset, which needs no decompression.
+        last_offset: offset of the last record.
+        magic: of the first entry.
     """
 
     size: int
@@ -88,7 +88,7 @@ def roll_reason(state: ActiveState, incoming: Incoming, config: LogConfig, now_m
     """
     if state.size > config.segment_bytes - incoming.size:
         return RollReason.SIZE
-    if state.size > 0 and _waited_ms(state, incoming, config, now_ms) > config.roll_ms - state.jitter_ms:
+    if state.size > 0 and _span_ms(state, incoming, config, now_ms) > config.roll_ms - state.jitter_ms:
         return RollReason.TIME
     if state.is_offset_index_full:
         return RollReason.OFFSET_INDEX_FULL
@@ -99,7 +99,7 @@ def roll_reason(state: ActiveState, incoming: Incoming, config: LogConfig, now_m
     return None
 
 
-def _waited_ms(state: ActiveState, incoming: Incoming, config: LogConfig, now_ms: int) -> int:
+def _span_ms(state: ActiveState, incoming: Incoming, config: LogConfig, now_ms: int) -> int:
     """Return the time that the segment spans, by record timestamps or else by the clock (SEG-ROL-003, SEG-ROL-004)."""
     if config.generation.has_time_index and state.first_timestamp_ms >= 0:
         return incoming.max_timestamp_ms - state.first_timestamp_ms
@@ -116,7 +116,7 @@ def new_base_offset(next_offset: int, incoming: Incoming, generation: BrokerGene
     """
     if generation in {BrokerGeneration.V0_8, BrokerGeneration.V0_10_1}:
         return next_offset
-    is_exact = incoming.magic >= 2 and generation not in EARLY  # noqa: PLR2004 - the number itself is the rule
+    is_exact = incoming.magic >= 2 and generation not in EARLY  # noqa: PLR2004 - the rule is about this number
     first = incoming.first_offset if is_exact else incoming.last_offset - INT32_MAX
     return max(next_offset, first)
 

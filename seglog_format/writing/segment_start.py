@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SegmentStart:
-    """The content of a segment when it is opened for writing; a new one is empty.
+    """The content of a segment when it is opened for writing; a new segment is empty.
 
     Attributes:
-        size: bytes of whole entries in the log.
+        size: number of bytes of whole entries in the log.
         first_timestamp_ms: largest timestamp of the first entry, or -1.
         largest: largest timestamp, with the offset that the time index stores; None if there is none.
-        offset_entry_count: entries of the offset index.
-        time_entry_count: entries of the time index.
-        last_time_entry_ms: timestamp of the last of them, or -1.
+        offset_entry_count: number of entries of the offset index.
+        time_entry_count: number of entries of the time index.
+        last_time_entry_ms: timestamp of the last time index entry, or -1.
     """
 
     size: int = 0

@@ -1,4 +1,4 @@
-"""Flushes shared by threads: those that ask for a flush while one runs share the next (chapter 71)."""
+"""Flushes shared by threads: threads that request a flush while another one runs share the next flush (chapter 71)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class SharedFlush:
     """Flushes of one log, one at a time (SEG-FLS-003).
 
     Args:
-        condition: the lock of this object; the flush itself runs without it.
-        flush: flushes all that is appended by then.
-        reached: the offset up to which the log is flushed.
-        check: raises if the log has failed.
+        condition: protects the state of this object; it is not held during a flush.
+        flush: flushes everything that was appended before the call.
+        reached: returns the offset up to which the log is flushed.
+        check: raises an error if the log has failed.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class SharedFlush:
         self._is_busy = False
 
     def wait_for(self, offset: int) -> None:
-        """Return when everything below an offset is on disk; flush, unless another thread does.
+        """Wait until everything below an offset is on disk; flush, unless another thread does.
 
         Raises:
             WriteError: the log has failed.
@@ -60,7 +60,7 @@ class SharedFlush:
             return True
 
     def unless_busy(self, action: Callable[[], None]) -> None:
-        """Run an action that must not run during a flush; leave it to the running flush, if there is one."""
+        """Run an action that must not run during a flush; skip it if a flush is running, which does it at its end."""
         with self._condition:
             if not self._is_busy:
                 action()

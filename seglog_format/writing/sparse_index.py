@@ -1,4 +1,4 @@
-"""Rules for adding index entries to a growing log, by generation of brokers (chapters 40, 41 and 70)."""
+"""The decision which appends to a log get index entries, by generation of brokers (chapters 40, 41 and 70)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexPoint:
-    """Index entries due before a unit: of the offset index, and the largest timestamp up to the end of that unit."""
+    """The index entries due at one entry or append: an offset index entry, and the largest timestamp up to its end."""
 
     offset_entry: OffsetPosition
     largest: TimestampOffset
 
 
 class SparseIndex:
-    """Follows the appends to one segment, and decides which of them are indexed.
+    """Decides which of the appends to one segment are indexed.
 
     Args:
         config: of the log.
@@ -46,10 +46,10 @@ class SparseIndex:
         return self._interval.largest
 
     def add(self, position: int, entries: Sequence[Entry]) -> list[IndexPoint]:
-        """Account for entries that are appended together.
+        """Add entries that are appended together.
 
         Args:
-            position: where the first of them starts.
+            position: where the first entry starts.
             entries: in order.
 
         Returns:

@@ -1,7 +1,7 @@
 """The writer of a partition: append, roll, flush, close (chapters 70 and 71).
 
-Thread-safe. One thread writes at a time, so batches are whole and offsets dense;
-threads that wait for the disk share a flush.
+The writer is thread-safe. One thread writes at a time, so batches are never interleaved and offsets have no gaps.
+Threads that wait for the disk share a flush.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 Acks: TypeAlias = Literal["written", "flushed"]
-"""Moment at which an append returns: once its bytes are written, or once they are on disk."""
+"""When an append returns: after its bytes are written, or after they are on disk."""
 
 
 class PartitionWriter(Closing):
-    """Appends to the log in one partition directory, which is created if missing.
+    """Appends to the log in one partition directory, which is created if it is missing.
 
-    Use it as a context manager. By itself it also takes care of the log directory around it: the lock, the
-    checkpoints and the clean-shutdown file. `LogWriter` does that for several partitions at once. A log that was not
+    Use it as a context manager. Unless the caller passes `root`, it also manages the files of the log directory: the
+    lock, the checkpoints and the clean-shutdown file. `LogWriter` does that for several partitions. A log that was not
     closed cleanly is recovered first (chapter 71).
 
     Args:
         path: of the partition directory, named ``<topic>-<partition>`` (SEG-PDR-001, SEG-PDR-002).
         config: settings of the log.
-        leader_epoch: under which `append` writes; by default the newest that the log knows (SEG-APP-017).
-        topic_id: 22 characters of base64url for `partition.metadata`; None writes none.
+        leader_epoch: the leader epoch of batches that `append` writes; by default the newest in the log (SEG-APP-017).
+        topic_id: 22 characters of base64url for `partition.metadata`; None to write no such file.
         environment: files, clock, random numbers and threads.
         root: the files of the log directory, if the caller manages them.
 
     Raises:
-        UsageError: the name is no partition directory's, another process writes here, files are left of a
-            replacement that did not end, or the log knows a newer leader epoch.
-        WriteError: a file could not be made.
+        UsageError: the name is not that of a partition directory, another process writes here, files of an interrupted
+            replacement are left, or the log has a newer leader epoch.
+        WriteError: a file could not be created.
 
     Examples:
         >>> from seglog_format import PartitionWriter, new_record
@@ -110,7 +110,7 @@ class PartitionWriter(Closing):
 
     @property
     def leader_epoch(self) -> int:
-        """Leader epoch under which `append` writes."""
+        """The leader epoch of batches that `append` writes."""
         return max(self._log.newest_epoch, 0) if self._leader_epoch is None else self._leader_epoch
 
     @property
@@ -130,17 +130,17 @@ class PartitionWriter(Closing):
 
     @property
     def last_stable_offset(self) -> int:
-        """First offset of an undecided transaction, or the log end offset."""
+        """First offset of any open transaction, else the log end offset."""
         return self._log.last_stable_offset
 
     @property
     def has_failed(self) -> bool:
-        """Return whether writing failed: nothing more is accepted, and the log needs recovery."""
+        """Return whether writing failed: the writer accepts no more appends, and the log needs recovery."""
         return self._guard.has_failed
 
     @property
     def is_open(self) -> bool:
-        """Return whether it is neither closed nor failed, and was opened by this process."""
+        """Return whether the writer is not closed, has not failed, and was opened by this process."""
         return self._root.is_own_process and not self._guard.is_closed and not self.has_failed
 
     @property
@@ -151,8 +151,8 @@ class PartitionWriter(Closing):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Lock the log for writing, unless it is closed or has failed; a failing operation is the last."""
-        self._root.require_own_process()  # before the lock, which another thread may have held at the fork
+        """Lock the log for writing, unless it is closed or has failed; if the block fails, the log has failed."""
+        self._root.require_own_process()  # first: if a thread held the lock at a fork, it is never released here
         with self._lock:
             self._guard.check_open()
             with self._guard.failing():
@@ -171,17 +171,17 @@ class PartitionWriter(Closing):
         """Append as a leader: check, assign offsets, write (SEG-APP-001).
 
         Args:
-            records: a batch of magic 2 with base offset 0, messages of magic 0 or 1, or records to make a batch of;
-                or what `check_as_leader` has checked with the settings of this log.
+            records: a batch of magic 2 with base offset 0, messages of magic 0 or 1, records to encode as a batch, or
+                the result of `check_as_leader` with the settings of this log.
             origin: a producer, or the broker itself.
             acks: when to return. Threads that wait for the disk at the same time share a flush (SEG-FLS-003).
 
         Returns:
-            The offsets that the records got.
+            The offsets assigned to the records.
 
         Raises:
             FormatError: the bytes are damaged.
-            UsageError: they may not be appended; the text names the requirement.
+            UsageError: the records may not be appended; the text names the requirement.
             WriteError: writing failed, now or before.
         """
         self._guard.check_open()
@@ -199,11 +199,12 @@ class PartitionWriter(Closing):
     def append_as_follower(
         self, data: Buffer, *, leader_epoch: int | None = None, acks: Acks = "written"
     ) -> Appended | None:
-        """Append what a leader wrote, unchanged; offsets may have gaps (SEG-APP-002).
+        """Append the entries of a leader unchanged; offsets may have gaps (SEG-APP-002).
 
         Args:
             data: entries in order.
-            leader_epoch: under which they were fetched; batches of a later one are left out. None takes all.
+            leader_epoch: the leader epoch under which they were fetched; batches of a later one are left out. None to
+                append all.
             acks: when to return.
 
         Returns:
@@ -222,15 +223,15 @@ class PartitionWriter(Closing):
         return appended
 
     def become_leader(self, leader_epoch: int) -> None:
-        """Append under another leader epoch from now on, and record where it begins (SEG-APP-016).
+        """Set the leader epoch of later appends, and record where it begins (SEG-APP-016).
 
-        Brokers do so when they are elected, before anything is appended.
+        Brokers do so when they are elected, before they append.
 
         Args:
-            leader_epoch: not below any that the log knows.
+            leader_epoch: not below any leader epoch in the log.
 
         Raises:
-            UsageError: it is below a known one (SEG-APP-017).
+            UsageError: the log has a newer leader epoch (SEG-APP-017).
             WriteError: writing failed, now or before.
         """
         with self._writing():
@@ -238,10 +239,10 @@ class PartitionWriter(Closing):
             self._leader_epoch = leader_epoch
             self._log.begin_epoch(leader_epoch)
 
-    # Roll, and old segments
+    # Rolling and retention
 
     def roll(self) -> int:
-        """Begin a new segment; an empty active one is created again.
+        """Begin a new segment; if the active segment is empty, create it again.
 
         Returns:
             The new segment's base offset.
@@ -256,7 +257,7 @@ class PartitionWriter(Closing):
     def apply_retention(self) -> RetentionPlan:
         """Remove the segments that retention does not keep (chapter 72).
 
-        Their files get names that end in ``.deleted``; `remove_deleted` deletes them when their delay is over.
+        Their files are renamed to names that end in ``.deleted``; `remove_deleted` deletes them after a delay.
 
         Returns:
             The decision for each segment.
@@ -269,9 +270,9 @@ class PartitionWriter(Closing):
             return self._log.retain(lambda: self._root.write_checkpoints([self.checkpointed_state]))
 
     def remove_deleted(self) -> None:
-        """Delete files that were renamed for removal, once `file.delete.delay.ms` is over (SEG-RET-009).
+        """Delete files that were renamed for removal at least `file.delete.delay.ms` ago (SEG-RET-009).
 
-        Those that still wait when this object is closed are deleted when the log is opened again.
+        Files that are left when this object is closed are deleted when the log is opened again.
 
         Raises:
             WriteError: writing failed, now or before.
@@ -282,10 +283,10 @@ class PartitionWriter(Closing):
     # Flush
 
     def flush(self) -> int:
-        """Flush everything appended by now to disk (SEG-FLS-002).
+        """Flush everything appended so far to disk (SEG-FLS-002).
 
         Returns:
-            The recovery point: everything below is on the disk.
+            The recovery point: everything below is on disk.
 
         Raises:
             UsageError: this process was forked since the log was opened.
@@ -312,7 +313,7 @@ class PartitionWriter(Closing):
         self.flush_if_due()
 
     def _flush_now(self) -> None:
-        """Sync files without blocking appends; one thread at a time calls this."""
+        """Sync files without blocking appends; only one thread at a time may call this."""
         with self._lock:
             end_offset, segment = self._log.end_offset, self._log.active
         with self._guard.failing():
@@ -322,7 +323,7 @@ class PartitionWriter(Closing):
             self._log.synced_offset = max(self._log.synced_offset, end_offset)
             self._last_flush_ms = self.environment.clock()
 
-    # End
+    # Close
 
     def close(self) -> None:
         """Flush, store the producer states, trim the files, and mark the log as clean (SEG-FLS-004).
@@ -330,7 +331,7 @@ class PartitionWriter(Closing):
         After a failure, and in a forked process, files are closed without writing. Closing again does nothing.
 
         Raises:
-            WriteError: a step failed; the log is then as after a crash of the process.
+            WriteError: a step failed; the log is left as after a crash of the process.
         """
         if self._guard.is_closed:
             return

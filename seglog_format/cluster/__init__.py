@@ -1,1 +1,1 @@
-"""What a cluster was, from the directories that its brokers left: metadata image, groups, transactions, replicas."""
+"""The state of a cluster from the log directories of its brokers: metadata image, groups, transactions, replicas."""

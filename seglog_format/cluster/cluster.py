@@ -1,4 +1,4 @@
-"""A cluster as the log directories of its brokers show it."""
+"""A cluster, read from the log directories of its brokers."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
     from seglog_format.state_model import EpochStart, MetaProperties
 
 RENAMED: Final = ("stray", "delete", "future")
-"""Why brokers rename a partition directory: its topic is unknown or deleted, or it moves to another disk."""
+"""States of renamed partition directories: the topic is unknown or deleted, or the partition moves to another disk."""
 
 COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 
 
 class Replica(NamedTuple):
-    """A copy of a partition in one of the directories.
+    """A replica of a partition in one of the log directories.
 
     Attributes:
-        path: the partition directory.
-        node_id: of the broker that it belonged to; None where `meta.properties` does not say.
-        topic_id: as the directory names it; None without one.
-        epochs: leader epochs and the first offset of each, ascending, as the leader epoch checkpoint names them.
+        path: of the partition directory.
+        node_id: of the broker that it belonged to; None without readable `meta.properties`.
+        topic_id: from `partition.metadata`; None without it.
+        epochs: leader epochs and the first offset of each, ascending, from the leader epoch checkpoint.
         log_start_offset: the first offset that may be read.
-        log_end_offset: the offset after the last whole entry; None where the log cannot be read.
-        size: bytes of its segments.
-        damage: why the log ends before its files do; empty where it was not examined, or is whole.
-        cut: the segment and the position in it at which the log then ends; None where nothing is cut.
-        has_logs_alone: a file beside the logs cannot be read, so only the logs are taken.
+        log_end_offset: the offset after the last whole entry; None if the log cannot be read.
+        size: of its segments in bytes.
+        damage: why the log ends before its files do; empty if it was not examined, or is whole.
+        cut: the segment and the position in it at which the log then ends; None if nothing is cut.
+        has_logs_alone: whether only the logs are used, because another file cannot be read.
     """
 
     path: Path
@@ -65,7 +65,7 @@ class Replica(NamedTuple):
 
     @property
     def leader_epoch(self) -> int:
-        """The highest leader epoch; -1 where none is known."""
+        """The highest leader epoch; -1 if none is known."""
         return self.epochs[-1].epoch if self.epochs else -1
 
 
@@ -73,12 +73,12 @@ Replicas: TypeAlias = "Mapping[TopicPartition, tuple[Replica, ...]]"
 
 
 class Cluster:
-    """What the log directories of brokers say about their cluster. Nothing is created, repaired or locked.
+    """A cluster, read from the log directories of its brokers. No file is created, repaired or locked.
 
     Attributes:
         directories: the log directories, in the order given.
-        renamed: which renamed directories also count as replicas: of ``delete``, ``future`` and ``stray``.
-        chosen_id: id of the cluster whose metadata counts; None for any.
+        renamed: states of renamed directories that also count as replicas: ``delete``, ``future``, ``stray``.
+        chosen_id: id of the cluster whose metadata is used; None for any.
     """
 
     def __init__(
@@ -90,17 +90,17 @@ class Cluster:
 
     @cached_property
     def properties(self) -> Mapping[Path, MetaProperties | None]:
-        """Whose each directory is."""
+        """The content of `meta.properties` by directory: broker and cluster that the directory belongs to."""
         return {each.path: meta_properties_of(each.path) for each in self.directories.directories}
 
     @property
     def cluster_id(self) -> str | None:
-        """Id of the cluster; None where no directory names one. The first of several, see `cluster_ids`."""
+        """Id of the cluster; None if no directory has one. If there are several (see `cluster_ids`), the first."""
         return self.chosen_id or next(iter(self.cluster_ids), None)
 
     @cached_property
     def cluster_ids(self) -> Mapping[str, tuple[Path, ...]]:
-        """The directories that name each cluster id; several ids mean that those of several clusters are mixed."""
+        """The directories by cluster id; several ids mean that these are directories of several clusters."""
         found: dict[str, tuple[Path, ...]] = {}
         for path, each in self.properties.items():
             if each is not None and each.cluster_id:
@@ -121,28 +121,28 @@ class Cluster:
                 yield each
 
     def metadata(self, *, at_offset: int | None = None, at_time_ms: int | None = None) -> MetadataState | None:
-        """Return what the metadata log says, from the copy that an election would prefer.
+        """Replay the metadata log, from the replica that an election would prefer.
 
         Args:
             at_offset: the last record to replay; all by default.
             at_time_ms: leave out records that were written later.
 
         Returns:
-            The state of the copy of the highest epoch, and among those of the longest; copies without a beginning come
-            last. None without a metadata log: it is lost, or the cluster used ZooKeeper.
+            The state from the replica with the highest epoch, and among those the longest; replicas without the start
+            of the log come last. None without a metadata log: it is lost, or the cluster used ZooKeeper.
         """
         states = (log.state(at_offset=at_offset, at_time_ms=at_time_ms) for log in self.metadata_logs)
         return max(states, key=lambda state: (not state.has_gap, state.epoch, state.end_offset), default=None)
 
     def _bootstrap_image(self) -> MetadataImage:
-        """Return what the snapshot says that a KRaft broker was formatted with: features and SCRAM users."""
+        """Return the image of the bootstrap snapshot that formatting a KRaft broker writes: features, SCRAM users."""
         files = (each.listing.root_files.get(FileKind.BOOTSTRAP_SNAPSHOT) for each in self._directories_of_cluster())
         states = (snapshot_state(path) for path in files if path is not None)
         return next((state.image for state in states if not state.problems), MetadataImage())
 
     @cached_property
     def replicas(self) -> Replicas:
-        """The copies of each partition but the metadata log, by topic and number."""
+        """The replicas of each partition except the metadata log, by topic and number."""
         found: dict[TopicPartition, list[Replica]] = {}
         for directory in self.directories.directories:
             for entry in self._entries(directory):
@@ -176,7 +176,7 @@ class Cluster:
 
     @cached_property
     def coordinators(self) -> CoordinatorState:
-        """Groups, transactions and share groups, from the longest copy of each partition of their topics."""
+        """Groups, transactions and share groups, from the best replica of each partition of their topics."""
         state = CoordinatorState()
         for (topic, _), copies in self.replicas.items():
             if topic in COORDINATOR_TOPICS:
@@ -188,7 +188,7 @@ class Cluster:
         return state
 
     def image(self, *, at_offset: int | None = None, at_time_ms: int | None = None) -> MetadataImage:
-        """Return the image of `metadata`; without any, topics as the directories show them."""
+        """Return the image of `metadata`; without a metadata log, an image of the topics that have directories."""
         state = self.metadata(at_offset=at_offset, at_time_ms=at_time_ms)
         if state is not None:
             return state.image
@@ -197,10 +197,10 @@ class Cluster:
         return image
 
     def lag(self, group: str) -> dict[TopicPartition, int | None]:
-        """Return how many offsets each position of a group lies before the log end offset.
+        """Return the lag of a group: for each committed position, the number of offsets up to the log end offset.
 
         Returns:
-            By topic and partition; None where no directory holds the log.
+            The lag by topic and partition; None if no directory has the log.
 
         Raises:
             KeyError: there is no such group.
@@ -215,15 +215,15 @@ class Cluster:
 
 
 def best_of(copies: Iterable[Replica]) -> Replica:
-    """Return the copy of the highest leader epoch, and among those the longest, as an election prefers them."""
+    """Return the replica with the highest leader epoch, and among those the longest, as an election does."""
     return max(copies, key=lambda copy: (copy.leader_epoch, -1 if copy.log_end_offset is None else copy.log_end_offset))
 
 
 def image_of(replicas: Replicas) -> MetadataImage:
-    """Return topics and partitions as directories show them, for clusters whose metadata is not at hand.
+    """Return an image of the topics and partitions that have directories, for clusters without metadata.
 
-    The number of partitions is at least the highest seen, plus one; a topic without an id goes by its name. Of topics
-    that had the same name one after the other, the one of which more bytes are here is taken.
+    A topic has all partitions up to the highest number seen; a topic without an id is identified by its name. If
+    several topics had the same name, the topic whose directories have the most bytes is used.
     """
     image = MetadataImage()
     ids = _topic_ids(replicas)
@@ -253,12 +253,12 @@ def _topic_ids(replicas: Replicas) -> dict[str, str]:
 def open_cluster(
     path_or_paths: PathOrPaths, *, renamed: Collection[str] = (), cluster_id: str | None = None
 ) -> Cluster:
-    """Open the log directories of one or several brokers as what remains of their cluster.
+    """Open the log directories of one or several brokers, to read the state of their cluster.
 
     Args:
-        path_or_paths: of a log directory, or of several, of one broker or of many.
-        renamed: also take directories that a broker renamed: ``stray``, ``delete``, ``future``.
-        cluster_id: where directories name several, the one whose metadata counts.
+        path_or_paths: path of a log directory, or paths of several; of one broker or of several.
+        renamed: states of renamed directories to use also: ``stray``, ``delete``, ``future``.
+        cluster_id: id of the cluster whose metadata is used, if the directories have several ids.
 
     Raises:
         UsageError: a path is not a log directory, or cannot be read.

@@ -1,4 +1,4 @@
-"""Replicas compared: which one an election keeps, where another one parts from it, and what only that one holds."""
+"""Comparison of replicas: which one an election keeps, where another diverges from it, and what only that one holds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def divergence(one: Replica, other: Replica) -> int:
     """Return the first offset at which two replicas of a partition may differ, by their leader epochs.
 
-    Up to there both hold what the same leaders wrote. It is the end of the shorter one where nothing parts them.
+    Up to that offset, both hold what the same leaders wrote. If they do not diverge, it is the end of the shorter one.
     """
     count = 0
     for mine, theirs in zip(one.epochs, other.epochs, strict=False):
@@ -29,22 +29,22 @@ def divergence(one: Replica, other: Replica) -> int:
 
 
 def _start_after(copy: Replica, count: int) -> int:
-    """Return where the epoch after the first ``count`` ones begins; the end of the log where there is none."""
+    """Return the start of the epoch after the first ``count`` epochs; the end of the log if there is none."""
     end = copy.log_start_offset if copy.log_end_offset is None else copy.log_end_offset
     return copy.epochs[count].start_offset if count < len(copy.epochs) else end
 
 
 def safe_leaders(partition: Fields) -> set[int]:
-    """Return the brokers that have all committed records, as the metadata of a partition says."""
+    """Return the brokers that have all committed records, according to the metadata of a partition."""
     return {*(partition.get("isr") or ()), *(partition.get("eligibleLeaderReplicas") or ())}
 
 
 def is_in_sync(copy: Replica, partition: Fields) -> bool:
-    """Return whether the metadata makes a replica a safe leader: it was in sync last, and nothing of it is damaged.
+    """Return whether a replica is a safe leader: the metadata lists it as in sync, and it is not damaged.
 
     Args:
-        copy: to judge.
-        partition: fields of its partition in the metadata; of no use if replicas know a later leader epoch.
+        copy: the replica.
+        partition: fields of its partition in the metadata; if the replica has a later leader epoch, they are outdated.
     """
     return (
         not copy.damage
@@ -54,19 +54,19 @@ def is_in_sync(copy: Replica, partition: Fields) -> bool:
 
 
 def chosen_of(copies: Iterable[Replica], partition: Fields) -> Replica:
-    """Return the replica that an election keeps: of the highest leader epoch, then one in sync, then the longest."""
+    """Return the replica that an election keeps: by the highest leader epoch, then in sync, then the longest."""
     return max(copies, key=lambda copy: (copy.leader_epoch, is_in_sync(copy, partition), copy.log_end_offset or 0))
 
 
 class Parting(NamedTuple):
-    """Where a replica parts from the one that is taken, and what only it holds.
+    """Where a replica diverges from the chosen one, and how much only it holds.
 
     Attributes:
         offset: the first offset at which they may differ.
-        epoch: the leader epoch of the replica from there on; -1 where none is known, or nothing follows.
-        file: name of the log that holds this offset; empty where nothing follows.
-        position: in that file.
-        lost_size: bytes of the replica from there to its end.
+        epoch: the leader epoch of the replica at that offset; -1 if none is known, or the replica ends there.
+        file: name of the log that holds this offset; empty if the replica ends there.
+        position: of the offset in that file.
+        lost_size: number of bytes of the replica from there to its end.
     """
 
     offset: int
@@ -77,7 +77,7 @@ class Parting(NamedTuple):
 
 
 def parting(chosen: Replica, other: Replica) -> Parting:
-    """Return where another replica parts from the one that is taken; logs are read only for what would be lost."""
+    """Return where another replica diverges from the chosen one; read its log only if it holds more."""
     offset, end = divergence(chosen, other), other.log_end_offset or 0
     if offset >= end:
         return Parting(offset)

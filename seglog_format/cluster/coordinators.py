@@ -1,4 +1,4 @@
-"""What the coordinators of groups and transactions knew: their topics, replayed as a coordinator loads them."""
+"""The state of group and transaction coordinators, from their topics, which are replayed as a coordinator does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRANSACTION_STATE: Final = "__transaction_state"
 SHARE_GROUP_STATE: Final = "__share_group_state"
 
 OPEN_STATES: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
-"""States in which a transaction has partitions that still wait for its end marker."""
+"""States of a transaction whose end markers are not yet in all partitions."""
 
 GROUP_TYPES: Final = {
     "groupMetadata": "classic",
@@ -29,7 +29,7 @@ GROUP_TYPES: Final = {
     "shareGroupMetadata": "share",
     "streamsGroupMetadata": "streams",
 }
-"""Type of a group, by the type of the record that makes it."""
+"""Type of a group, by the type of the record that creates it."""
 
 MEMBER_RECORDS: Final = frozenset(
     {"consumerGroupMemberMetadata", "shareGroupMemberMetadata", "streamsGroupMemberMetadata"}
@@ -42,12 +42,12 @@ class CommittedOffset(NamedTuple):
     """A position that a group committed.
 
     Attributes:
-        offset: the next offset that the group wants.
-        leader_epoch: of the last record consumed; -1 if unknown.
+        offset: the next offset that the group reads.
+        leader_epoch: of the last consumed record; -1 if unknown.
         metadata: text that the consumer added.
-        commit_timestamp_ms: when it was committed.
-        topic_id: of the topic; empty where the record does not say it.
-        record_offset: of the record that says so.
+        commit_timestamp_ms: time of the commit.
+        topic_id: of the topic; empty if the record has none.
+        record_offset: offset of the record with the commit.
     """
 
     offset: int
@@ -60,14 +60,14 @@ class CommittedOffset(NamedTuple):
 
 @dataclass(slots=True)
 class Group:
-    """A group and what it committed.
+    """A group and its committed positions.
 
     Attributes:
         type: ``classic``, ``consumer``, ``share`` or ``streams``; ``simple`` for offsets without a group record.
-        epoch: generation of a classic group, epoch of the others; -1 if unknown.
+        epoch: generation of a classic group, or epoch of any other group; -1 if unknown.
         protocol_type: of a classic group.
         members: ids of the members, as last written.
-        offsets: by topic and partition.
+        offsets: committed positions by topic and partition.
     """
 
     type: str = "simple"
@@ -85,7 +85,7 @@ class CoordinatorState:
         groups: by group id.
         transactions: fields of the latest record, by transactional id.
         share_offsets: start offsets of share groups, by group, topic id and partition.
-        problems: what could not be read.
+        problems: descriptions of what could not be read.
     """
 
     groups: dict[str, Group] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class CoordinatorState:
     problems: list[str] = field(default_factory=list)
 
     def replay(self, topic: str, batches: Iterable[RecordBatch]) -> None:
-        """Replay one partition of a coordinator's topic; damage ends it, and `problems` says so."""
+        """Replay one partition of a coordinator's topic; damage ends the replay, and is added to `problems`."""
         try:
             for record in decided_records(batches):
                 self._apply(decode_coordinator_record(topic, record.key, record.value), record.offset)
@@ -104,7 +104,7 @@ class CoordinatorState:
     def _apply(self, decoded: Decoded, record_offset: int) -> None:
         kind, value = decoded["type"], decoded.get("value")
         if isinstance(value, dict) and "unknownVersion" in value:
-            self.problems.append(f"{kind} of version {value['unknownVersion']} is of a later release")
+            self.problems.append(f"{kind} has version {value['unknownVersion']}, from a later release of Kafka")
         elif kind == "offsetCommit":
             self._commit(decoded["key"], value, record_offset)
         elif kind in GROUP_TYPES:
@@ -121,7 +121,7 @@ class CoordinatorState:
         partition = (key["topic"], key["partition"])
         known = offsets.get(partition)
         if known is not None and known.record_offset > record_offset:
-            return  # a transaction that ends late does not undo what was committed after it began
+            return  # the end of a transaction does not replace later commits
         if value is None:
             offsets.pop(partition, None)
         else:
@@ -177,9 +177,9 @@ def _committed(value: Decoded, record_offset: int) -> CommittedOffset:
 
 
 def decided_records(batches: Iterable[RecordBatch]) -> Iterator[Record | Message]:
-    """Yield the records that a coordinator takes: those of a transaction at its end, and only if it was committed.
+    """Yield the records that a coordinator applies; it applies those of a transaction when it is committed.
 
-    Unlike a consumer that reads committed records, a coordinator does not stop at an open transaction.
+    Unlike a read_committed consumer, a coordinator does not stop at an open transaction.
 
     Raises:
         FormatError: while iterating: at the first entry that is damaged.

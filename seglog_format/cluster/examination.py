@@ -1,4 +1,4 @@
-"""Replicas examined: where each log ends, and which leader epochs it has, once a broker has recovered it."""
+"""Examination of replicas: where each log ends, and which leader epochs it has, after a broker recovers it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 def examined(replicas: Replicas, on_replica: Callable[[Replica], None] | None = None) -> Replicas:
-    """Return the replicas as a broker will find them: recovered from their first offset, as after a crash.
+    """Return the replicas as they will be after a broker recovers them from their first offset.
 
-    Every log is read whole. Nothing is changed.
+    Every log is read whole. No file is changed.
 
     Args:
         replicas: to examine.
-        on_replica: called with each before it is read.
+        on_replica: called with each replica before it is read.
     """
     return {key: tuple(_examined(copy, on_replica) for copy in copies) for key, copies in replicas.items()}
 
@@ -50,7 +50,7 @@ def _examined(copy: Replica, on_replica: Callable[[Replica], None] | None) -> Re
 
 
 def _with_logs_alone(copy: Replica, error: str) -> Replica:
-    """Return a replica whose files cannot all be read as its logs alone, if those can be: a broker builds the rest."""
+    """Return a replica with an unreadable file as its logs alone, if they can be read: a broker builds the rest."""
     try:
         plan = plan_of_logs(copy.path)
         damages = dict.fromkeys((error, "only its logs are taken", *_damages(copy, plan)))
@@ -67,7 +67,7 @@ def _with_logs_alone(copy: Replica, error: str) -> Replica:
 
 
 def _damages(copy: Replica, plan: RecoveryPlan) -> Iterator[str]:
-    """Yield what is lost of a replica, with the reason."""
+    """Yield a text for each part of a replica that is lost, with the reason."""
     if plan.restarts:
         yield f"it ends below its checkpointed log start offset, {copy.log_start_offset}: a broker drops every record"
         return
@@ -78,7 +78,7 @@ def _damages(copy: Replica, plan: RecoveryPlan) -> Iterator[str]:
 
 
 def _epochs_after(copy: Replica, recovery: PreparedRecovery) -> tuple[EpochStart, ...]:
-    """Return the leader epochs that a recovery leaves: those of the batches count where the checkpoint lacks them."""
+    """Return the leader epochs after a recovery; those that the checkpoint lacks are taken from batches."""
     path = copy.path / FileKind.LEADER_EPOCH_CHECKPOINT.value
     known = read_leader_epochs(path)
     if known is None:
@@ -89,7 +89,7 @@ def _epochs_after(copy: Replica, recovery: PreparedRecovery) -> tuple[EpochStart
 
 
 def _epochs_of_batches(copy: Replica) -> tuple[EpochStart, ...]:
-    """Return the leader epochs that batches name, up to the first damage, where the checkpoint cannot be read."""
+    """Return the leader epochs of batches up to the first damage, in place of an unreadable checkpoint."""
     found: list[EpochStart] = []
     with suppress(FormatError), open_partition(copy.path) as partition:
         for header in (batch.header for batch in partition.batches()):

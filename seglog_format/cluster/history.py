@@ -1,4 +1,4 @@
-"""What the metadata log says about one topic, record by record."""
+"""The history of one topic, from the records of the metadata log."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ EVENTS: Final = {
 
 
 class TopicEvent(NamedTuple):
-    """Something that happened to a topic.
+    """An event in the history of a topic.
 
     Attributes:
         offset: of the record.
-        timestamp_ms: when the controller wrote it.
-        event: what happened, a value of `EVENTS`.
-        topic_id: of the topic then; empty before it existed.
+        timestamp_ms: time at which the controller wrote the record.
+        event: a value of `EVENTS`.
+        topic_id: of the topic at that time; empty before it was created.
         fields: of the record, by Kafka's names.
     """
 
@@ -40,11 +40,11 @@ class TopicEvent(NamedTuple):
 
 
 def topic_history(records: Iterable[MetadataRecord], name: str) -> Iterator[TopicEvent]:
-    """Yield what happened to a topic, in the order of the log.
+    """Yield the events of a topic, in the order of the log.
 
     Args:
         records: of the metadata log.
-        name: of the topic; topics that had this name one after the other differ in their id.
+        name: of the topic; a topic that was deleted and created again has another id.
     """
     topic_id = ""
     for record in records:

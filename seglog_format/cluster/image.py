@@ -1,7 +1,7 @@
-"""The metadata image of a cluster: what its metadata log says when each record has been replayed.
+"""The metadata image of a cluster: the state after the records of its metadata log have been replayed.
 
-An image holds the fields that the records of a snapshot hold, by Kafka's names. So a snapshot is an image written
-down, and replaying a snapshot gives the image back.
+An image holds the same fields as the records of a snapshot, by Kafka's names. So an image can be written as a snapshot,
+and replaying the snapshot gives the same image.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ NO_PRODUCER_ID: Final = -1
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
 ALL_BROKERS: Final = ""
-"""Name of the resource whose settings are the defaults of all brokers."""
+"""Name of the broker resource whose settings are the defaults of all brokers."""
 
 
 class ConfigResource(NamedTuple):
-    """What a configuration belongs to."""
+    """The resource that settings belong to."""
 
     resource_type: int
     name: str
 
 
 class QuotaEntity(NamedTuple):
-    """Whom a quota binds: pairs of entity type and name, by type; a name of None is the default."""
+    """The clients that a quota limits: pairs of entity type and name, sorted by type; None as name is the default."""
 
     parts: tuple[tuple[str, str | None], ...]
 
@@ -69,9 +69,9 @@ class MetadataImage:
         brokers: fields of a `RegisterBrokerRecord`, by broker id.
         controllers: fields of a `RegisterControllerRecord`, by controller id.
         topics: by topic id.
-        configs: values by name, by resource; a resource without values is absent.
-        quotas: values by name, by entity; an entity without values is absent.
-        next_producer_id: the first producer id that no broker was given; `NO_PRODUCER_ID` if none was given.
+        configs: for each resource, values by name; a resource without values is absent.
+        quotas: for each entity, values by name; an entity without values is absent.
+        next_producer_id: the first producer id that was not assigned to a broker; `NO_PRODUCER_ID` if none was.
         acls: fields of an `AccessControlEntryRecord`, by id.
         scram_credentials: fields of a `UserScramCredentialRecord`, by user and mechanism.
         delegation_tokens: fields of a `DelegationTokenRecord`, by token id.
@@ -91,20 +91,20 @@ class MetadataImage:
     zk_migration_state: int = 0
 
     def topic_named(self, name: str) -> TopicImage | None:
-        """Return the topic of a name; None if there is none."""
+        """Return the topic with a name; None if there is none."""
         return next((topic for topic in self.topics.values() if topic.name == name), None)
 
     def topic_config(self, topic: str, node_id: int | None = None) -> dict[str, str]:
-        """Return the settings that shape the files of a topic's logs, by the names of topic settings.
+        """Return the settings that affect the files of a topic's logs, by the names of topic settings.
 
-        A topic's own setting overrides that of the broker, which overrides the default of all brokers.
+        A setting of the topic overrides that of the broker, which overrides the default of all brokers.
 
         Args:
             topic: its name.
             node_id: of the broker; None if it is not known.
 
         Raises:
-            UsageError: a broker's duration is no number.
+            UsageError: a duration in the settings of a broker is not a number.
         """
         found: dict[str, str] = {}
         for name in (ALL_BROKERS, ALL_BROKERS if node_id is None else str(node_id)):
@@ -131,7 +131,7 @@ class MetadataImage:
 METADATA_VERSION: Final = "metadata.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 ELR_FIELDS: Final = frozenset({"eligibleLeaderReplicas", "lastKnownElr"})
-"""Fields of a partition that a snapshot holds only where the feature is in use."""
+"""Fields of a partition that a snapshot holds only if the feature is in use."""
 
 
 def _feature_records(image: MetadataImage) -> Iterator[ImageRecord]:

@@ -1,4 +1,4 @@
-"""What a cluster was, as objects for JSON: one for each broker, topic, partition, setting, group and transaction."""
+"""The state of a cluster as objects for JSON: one for each broker, topic, partition, setting, group and transaction."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 Line: TypeAlias = dict[str, Any]
 
 SECRETS: Final = frozenset({"salt", "storedKey", "serverKey"})
-"""Fields of a SCRAM credential that only their owner should see."""
+"""Secret fields of a SCRAM credential."""
 
 HIDDEN: Final = "(hidden)"
-"""Stands for the value of a setting that only its owner should see."""
+"""Shown in place of the value of a secret setting."""
 
 SECRET_SETTINGS: Final = ("password", "jaas.config", "keystore.key", "secret")
-"""Parts of the names of such settings; in KRaft, the metadata log has them as plain text."""
+"""Parts of the names of secret settings; in KRaft, the metadata log has their values as plain text."""
 
 SHOWN_OF_PARTITION: Final = (
     "replicas",
@@ -52,7 +52,7 @@ SHOWN_OF_PARTITION: Final = (
 def cluster_line(cluster: Cluster, state: MetadataState | None, image: MetadataImage) -> Line:
     """Return the line about the cluster as a whole.
 
-    ``mode`` is ``kraft`` where there is a metadata log, else ``unknown``: then topics are those of the directories.
+    ``mode`` is ``kraft`` if there is a metadata log, else ``unknown``: then the topics are those with directories.
     """
     line: Line = {"type": "cluster", "clusterId": cluster.cluster_id, "mode": "unknown" if state is None else "kraft"}
     if state is not None:
@@ -72,7 +72,7 @@ def image_lines(image: MetadataImage, *, with_secrets: bool = False) -> Iterator
 
     Args:
         image: of the cluster.
-        with_secrets: print the keys of SCRAM users, and passwords in settings, as well.
+        with_secrets: whether to include the keys of SCRAM users and passwords in settings.
     """
     yield from ({"type": "broker", **fields} for _, fields in sorted(image.brokers.items()))
     yield from ({"type": "controller", **fields} for _, fields in sorted(image.controllers.items()))
@@ -107,7 +107,7 @@ def _config_lines(image: MetadataImage, *, with_secrets: bool) -> Iterator[Line]
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a setting is one that only its owner should see."""
+    """Return whether the value of a setting is secret, by the name of the setting."""
     return any(each in name for each in SECRET_SETTINGS)
 
 
@@ -136,7 +136,7 @@ def _scram_line(fields: Fields, *, with_secrets: bool) -> Line:
 
 
 def replica_lines(replicas: Replicas) -> Iterator[Line]:
-    """Yield the copies of each partition that the directories hold."""
+    """Yield the replicas of each partition in the directories."""
     for (topic, number), copies in replicas.items():
         for copy in copies:
             yield {
@@ -202,7 +202,7 @@ def _share_lines(state: CoordinatorState) -> Iterator[Line]:
 
 
 def problem_lines(cluster: Cluster, state: MetadataState | None) -> Iterator[Line]:
-    """Yield what could not be read; the other lines lack it."""
+    """Yield a line for each part that could not be read, and that the other lines lack."""
     problems = [*(() if state is None else state.problems), *cluster.coordinators.problems]
     damaged = (copy for copies in cluster.replicas.values() for copy in copies if copy.damage)
     problems += [f"{copy.path}: {copy.damage}" for copy in damaged]

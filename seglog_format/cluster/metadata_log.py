@@ -1,4 +1,4 @@
-"""Reading the metadata of a KRaft cluster: the newest snapshot that is whole, then the log after it."""
+"""Reading the metadata of a KRaft cluster: the newest complete snapshot, then the log after it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MetadataLog:
     """The metadata log of one node: its snapshots and segments.
 
     Attributes:
-        path: the directory ``__cluster_metadata-0``; ``@metadata-0`` of Kafka 2.8.
+        path: of the directory ``__cluster_metadata-0``; in Kafka 2.8 ``@metadata-0``.
         snapshots: the finished snapshots, oldest first.
     """
 
@@ -50,7 +50,7 @@ class MetadataLog:
         """Yield the records of the segments from an offset on, in offset order.
 
         Raises:
-            FormatError: while iterating: at the first entry that is damaged, or record that cannot be decoded.
+            FormatError: while iterating: at the first damaged entry, or the first record that cannot be decoded.
         """
         with Partition(self._listing) as partition:
             for segment in partition.segments:
@@ -59,7 +59,7 @@ class MetadataLog:
                     yield from (record for record in records if record.offset >= from_offset)
 
     def state(self, *, at_offset: int | None = None, at_time_ms: int | None = None) -> MetadataState:
-        """Return what the metadata says after a record.
+        """Return the state of the metadata after a record.
 
         Args:
             at_offset: the last record to replay; all by default.
@@ -78,7 +78,7 @@ class MetadataLog:
         return state
 
     def _losses(self, end: int) -> Iterator[str]:
-        """Yield what shows that the log went on after its last whole entry."""
+        """Yield a text for each sign that the log had more after its last whole entry."""
         with Partition(self._listing) as partition:
             tail = partition.segments[-1].tail if partition.segments else None
             if tail is not None and tail.kind in {TailKind.TRAILING, TailKind.PARTIAL}:
@@ -88,7 +88,7 @@ class MetadataLog:
             yield f"{self.path}: records {end} to {reached - 1} are missing"
 
     def _newest_snapshot(self, last: int, limit: int) -> MetadataState:
-        """Return the state of the newest snapshot that is whole and holds nothing later than what is wanted."""
+        """Return the state of the newest complete snapshot without records after a last offset or a time limit."""
         problems: list[str] = []
         for snapshot in reversed(self.snapshots):
             if snapshot.base_offset > last + 1:
@@ -110,10 +110,10 @@ class MetadataLog:
 
 
 def snapshot_state(path: Path) -> MetadataState:
-    """Return what a ``.checkpoint`` file says.
+    """Return the state in a ``.checkpoint`` file.
 
-    Its `end_offset` counts the records of the file; the name of the file says up to where they reach. A file without
-    the footer was not finished, which `problems` says.
+    Its `end_offset` is the number of records in the file; the name of the file has the end offset of the snapshot. A
+    file without the footer is unfinished, which is added to `problems`.
     """
     state = MetadataState(snapshot=path)
     with LogSegment(SegmentFiles(0, path)) as segment:

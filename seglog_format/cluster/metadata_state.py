@@ -1,4 +1,4 @@
-"""What a stream of metadata records comes to: the image, the quorum, and where the stream ended."""
+"""The state after a sequence of metadata records: the image, the quorum, and where the sequence ended."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class MetadataRecord(NamedTuple):
     """One record of the metadata log or of a snapshot.
 
     Attributes:
-        offset: of the record; in a snapshot its place among the records.
+        offset: of the record; in a snapshot its number among the records.
         epoch: leader epoch of its batch.
-        timestamp_ms: when the controller wrote it.
+        timestamp_ms: time at which the controller wrote it.
         type: Kafka's name of its type, control records included.
         fields: by Kafka's names.
         is_control: whether it is in a control batch.
@@ -41,21 +41,21 @@ class MetadataRecord(NamedTuple):
 
 @dataclass(slots=True)
 class MetadataState:
-    """What the metadata says up to one record.
+    """The state of the metadata after a record.
 
     Attributes:
         image: topics, brokers, configurations and the rest.
-        end_offset: the offset after the last record that was read; 0 where there is none.
-        epoch: leader epoch of that record, or of the snapshot; -1 where there is none.
-        timestamp_ms: of that record, or of the last one that the snapshot holds; -1 where there is none.
-        kraft_version: 0 for a static quorum, 1 for one whose voters are in the log.
+        end_offset: the offset after the last record that was read; 0 if there is none.
+        epoch: leader epoch of that record, or of the snapshot; -1 if there is none.
+        timestamp_ms: of that record, or of the last record that the snapshot includes; -1 if there is none.
+        kraft_version: 0 for a static quorum, 1 for a dynamic quorum, whose voters are in the log.
         voters: fields of each voter of a dynamic quorum.
-        leader: id of the controller that led last; -1 where no record says it.
-        snapshot: the file that reading began with; None where it began with the log.
-        snapshot_time_ms: of the last record that the snapshot holds, as its header says; -1 without one.
+        leader: id of the last active controller; -1 if no record has it.
+        snapshot: the file that reading began with; None if it began with the log.
+        snapshot_time_ms: time of the last record that the snapshot includes, from its header; -1 without a snapshot.
         is_finished: whether the snapshot's footer was read.
         has_gap: whether records before the first one of the log are missing.
-        problems: what could not be read or replayed; the image lacks it.
+        problems: descriptions of what could not be read or replayed, and what the image therefore lacks.
     """
 
     image: MetadataImage = field(default_factory=MetadataImage)
@@ -75,8 +75,8 @@ class MetadataState:
     def replay(self, records: Iterable[MetadataRecord]) -> None:
         """Replay records in their order.
 
-        A record that does not fit is left out, and damage ends the replay; `problems` lists both. Records of a
-        metadata transaction wait for its end, as in brokers.
+        A record that does not fit the image is left out, and damage ends the replay; `problems` lists both. Records of
+        a metadata transaction are applied when it ends, as in brokers.
         """
         try:
             for record in records:

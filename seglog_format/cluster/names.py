@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CONFIG_RESOURCES: Final = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
-"""What a configuration belongs to."""
+"""Types of resources that settings belong to."""
 
 ACL_RESOURCES: Final = {
     2: "topic",
@@ -18,7 +18,7 @@ ACL_RESOURCES: Final = {
     6: "delegation-token",
     7: "user",
 }
-"""What an access control entry guards."""
+"""Types of resources that an access control entry protects."""
 
 PATTERN_TYPES: Final = {3: "literal", 4: "prefixed"}
 PERMISSIONS: Final = {2: "deny", 3: "allow"}
@@ -43,5 +43,5 @@ OPERATIONS: Final = {
 
 
 def name_of(names: Mapping[int, str], number: int) -> str:
-    """Return the name of a number; the number itself where it is of a later release."""
+    """Return the name of a number; an unknown number, from a later release, as digits."""
     return names.get(number, str(number))

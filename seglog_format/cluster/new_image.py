@@ -1,4 +1,4 @@
-"""The image of the one node that a cluster comes back as: what is kept, and what is changed for safety."""
+"""The metadata image of the single node that replaces a cluster: what is kept, and what is changed for safety."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 BROKER_RESOURCE: Final = 4
 
 MAX_PARTITIONS: Final = 100_000
-"""Partition numbers from here on are taken for damage: every number below the highest one becomes a partition."""
+"""Partition numbers from here on count as damage, because every number below the highest one becomes a partition."""
 
 NAMESPACE: Final = uuid.UUID("0c1d9c5e-6f0a-4e43-9a3c-5d1f4f0f2f7e")
-"""Namespace of the ids that are made up for topics without one: the same name gives the same id."""
+"""Namespace of ids that are generated for topics without one: the same name always gives the same id."""
 
 COMPACTED: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
-"""Kafka's own topics that are compacted, whatever else is known."""
+"""Kafka's internal topics, which are always compacted."""
 
 RETENTION: Final = ("retention.ms", "retention.bytes")
-"""Settings by which the first start would delete old segments; -1 keeps all."""
+"""Settings that would make the first start delete old segments; with -1 all are kept."""
 
 MIN_ISR: Final = "min.insync.replicas"
 
@@ -44,15 +44,15 @@ DROPPED_SETTINGS: Final = {
     "local.retention.ms": "it needs a remote store",
     "local.retention.bytes": "it needs a remote store",
 }
-"""Settings of topics that a node cannot start with, or cannot keep, and why."""
+"""Settings of topics that are left out, because the node would not start with them or cannot apply them, and why."""
 
 
 class Note(NamedTuple):
-    """Something that differs from the old cluster, or is lost.
+    """A note on a difference from the old cluster, or on a loss.
 
     Attributes:
-        about: a topic, a partition, a setting.
-        text: what, and why.
+        about: a topic, a partition or a setting.
+        text: what differs or is lost, and why.
     """
 
     about: str
@@ -61,14 +61,14 @@ class Note(NamedTuple):
 
 @dataclass(slots=True)
 class NewImage:
-    """The image of the new node, and where the logs come from.
+    """The image of the new node, and the replicas that its logs come from.
 
     Attributes:
         image: of the node.
-        logs: the replica that is taken, by topic and partition.
-        compared: the readable replicas of each partition, the one that is taken among them.
-        notes: what differs from the old cluster.
-        old_settings: settings that were changed for safety, by topic: to set back when all is well.
+        logs: the chosen replica, by topic and partition.
+        compared: the readable replicas of each partition, including the chosen one.
+        notes: differences from the old cluster.
+        old_settings: old values of settings that were changed for safety, by topic, to restore them later.
     """
 
     image: MetadataImage
@@ -83,13 +83,13 @@ class NewImage:
 
 
 class NewNode(NamedTuple):
-    """The node to be written.
+    """The node to write.
 
     Attributes:
-        node_id: its id.
-        directory_id: of its log directory, 22 letters of base64url.
-        release: of Kafka that it is for.
-        allows_downgrade: whether features may be lowered to what the release accepts.
+        node_id: id of the node.
+        directory_id: id of its log directory, 22 letters of base64url.
+        release: of Kafka that will start on it.
+        allows_downgrade: whether features may be lowered to the levels that the release accepts.
     """
 
     node_id: int
@@ -99,20 +99,20 @@ class NewNode(NamedTuple):
 
 
 def made_id(name: str) -> str:
-    """Return an id, 22 letters of base64url, that the same name always gives."""
+    """Return an id of 22 letters of base64url; the same name always gives the same id."""
     return base64.urlsafe_b64encode(uuid.uuid5(NAMESPACE, name).bytes).decode("ascii").rstrip("=")
 
 
 def new_image(old: MetadataImage, replicas: Replicas, node: NewNode) -> NewImage:
-    """Return the image of a node that holds what remains of a cluster.
+    """Return the image of a node that holds the remaining topics of a cluster.
 
     Args:
         old: image of the cluster.
-        replicas: the copies of partitions that are at hand.
-        node: the node to be written.
+        replicas: of the partitions.
+        node: the node to write.
 
     Raises:
-        UsageError: the cluster used features that the release does not know, and no downgrade is allowed.
+        UsageError: the cluster used features that the release does not accept, and a downgrade is not allowed.
     """
     made = NewImage(MetadataImage())
     _take_features(made, old, node)
@@ -123,14 +123,14 @@ def new_image(old: MetadataImage, replicas: Replicas, node: NewNode) -> NewImage
         _take_topic(made, topic, replicas, node)
     _note_unknown_topics(made, old, replicas)
     _take_configs(made, old, node)
-    _take_the_rest(made, old)
+    _take_other_parts(made, old)
     return made
 
 
 def add_unknown_topics(image: MetadataImage, replicas: Replicas) -> list[str]:
-    """Add the topics that only have directories, and those whose directories belong to another topic of the name.
+    """Add the topics that only have directories, including topics with the name of another topic in the metadata.
 
-    The name of the latter is then that of the topic with directories, unless the other one also has records.
+    In the latter case the topic with directories replaces the other topic, unless that one also has records.
 
     Returns:
         The names of the topics that were added.
@@ -191,7 +191,7 @@ def _take_topic(made: NewImage, topic: TopicImage, replicas: Replicas, node: New
 
 
 def _partition_count(made: NewImage, topic: TopicImage, replicas: Replicas) -> int:
-    """Return how many partitions a topic has: those of the metadata, and those that only have a directory."""
+    """Return the number of partitions of a topic: those in the metadata, and those that only have a directory."""
     found = {
         number
         for (name, number), copies in replicas.items()
@@ -223,12 +223,12 @@ def _chosen(made: NewImage, topic: TopicImage, number: int, replicas: Replicas) 
     chosen = chosen_of(readable, fields)
     made.compared[topic.name, number] = tuple(readable)
     if chosen.damage:
-        made.note(about, _damage(chosen))
+        made.note(about, _damage_text(chosen))
     if fields.get("isr") and not any(copy.node_id in {None, *safe_leaders(fields)} for copy in readable):
         made.note(about, f"in sync were brokers {_listed(fields['isr'])}, and no log of theirs is here: {MAY_LACK}")
     for copy in readable:
         if copy is not chosen:
-            made.note(about, _why(chosen, copy, fields))
+            made.note(about, _choice_text(chosen, copy, fields))
     return chosen
 
 
@@ -239,14 +239,14 @@ def _listed(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _damage(chosen: Replica) -> str:
+def _damage_text(chosen: Replica) -> str:
     end = chosen.log_end_offset
     where = f"it is cut at offset {end}, where a broker cuts it" if chosen.cut else f"it ends at offset {end}"
     return f"{chosen.path} is damaged: {chosen.damage}; {where}. `seglog salvage` keeps more"
 
 
-def _why(chosen: Replica, other: Replica, fields: Fields) -> str:
-    """Say why a copy was taken, and what only another one holds."""
+def _choice_text(chosen: Replica, other: Replica, fields: Fields) -> str:
+    """Return why a replica was chosen, and which offsets only another replica holds, as text."""
     if chosen.leader_epoch != other.leader_epoch:
         why = f"leader epoch {chosen.leader_epoch} is above {other.leader_epoch}"
     elif is_in_sync(chosen, fields) and not is_in_sync(other, fields):
@@ -254,7 +254,7 @@ def _why(chosen: Replica, other: Replica, fields: Fields) -> str:
     elif chosen.log_end_offset != other.log_end_offset:
         why = f"its log ends at {chosen.log_end_offset}, the other's at {other.log_end_offset}"
     else:
-        why = "both are as long"
+        why = "both have the same length"
     parted, end = divergence(chosen, other), other.log_end_offset or 0
     lost = f"; offsets {parted} to {end - 1} of the other are lost" if end > parted else ""
     return f"taken from {chosen.path}, not from {other.path}: {why}{lost}"
@@ -301,7 +301,7 @@ def _take_configs(made: NewImage, old: MetadataImage, node: NewNode) -> None:
 
 
 def _writable(made: NewImage, resource: ConfigResource, old: dict[str, str]) -> dict[str, str]:
-    """Return settings of brokers by which one replica is enough: what topics do not set, they take from here."""
+    """Return settings of brokers that allow writing with one replica; topics without the settings inherit these."""
     values = dict(old)
     if resource.resource_type == BROKER_RESOURCE and _number(values, MIN_ISR, 1) > 1:
         values[MIN_ISR] = "1"
@@ -310,7 +310,7 @@ def _writable(made: NewImage, resource: ConfigResource, old: dict[str, str]) -> 
 
 
 def _safe_settings(made: NewImage, topic: str, old: dict[str, str], release: Release) -> dict[str, str]:
-    """Return settings by which the node starts and can be written to, and by which the first start deletes nothing."""
+    """Return settings of a topic with which the node starts, accepts writes, and deletes nothing at the first start."""
     values = {name: value for name, value in old.items() if name not in DROPPED_SETTINGS}
     for name in old.keys() & DROPPED_SETTINGS.keys():
         made.note(topic, f"{name}={old[name]} is left out: {DROPPED_SETTINGS[name]}")
@@ -331,12 +331,12 @@ def _safe_settings(made: NewImage, topic: str, old: dict[str, str], release: Rel
 
 
 def _number(values: dict[str, str], name: str, default: int) -> int:
-    """Return a setting as a number; the default where it is absent or no number."""
+    """Return a setting as a number; the default if it is absent or not a number."""
     text = values.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() else default
 
 
-def _take_the_rest(made: NewImage, old: MetadataImage) -> None:
+def _take_other_parts(made: NewImage, old: MetadataImage) -> None:
     made.image.quotas = {entity: dict(values) for entity, values in old.quotas.items()}
     made.image.acls = dict(old.acls)
     made.image.scram_credentials = dict(old.scram_credentials)

@@ -1,7 +1,7 @@
-"""How many partitions a coordinator's topic had, without its metadata: what is in them shows it.
+"""The number of partitions of a coordinator's topic without metadata, inferred from the records in them.
 
-A coordinator keeps a group in the partition that the hash of its name gives, modulo the number of partitions. With
-another number it would look for the group in another partition, and find nothing.
+A coordinator stores a group in the partition with the number of its name's hash modulo the number of partitions. With
+another number of partitions it would search for the group in another partition, and not find it.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
     from seglog_format.cluster.image import MetadataImage
 
 DEFAULT_COUNT: Final = 50
-"""Kafka's default for these topics."""
+"""Kafka's default number of partitions of these topics."""
 
 MAX_PARTITIONS: Final = 10_000
-"""Greatest number of partitions that is tried."""
+"""Maximum number of partitions that is tried."""
 
 MAX_KEYS: Final = 10_000
-"""Number of keys of one partition that are read at most."""
+"""Maximum number of keys that are read in one partition."""
 
 KEY_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     CONSUMER_OFFSETS: ("group", "groupId"),
     TRANSACTION_STATE: ("transactionalId",),
     SHARE_GROUP_STATE: ("groupId", "topicId", "partition"),
 }
-"""Fields of a record's key that decide on the partition; of the first topic the one of the two that is there."""
+"""Fields of a record's key that decide its partition; in the first topic a key has one of the two fields."""
 
 
 def add_missing_partitions(
     image: MetadataImage, replicas: Replicas, topics: Collection[str] | None = None
 ) -> list[tuple[str, str]]:
-    """Give coordinators' topics the number of partitions that they had, where only directories show them.
+    """Add missing partitions to the coordinators' topics that are not in the metadata.
 
     Args:
-        image: changed in place: partitions that no directory holds are added.
-        replicas: the copies of partitions that are at hand.
-        topics: those that the metadata does not know; None where there is no metadata.
+        image: changed in place: partitions without a directory are added.
+        replicas: of the partitions.
+        topics: names of topics that are not in the metadata; None without metadata.
 
     Returns:
-        For each topic that has more partitions than directories, its name and a text about it.
+        The name of each topic to which partitions were added, and a text about it.
     """
     found = []
     for name in KEY_FIELDS:
@@ -70,7 +70,7 @@ def _hashes_of(topic: str, number: int, replicas: Replicas) -> set[int]:
 
 
 def java_hash(text: str) -> int:
-    """Return Java's hash of a text without its sign, as Kafka's coordinators use it."""
+    """Return Java's hash of a text without its sign, as Kafka's coordinators compute it."""
     code = 0
     encoded = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(encoded[::2], encoded[1::2], strict=True):
@@ -79,14 +79,14 @@ def java_hash(text: str) -> int:
 
 
 def count_of(hashes: Mapping[int, Collection[int]]) -> int:
-    """Return how many partitions there were.
+    """Infer the number of partitions.
 
     Args:
-        hashes: of the names found in each partition that is at hand, by its number.
+        hashes: of the names found in each partition, by its number.
 
     Returns:
-        The least number that puts each name where it is; Kafka's default is preferred where numbers are missing. Where
-        no number fits, one more than the highest partition.
+        The smallest number with which every name belongs to its partition; if partitions are missing, Kafka's default
+        is preferred. If no number fits, one more than the highest partition.
     """
     least = max(hashes, default=-1) + 1
     preferred = [least] if len(hashes) == least else [DEFAULT_COUNT]

@@ -1,4 +1,4 @@
-"""What a new node has to take care of: open transactions, producer ids, directories that brokers renamed."""
+"""Notes and precautions for a new node: open transactions, producer ids, directories that brokers renamed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import TopicPartition
 
 PRODUCER_ID_DISTANCE: Final = 1_000_000
-"""New producer ids start so far above the highest one known, since snapshots lack the latest producers."""
+"""Distance of new producer ids from the highest known one, because snapshots lack the latest producers."""
 
 MAX_PRODUCER_ID: Final = INT64_MAX - 2 * PRODUCER_ID_DISTANCE
-"""Higher ids are taken for damage: above them a node would have none to give."""
+"""Higher producer ids count as damage: a node would have no ids left above them."""
 
 
 def note_renamed(made: NewImage, cluster: Cluster) -> None:
-    """Name directories that brokers renamed; what moves to another disk is at hand where it comes from."""
+    """Note the renamed directories that are left out, except moves to another disk: their source is still there."""
     for entry in cluster.left_out:
         name = entry.name
         if name.state != "future" or name.topic_partition not in made.logs:
@@ -39,7 +39,7 @@ def note_renamed(made: NewImage, cluster: Cluster) -> None:
 
 
 def note_groups(made: NewImage, cluster: Cluster, release: Release) -> None:
-    """Name the groups of a type that the release does not know."""
+    """Note the groups of types that the release does not support."""
     for name, group in sorted(cluster.coordinators.groups.items()):
         feature = GROUP_FEATURES.get(group.type)
         if feature is not None and feature not in release.features:
@@ -48,15 +48,15 @@ def note_groups(made: NewImage, cluster: Cluster, release: Release) -> None:
 
 
 def note_transactions(made: NewImage, cluster: Cluster, whole_logs: Mapping[TopicPartition, WholeLog]) -> None:
-    """Say what becomes of transactions that were open.
+    """Note what happens to open transactions.
 
-    A coordinator ends those that it knows to be open. Where offsets are lost, the marker of one that it takes as ended
-    may be among them.
+    A coordinator ends the transactions that its topic lists as open. If offsets were lost, they may include the end
+    marker of a transaction that its topic lists as ended; then no coordinator ends it again.
 
     Args:
-        made: gets the notes.
-        cluster: which the logs are left of.
-        whole_logs: the logs that the node gets.
+        made: the notes are added to it.
+        cluster: the old cluster.
+        whole_logs: the logs of the new node.
     """
     has_coordinator = any(topic == TRANSACTION_STATE for topic, _ in made.logs)
     known = set()
@@ -82,7 +82,7 @@ def note_transactions(made: NewImage, cluster: Cluster, whole_logs: Mapping[Topi
 
 
 def _open_offsets(replica: Replica, log: WholeLog, known: Collection[int]) -> Sequence[int]:
-    """Return where the transactions of a log begin that are open at its end, without those of known producers."""
+    """Return the first offsets of transactions that are open at the end of a log, except those of known producers."""
     found = Transactions(open_offsets=dict(log.open_offsets))
     with open_partition(replica.path) as partition:
         read_on(found, partition.segments, log.log_start_offset)
@@ -90,7 +90,7 @@ def _open_offsets(replica: Replica, log: WholeLog, known: Collection[int]) -> Se
 
 
 def reserve_producer_ids(made: NewImage, cluster: Cluster) -> None:
-    """Start new producer ids above all that the logs hold, where no metadata says how far they went."""
+    """Set the next producer id above all ids in the logs and the metadata, for a cluster with incomplete metadata."""
     ids = set(_producer_ids(made, cluster))
     absurd = {each for each in ids if each > MAX_PRODUCER_ID}
     for each in sorted(absurd):

@@ -1,4 +1,4 @@
-"""What a release of Kafka accepts of a cluster's features."""
+"""The features and settings that each release of Kafka accepts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LOWEST_METADATA_VERSION: Final = 21
-"""Level of 3.9, which 4.1 and 4.4 accept as well; a node that is made new gets no lower one."""
+"""Level of 3.9, which 4.1 and 4.4 also accept; a new node gets this level or a higher one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Release:
 
     Attributes:
         version: such as ``4.4``.
-        features: the highest level of each feature that it accepts; it refuses to start on others.
-        least_settings: the lowest value of settings of topics that it accepts; it refuses to start on lower ones.
+        features: the highest accepted level of each feature; the release does not start with higher ones.
+        least_settings: the lowest accepted values of topic settings; the release does not start with lower ones.
     """
 
     version: str
@@ -60,7 +60,7 @@ RELEASES: Final = {
         ),
     )
 }
-"""By version, oldest first. The levels are those of the constants in each release's own classes."""
+"""Releases by version, oldest first. The levels are constants in the classes of each release."""
 
 NEWEST: Final = next(reversed(RELEASES))
 
@@ -76,11 +76,11 @@ NEEDED_FOR: Final = {
     "share.version": "share groups and their start offsets",
     "streams.version": "streams groups; their committed offsets stay",
 }
-"""What is lost with a feature that is lowered."""
+"""What is lost if the level of a feature is lowered."""
 
 
 def losses_without(features: Mapping[str, int]) -> str:
-    """Return features with their levels, and what is lost with each that is lowered."""
+    """Return a text of features with their levels, and what is lost if each is lowered."""
     named = (f"{name} {level}" + _needed(name) for name, level in sorted(features.items()))
     return "; ".join(named)
 
@@ -90,5 +90,5 @@ def _needed(name: str) -> str:
 
 
 def too_high(features: Mapping[str, int], release: Release) -> dict[str, int]:
-    """Return the features, with their levels, that a release does not accept."""
+    """Return the features whose levels a release does not accept, with these levels."""
     return {name: level for name, level in features.items() if level > release.features.get(name, 0)}

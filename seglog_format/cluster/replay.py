@@ -1,4 +1,4 @@
-"""Replay of metadata records: one small function for each kind says what it changes in the image."""
+"""Replay of metadata records: one small function for each kind of record changes the image."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REPLACED_BY_CHANGE: Final = (
     "eligibleLeaderReplicas",
     "lastKnownElr",
 )
-"""Fields of a partition that a change record replaces where it has them."""
+"""Fields of a partition that a change record replaces if it has them."""
 
 REPLACED_BY_REGISTRATION_CHANGE: Final = ("logDirs", "cordonedLogDirs")
 
@@ -43,8 +43,8 @@ def replay(image: MetadataImage, kind: str, fields: Fields) -> None:
         fields: of the record. Tagged fields may be absent.
 
     Raises:
-        CorruptRecordError: the record names a broker, topic or partition that the image does not have, or its kind
-            is unknown: the log has a gap, or was written by a later release.
+        CorruptRecordError: the record refers to a broker, topic or partition that the image does not have, because
+            the log has a gap; or its kind is unknown, because a later release wrote it.
     """
     rule = RULES.get(kind)
     if rule is None:
@@ -57,7 +57,7 @@ def _refused(found: object, *, field: str, expected: str) -> CorruptRecordError:
 
 
 def _nothing(_image: MetadataImage, _fields: Fields) -> None:
-    """Change nothing: the record is no part of the state."""
+    """Change nothing: the record does not affect the image."""
 
 
 # -- features, producer ids, migration ---------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def _partition_change(image: MetadataImage, fields: Fields) -> None:
 def changed_partition(partition: Fields, change: Fields) -> Fields:
     """Return the fields of a partition after a `PartitionChangeRecord`.
 
-    The partition epoch grows with each change, the leader epoch with each leader that is named.
+    The partition epoch increases with each change, the leader epoch with each change that sets a leader.
     """
     replaced = {name: change[name] for name in REPLACED_BY_CHANGE if change.get(name) is not None}
     result: dict[str, Any] = partition | replaced
@@ -194,7 +194,7 @@ def _client_quota(image: MetadataImage, fields: Fields) -> None:
 
 
 def _set(values_of: dict[Any, dict[str, Any]], owner: object, name: str, value: object) -> None:
-    """Set a value, or remove it where it is None; an owner without values goes."""
+    """Set a value, or remove it if it is None; remove an owner without values."""
     values = values_of.setdefault(owner, {})
     if value is None:
         values.pop(name, None)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def comparisons(made: NewImage, old: MetadataImage) -> Iterator[dict[str, Any]]:
-    """Yield each replica of the partitions that have several, and where it parts from the one that is taken."""
+    """Yield each replica of partitions with several replicas, and where it diverges from the chosen one."""
     partitions = {
         (topic.name, number): each for topic in old.topics.values() for number, each in topic.partitions.items()
     }
@@ -40,7 +40,7 @@ def comparisons(made: NewImage, old: MetadataImage) -> Iterator[dict[str, Any]]:
 
 
 def _divergence(chosen: Replica, copy: Replica) -> dict[str, Any] | None:
-    """Return where a replica leaves the one that is taken; None where it has nothing that the other lacks."""
+    """Return where a replica diverges from the chosen one; None if it has no offsets that the chosen one lacks."""
     apart = parting(chosen, copy)
     if apart.offset >= (copy.log_end_offset or 0):
         return None

@@ -1,4 +1,4 @@
-"""A node that a stock Kafka starts from, made from the log directories that a cluster left."""
+"""A node directory that an unmodified Kafka starts from, built from the log directories of a lost cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.segment_scan import Cut
 
 SNAPSHOT: Final = SnapshotName(1000, 1)
-"""Name of the metadata snapshot: any later offset does; at offset 0, brokers of 4.4 take 8 MiB at most."""
+"""Name of the metadata snapshot. Any offset above 0 is possible; at 0, brokers of 4.4 accept 8 MiB at most."""
 
 SETTINGS: Final = """\
 # Settings for the first start. No topic deletes by retention; resurrection.jsonl has the old settings.
@@ -67,14 +67,14 @@ share.coordinator.state.topic.min.isr=1
 
 @dataclass(frozen=True, slots=True)
 class PreparedResurrection:
-    """A node directory to be written. Nothing is written before `apply`, and nothing is ever changed in the sources.
+    """A plan to write a node directory. Nothing is written before `apply`, and the sources are never changed.
 
     Attributes:
         target: the new log directory; None for a plan that cannot be applied.
-        cluster_id: of the node; that of the old cluster where it is known.
+        cluster_id: cluster id of the node: that of the old cluster if it is known.
         node: the node.
-        made: its metadata, the logs that it gets, and what differs from the old cluster.
-        link_closed: give closed segments a second name instead of copying them.
+        made: its metadata, its logs, and the differences from the old cluster.
+        link_closed: whether to create hard links to closed segments instead of copies.
     """
 
     target: Path | None
@@ -88,9 +88,9 @@ class PreparedResurrection:
     _sources: tuple[Path, ...] = field(repr=False)
 
     def report(self) -> Iterator[dict[str, Any]]:
-        """Yield what will be written, as objects for JSON: the node, each log, each note, each setting to set back.
+        """Yield what will be written, as objects for JSON: the node, each log, each note, each setting to restore.
 
-        Where a partition has several replicas, each is compared with the one that is taken.
+        If a partition has several replicas, each is compared with the chosen one.
         """
         image = self.made.image
         yield {
@@ -119,13 +119,13 @@ class PreparedResurrection:
             yield {"type": "oldSettings", "topic": topic, "settings": values}
 
     def apply(self, on_log: Callable[[TopicPartition], None] | None = None) -> None:
-        """Write the node. All of it appears at once, when everything is on disk; after a failure nothing is left.
+        """Write the node. The directory appears when all files are on disk; after a failure no files are left.
 
         Args:
-            on_log: called with each topic and partition once its log is copied.
+            on_log: called with each topic and partition after its log was copied.
 
         Raises:
-            UsageError: the plan has no target, the target exists by now, or it lies in a source.
+            UsageError: the plan has no target, the target exists now, or it is inside a source.
             WriteError: a file could not be written.
         """
         if self.target is None:
@@ -162,7 +162,7 @@ class PreparedResurrection:
                 copy_file(snapshot.path, directory / name)
 
     def _write_cut_segment(self, directory: Path, files: SegmentFiles, cut: Cut) -> None:
-        """Write what stays of the segment that is damaged, without indexes, which a broker builds; drop later ones."""
+        """Write the kept part of a damaged segment, without indexes: a broker builds them. Write no later segments."""
         if files.base_offset == cut.base_offset:
             copy_start(files.log, directory / segment_file_name(files.base_offset, FileKind.LOG), cut.position)
 
@@ -201,10 +201,10 @@ class PreparedResurrection:
 
 
 def require_apart_from(target: Path, sources: Iterable[Path]) -> None:
-    """Refuse a target inside of a source's log directory, or around one.
+    """Refuse a target that is inside a source's log directory, or that contains one.
 
     Raises:
-        UsageError: it is.
+        UsageError: it is such a target.
     """
     new = target.resolve()
     for source in {path.resolve() for path in sources}:
@@ -213,7 +213,7 @@ def require_apart_from(target: Path, sources: Iterable[Path]) -> None:
             raise UsageError(msg)
 
 
-def resurrect(  # noqa: PLR0913 - a choice each
+def resurrect(  # noqa: PLR0913 - each is an option of the user
     path_or_paths: PathOrPaths,
     target: Path | str | None = None,
     *,
@@ -227,32 +227,33 @@ def resurrect(  # noqa: PLR0913 - a choice each
     remote: RemoteStore | None = None,
     on_replica: Callable[[Replica], None] | None = None,
 ) -> PreparedResurrection:
-    """Plan a node directory that a stock Kafka starts from, with every topic at its offsets.
+    """Plan a node directory that an unmodified Kafka starts from, with the same offsets in every topic.
 
-    The node is a broker and controller on its own. Topics keep ids, offsets, timestamps and transactions, groups their
-    positions, and settings, quotas, ACLs and SCRAM users come along as far as the metadata log says them. Retention is
-    switched off, so the first start deletes nothing.
+    The node is a single broker and controller. Topics keep ids, offsets, timestamps and transactions, and groups keep
+    their positions. Settings, quotas, ACLs and SCRAM users are kept if the metadata log has them. Retention is
+    disabled, so the first start deletes nothing.
 
     Args:
-        path_or_paths: the log directories that are left, of one broker or of several.
+        path_or_paths: the remaining log directories, of one broker or of several.
         target: the new log directory; it has to be new or empty. None for a plan that cannot be applied.
         kafka: the release that will start on it: ``3.9``, ``4.1`` or ``4.4``, or a later one of the same line.
         node_id: of the new node, 0 to 2147483647.
-        downgrade: allow a release that does not know all features of the cluster.
-        unknown_topics: also take topics that have directories and that the metadata does not know, as is done where
-            the metadata log is damaged. A topic of another id wins if the one that the metadata knows has no records.
-        renamed: also take directories that a broker renamed: ``stray``, ``delete``, ``future``.
-        cluster_id: where directories name several, the one whose metadata counts.
-        link_closed: give closed segments below the recovery point a second name instead of copying them: faster,
-            and then the sources must not be written any more.
-        remote: the store with tiered segments of the partitions, see `open_tier`; they come back to the disk. Each is
-            read once for the plan, and once to write it.
-        on_replica: called with each replica before it is read, which takes as long as its bytes take.
+        downgrade: whether to allow a release that does not accept all features of the cluster.
+        unknown_topics: whether to use also topics that have directories but are not in the metadata; if the metadata
+            log is damaged, they are used in any case. Of two topics with one name, the one with directories is used if
+            the one in the metadata has no records.
+        renamed: states of renamed directories to use also: ``stray``, ``delete``, ``future``.
+        cluster_id: id of the cluster whose metadata is used, if the directories have several ids.
+        link_closed: whether to create hard links to closed segments below the recovery point instead of copies. That is
+            faster, but the sources must not be written to any more.
+        remote: the store with tiered segments of the partitions, see `open_tier`; they are written to the node's
+            directory. Each is read once for the plan, and once to write it.
+        on_replica: called with each replica before it is read, which may take long.
 
     Raises:
         UsageError: a path is not a log directory, the target exists, the directories are those of several clusters,
             the node id is out of range, the release is unknown, or it does not accept the cluster's features; or the
-            store does not answer, or a key is not at hand.
+            store does not answer, or a decryption key is missing.
         FormatError: an object of the store does not follow its layout.
 
     Examples:
@@ -297,10 +298,10 @@ def resurrect(  # noqa: PLR0913 - a choice each
 
 
 def require_one_cluster(cluster: Cluster) -> None:
-    """Refuse directories of several clusters, unless it is said whose metadata counts.
+    """Refuse directories of several clusters, unless the cluster whose metadata counts is given.
 
     Raises:
-        UsageError: they name several cluster ids, or not the one that is wanted.
+        UsageError: the directories have several cluster ids, or none has the given id.
     """
     ids = cluster.cluster_ids
     named = "; ".join(f"{each} ({', '.join(map(str, paths))})" for each, paths in ids.items())
@@ -313,7 +314,7 @@ def require_one_cluster(cluster: Cluster) -> None:
 
 
 def _complete(made: NewImage, remote: RemoteStore | None) -> dict[TopicPartition, WholeLog]:
-    """Add to the logs what the store has of them, and say what is missing even so."""
+    """Extend the logs by their segments in the store, and note what is still missing."""
     found = {}
     for key, replica in sorted(made.logs.items()):
         log = found[key] = whole_log(replica, remote)

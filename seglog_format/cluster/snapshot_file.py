@@ -1,4 +1,4 @@
-"""Writing an image down as a metadata snapshot that a broker starts from."""
+"""Writing of an image as a metadata snapshot that a broker starts from."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 RECORDS_IN_A_BATCH: Final = 1000
 
 VERSIONS: Final = {"PARTITION_RECORD": 1}
-"""Versions of records where it is not 0: with directories, as every broker from 3.7 on reads them."""
+"""Versions of records other than 0: those with directory ids, which every broker from 3.7 on reads."""
 
 
 class SnapshotName(NamedTuple):
-    """What the name of a snapshot says.
+    """The two numbers in the name of a snapshot.
 
     Attributes:
-        end_offset: the first offset of the metadata log that it does not hold.
-        epoch: of the last record that it holds.
+        end_offset: the first offset of the metadata log that the snapshot does not include.
+        epoch: leader epoch of the last record that it includes.
     """
 
     end_offset: int
@@ -46,8 +46,8 @@ def snapshot_batches(
     Args:
         records: of the image, in Kafka's order.
         epoch: leader epoch of the batches.
-        timestamp_ms: of the last record that the snapshot holds.
-        voters: of a dynamic quorum; none for a static one, whose voters are in the configuration.
+        timestamp_ms: of the last record that the snapshot includes.
+        voters: of a dynamic quorum; empty for a static quorum, whose voters are in the configuration.
 
     Raises:
         UsageError: while iterating: a record cannot be stored, such as a text of more than 32,767 bytes.

@@ -1,4 +1,4 @@
-"""A replica together with its segments in a remote store: the files that make up the log, and what is missing."""
+"""A replica together with its segments in a remote store: the files of the whole log, and what is missing."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
 
 REACHED: Final = (FileKind.REPLICATION_OFFSET_CHECKPOINT, FileKind.RECOVERY_POINT_CHECKPOINT)
-"""Checkpoints whose offset a log had reached."""
+"""Checkpoints whose offset shows how far a log had reached."""
 
 
 class WholeLog(NamedTuple):
     """The files of a log, on a disk or in a store.
 
     Attributes:
-        listing: of the files. Of segments in the store only the logs, since a broker builds the rest again.
+        listing: of the files. For segments in the store only the logs, because a broker builds the other files.
         log_start_offset: the first offset that may be read.
-        log_end_offset: the offset after the last one that there is.
-        open_offsets: first offsets of the transactions that are open behind the segments in the store, by producer id.
+        log_end_offset: the offset after the last existing one.
+        open_offsets: first offsets of transactions that are open at the end of the segments in the store, by producer
+            id.
         remote_count: number of segments in the store.
-        remote_size: bytes of their logs.
-        missing: what is neither on the disk nor in the store, or damaged in the store.
+        remote_size: number of bytes of their logs.
+        missing: descriptions of offsets that are neither on the disk nor in the store, or are damaged in the store.
     """
 
     listing: PartitionListing
@@ -46,8 +47,8 @@ class WholeLog(NamedTuple):
     missing: tuple[str, ...]
 
 
-class _Stored(NamedTuple):
-    """What reading the segments of a store has found."""
+class _RemoteLogs(NamedTuple):
+    """The result of reading the segments of a store."""
 
     sound: list[LogSegment]
     spans: list[tuple[int, int]]
@@ -58,15 +59,15 @@ class _Stored(NamedTuple):
 def whole_log(replica: Replica, remote: RemoteStore | None = None) -> WholeLog:
     """Return the files of a log.
 
-    Each log in the store is read whole. A damaged one is left out: a broker would cut all that follows as well.
+    Each log in the store is read whole. A damaged one is left out: a broker would also remove all that follow it.
 
     Args:
-        replica: what is on the disk, as examined.
-        remote: the store; None for what the directory holds alone.
+        replica: the local replica, as examined.
+        remote: the store; None to use the directory alone.
 
     Raises:
-        UsageError: the store does not answer, or a key is not at hand.
-        FormatError: what an object says of its partition cannot be read.
+        UsageError: the store does not answer, or a decryption key is missing.
+        FormatError: an object that describes the partition's segments cannot be read.
     """
     local = list_partition(replica.path)
     local = local.logs_alone() if replica.has_logs_alone else local
@@ -78,7 +79,8 @@ def whole_log(replica: Replica, remote: RemoteStore | None = None) -> WholeLog:
         ends = [replica.log_end_offset or 0] if local.segments else [end for _, end in stored.spans[-1:]]
         end = max([start, *ends])
         gaps = _gaps(_first_offset(partition), [*stored.spans, *((base, base) for base in local.base_offsets[:1])])
-        lost = () if replica.damage else _lost_end(local, end, is_empty=not files)  # where it is cut is said anyway
+        # For a damaged replica, its end is already noted.
+        lost = () if replica.damage else _lost_end(local, end, is_empty=not files)
         return WholeLog(
             local._replace(segments=files, base_offsets=bases, storage=partition.listing.storage),
             start,
@@ -90,9 +92,9 @@ def whole_log(replica: Replica, remote: RemoteStore | None = None) -> WholeLog:
         )
 
 
-def _read(segments: Iterable[LogSegment]) -> _Stored:
-    """Read logs in a store whole, each once."""
-    stored = _Stored([], [], [], {})
+def _read(segments: Iterable[LogSegment]) -> _RemoteLogs:
+    """Read each log in a store whole, once."""
+    stored = _RemoteLogs([], [], [], {})
     for segment in segments:
         found = Transactions(open_offsets=dict(stored.open_offsets))
         read_on(found, (segment,), 0)
@@ -106,7 +108,7 @@ def _read(segments: Iterable[LogSegment]) -> _Stored:
 
 
 def _lost_end(local: PartitionListing, end: int, *, is_empty: bool) -> list[str]:
-    """Name the offsets from the end of a log on that it had by what is left of it."""
+    """Return texts about offsets after the end of a log that it had, as other files show."""
     reached = {kind.value: checkpointed_offset(local, kind) or 0 for kind in REACHED}
     if epochs := leader_epochs(local):
         reached[FileKind.LEADER_EPOCH_CHECKPOINT.value] = epochs[-1][1]
@@ -118,13 +120,13 @@ def _lost_end(local: PartitionListing, end: int, *, is_empty: bool) -> list[str]
 
 
 def _first_offset(partition: Partition) -> int:
-    """Return the first offset that the partition had, wherever it was."""
+    """Return the first offset that the partition had, whether local or remote."""
     tiered = partition.tiered_offsets
     return partition.log_start_offset if tiered is None else tiered.first_offset
 
 
 def _gaps(first: int, spans: list[tuple[int, int]]) -> list[str]:
-    """Name the offsets from the first one on that lie between spans of offsets, each with its end."""
+    """Return texts about the offsets from a first one on that are not in any of the given ranges."""
     gaps = []
     for start, end in spans:
         if first < start:

@@ -121,7 +121,7 @@ def _add_open(found: Transactions, at_end: Transactions) -> None:
 
 
 def _open_at_end(segments: Sequence[LogSegment], log_start_offset: int) -> Transactions:
-    """Return what is open at the end of remote segments: from the last snapshot, and from the headers after it."""
+    """Return the transactions open at the end of remote segments, from the last snapshot and the headers after it."""
     known: Mapping[int, int] | None = None
     first = len(segments)
     while first and known is None:

@@ -142,7 +142,7 @@ def _source(log: LogSegment) -> ByteSource:
 
 
 def _reports_by_content(logs: Sequence[LogSegment], placement: Placement) -> Iterator[SalvagedSegment]:
-    """Yield what was kept of each log, in whichever new segments."""
+    """Yield a report for each log about its entries that were kept, in any of the new segments."""
     parts: dict[int, dict[int, None]] = {}
     for part in placement.parts:
         for piece in part.pieces:

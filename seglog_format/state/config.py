@@ -129,9 +129,9 @@ class LogConfig:
         min_cleanable_dirty_ratio: part of a log that has to be dirty before it is compacted, 0 to 1.
         cleanup_policy: ``delete``, ``compact`` or both.
         message_timestamp_type: whether producers or the broker set the timestamps of records.
-        message_timestamp_before_max_ms: how far producer timestamps may be behind the clock; 0 or more.
-        message_timestamp_after_max_ms: how far producer timestamps may be ahead of the clock; 0 or more. The default is
-            that of 4.0; earlier versions have no limit.
+        message_timestamp_before_max_ms: how far producer timestamps may be before the current time; 0 or more.
+        message_timestamp_after_max_ms: how far producer timestamps may be after the current time; 0 or more. The
+            default is that of 4.0; earlier versions have no limit.
         flush_messages: flush after so many records, 1 or more.
         flush_ms: flush records that are older than this, 0 or more.
         preallocate: create a segment's log at its full size, filled with zeros.

@@ -91,7 +91,7 @@ def objects_at(address: str | os.PathLike[str], settings: Mapping[str, str] | No
 
     Args:
         address: such as ``s3://bucket/tier``, or a path.
-        settings: of the file system behind an address.
+        settings: of the file system of an address.
 
     Raises:
         UsageError: there is no reader for such addresses.

@@ -76,13 +76,13 @@ def objects_are_named(subject: StrayObjects) -> Iterator[Problem]:
 def every_offset_is_answered_for(subject: TieredLog) -> Iterator[Problem]:
     """Report offsets below the local log that no remote segment holds."""
     log = subject.log
-    behind = log.log_start_offset
+    reached = log.log_start_offset
     for part in subject.log.lineage.served(subject.remote, log.log_start_offset):
-        if behind < min(part.first_offset, log.local_start_offset):
-            yield _gap(subject, behind, min(part.first_offset, log.local_start_offset))
-        behind = max(behind, part.last_offset + 1)
-    if behind < log.local_start_offset:
-        yield _gap(subject, behind, log.local_start_offset)
+        if reached < min(part.first_offset, log.local_start_offset):
+            yield _gap(subject, reached, min(part.first_offset, log.local_start_offset))
+        reached = max(reached, part.last_offset + 1)
+    if reached < log.local_start_offset:
+        yield _gap(subject, reached, log.local_start_offset)
 
 
 def _gap(subject: TieredLog, start: int, end: int) -> Problem:

@@ -27,7 +27,7 @@ CODECS: Final = {codec.label: codec for codec in CompressionCodec}
 
 
 def rebuilt_batch(line: LineReader, records: Sequence[LineReader]) -> RecordBatch:
-    """Make a batch from its lines.
+    """Build a batch from its lines.
 
     Args:
         line: of the batch.

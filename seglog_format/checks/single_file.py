@@ -52,7 +52,7 @@ def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
     elif path.suffix == FileKind.LOG.value:
         yield from log_findings(path, 0, options)
     else:
-        msg = f"{path}: the name does not say what this file is"
+        msg = f"{path}: the kind of this file is unknown by its name"
         raise UsageError(msg)
 
 

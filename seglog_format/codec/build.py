@@ -188,7 +188,7 @@ def _consecutive(base_offset: int, count: int) -> list[int]:
 
 def _check_offsets(offsets: Sequence[int], base_offset: int) -> None:
     if not offsets:
-        msg = "a batch that is built has one record or more"
+        msg = "a batch needs at least one record"
         raise UsageError(msg)
     if not 0 <= base_offset <= offsets[0] or offsets[-1] > min(INT64_MAX, base_offset + INT32_MAX):
         msg = f"offsets {offsets[0]} to {offsets[-1]} do not fit a batch from {base_offset} on"

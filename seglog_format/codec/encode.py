@@ -113,7 +113,7 @@ def _encode_message_entry(header: MessageHeader, records: Sequence[Record | Mess
         inner = b"".join(encode_message(_stored_header(message), message.key, message.value) for message in messages)
         return encode_message(header, None, compress(codec, inner, magic=header.magic))
     if len(messages) != 1:
-        msg = f"a message that is not compressed stands for itself, not for {len(messages)}"
+        msg = f"an uncompressed message is one message, not {len(messages)}"
         raise UsageError(msg)
     return encode_message(header, messages[0].key, messages[0].value)
 

@@ -42,7 +42,7 @@ MAX_REST_SIZE: Final = 1 << 20
 MAX_SHOWN_SIZE: Final = 1 << 20
 """Maximum bytes of records shown field by field; of a larger batch only the header and the size are shown."""
 
-COMPRESSED: Final = Doc("Compressed: what comes out is shown below.", "SEG-COD-001")
+COMPRESSED: Final = Doc("Compressed: the decompressed bytes are shown below.", "SEG-COD-001")
 TOO_LARGE: Final = f"more than {MAX_SHOWN_SIZE:,} bytes, not shown here"
 RECORDS: Final = Doc("The records, one after the other.", "SEG-BAT-008")
 
@@ -237,7 +237,7 @@ def _add_tail(block: Block, source: ByteSource, tail: Tail) -> None:
     """Add the bytes after the last whole entry."""
     at = tail.position - block.position
     words = {TailKind.PARTIAL: "an entry that is cut short", TailKind.ZEROS: "zeros, as preallocation leaves them"}
-    remark = words.get(tail.kind, "trailing bytes that no reader looks at")
+    remark = words.get(tail.kind, "trailing bytes that readers ignore")
     block.fields.append(Field("tail", at, at + tail.size, note=remark, value=""))
     if tail.kind is TailKind.PARTIAL:
         _add_prefix(block, at, source.view(tail.position, tail.position + min(tail.size, MAX_PREFIX_SIZE)))

@@ -32,7 +32,7 @@ class LineReader:
         self._line = line
         self._bytes_as = bytes_as
         if not isinstance(line, dict):
-            self.refuse("this is no object")
+            self.refuse("this is not an object")
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise an error about this line."""
@@ -140,7 +140,7 @@ def _decoded(value: object, bytes_as: BytesAs) -> bytes:
     if isinstance(value, dict) and list(value) == ["hex"] and bytes_as == "utf8":
         value, bytes_as = value["hex"], "hex"
     if not isinstance(value, str):
-        msg = "bytes are text here"
+        msg = "bytes must be text"
         raise ValueError(msg)  # noqa: TRY004 - the same error as for text that is not bytes
     match bytes_as:
         case "utf8":

@@ -53,7 +53,7 @@ def location_of(to: str | os.PathLike[str], format: str, catalog: str | None = N
     if format == ICEBERG:
         return _iceberg_location(text, catalog)
     if catalog is not None:
-        msg = "a catalog has Iceberg tables: give the format iceberg, too"
+        msg = "a catalog has Iceberg tables: also give the format iceberg"
         raise UsageError(msg)
     return OutputStore(text) if is_address(text) else OutputDirectory(Path(text))
 

@@ -90,7 +90,7 @@ def _take(directory: Path, stack: ExitStack) -> None:
     stack.enter_context(output.held())
     names = set(output.listed())
     if names - {DATA} and CATALOG_FILE not in names:  # the data directory is created before the catalog
-        msg = f"{directory} is not empty, and no Iceberg table that was exported: it has no {CATALOG_FILE}"
+        msg = f"{directory} is not empty, and not an Iceberg table of an export: it has no {CATALOG_FILE}"
         raise UsageError(msg)
     stack.enter_context(OutputDirectory(directory / DATA).held())
 

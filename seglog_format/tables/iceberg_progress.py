@@ -78,7 +78,7 @@ def _parsed(text: str, table: Table, key: TopicPartition) -> Progress:
     try:
         return progress_of_json(json.loads(text) | {"segments": json.loads(segments)})
     except (ValueError, TypeError, RecursionError) as error:
-        msg = f"{'.'.join(table.name())}: {property_of(key)} is no progress of an export: {error}"
+        msg = f"{'.'.join(table.name())}: {property_of(key)} is not the progress of an export: {error}"
         raise UsageError(msg) from error
 
 

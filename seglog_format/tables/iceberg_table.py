@@ -66,7 +66,7 @@ def _loaded(catalog: Catalog, location: IcebergLocation, settings: TableSettings
 def _continued(table: Table, location: IcebergLocation, settings: TableSettings) -> TableSettings:
     stored = table.properties.get(SETTINGS_PROPERTY)
     if stored is None:
-        msg = f"{location.address}: this table was not begun by an export"
+        msg = f"{location.address}: an export did not create this table"
         raise UsageError(msg)
     return settings.continued(json.loads(stored), location.address)
 

@@ -54,7 +54,7 @@ class Manifest:
     def _begin(self) -> None:
         others = [name for name in self._output.listed() if name != MANIFEST_NAME + TEMPORARY_SUFFIX]
         if others:
-            msg = f"{self._output.address} is not empty, and no table that was exported: it has no {MANIFEST_NAME}"
+            msg = f"{self._output.address} is not empty, and not a table of an export: it has no {MANIFEST_NAME}"
             raise UsageError(msg)
         self._output.replace(MANIFEST_NAME, _data(self.settings, {}))
 

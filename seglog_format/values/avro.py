@@ -168,7 +168,7 @@ def _member(branches: list[Any], shapes: list[Shape], names: Names, value: Any) 
     for number, (branch, shape) in enumerate(zip(branches, shapes, strict=True)):
         if validate(value, _resolved(branch, names), raise_errors=False):
             return {f"member{number}": shape.of(value)}
-    msg = f"no branch of the union takes {type(value).__name__}"
+    msg = f"no branch of the union accepts {type(value).__name__}"
     raise UndecodedError(msg)
 
 

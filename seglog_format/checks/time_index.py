@@ -47,7 +47,7 @@ def timestamps_match_log(subject: TimeIndexSubject) -> Iterator[Problem]:
 
 @checks("SEG-TIX-006")
 def last_timestamp_is_largest(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """Report a complete index whose last timestamp is not the largest; brokers take it for the segment's age."""
+    """Report a complete index whose last timestamp is not the largest; brokers use it as the segment's age."""
     if not subject.is_active and not subject.index.trailing_zero_count:
         yield from subject.problems(index_rules.last_timestamp_is_largest(subject.entries, subject.log))
 

@@ -52,7 +52,7 @@ class CompileNotice(event.Listener):  # type: ignore[misc] # numba has no types
         """Print the notice before a function is compiled because its code is not stored on disk."""
         if not self.was_given and event.data["dispatcher"] in KERNELS:
             self.was_given = True
-            print(_word(), file=sys.stderr, flush=True)  # noqa: T201 - a user who waits has to know
+            print(_word(), file=sys.stderr, flush=True)  # noqa: T201 - the user has to know the reason for the wait
 
     def on_end(self, event: Any) -> None:
         """Do nothing."""

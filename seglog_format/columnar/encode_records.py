@@ -32,7 +32,7 @@ from seglog_format.columnar.memory import load_64, load_u8, region, store_8
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
 
-# -- where columns stand: pairs of address and size -----------------------------------------------------------------
+# -- positions of columns in the addresses: pairs of address and size -----------------------------------------------
 OFFSETS, TIMESTAMPS, KEYS, VALUES, HEADER_ENDS, HEADER_KEYS, HEADER_VALUES = 0, 2, 4, 10, 16, 18, 24
 """Each column of bytes has three pairs: the ends of values, after a 0; the bytes; and one byte for each value, 0 for
 null. The third is empty if there is no null. The ends of headers are empty if no row has headers."""

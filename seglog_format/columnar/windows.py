@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 POSITION: Final = 0
 """Index of the position of the next entry in the state of every kernel that walks over entries."""
 WINDOW_SIZE: Final = 4 * 2**20
-"""Bytes in memory at once, unless one entry alone has more. A window ends at a multiple of it, unless an entry goes on
-there: such a range of a remote log is mostly at hand in one piece.
+"""Bytes in memory at once, unless one entry alone has more. A window ends at a multiple of this size, unless an entry
+continues there, because storage usually holds such a range of a remote log in one piece.
 """
 FIRST_SIZE: Final = 2**18
 """Size of the first window, which is small for readers of a record or two."""

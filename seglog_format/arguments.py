@@ -1,4 +1,4 @@
-"""Checks of what a caller passes: each says in one sentence which argument, what is expected, and what was found."""
+"""Checks of a caller's arguments: each error names the argument, and the expected and the found value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seglog_format.errors import UsageError
 
 
 def require_integer(name: str, value: object, *, bits: int = 64) -> None:
-    """Check that an argument is a signed integer of so many bits, of whatever library; a truth value is none.
+    """Check that an argument is a signed integer of some number of bits, from any library; booleans are refused.
 
     Raises:
         UsageError: it is not.
@@ -22,7 +22,7 @@ def require_integer(name: str, value: object, *, bits: int = 64) -> None:
 
 
 def require_offset(name: str, value: object) -> None:
-    """Check that an argument is an integer, of whatever size: which offsets there are depends on the log.
+    """Check that an argument is an integer of any size: the log decides which offsets exist.
 
     Raises:
         UsageError: it is not.
@@ -32,10 +32,10 @@ def require_offset(name: str, value: object) -> None:
 
 
 def require_offsets(*, from_offset: object, to_offset: object) -> None:
-    """Check both ends of a range of offsets; None is the begin or end of the log.
+    """Check both ends of a range of offsets; None means the start or the end of the log.
 
     Raises:
-        UsageError: one is neither.
+        UsageError: one of them is neither an integer nor None.
     """
     if from_offset is not None:
         require_offset("from_offset", from_offset)
@@ -54,7 +54,7 @@ def require_bytes(name: str, value: object) -> None:
 
 
 def require_instance(name: str, value: object, *kinds: type) -> None:
-    """Check that an argument is of one of some types.
+    """Check that an argument is an instance of one of the given types.
 
     Raises:
         UsageError: it is not.

@@ -1,4 +1,4 @@
-"""Decimal numbers in names and text files, as a broker's own parser takes them (chapter 00)."""
+"""Decimal numbers in names and text files, as a broker's own parser accepts them (chapter 00)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_DIGITS: Final = len(str(2**63 - 1))
 """Number of digits of the greatest 64-bit number."""
 
 SHORT: Final = 20
-"""Number of digits in the name of a segment, and of what is read without a look at single digits."""
+"""Number of digits in the name of a segment; texts of at most this length take the fast path."""
 
 _NUMBER = re.compile(r"[+-]?\d+")
 
@@ -18,14 +18,13 @@ _NUMBER = re.compile(r"[+-]?\d+")
 def is_decimal(text: str) -> bool:
     """Return whether the text is a decimal number as chapter 00 defines it, of any size.
 
-    That is what a broker's own number parser takes: an optional sign, and decimal digits of any script in the Basic
-    Multilingual Plane.
+    A broker's own parser accepts an optional sign, and decimal digits of any script in the Basic Multilingual Plane.
     """
     return bool(_NUMBER.fullmatch(text)) and (text.isascii() or max(text) <= "\uffff")
 
 
 def parse_decimal(text: str, *, bits: int) -> int | None:
-    """Return the value of a decimal number; None if the text is no number, or exceeds the width.
+    """Return the value of a decimal number; None if the text is not a number, or the number exceeds the width.
 
     Args:
         text: any string, of any length.

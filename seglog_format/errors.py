@@ -1,6 +1,6 @@
 """Errors: one family for mistakes of the caller, one for wrong bytes.
 
-``UsageError`` says that a caller requested something impossible. ``FormatError`` says what is wrong with the
+``UsageError`` means that a caller requested something impossible. ``FormatError`` describes what is wrong with the
 bytes: it always holds a `Location` and at least one requirement id, and its text reads
 ``path:position: field: expected X, found Y [SEG-BAT-004]``.
 """
@@ -23,7 +23,7 @@ class Location:
     """A position in a file.
 
     Attributes:
-        path: file name as the caller knows it; empty for bytes that came from no file.
+        path: file name as the caller knows it; empty for bytes without a file.
         position: byte position in that file, 0 or greater.
         field: dotted name of the schema field, such as ``header.magic``; empty for a whole entry.
         size: number of bytes concerned; 0 if unknown.
@@ -60,12 +60,12 @@ class OffsetOutOfRangeError(UsageError):
 
 
 class FormatError(SeglogError):
-    """The bytes do not follow the specification, or cannot be read within the limits that were set.
+    """The bytes do not follow the specification, or cannot be read within the given limits.
 
     Attributes:
         location: file, position and field.
         requirements: ids of the broken requirements, the decisive one first.
-        expected: short text of what the requirement demands.
+        expected: short text of the requirement's demand.
         found: the value found instead.
     """
 
@@ -80,7 +80,7 @@ class FormatError(SeglogError):
         super().__init__(f"{location}: expected {expected}, found {self.found} [{', '.join(requirements)}]")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Rebuild from the parts, so errors can be sent between processes."""
+        """Return how to rebuild the error from its parts, so it can be sent between processes."""
         return _rebuild, (type(self), self.location, self.requirements, self.expected, self.found)
 
 
@@ -91,7 +91,7 @@ def _rebuild(
 
 
 class CorruptRecordError(FormatError):
-    """A batch, message or record is damaged: checksum, length, count or order do not agree."""
+    """A batch, message or record is damaged: its checksum, length, count or order is wrong."""
 
 
 class CorruptIndexError(FormatError):
@@ -103,29 +103,29 @@ class TruncatedError(FormatError):
 
 
 class UnsupportedVersionError(FormatError):
-    """A version that this specification does not describe, which is not damage."""
+    """The bytes have a version that this specification does not describe. That is not damage."""
 
 
 class RefusedError(FormatError):
-    """Reading would exceed a limit set by the caller, which says nothing about the bytes (SEG-COD-016)."""
+    """Reading would exceed a limit set by the caller. The bytes may be valid (SEG-COD-016)."""
 
 
 class UnreadableError(FormatError):
     """The disk refuses to read a file or a part of it, or the file became shorter during reading (SEG-PDR-022).
 
-    That says nothing about the bytes, and nothing about those before and after them. The location holds position and
-    size of the refused bytes; the cause is the `OSError`, if there is one.
+    The refused bytes, and those before and after them, may be valid. The location holds position and size of the
+    refused bytes; the cause is the `OSError`, if there is one.
     """
 
 
 class UndecodedRecordError(SeglogError):
-    """A key or value is not what its schema says, and the caller wanted to stop there."""
+    """A key or value does not match its schema, and the caller chose to stop at such a record."""
 
 
 class WriteError(SeglogError):
     """A log could not be written: the disk is full, or fails. The cause is the `OSError`.
 
-    Only what was acknowledged before counts as written, and the writer accepts nothing more.
+    Only records acknowledged before the error count as written, and the writer accepts no more records.
     """
 
 
@@ -161,7 +161,7 @@ class MissingOffsetsWarning(UserWarning):
 
 
 class GuessedSegmentsWarning(UserWarning):
-    """Nothing recorded says which remote segments of a partition count, so their objects decide.
+    """No records say which remote segments of a partition are valid, so the objects in the store decide.
 
-    A broker's records in `__remote_log_metadata` say it. Without them, a segment that was given up still counts.
+    A broker's records in `__remote_log_metadata` say which. Without them, an abandoned segment counts as valid.
     """

@@ -9,15 +9,15 @@ SNAKE_CASE: Final = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 UNIT: Final = "_ms"
 """Kafka's names of times have no unit."""
 AS_WRITTEN: Final = frozenset({"topic_id"})
-"""Names that stand so in Kafka's files: the key in ``partition.metadata``."""
+"""Names that Kafka's files spell this way: the key in ``partition.metadata``."""
 
 
 def kafka_name(field: str) -> str:
     """Return the name that Kafka gives a field: in camelCase, and without a unit.
 
     Args:
-        field: a name of Python's, which may have dots and indexes, such as ``records[3].base_timestamp_ms``. What is no
-            name in snake_case stays unchanged.
+        field: a Python name, which may have dots and indexes, such as ``records[3].base_timestamp_ms``. A text that is
+            not in snake_case stays unchanged.
     """
     return SNAKE_CASE.sub(_kafka_word, field)
 

@@ -56,7 +56,7 @@ class HandbookMessage:
 
     Attributes:
         crc, magic, attributes: as the article's table places them; 0 where it has no such field.
-        payload: what the article takes for the value.
+        payload: the bytes that the article takes for the value.
         key: None where the article's table cannot say or says there is none.
         offset: None where the article's table has no offset.
     """
@@ -83,7 +83,7 @@ def read_as_article_d(data: bytes) -> HandbookMessage:
     """Read a stored message as article D says: a 4-byte length, then the message.
 
     Raises:
-        TruncatedError: the bytes end before that length is filled.
+        TruncatedError: there are fewer bytes than that length.
     """
     return HandbookMessage(0, 0, 0, _parse(ArticleDMessage, data).body)
 
@@ -92,7 +92,7 @@ def read_as_article_e(data: bytes) -> HandbookMessage:
     """Read a stored message by article E's table: the payload follows the key at once.
 
     Raises:
-        TruncatedError: the bytes end before the sizes that the table names are filled.
+        TruncatedError: there are fewer bytes than the sizes in the table.
     """
     found = _parse(ArticleEMessage, data)
     key = None if found.key_length < 0 else found.key
@@ -112,13 +112,13 @@ CRC_END: Final = 16
 
 
 def checksum_as_article_a(entry: bytes) -> int:
-    """Compute CRC-32 of a stored message without only the checksum: offset and size are included."""
+    """Compute CRC-32 of all bytes of a stored message except the checksum; offset and size are included."""
     return zlib.crc32(entry[:CRC_POSITION] + entry[CRC_END:])
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Names of files and directories, and count of offsets, as one article has them.
+    """The rules of one article for names of files and directories, and for counting offsets.
 
     Attributes:
         digits: number of digits in a file name; 0 for as many as necessary.
@@ -149,7 +149,7 @@ def dialect(article: str) -> Dialect:
     """Return the rules of one article.
 
     Raises:
-        UsageError: the article is none of A to E.
+        UsageError: the article is not one of A to E.
     """
     try:
         return DIALECTS[article]
@@ -188,7 +188,7 @@ def number_in_file_name(name: str, article: str) -> int | None:
 
 
 def number_after(previous_last_offset: int | None, article: str) -> int:
-    """Return the number in the name of the file after one with a given last offset; 0 for the first file."""
+    """Return the number in the name of the file after the one with a given last offset; 0 for the first file."""
     if previous_last_offset is None:
         return 0
     return previous_last_offset + (0 if dialect(article).named_by_previous_last else 1)
@@ -215,12 +215,12 @@ def file_at(position: int, segment_bytes: int) -> int:
 
 
 def is_flushed(offset: int, recovery_point: int) -> bool:
-    """Return whether article D takes a message for flushed: a recovery point names the last flushed one."""
+    """Return whether a message is flushed by article D, in which a recovery point names the last flushed message."""
     return offset <= recovery_point
 
 
 def ordinal(relative_offset: int) -> int:
-    """Return which message of its file, counted from 1, articles C and E find by an index entry's number."""
+    """Return the number of a message in its file, from 1, that articles C and E find by an index entry's number."""
     return relative_offset
 
 
@@ -257,7 +257,7 @@ class HandbookAnswer:
 
 
 def file_for(numbers: Sequence[int], offset: int, article: str) -> int:
-    """Return the index, in the ascending list of numbers, of the file in which an article looks for an offset.
+    """Return the index, in the ascending list of numbers, of the file in which an article searches for an offset.
 
     Raises:
         UsageError: the offset is below the first file.
@@ -282,8 +282,8 @@ def relative_offset(offset: int, number: int, previous_number: int, article: str
 def lookup(files: Sequence[HandbookFile], offset: int, article: str) -> HandbookAnswer:
     """Return where an article's reader starts to send for an offset.
 
-    A, B and D send from the index entry on. E skips as many messages as the number exceeds the entry's. C
-    compares offsets from that position on, as Kafka does.
+    A, B and D send from the index entry on. E skips as many messages as the difference between the searched number and
+    the entry's number. C compares offsets from the entry's position on, as Kafka does.
 
     Args:
         files: of one partition, in ascending order.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class LazyNames:
-    """The names that a module offers without importing them.
+    """Names that a module offers; the modules that define them are imported at first use.
 
     Args:
         owner: name of the module that offers them.

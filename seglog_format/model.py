@@ -1,7 +1,7 @@
 """The decoded values that all other modules pass around, frozen.
 
-The model keeps what a byte-exact re-encoding needs: raw attributes with unknown bits, deltas beside the absolute
-values they lead to, stored checksums. Nothing here reads bytes and nothing imports a third-party package.
+The model keeps all values that a byte-exact re-encoding needs: raw attributes with unknown bits, deltas beside the
+absolute values that follow from them, stored checksums. This module reads no bytes and imports no third-party package.
 
 Records and batches are in `record_model`: a walk from entry to entry does not need them.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from seglog_format.storage.byte_source import ByteSource
 
-"""Bytes to read from; nothing keeps or changes them."""
+"""Readable bytes; functions that take them neither keep nor change them."""
 
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
@@ -121,12 +121,12 @@ class MissingOffsets(NamedTuple):
 
     @property
     def offset_count(self) -> int:
-        """Their number, an upper limit for the number of records."""
+        """Number of the offsets, an upper limit for the number of records."""
         return self.next_offset - self.first_offset
 
     @property
     def span(self) -> str:
-        """Their number and range, as text."""
+        """Number and range of the offsets, as text."""
         if not self.offset_count:
             return f"offsets from {self.first_offset} on"
         if self.offset_count == 1:
@@ -158,7 +158,7 @@ class RecordBatchHeader:
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes of the whole batch, its 12-byte prefix included."""
+        """Bytes of the whole batch, its with its 12-byte prefix."""
         return ENTRY_PREFIX_SIZE + self.batch_length
 
     @property
@@ -173,7 +173,7 @@ class RecordBatchHeader:
 
     @property
     def codec_id(self) -> int:
-        """Attribute bits 0 to 2, also if they name no codec."""
+        """Attribute bits 0 to 2, even if they name no codec."""
         return self.attributes & CODEC_MASK
 
     @property
@@ -226,7 +226,7 @@ class MessageHeader:
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes of the whole message, its 12-byte prefix included."""
+        """Bytes of the whole message, its with its 12-byte prefix."""
         return ENTRY_PREFIX_SIZE + self.message_size
 
     @property
@@ -246,7 +246,7 @@ class MessageHeader:
 
     @property
     def codec_id(self) -> int:
-        """Attribute bits 0 to 2, also if they name no codec."""
+        """Attribute bits 0 to 2, even if they name no codec."""
         return self.attributes & CODEC_MASK
 
     @property
@@ -302,7 +302,7 @@ class Frame:
         return self.position + self.header.size_in_bytes
 
     def pieces(self, start: int) -> Iterator[memoryview]:
-        """Yield the bytes of the entry from one of them on, in order, in the pieces in which they are read.
+        """Yield the bytes of the entry from a given byte on, in order, in the pieces in which they are read.
 
         Args:
             start: number of the first byte, counted from the start of the entry.
@@ -318,7 +318,7 @@ class StoredFrame(Frame):
     _source: ByteSource
 
     def __init__(self, position: int, header: BatchHeader, source: ByteSource) -> None:
-        """Store where the entry is.
+        """Store the position of the entry.
 
         Args:
             position: byte position in the file.
@@ -335,7 +335,7 @@ class StoredFrame(Frame):
         """The bytes of the whole entry in one piece; a small entry is read only once.
 
         Raises:
-            UnreadableError: the disk refuses one of them.
+            UnreadableError: the disk refuses to read one of them.
         """
         data = self._data
         if data is None:
@@ -345,7 +345,7 @@ class StoredFrame(Frame):
         return data
 
     def pieces(self, start: int) -> Iterator[memoryview]:
-        """Yield the bytes of the entry from one of them on; those of a large entry window by window."""
+        """Yield the bytes of the entry from a given byte on; those of a large entry window by window."""
         if self.header.size_in_bytes <= KEPT_SIZE:
             yield self.data[start:]
             return
@@ -371,7 +371,7 @@ TAIL_RULES: Final = {
     TailKind.TRAILING: "SEG-LOG-002",
     TailKind.PARTIAL: "SEG-LOG-004",
 }
-"""The rule about each kind of bytes behind the last whole entry."""
+"""The requirement about each kind of bytes after the last whole entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +384,7 @@ class Tail:
 
     @property
     def requirement(self) -> str:
-        """The rule about bytes of this kind: zeros, stray bytes, or an entry cut short."""
+        """The requirement about bytes of this kind: zeros, stray bytes, or an entry cut short."""
         return TAIL_RULES[self.kind]
 
 

@@ -1,7 +1,7 @@
 """File and directory names: parsing and formatting (chapters 10 and 11).
 
-All functions are pure. Parsing accepts what a broker accepts, which is more than a broker
-writes: any number of digits, of any script. The result keeps unusual spellings (`FileName.digits`,
+All functions are pure. Parsing accepts all names that a broker accepts, which are more than it writes: any number of
+digits, of any script. The result keeps unusual spellings (`FileName.digits`,
 `PartitionDirectoryName.digits`), so a validator can report them. Names come from hostile sources: they may hold
 line breaks, control characters or undecodable bytes, and never appear unescaped in an error (`printable`).
 """
@@ -90,12 +90,12 @@ class FileName(NamedTuple):
     """A file name with a meaning.
 
     Attributes:
-        base_offset: the offset in the name: a segment's base offset, the offset that a producer snapshot stops short
-            of, or a metadata snapshot's end offset; `NO_OFFSET` for a fixed name.
+        base_offset: the offset in the name: a segment's base offset, the first offset that a producer snapshot does not
+            cover, or a metadata snapshot's end offset; `NO_OFFSET` for a fixed name.
         kind: kind of the file.
-        suffix: what a broker appended while it replaces or removes the file: ``.deleted``, ``.cleaned``, ``.swap``,
+        suffix: appended by a broker that replaces or removes the file: ``.deleted``, ``.cleaned``, ``.swap``,
             ``.part`` or ``.tmp``; empty for a file in use.
-        digits: the offset as written, sign and all; empty for a fixed name.
+        digits: the offset as written, with its sign; empty for a fixed name.
         epoch: of a metadata snapshot, else `NO_OFFSET`.
     """
 
@@ -112,7 +112,7 @@ class FileName(NamedTuple):
 
     @property
     def has_ascii_digits(self) -> bool:
-        """Return whether the offset is written in ASCII (SEG-PDR-006); a sign does not count."""
+        """Return whether the digits of the offset are ASCII (SEG-PDR-006); a sign is ignored."""
         return self.digits.isascii()
 
     @property
@@ -176,7 +176,7 @@ def is_legal_topic(topic: str) -> bool:
 
 
 def is_text(name: str) -> bool:
-    """Return whether the name of a file or directory is UTF-8; others can be opened, and cannot be stored as text."""
+    """Return whether the name of a file is UTF-8; a file with another name can be opened, but not named in text."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -196,7 +196,7 @@ def require_topic(topic: str) -> None:
 
 
 def is_usual_unique(unique: str) -> bool:
-    """Return whether the unique part of a directory name looks as brokers write it (SEG-PDR-004)."""
+    """Return whether the unique part of a directory name has the form that brokers write (SEG-PDR-004)."""
     return bool(_UNIQUE.fullmatch(unique))
 
 
@@ -225,7 +225,7 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName:
 
 
 def _split_state(name: str) -> tuple[str, str, str]:
-    """Split off unique part and state; the last full stop separates the first two."""
+    """Split a name into the part before the unique part, the unique part, and the state."""
     for state in STATES:
         if name.endswith("-" + state):
             plain, _, unique = name[: -len(state) - 1].rpartition(".")
@@ -234,7 +234,7 @@ def _split_state(name: str) -> tuple[str, str, str]:
 
 
 def require_written_directory(name: str) -> tuple[str, int]:
-    """Return topic and partition of a directory that a writer may create or append to: in use, named as brokers do.
+    """Return topic and partition of a directory that a writer may create or append to: in use, with a broker's name.
 
     Args:
         name: without its parent directories.
@@ -253,14 +253,14 @@ def require_written_directory(name: str) -> tuple[str, int]:
 
 
 def parse_file_name(name: str) -> FileName | None:
-    """Parse a file name; return None if it has no meaning, and the file is to be ignored (SEG-PDR-011).
+    """Parse a file name; return None if it has no meaning, so readers ignore the file (SEG-PDR-011).
 
     Args:
         name: without its parent directories.
 
     Raises:
-        FormatError: the name ends as that of a segment file or snapshot does, and the rest of it is not an offset
-            (SEG-PDR-005, SEG-PDR-015) or not one that can exist (SEG-PDR-007).
+        FormatError: the name has the suffix of a segment file or snapshot, and the rest of it is not an offset
+            (SEG-PDR-005, SEG-PDR-015), or is an impossible one (SEG-PDR-007).
     """
     plain, suffix = _split_suffix(name)
     if plain in FIXED_NAMES:
@@ -268,7 +268,7 @@ def parse_file_name(name: str) -> FileName | None:
     try:
         return _parse_numbered(plain, suffix, Location(printable(name)))
     except FormatError:
-        # Brokers remove or overlook such files without a look at the offset.
+        # Brokers remove or ignore such files without parsing the offset.
         if suffix in _UNPARSED_SUFFIXES:
             return None
         raise
@@ -295,7 +295,7 @@ def _parse_numbered(plain: str, suffix: str, at: Location) -> FileName | None:
 
 def _parse_snapshot(stem: str, suffix: str, at: Location) -> FileName:
     match = _SNAPSHOT.fullmatch(stem)
-    # Only a snapshot that is still being written has something random after its epoch.
+    # Only a snapshot that is still being written has random text after its epoch.
     epoch = parse_decimal(match[2], bits=32) if match and (not match[3] or suffix == ".part") else None
     if match is None or epoch is None:
         expected = f"{OFFSET_DIGITS} digits, '-', {EPOCH_DIGITS} digits"
@@ -330,7 +330,7 @@ def segment_file_name(base_offset: int, kind: FileKind, suffix: str = "") -> str
 def partition_directory_name(topic: str, partition: int, unique: str = "", state: str = "") -> str:
     """Return the name of a partition directory, its topic truncated as by brokers (SEG-PDR-001, SEG-PDR-003).
 
-    Only this function makes a path of a topic, and none of its results leads out of the directory.
+    Only this function derives a path from a topic, and no result leads out of the directory.
 
     Raises:
         UsageError: the topic is not legal (SEG-PDR-002), the partition out of range, or the state unknown.

@@ -32,7 +32,7 @@ class ObjectKind(Enum):
     PRODUCER_SNAPSHOT = ".snapshot"
     LEADER_EPOCHS = ".leader_epoch_checkpoint"
     INDEXES = ".indexes"
-    """All of the above but the log, one behind the other."""
+    """All of the above except the log, one after the other."""
     MANIFEST = ".rsm-manifest"
 
 
@@ -53,7 +53,7 @@ class ObjectName(NamedTuple):
 
     Attributes:
         start_offset: of the segment, 0 or greater.
-        segment_id: 22 characters of base64url; another one for each attempt to upload.
+        segment_id: 22 characters of base64url; a different id for each attempt to upload.
         kind: of the content.
     """
 
@@ -66,7 +66,7 @@ class ObjectName(NamedTuple):
 
 
 def parse_object_name(name: str) -> ObjectName | None:
-    """Parse the last part of an object's name; return None if it is another file's.
+    """Parse the last part of an object's name; return None for any other name.
 
     Args:
         name: without the parts before it.
@@ -78,7 +78,7 @@ def parse_object_name(name: str) -> ObjectName | None:
 
 
 def parse_cached_index(name: str) -> ObjectName | None:
-    """Parse the name of a file in `remote-log-index-cache`, one being removed included; None for another name."""
+    """Parse the name of a file in `remote-log-index-cache`, even of one being removed; return None for another name."""
     found = _CACHED.fullmatch(name)
     if found is None or int(found[1]) > MAX_OFFSET:
         return None
@@ -86,7 +86,7 @@ def parse_cached_index(name: str) -> ObjectName | None:
 
 
 class TieredPartition(NamedTuple):
-    """A partition as the name of a directory of objects says it.
+    """A partition, from the name of a directory of objects.
 
     Attributes:
         topic: of any characters.
@@ -100,9 +100,9 @@ class TieredPartition(NamedTuple):
 
 
 def parse_local_tier_directory(name: str) -> TieredPartition | None:
-    """Parse ``<topic>-<partition>-<topic id>``, a directory of LocalTieredStorage; None for another name.
+    """Parse ``<topic>-<partition>-<topic id>``, a directory of LocalTieredStorage; return None for another name.
 
-    A topic and an id may hold dashes: the id is found by its length.
+    Both topic and id may have dashes: the length of the id decides where it starts.
     """
     found = _LOCAL_DIRECTORY.fullmatch(name)
     if found is None or int(found[2]) > MAX_PARTITION:

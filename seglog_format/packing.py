@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Packer(Protocol):
-    """The part of `struct.Struct` that fixed fields need. Values are in the order of the names."""
+    """The methods of `struct.Struct` that fixed fields need. Values are in the order of the names."""
 
     @property
     def format(self) -> str:

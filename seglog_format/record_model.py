@@ -25,14 +25,14 @@ class Record:
 
     Attributes:
         offset: absolute logical offset.
-        timestamp_ms: milliseconds since 1970, or -1; the batch's maximum where the broker set the time.
+        timestamp_ms: milliseconds since 1970, or -1; the batch's maximum if the broker set the time.
         key: bytes, empty bytes, or None for null.
         value: the same; None is a tombstone in a compacted topic.
         headers: in stored order.
         sequence: producer sequence number, or -1.
         attributes, timestamp_delta, offset_delta: as stored.
-        size_in_bytes: bytes that the record takes, its length field included; 0 where it was not read from bytes.
-        timestamp_type: who set the timestamp, the producer or the broker, as the batch says.
+        size_in_bytes: size of the record with its length field; 0 if it was not read from bytes.
+        timestamp_type: whether the producer or the broker set the timestamp, as the batch says.
     """
 
     offset: int
@@ -50,18 +50,18 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One magic 0 or 1 message, taken out of its wrapper where it had one.
+    """One magic 0 or 1 message, taken out of its wrapper if it had one.
 
     Attributes:
         offset: absolute logical offset.
-        timestamp_ms: the wrapper's where the broker set the time, else its own; -1 below magic 1.
+        timestamp_ms: the wrapper's if the broker set the time, else its own; -1 in magic 0.
         magic: of this message, which may differ from its wrapper's (SEG-MSG-017).
         crc: as stored.
-        is_valid: size and checksum of this message agree.
+        is_valid: whether size and checksum of this message are right.
         attributes, stored_offset, stored_timestamp_ms: as stored.
-        size_in_bytes: bytes that the message takes, its 12-byte prefix included; 0 where it was not read from bytes.
-        timestamp_type: who set the timestamp, as the wrapper says where the message had one; `NO_TIMESTAMP_TYPE` if the
-            message or its wrapper is of magic 0.
+        size_in_bytes: size of the message with its 12-byte prefix; 0 if it was not read from bytes.
+        timestamp_type: whether the producer or the broker set the timestamp, by the wrapper if the message had one;
+            `NO_TIMESTAMP_TYPE` if the message or its wrapper is of magic 0.
     """
 
     offset: int
@@ -77,14 +77,14 @@ class Message:
     size_in_bytes: int = 0
     timestamp_type: TimestampType = TimestampType.NO_TIMESTAMP_TYPE
     headers: ClassVar[tuple[RecordHeader, ...]] = ()
-    """Messages have none."""
+    """Messages have no headers."""
     sequence: ClassVar[int] = NO_SEQUENCE
-    """Messages have no producer."""
+    """Messages have no producer, so no sequence number."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """A decoded entry of a log: a magic 2 batch, or an outermost magic 0 or 1 message with what it holds.
+    """A decoded entry of a log: a magic 2 batch, or an outermost magic 0 or 1 message with its content.
 
     Attributes:
         position: byte position in the file.
@@ -104,7 +104,7 @@ class RecordBatch:
 
     @property
     def last_offset(self) -> int:
-        """Last offset that the entry stands for, whether or not that record still exists."""
+        """Last offset of the original entry, whether or not that record still exists."""
         return self.header.last_offset
 
     @property

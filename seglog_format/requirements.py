@@ -5,8 +5,8 @@ A requirement begins on a line of its own, followed by its text up to a blank li
     [SEG-IDX-004]: MUST binds=writer,validator since=0.8.0:source brokers=yes:4.3.0:bytes check=auto
     Entries MUST be ordered by strictly increasing relative offset.
 
-`since` and `brokers` say which Kafka version a mark is about and what it rests on: the ``source`` of that release, the
-``bytes`` that it wrote, or a ``run`` of its classes. A rule that no broker keeps has no `since`.
+`since` and `brokers` name a Kafka version and the evidence: the ``source`` of that release, the ``bytes`` that it
+wrote, or a ``run`` of its classes. A rule that no broker keeps has no `since`.
 
 The level decides the severity of a finding: a broken MUST is an error, a broken SHOULD a warning, a MAY a note.
 """
@@ -46,9 +46,9 @@ class BrokerMark:
     """Whether brokers keep a requirement.
 
     Attributes:
-        kept: ``yes``, ``partly`` (in some cases, or some of what it asks) or ``no``.
+        kept: ``yes``, ``partly`` (in some cases, or only a part of the rule) or ``no``.
         version: Kafka version in which that was seen, such as ``4.1.1``.
-        basis: what it rests on: ``source``, ``bytes`` or ``run``.
+        basis: the evidence: ``source``, ``bytes`` or ``run``.
     """
 
     kept: str
@@ -69,9 +69,9 @@ class Requirement:
         id: such as ``SEG-IDX-004``; never renumbered, never reused.
         level: MUST, SHOULD or MAY.
         binds: the roles that must follow it: writer, reader, validator, recovery.
-        since: first Kafka version that keeps it, such as ``0.11.0``; empty where none does.
-        since_basis: what `since` rests on: ``source``, ``bytes`` or ``run``; empty with it.
-        brokers: whether brokers keep it, and how that is known.
+        since: first Kafka version that keeps it, such as ``0.11.0``; empty if none does.
+        since_basis: the evidence for `since`: ``source``, ``bytes`` or ``run``; empty if `since` is.
+        brokers: whether brokers keep it, with the evidence.
         check: how it is enforced: ``auto`` (a check or decoder refuses bytes that break it), ``behaviour`` (a result
             that tests compare) or ``none`` (the text says why).
         title: its first sentence.

@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class FallbackCause(Enum):
-    """Cause of a fallback: the first thing in an entry that the compiled kernel could not accept."""
+    """Cause of a fallback: the first part of an entry that the compiled kernel could not accept."""
 
     FRAMING = "framing"
     """The size or the magic is impossible, or the entry is cut short."""
@@ -19,17 +19,17 @@ class FallbackCause(Enum):
     COMPRESSION = "compression"
     """Neither the kernel nor the codec's library decompresses the entry."""
     RECORDS = "records"
-    """The number of records, or a field of one, is not what the kernel reads."""
+    """The kernel does not read the number of records, or a field of a record."""
 
 
 @dataclass(slots=True)
 class ScanStatistics:
-    """Counts of what a scan leaves to slower code; give one to `Partition.scan`, which adds to it as batches are read.
+    """Counts of the entries that a scan leaves to slower code. `Partition.scan` adds to it while batches are read.
 
     Attributes:
         fallbacks: entries that the fallback decoder has read or refused, by cause.
-        library_decompressed: entries in a container that the kernel does not take: a library has decompressed each,
-            and the kernel has read its records.
+        library_decompressed: entries in a container that the kernel does not read: a library decompressed each of them,
+            and the kernel read its records.
     """
 
     fallbacks: Counter[FallbackCause] = field(default_factory=Counter)
@@ -37,7 +37,7 @@ class ScanStatistics:
 
     @property
     def fallback_count(self) -> int:
-        """Return how many entries the fallback decoder has read or refused."""
+        """Return the number of entries that the fallback decoder has read or refused."""
         return self.fallbacks.total()
 
     def add(self, other: ScanStatistics) -> None:

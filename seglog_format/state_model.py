@@ -1,6 +1,6 @@
-"""Contents of control records and of small files, apart from `model`: programs that only read entries do without.
+"""Contents of control records and of small files, apart from `model`: only some programs need them.
 
-As in `model`, nothing here reads bytes and nothing imports a third-party package.
+Like `model`, this module reads no bytes and imports no third-party package.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProducerStateEntry:
-    """One producer of a snapshot file; -1 where there is none."""
+    """The state of one producer in a snapshot file; -1 marks an absent value."""
 
     producer_id: int
     producer_epoch: int
@@ -33,7 +33,7 @@ class ControlRecord:
     Attributes:
         version: of the key; versions above 0 are read as 0 (SEG-CTL-002).
         type_id: as stored.
-        type: None where the number is not known (SEG-CTL-003).
+        type: None if the number is unknown (SEG-CTL-003).
         fields: decoded value, camelCase names as in Kafka's message definitions; empty for an unknown type.
     """
 
@@ -49,7 +49,7 @@ class ControlRecord:
 
 
 class CheckpointedOffset(NamedTuple):
-    """A line of an offset checkpoint: what the file says about one partition."""
+    """A line of an offset checkpoint: the offset of one partition."""
 
     topic: str
     partition: int
@@ -58,14 +58,14 @@ class CheckpointedOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OffsetCheckpoint:
-    """One of the offset checkpoints in a log directory's root; the file's name says what the offsets are."""
+    """One of the offset checkpoints in a log directory's root; the file's name says which offsets they are."""
 
     version: int
     entries: tuple[CheckpointedOffset, ...]
 
     @property
     def by_partition(self) -> dict[tuple[str, int], int]:
-        """The offset of each topic and partition, the last one where there are several."""
+        """The offset of each topic and partition; the last one if there are several."""
         return {(entry.topic, entry.partition): entry.offset for entry in self.entries}
 
 
@@ -86,7 +86,7 @@ class LeaderEpochCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """Which topic a partition directory belongs to; the id is 22 characters of base64url."""
+    """The topic that a partition directory belongs to; the id is 22 characters of base64url."""
 
     version: int
     topic_id: str
@@ -94,12 +94,12 @@ class PartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """Whose a log directory is.
+    """The cluster and the node that a log directory belongs to.
 
     Attributes:
         version: 0 (ZooKeeper) or 1 (KRaft).
-        cluster_id: None where the file does not say.
-        node_id: `node.id`, or `broker.id` in version 0; None where the file does not say.
+        cluster_id: None if the file does not name it.
+        node_id: `node.id`, or `broker.id` in version 0; None if the file does not name it.
         directory_id: of this log directory, since 3.7.
         properties: every key and value in file order.
     """
@@ -113,7 +113,7 @@ class MetaProperties:
 
 @dataclass(frozen=True, slots=True)
 class CleanShutdown:
-    """Contents of the clean-shutdown file since 3.7; an empty one, and what is not known, reads as version 0, -1."""
+    """Contents of the clean-shutdown file since 3.7; without a version it is 0, without a broker epoch that is -1."""
 
     version: int = 0
     broker_epoch: int = -1
@@ -121,10 +121,10 @@ class CleanShutdown:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """State of elections that a node of a KRaft quorum remembers; -1 where the file does not say.
+    """State of elections that a node of a KRaft quorum stores; -1 for a number that the file lacks.
 
-    A static quorum (data version 0) lists its voters here; a dynamic one (data version 1) keeps them in its log, so
-    `voter_ids` is empty, and says in which log directory the node lies that got the vote.
+    A static quorum (data version 0) lists its voters here. A dynamic one (data version 1) keeps them in its log, so
+    `voter_ids` is empty; `voted_directory_id` is the log directory of the node that got the vote.
     """
 
     data_version: int

@@ -1,4 +1,4 @@
-"""The types of what the functions of `seglog_format` take and return. A name loads its module when it is first used."""
+"""The types that functions of `seglog_format` take and return. A name loads its module when it is first used."""
 
 from __future__ import annotations
 

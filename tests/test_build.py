@@ -125,7 +125,7 @@ def test_offset_and_epoch_are_changed_in_place() -> None:
 
 
 def test_what_cannot_be_built() -> None:
-    with pytest.raises(UsageError, match="one record or more"):
+    with pytest.raises(UsageError, match="at least one record"):
         build_batch([])
     with pytest.raises(UsageError, match="do not fit"):
         build_batch(RECORDS, base_offset=-1)

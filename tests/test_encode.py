@@ -100,5 +100,5 @@ def test_what_cannot_be_written_is_the_callers_fault() -> None:
         encode_batch(replace(batch, header=replace(batch.header, attributes=5)))
     with pytest.raises(UsageError, match="Record values only"):
         encode_batch(replace(batch, records=message.records))
-    with pytest.raises(UsageError, match="not for 2"):
+    with pytest.raises(UsageError, match="one message, not 2"):
         encode_batch(replace(message, records=message.records * 2))

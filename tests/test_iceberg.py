@@ -232,14 +232,14 @@ def test_changes_of_the_log_are_told(tmp_path: Path, out: Path) -> None:
 def test_other_tables_and_other_settings_are_refused(tmp_path: Path, out: Path) -> None:
     log = make_log(tmp_path / "t-0", range(10))
     export(log, tmp_path / "files")
-    with pytest.raises(UsageError, match="not empty, and no Iceberg table"):
+    with pytest.raises(UsageError, match="not empty, and not an Iceberg table"):
         export_to(tmp_path / "files", log)
     export_to(out, log)
     with pytest.raises(UsageError, match="partitionBy topic,partition, not day"):
         export_to(out, log, partition_by=["day"])
     with table_at(out).transaction() as transaction:
         transaction.remove_properties("seglog.table")
-    with pytest.raises(UsageError, match="not begun by an export"):
+    with pytest.raises(UsageError, match="an export did not create this table"):
         export_to(out, log)
 
 

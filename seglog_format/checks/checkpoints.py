@@ -44,7 +44,7 @@ class PartitionOffsets:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsAndLogs:
-    """An offset checkpoint, and the log end offsets of the partitions beside it, by topic and partition."""
+    """An offset checkpoint, and the log end offsets of the partitions in its directory, by topic and partition."""
 
     checkpoint: PartitionOffsets
     log_end_offsets: Mapping[tuple[str, int], int]
@@ -79,7 +79,7 @@ def one_entry_for_a_partition(checkpoint: PartitionOffsets) -> Iterator[Problem]
 
 @checks("SEG-CKP-012")
 def not_above_log_end(subject: OffsetsAndLogs) -> Iterator[Problem]:
-    """Report an offset above the log end offset; brokers lower it to that."""
+    """Report an offset above the log end offset; brokers lower it to the log end offset."""
     for index, entry in enumerate(subject.checkpoint.entries):
         end = subject.log_end_offsets.get((entry.topic, entry.partition))
         if end is not None and entry.offset > end:

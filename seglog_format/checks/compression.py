@@ -25,8 +25,8 @@ class Compressed:
 
     Attributes:
         at: location of its start.
-        codec: none if nothing is compressed.
-        trailing_size: bytes at its end that a reader ignores.
+        codec: of the entry; `CompressionCodec.NONE` if it is not compressed.
+        trailing_size: number of bytes at its end that a reader ignores.
     """
 
     at: Location
@@ -34,12 +34,12 @@ class Compressed:
     trailing_size: int
 
     def problem(self) -> Problem:
-        """Return the problem of bytes after the last one that a reader needs."""
+        """Return the problem that bytes follow the compressed data."""
         return Problem(self.at, "the end of the compressed data", f"{self.trailing_size} more bytes")
 
 
 def compressed_part(subject: Batch | Messages, limit: int) -> Compressed:
-    """Return the compressed part of an entry that could be decoded within this limit."""
+    """Return the compressed part of an entry that was decoded within this limit."""
     codec_id, magic = subject.header.codec_id, subject.header.magic
     start, end = _records(subject) if isinstance(subject, Batch) else _value(subject)
     at = subject.at.at("records" if isinstance(subject, Batch) else "value", start, end - start)

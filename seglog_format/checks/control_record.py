@@ -27,7 +27,7 @@ def control_records(batch: Batch) -> Iterator[ControlRecord]:
 
 
 def refusals(batch: Batch) -> Iterator[Finding]:
-    """Yield the decoder's errors for the others (SEG-CTL-001, SEG-CTL-004, SEG-CTL-006)."""
+    """Yield findings about the control records that cannot be decoded (SEG-CTL-001, SEG-CTL-004, SEG-CTL-006)."""
     for index, record in enumerate(batch.records if batch.header.is_control else ()):
         try:
             at = batch.at.at(f"records[{index}]")
@@ -46,7 +46,7 @@ def known_types(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-CTL-005")
 def end_marker_batch(batch: Batch) -> Iterator[Problem]:
-    """Report a marker in another form than coordinators write."""
+    """Report an end marker in a form that coordinators do not write."""
     if not any(record.type in END_MARKER_TYPES for record in control_records(batch)):
         return
     if len(batch.records) > 1:

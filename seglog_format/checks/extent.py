@@ -1,4 +1,4 @@
-"""The amount of data that was verified."""
+"""The amount of verified data."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Extent:
-    """Counts what a verification reads, while it runs.
+    """Counts the data that a verification reads, while it runs.
 
     Attributes:
-        files: files of a known kind; of leftovers only the name is checked.
+        files: files of a known kind. Only the names of leftovers are checked.
         batches: intact batches and messages, in logs and metadata snapshots.
-        engine: what reads the logs; None before it is chosen.
+        engine: the engine that reads the logs; None before it is chosen.
         prefiltered: batches that the columnar engine skipped, since no check can report a finding on them.
-        unread: logs with bytes, and without an intact entry or a finding about one.
-        fallbacks: entries that it left to the checks, by cause; empty where the reference reads.
+        unread: logs that are not empty, and in which no entry is intact or has a finding.
+        fallbacks: entries that the columnar engine left to the checks, by cause; empty with another engine.
     """
 
     files: int = 0

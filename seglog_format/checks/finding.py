@@ -29,10 +29,10 @@ class Problem:
 
     Attributes:
         location: where it was found.
-        expected: what its requirement demands.
+        expected: the value that the requirement demands.
         found: the value found instead.
         missing: the offsets that are missing from the log, if that is the problem.
-        is_explained: whether something else explains it, so it is only a note.
+        is_explained: whether another fact explains it, such as compaction; it is then only a note.
     """
 
     location: Location
@@ -48,12 +48,12 @@ class Finding:
 
     Attributes:
         location: file, position, field.
-        severity: error for a MUST, warning for a SHOULD, note for a MAY, or if something explains what was found.
+        severity: error for a MUST, warning for a SHOULD, note for a MAY or an explained problem.
         requirement: its id.
-        expected: short text of what it demands.
+        expected: short text of the demand.
         found: the value found instead.
         message: the requirement's first sentence.
-        count: how often the same note holds in this file, from this position on; 1 for errors and warnings.
+        count: number of equal notes in this file, from this position on; 1 for errors and warnings.
         missing: the offsets missing from the log, if that is the finding.
     """
 
@@ -68,7 +68,7 @@ class Finding:
 
     @property
     def is_failure(self) -> bool:
-        """Return whether it makes ``seglog verify`` exit 1: an error, or a warning of offsets that are missing."""
+        """Return whether ``seglog verify`` exits with 1 because of it: an error, or a warning about missing offsets."""
         return self.severity is Severity.ERROR or (self.severity is Severity.WARNING and self.missing is not None)
 
     @classmethod
@@ -83,7 +83,7 @@ class Finding:
     def of_error(cls, error: FormatError) -> Finding:
         """Create the finding for an error of a decoder.
 
-        A refusal says nothing about the bytes, so it is a warning: they were not checked.
+        A refusal is a warning: it only says that the bytes were not checked.
         """
         finding = cls.of(error.requirements[0], Problem(error.location, error.expected, error.found))
         return replace(finding, severity=Severity.WARNING) if isinstance(error, RefusedError) else finding
@@ -115,7 +115,7 @@ def findings_of(subject: object) -> Iterator[Finding]:
     """Yield the findings of all checks for a subject's class.
 
     Raises:
-        LookupError: there are none, so its class, or the annotation of its checks, has a wrong name.
+        LookupError: the class has no checks, so the class, or the annotation of its checks, has a wrong name.
     """
     found = CHECKS.get(type(subject).__name__)
     if found is None:

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FoundGap:
-    """A gap before, between or after segments, and what explains it.
+    """A gap before, between or after segments, and the facts that may explain it.
 
     Attributes:
         gap: the gap.
         is_compacted: whether compaction may have made it.
-        remote: where its offsets lie; None if nothing is known of that.
+        remote: the remote segments with its offsets; None if no remote store is known.
     """
 
     gap: Gap
@@ -70,7 +70,7 @@ class ReplacedLog:
 
 @checks("SEG-PDR-014")
 def segments_join(found: FoundGap) -> Iterator[Problem]:
-    """Report offsets missing between segments; only compaction removes such offsets."""
+    """Report offsets that are missing between segments; only compaction removes such offsets."""
     if found.gap.kind is GapKind.BETWEEN_SEGMENTS:
         expected = f"the next segment to begin at {found.gap.first_offset}"
         yield found.problem(expected, f"one that begins at {found.gap.next_offset}", is_explained=found.is_compacted)
@@ -88,7 +88,7 @@ def side_files_know_no_more(found: FoundGap) -> Iterator[Problem]:
 
 @checks("SEG-PDR-028")
 def segments_begin_at_log_start(found: FoundGap) -> Iterator[Problem]:
-    """Report that a log begins in a remote store, unless it is known where; then report offsets that are not there."""
+    """Report that a log begins in a remote store; if the store is known, report offsets that are not in it."""
     gap, remote = found.gap, found.remote
     if gap.kind is not GapKind.TIERED:
         return
@@ -126,11 +126,11 @@ def replacement_reaches_as_far(subject: ReplacedLog) -> Iterator[Problem]:
 
 
 class CheckedGaps:
-    """The offsets that are missing before, between and after the segments of a partition.
+    """Finds the offsets that are missing before, between and after the segments of a partition.
 
     Attributes:
-        log_end_offset: the first offset after the last segment, the log start offset without one; None if damage
-            hides it.
+        log_end_offset: the first offset after the last segment; the log start offset without a segment; None if
+            damage hides the end.
     """
 
     def __init__(
@@ -148,8 +148,8 @@ class CheckedGaps:
             listing: of the directory.
             states: of its segments.
             checkpointed: the partition's offsets in the checkpoints of the log directory.
-            is_compacted: whether the log is compacted; None if it is not known.
-            remote: knows where offsets lie that are not here.
+            is_compacted: whether the log is compacted; None if unknown.
+            remote: finds the remote segments of offsets that are not in the directory.
         """
         self._listing = listing
         self._remote = remote
@@ -182,7 +182,7 @@ class CheckedGaps:
         return tuple(Orphan(path, self._of_orphans.get(path)) for path in paths)
 
     def findings(self) -> Iterator[Finding]:
-        """Yield findings about gaps that no index file without a log shows."""
+        """Yield findings about gaps, except those that an index file without a log shows."""
         gaps = [gap for gap in self._gaps if gap.path not in self._of_orphans]
         is_compacted = any(gap.kind is GapKind.BETWEEN_SEGMENTS for gap in gaps) and self.is_compacted()
         for gap in gaps:
@@ -192,7 +192,7 @@ class CheckedGaps:
             yield from self._end_findings(self.log_end_offset)
 
     def _findings_of(self, found: FoundGap) -> Iterator[Finding]:
-        """Yield findings about a gap, and about what should say where its offsets lie."""
+        """Yield findings about a gap, and about the files that name its offsets."""
         if self._remote is not None and found.gap.kind is GapKind.TIERED:
             try:
                 found = replace(found, remote=self._remote.located(self._listing, found.gap.missing))
@@ -207,7 +207,7 @@ class CheckedGaps:
         return shows_compaction(self._listing, self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT), copy=True)
 
     def _end_findings(self, log_end_offset: int) -> Iterator[Finding]:
-        """Yield findings of snapshots and replaced logs about the log end, unless a checkpoint shows the same."""
+        """Yield findings of snapshots and replaced logs about the log end, unless a checkpoint has the same finding."""
         checkpointed = max(self._checkpointed.values(), default=-1)
         for snapshot in self._listing.snapshots:
             if snapshot.base_offset > checkpointed:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seglog_format.state_model import EpochStart
 
 EPOCH_POSITION: Final = 12
-"""Position of the field in a batch."""
+"""Byte position of the leader epoch in a batch."""
 
 
 class EpochRun(NamedTuple):
@@ -95,7 +95,7 @@ def epoch_findings(
     try:
         entries = decode_leader_epoch_checkpoint(read_whole(checkpoint), Location(str(checkpoint))).entries
     except SeglogError:
-        return  # which `text_file_findings` reports
+        return  # `text_file_findings` reports this
     if all(
         after.epoch > before.epoch and after.start_offset > before.start_offset for before, after in pairwise(entries)
     ):
@@ -104,6 +104,6 @@ def epoch_findings(
 
 
 def _increase(entries: Sequence[EpochStart]) -> bool:
-    """Return whether the entries of a checkpoint are in order; SEG-CKP-007 reports others."""
+    """Return whether the entries of a checkpoint are in order; a check of SEG-CKP-007 reports those that are not."""
     pairs = pairwise(entries)
     return all(after.epoch > before.epoch and after.start_offset > before.start_offset for before, after in pairs)

@@ -33,7 +33,7 @@ class BrokerDirectories:
 class Checkpoints:
     """The readable offset checkpoints of a log directory.
 
-    Read them before the logs: a running broker only appends to these.
+    Read them before the logs: a running broker appends to the logs in the meantime, so their end offsets only grow.
     """
 
     def __init__(self, found: Mapping[FileKind, PartitionOffsets]) -> None:
@@ -45,23 +45,23 @@ class Checkpoints:
 
     @classmethod
     def beside(cls, directory: Path) -> Self:
-        """Read those of a directory."""
+        """Read the checkpoints of a directory."""
         read = {kind: read_partition_offsets(directory / kind.value) for kind in OFFSET_CHECKPOINT_KINDS}
         return cls({kind: checkpoint for kind, checkpoint in read.items() if checkpoint is not None})
 
     def of(self, partition: tuple[str, int] | None) -> dict[FileKind, int]:
-        """Return the offset of a partition in each; nothing if the directory is not that of a partition in use."""
+        """Return the offset of a partition in each checkpoint; nothing for a directory without a partition in use."""
         return {kind: offsets[partition] for kind, offsets in self._offsets.items() if partition in offsets}
 
     def findings(self, log_end_offsets: Mapping[tuple[str, int], int]) -> Iterator[Finding]:
-        """Check them against the log end offsets."""
+        """Yield findings about offsets above the log end offsets."""
         for checkpoint in self._found.values():
             yield from findings_of(OffsetsAndLogs(checkpoint, log_end_offsets))
 
 
 @checks("SEG-LDR-002")
 def partition_is_held_once(broker: BrokerDirectories) -> Iterator[Problem]:
-    """Report a partition in two log directories; copies for other purposes have other names."""
+    """Report a partition in two log directories; the broker gives copies for other purposes other names."""
     for (topic, partition), paths in broker.partitions.items():
         for path in paths[1:]:
             yield Problem(Location(path), f"{topic}-{partition} in one directory", f"it is also in {paths[0]}")
@@ -91,7 +91,7 @@ def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
 
 
 def lone_partition_findings(path: Path, options: Options) -> Iterator[Finding]:
-    """Yield all findings about a partition directory, and those of the checkpoints above about its end."""
+    """Yield all findings about a partition directory, and about its end offset in the checkpoints of its parent."""
     name = list_partition(path).name
     key = None if name is None or name.state else name.topic_partition
     checkpoints = Checkpoints.beside(path.absolute().parent)
@@ -103,10 +103,11 @@ def lone_partition_findings(path: Path, options: Options) -> Iterator[Finding]:
 def repeated_partitions(paths: Sequence[Path]) -> Iterator[Finding]:
     """Yield a finding for each partition that is in several log directories of one broker (SEG-LDR-002).
 
-    Directories whose `meta.properties` name different brokers are not compared, and one that names none goes with all.
+    Directories whose `meta.properties` name different brokers are not compared with each other. A directory that names
+    no broker is compared with all.
 
     Args:
-        paths: log directories; what repeats inside of one is left to `log_directory_findings`.
+        paths: log directories. `log_directory_findings` reports a partition that is twice in one of them.
     """
     nodes = {path: _node_of(path) for path in dict.fromkeys(path.resolve() for path in paths)}
     brokers: list[int | None] = [*sorted({node for node in nodes.values() if node is not None})]
@@ -117,7 +118,7 @@ def repeated_partitions(paths: Sequence[Path]) -> Iterator[Finding]:
 
 
 def _node_of(directory: Path) -> int | None:
-    """Return the id of the broker that a log directory belongs to; None where nothing readable says."""
+    """Return the id of the broker that a log directory belongs to; None if no readable file names it."""
     try:
         return decode_meta_properties(read_whole(directory / FileKind.META_PROPERTIES.value)).node_id
     except (OSError, SeglogError):
@@ -125,7 +126,7 @@ def _node_of(directory: Path) -> int | None:
 
 
 def _first_of_each(listings: list[LogDirectoryListing]) -> BrokerDirectories:
-    """Return where each partition stands, once for each log directory."""
+    """Return the paths of each partition, one for each log directory."""
     found: defaultdict[tuple[str, int], dict[int, str]] = defaultdict(dict)
     for number, listing in enumerate(listings):
         for partition in listing.partitions:

@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class LogSummary:
-    """Facts about a walked log that the checks of side files need.
+    """Facts about a checked log that the checks of side files need.
 
     Attributes:
         aborts: producer id by the offset of its ABORT record, or of a control batch that compaction has emptied.
         damaged: position of the first damaged entry; None if there is none.
-        partial_at: position of a truncated last entry.
+        partial_at: position of a truncated last entry; None if there is none.
         last_offset: of the last intact entry; None without one.
         is_end_known: whether no damaged entry follows the last intact one.
         has_tail: whether bytes that are no whole entry follow the last one.
         epochs: leader epochs of the intact batches that have one, in file order.
-        filtered: what indexes are compared with, where every entry passed the prefilter and nothing follows the last.
+        filtered: the log as indexes are compared with it, if every entry passed the prefilter and no bytes follow.
         fallbacks: entries that did not pass the prefilter, by cause; empty without one.
     """
 
@@ -80,7 +80,7 @@ class LogSummary:
         self.last_offset, self.is_end_known = row.last_offset, True
 
     def add_filtered(self, part: FilteredEntries) -> None:
-        """Note intact entries that passed the prefilter."""
+        """Add intact entries that passed the prefilter."""
         self._intact.append(part)
         self.aborts.update(part.aborts)
         self.last_offset, self.is_end_known = part.last_offset, True
@@ -93,12 +93,12 @@ class LogSummary:
             self.epochs.append(run)
 
     def filtered_parts(self) -> list[FilteredEntries] | None:
-        """Return all entries, where every one passed the prefilter; None where one did not, or there is none."""
+        """Return all entries if every one passed the prefilter; None if one did not, or the log has no entries."""
         parts = [each for each in self._intact if not isinstance(each, LogRow)]
         return parts if parts and len(parts) == len(self._intact) and self.is_whole else None
 
     def outline(self) -> LogOutline:
-        """Return the intact entries before the first damaged one, against which indexes are checked."""
+        """Return the intact entries before the first damaged one; indexes are compared with them."""
         rows = [row for row in self._rows() if self.damaged is None or row.position < self.damaged]
         return LogOutline(rows, partial_at=self.partial_at, unknown_from=self.damaged)
 
@@ -172,20 +172,20 @@ class LogVerification:
                 found = frame_at(self.source, self._position, self.source.size, self.path)
             except UnreadableError as error:
                 yield from self._refused(error)
-                self._go_on(self._next_entry(error.location))
+                self._advance_to(self._next_entry(error.location))
                 continue
             if isinstance(found, Tail):
                 return found
             self._count_fallback()
             yield from self._frame(found)
-            self._go_on(found.end)
+            self._advance_to(found.end)
 
     def _count_fallback(self) -> None:
         if self._prefilter is not None:
             self.summary.fallbacks[self._prefilter.cause] += 1
 
     def _refused(self, error: UnreadableError) -> Iterator[Finding]:
-        """Report what the disk refuses, once for a range; the checks continue after it (SEG-PDR-022)."""
+        """Report a range that the disk refuses, once; the checks continue after it (SEG-PDR-022)."""
         self.summary.note_damage(self._position)
         at = error.location
         if at.position + at.size > self._refused_until:
@@ -196,13 +196,13 @@ class LogVerification:
         """Return the start of an intact entry after a refused range; the end of the file if there is none."""
         return next_entry(self.source, refused.position + refused.size, OffsetRange(self.base_offset))
 
-    def _go_on(self, position: int) -> None:
+    def _advance_to(self, position: int) -> None:
         if self.advance is not None:
             self.advance(position - self._position)
         self._position = position
 
     def _filtered(self) -> Iterator[Finding]:
-        """Skip the entries for which no check can report a finding; of some only the header has to be looked at."""
+        """Skip the entries for which no check can report a finding; check only the headers of some."""
         if self._prefilter is None:
             return
         for part in self._prefilter.parts(self._position, self.summary.last_offset):
@@ -212,7 +212,7 @@ class LogVerification:
             self.summary.add_filtered(part)
             for epoch, first, last, position in part.leader_epochs:
                 self.summary.add_epoch(EpochRun(epoch, first, last, Location(self.path, position)))
-            self._go_on(part.end)
+            self._advance_to(part.end)
 
     def _header(self, position: int, previous: int | None) -> Iterator[Finding]:
         """Check the header of a batch whose records were prefiltered."""
@@ -224,7 +224,7 @@ class LogVerification:
         yield from findings_of(subject)
 
     def _decompressed(self, start: int, end: int, codec_id: int, magic: int) -> bytes | None:
-        """Return what an entry decompresses to; None where the checks have to see it."""
+        """Return the decompressed content of an entry; None if the checks have to read the entry."""
         at = Location(self.path, start)
         with suppress(FormatError):
             return decompress_all(codec_id, self.source.view(start, end), magic=magic, at=at, limit=self.limit)
@@ -252,7 +252,7 @@ class LogVerification:
         self._remember(entry, subject)
 
     def _unchecked(self, subject: Batch) -> Iterator[Finding]:
-        """Report a batch whose records are too many to check each here; compiled code does, in the prefilter."""
+        """Report a batch with too many records for these checks; the prefilter's compiled code can check it."""
         if subject.is_partly_checked:
             at, count = field_of_batch(subject.at, "records_count"), subject.header.records_count
             expected = f"at most {KEPT_RECORDS} records in a batch whose records are all looked at"

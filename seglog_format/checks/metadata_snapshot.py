@@ -1,4 +1,4 @@
-"""Checks of metadata snapshots: a log of its own, between a header and a footer (chapter 32)."""
+"""Checks of metadata snapshots: each is a log between a header and a footer (chapter 32)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class SnapshotEnds:
     """The first and the last entry of a metadata snapshot.
 
     Attributes:
-        first_at: where it begins.
-        first: type of the first record of the first entry; None where that is no control record.
-        last_at: where the last entry begins.
-        last: type of the last record of the last entry, likewise.
+        first_at: location of the first entry.
+        first: type of the first record of the first entry; None if that is not a control record.
+        last_at: location of the last entry.
+        last: type of the last record of the last entry; None if that is not a control record.
     """
 
     first_at: Location
@@ -47,7 +47,7 @@ def begins_with_header(ends: SnapshotEnds) -> Iterator[Problem]:
 
 @checks("SEG-CTL-015")
 def ends_with_footer(ends: SnapshotEnds) -> Iterator[Problem]:
-    """Report a snapshot that does not end with a footer: it was not finished."""
+    """Report a snapshot that does not end with a footer: its writer did not finish it."""
     if ends.last is not ControlRecordType.SNAPSHOT_FOOTER:
         yield Problem(ends.last_at, "a SNAPSHOT_FOOTER last", _shown(ends.last))
 

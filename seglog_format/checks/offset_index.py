@@ -46,13 +46,13 @@ def positions_increase(subject: OffsetIndexSubject) -> Iterator[Problem]:
 
 @checks("SEG-IDX-006")
 def offsets_match_positions(subject: OffsetIndexSubject) -> Iterator[Problem]:
-    """Report an offset that is not in the entry at its position, which every lookup relies on."""
+    """Report an offset that is not in the entry at its position; every lookup relies on that."""
     base_offset = subject.index.base_offset
     yield from subject.problems(index_rules.offsets_match_positions(subject.entries, base_offset, subject.log))
 
 
 @checks("SEG-IDX-007")
 def zero_tail(subject: OffsetIndexSubject) -> Iterator[Problem]:
-    """Report slots of zeros, which a killed broker leaves of its preallocated file."""
+    """Report slots of zeros: a killed broker leaves them at the end of its preallocated file."""
     index = subject.index
     yield from zero_slots(index.path, len(subject.entries) * index.layout.size, index.trailing_zero_count)

@@ -49,11 +49,11 @@ class Options:
     Attributes:
         limit: maximum bytes that one entry may decompress to.
         advance: called with the size of checked entries.
-        prefilter: skips entries for which no check can report a finding; None: each is looked at.
-        storage: that files are read through: it decides who parses them.
-        is_compacted: whether gaps between segments come from compaction; None if it is not known.
-        extent: counts what was checked.
-        remote: knows where offsets lie that are not in a directory; None if nothing does.
+        prefilter: skips entries for which no check can report a finding; None to check every entry.
+        storage: opens the files, and decides which decoders parse them.
+        is_compacted: whether compaction may cause gaps between segments; None if unknown.
+        extent: counts the checked data.
+        remote: finds the remote segments of offsets that are not in a directory; None without a remote store.
     """
 
     limit: int
@@ -76,7 +76,7 @@ def partition_findings(
         checkpointed: the partition's offsets in the checkpoints of the log directory.
 
     Returns:
-        Its log end offset, if that is known.
+        The log end offset; None if unknown.
     """
     try:
         listing = list_partition(path)
@@ -133,7 +133,7 @@ def name_findings(listing: PartitionListing) -> Iterator[Finding]:
 
 
 def numbered_files(listing: PartitionListing) -> Iterator[Path]:
-    """Yield files in use whose names have an offset."""
+    """Yield the files in use that have an offset in their names."""
     for segment in listing.segments:
         companions = segment.offset_index, segment.time_index, segment.transaction_index
         yield from (path for path in (segment.log, *companions) if path is not None)
@@ -156,14 +156,14 @@ def segment_findings(files: SegmentFiles, options: Options, *, is_active: bool) 
 def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Finding, None, LogSummary]:
     """Check a log on its own; return its summary.
 
-    It is never mapped: of a mapped file on a failing disk, unreadable ranges could not be reported (SEG-PDR-022).
+    The log is never mapped: in a mapped file on a failing disk, unreadable ranges could not be reported (SEG-PDR-022).
     """
     try:
         source = options.storage.open(path, copy=True, check=refuse_large_log)
     except UnreadableError as error:
         yield Finding.of_error(error)
         return LogSummary(damaged=0, is_end_known=False)
-    except RefusedError as error:  # by its size
+    except RefusedError as error:  # the file is too large
         yield from findings_of(LogSize(str(path), error.location.size))
         return LogSummary(damaged=0, is_end_known=False)
     with source:
@@ -181,7 +181,7 @@ def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Fi
 
 
 def metadata_snapshot_findings(path: Path, options: Options) -> Iterator[Finding]:
-    """Check a metadata snapshot: its entries, and where all of them are intact, its ends."""
+    """Check the entries of a metadata snapshot; if all of them are intact, check its ends."""
     summary = yield from log_findings(path, 0, options)
     if summary.is_whole:
         yield from snapshot_ends_findings(path, options.storage, options.limit)
@@ -216,7 +216,7 @@ def time_index_findings(
 def transaction_index_findings(
     path: Path, base_offset: int, summary: LogSummary, storage: LogStorage
 ) -> Iterator[Finding]:
-    """Check a transaction index against the markers of its log."""
+    """Check a transaction index against the end markers of its log."""
     try:
         index = TransactionIndex.open(path, base_offset, storage=storage)
     except FormatError as error:

@@ -53,8 +53,8 @@ class SegmentState:
         base_offset: from the file name.
         next_offset: the first offset after its last intact entry; the base offset without one.
         missing: kinds of missing index files.
-        is_end_known: whether the last entry is intact, and nothing after it could be one.
-        has_tail: whether bytes that are no whole entry follow the last one.
+        is_end_known: whether the last entry is intact, and the bytes after it cannot be another.
+        has_tail: whether bytes that are not a whole entry follow the last one.
     """
 
     path: str
@@ -114,7 +114,7 @@ def usual_unique_part(directory: DirectoryName) -> Iterator[Problem]:
 
 @checks("SEG-PDR-017")
 def plain_partition(directory: DirectoryName) -> Iterator[Problem]:
-    """Report a partition number in another form than brokers write, which they accept."""
+    """Report a partition number in a form that brokers accept but do not write."""
     if not directory.name.has_plain_partition:
         location = Location(directory.path, field="partition")
         yield Problem(location, str(directory.name.partition), printable(directory.name.digits))
@@ -122,28 +122,28 @@ def plain_partition(directory: DirectoryName) -> Iterator[Problem]:
 
 @checks("SEG-PDR-005")
 def twenty_digits(file: NumberedName) -> Iterator[Problem]:
-    """Report another number of digits than 20: a broker opens the 20-digit name, and creates it if missing."""
+    """Report an offset without exactly 20 digits: a broker opens the 20-digit name, and creates that file."""
     if not file.name.has_twenty_digits:
         yield file.problem("an offset in 20 digits", printable(file.name.digits))
 
 
 @checks("SEG-PDR-006")
 def ascii_digits(file: NumberedName) -> Iterator[Problem]:
-    """Report digits other than ASCII, which brokers write under some locales."""
+    """Report digits other than ASCII; brokers write them under some locales."""
     if not file.name.has_ascii_digits:
         yield file.problem("ASCII digits", printable(file.name.digits))
 
 
 @checks("SEG-PDR-008")
 def index_has_log(partition: PartitionState) -> Iterator[Problem]:
-    """Report an index without a log, which brokers delete."""
+    """Report an index without a log; brokers delete such an index."""
     for orphan in partition.orphans:
         yield Problem(Location(orphan.path), "a .log file of the same base offset", "none", orphan.missing)
 
 
 @checks("SEG-PDR-012")
 def index_files_exist(partition: PartitionState) -> Iterator[Problem]:
-    """Report a missing index, which may be created late, and can be rebuilt."""
+    """Report a missing index; a broker may create it later, or rebuild it."""
     for segment in partition.segments:
         if segment.missing:
             yield Problem(Location(segment.path), "index files beside it", f"no {' and no '.join(segment.missing)}")
@@ -160,6 +160,6 @@ def segments_do_not_overlap(partition: PartitionState) -> Iterator[Problem]:
 
 @checks("SEG-PDR-016")
 def segments_exist(partition: PartitionState) -> Iterator[Problem]:
-    """Report a directory without a segment, unless it is that of a node that was formatted and not started yet."""
+    """Report a directory without a segment, unless its node was formatted but never started."""
     if not partition.segments and not partition.has_metadata_snapshot:
         yield Problem(Location(partition.path), "a .log file", "none")

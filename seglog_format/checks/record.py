@@ -22,7 +22,7 @@ def _at(batch: Batch, index: int, name: str) -> Location:
 
 @checks("SEG-REC-003")
 def record_attributes(batch: Batch) -> Iterator[Problem]:
-    """Report attribute bits that are set: none is defined."""
+    """Report any attribute bit that is set: none is defined."""
     for index, record in enumerate(batch.records):
         if record.attributes:
             yield Problem(_at(batch, index, "attributes"), "0", record.attributes)
@@ -40,7 +40,7 @@ def minimal_varints(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-REC-011")
 def header_keys_are_utf8(batch: Batch) -> Iterator[Problem]:
-    """Report header keys that are not UTF-8: clients decode them as such."""
+    """Report header keys that are not UTF-8: clients decode them as UTF-8."""
     for index, record in enumerate(batch.records):
         for number, header in enumerate(record.headers):
             if not is_utf8(header.key):

@@ -24,7 +24,7 @@ def unknown_attribute_bits(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-BAT-015")
 def max_timestamp(batch: Batch) -> Iterator[Problem]:
-    """Report a wrong maximum timestamp, if the records decide it: CreateTime, and records are left."""
+    """Report a maximum timestamp that differs from that of the records; only with CreateTime, and with records."""
     header = batch.header
     if header.timestamp_type is TimestampType.CREATE_TIME and batch.records:
         largest = max(record.timestamp_ms for record in batch.records)
@@ -52,7 +52,7 @@ def producer_epoch(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-BAT-021")
 def leader_epoch(batch: Batch) -> Iterator[Problem]:
-    """Report a leader epoch below -1, which means unknown."""
+    """Report a leader epoch below -1; -1 means unknown."""
     if batch.header.partition_leader_epoch < -1:
         found = batch.header.partition_leader_epoch
         yield Problem(field(batch.at, "partition_leader_epoch"), "-1 or greater", found)
@@ -60,14 +60,14 @@ def leader_epoch(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-BAT-022")
 def transaction_needs_producer(batch: Batch) -> Iterator[Problem]:
-    """Report a transactional batch without a producer id, whose transaction could not be ended."""
+    """Report a transactional batch without a producer id: no end marker could end its transaction."""
     if batch.header.is_transactional and batch.header.producer_id < 0:
         yield Problem(field(batch.at, "producer_id"), "0 or more in a transaction", batch.header.producer_id)
 
 
 @checks("SEG-BAT-023")
 def control_not_compressed(batch: Batch) -> Iterator[Problem]:
-    """Report a compressed control batch, which brokers never write."""
+    """Report a compressed control batch; brokers never write one."""
     if batch.header.is_control and batch.header.codec_id:
         yield Problem(field(batch.at, "attributes"), "codec none in a control batch", batch.header.codec_id)
 

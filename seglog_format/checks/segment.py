@@ -58,7 +58,7 @@ def no_partial_entry(log: LogTail) -> Iterator[Problem]:
 
 @checks("SEG-LOG-005")
 def zero_tail(log: LogTail) -> Iterator[Problem]:
-    """Report trailing zeros: preallocated space, or a file system's result of a crash."""
+    """Report trailing zeros: preallocated space, or bytes that a file system left after a crash."""
     yield from log.problems(TailKind.ZEROS, "the end of the log")
 
 
@@ -88,7 +88,7 @@ def not_below_segment(entry: Entry) -> Iterator[Problem]:
 
 @checks("SEG-LOG-009")
 def offset_span(entry: Entry) -> Iterator[Problem]:
-    """Report an entry too far above the base offset for the 31-bit relative offsets of indexes."""
+    """Report an entry whose offset is too far above the base offset for the 31-bit relative offsets of indexes."""
     span = entry.batch.last_offset - entry.segment_base_offset
     if span > INT32_MAX:
         yield Problem(entry.at.at("offset", 0, 8), f"at most {INT32_MAX} above the segment's base offset", span)

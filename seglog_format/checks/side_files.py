@@ -37,7 +37,7 @@ class OffsetIndexSubject:
 
 @dataclass(frozen=True, slots=True)
 class TimeIndexSubject:
-    """A time index and its log; the index of the last segment of a partition need not be finished."""
+    """A time index and its log; the index of a partition's last segment need not be complete."""
 
     index: TimeIndex
     entries: Sequence[TimestampOffset]
@@ -51,7 +51,7 @@ class TimeIndexSubject:
 
 @dataclass(frozen=True, slots=True)
 class TransactionIndexSubject:
-    """A transaction index, and producer ids of the ABORT records in its segment by offset; None where unknown."""
+    """A transaction index, and producer ids by offset of the ABORT records in its segment; None if unknown."""
 
     index: TransactionIndex
     aborts: Mapping[int, int] | None
@@ -82,7 +82,7 @@ def located(violations: Iterable[Violation], path: str, start: int, entry_size: 
 
 
 def whole_slots(path: str, size: int, entry_size: int) -> Iterator[Problem]:
-    """Yield a problem if a file is no whole number of entries."""
+    """Yield a problem if a file does not have a whole number of entries."""
     rest = size % entry_size
     if rest:
         yield Problem(Location(path, size - rest, size=rest), f"a multiple of {entry_size} bytes", f"{rest} more bytes")

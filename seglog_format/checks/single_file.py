@@ -1,4 +1,4 @@
-"""Verification of one file by the kind in its name, an index together with the log beside it."""
+"""Verification of one file, whose name decides its kind; an index is compared with the log beside it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
     """Yield all findings about one file; any name that ends in ``.log`` is read as a log.
 
     Raises:
-        UsageError: the name is that of no known kind.
+        UsageError: the name does not belong to a known kind.
     """
     options.extent.files += 1
     stored = parse_object_name(path.name) or parse_cached_index(path.name)
@@ -52,7 +52,7 @@ def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
     elif path.suffix == FileKind.LOG.value:
         yield from log_findings(path, 0, options)
     else:
-        msg = f"{path}: the name does not say what this file is"
+        msg = f"{path}: the kind of this file is unknown by its name"
         raise UsageError(msg)
 
 
@@ -72,7 +72,7 @@ def _named_findings(path: Path, name: FileName, options: Options) -> Iterator[Fi
 
 
 def _index_findings(path: Path, name: FileName, options: Options) -> Iterator[Finding]:
-    """Check an index; without a log beside it, only its own order."""
+    """Check an index; if there is no log beside it, only the order of its entries."""
     summary = _summary_beside(path, name, options)
     if name.kind is FileKind.OFFSET_INDEX:
         yield from offset_index_findings(path, name.base_offset, summary, options.storage)

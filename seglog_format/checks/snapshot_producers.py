@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NewestEntry:
-    """State of a producer by a snapshot, and the entry of the log that holds the offset.
+    """The state of a producer in a snapshot, and the entry of the log with the producer's last offset.
 
     Attributes:
         location: of the producer in the snapshot.
-        producer: as the snapshot has it.
+        producer: its state in the snapshot.
         header: of the entry.
     """
 
@@ -40,7 +40,7 @@ class NewestEntry:
 
     @property
     def is_of_producer(self) -> bool:
-        """Return whether the entry is a batch of the producer, and ends at its newest offset."""
+        """Return whether the entry is a batch of the producer that ends at the producer's last offset."""
         header = self.header
         is_its_own = isinstance(header, RecordBatchHeader) and header.producer_id == self.producer.producer_id
         return is_its_own and header.last_offset == self.producer.last_offset
@@ -48,7 +48,7 @@ class NewestEntry:
 
 @checks("SEG-PSN-009")
 def newest_batch_is_of_producer(subject: NewestEntry) -> Iterator[Problem]:
-    """Report a producer whose newest batch is not in the log, though its offset is."""
+    """Report a producer whose last offset is in the log, but in a batch that is not the producer's."""
     if not subject.is_of_producer:
         header, producer = subject.header, subject.producer
         expected = f"a batch of producer {producer.producer_id} that ends at offset {producer.last_offset}"
@@ -63,17 +63,17 @@ def snapshot_producer_findings(
     is_compacted: Callable[[], bool],
     storage: LogStorage,
 ) -> Iterator[Finding]:
-    """Yield findings of the newest snapshot about the log.
+    """Yield findings about producers of the newest snapshot whose batches the log lacks.
 
     Args:
         segments: of the partition, in order.
         states: of each of them.
-        newest: the newest snapshot; None where there is none, or it cannot be read, which is another finding.
-        is_compacted: says whether the log is compacted, whose batches may be gone; only asked where one is missing.
-        storage: that files are read through.
+        newest: the newest snapshot; None if there is none, or it cannot be read, which is another finding.
+        is_compacted: returns whether the log is compacted, so batches may be removed; only called if one is missing.
+        storage: opens the files.
 
     Raises:
-        UnreadableError: the disk refuses a file.
+        UnreadableError: the disk refuses to read a file.
     """
     if newest is None:
         return
@@ -86,7 +86,7 @@ def snapshot_producer_findings(
 def _newest_entries(
     segments: Sequence[SegmentFiles], states: Sequence[SegmentState], snapshot: ProducerSnapshot, storage: LogStorage
 ) -> Iterator[NewestEntry]:
-    """Find the entry for each producer of a snapshot whose offset is in an undamaged segment."""
+    """Find the entry for each producer of a snapshot whose last offset is in an undamaged segment."""
     for number, held in sorted(_by_segment(states, snapshot.producers).items()):
         yield from _entries_in(segments[number], snapshot.path, held, storage)
 
@@ -94,7 +94,7 @@ def _newest_entries(
 def _by_segment(
     states: Sequence[SegmentState], producers: Sequence[ProducerStateEntry]
 ) -> dict[int, list[tuple[int, ProducerStateEntry]]]:
-    """Group producers, with their slots, by the number of the undamaged segment that holds their newest offset."""
+    """Group producers, with their slots, by the number of the undamaged segment that holds their last offset."""
     found: dict[int, list[tuple[int, ProducerStateEntry]]] = {}
     for slot, producer in enumerate(producers):
         number = bisect_right(states, producer.last_offset, key=attrgetter("base_offset")) - 1
@@ -112,7 +112,7 @@ def _entries_in(
             try:
                 number = segment.number_of(producer.last_offset)
                 header = None if number is None else segment.entry(number).header
-            except FormatError:  # damage before the offset, which is another finding
+            except FormatError:  # damage before the offset is another finding
                 return
             if header is not None:
                 at = Location(path, PRODUCER_SNAPSHOT_HEADER.size + slot * size, "last_offset", size)

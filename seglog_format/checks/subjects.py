@@ -50,7 +50,7 @@ class Batch:
 
     @property
     def is_partly_checked(self) -> bool:
-        """Return whether it has so many records that only the first were decoded, and checks of records do not run."""
+        """Return whether the batch has too many records: only the first were decoded, and no check of records runs."""
         return not self.records and has_very_many_records(self.header)
 
     def to_record_batch(self) -> RecordBatch:
@@ -80,10 +80,11 @@ class Messages:
 def decode_subject(frame: Frame, at: Location, limit: int) -> Batch | Messages:
     """Decode an entry to the subject of its checks.
 
-    Of a batch of very many records only the first are decoded, and none is returned: see `Batch.is_partly_checked`.
+    Of a batch with very many records only the first are decoded, and no records are returned: see
+    `Batch.is_partly_checked`.
 
     Raises:
-        FormatError: it is damaged or refused.
+        FormatError: the entry is damaged or refused.
     """
     header = frame.header
     if isinstance(header, MessageHeader):

@@ -1,4 +1,4 @@
-"""Verification of checkpoints and other text files. The decoders of chapters 11 and 51 report what does not parse."""
+"""Verification of checkpoints and other text files. The decoders of chapters 11 and 51 report syntax errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def text_file_findings(path: Path, kind: FileKind) -> Iterator[Finding]:
 
 
 def read_partition_offsets(path: Path) -> PartitionOffsets | None:
-    """Read an offset checkpoint; return None if it is missing or unreadable, which `text_file_findings` reports."""
+    """Read an offset checkpoint; return None if it is missing or unreadable (reported by `text_file_findings`)."""
     try:
         return PartitionOffsets(str(path), decode_offset_checkpoint(read_whole(path), Location(str(path))).entries)
     except SeglogError:

@@ -35,7 +35,7 @@ def offsets_do_not_decrease(subject: TimeIndexSubject) -> Iterator[Problem]:
 
 @checks("SEG-TIX-004")
 def younger_records_follow(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """Report an entry before which a record is later, which every lookup relies on."""
+    """Report an entry if an earlier record has a later timestamp; every lookup relies on there being none."""
     yield from subject.problems(index_rules.younger_records_follow(subject.entries, subject.log))
 
 
@@ -47,13 +47,13 @@ def timestamps_match_log(subject: TimeIndexSubject) -> Iterator[Problem]:
 
 @checks("SEG-TIX-006")
 def last_timestamp_is_largest(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """Report a finished index whose last timestamp, the age of the segment to brokers, is not the largest."""
+    """Report a complete index whose last timestamp is not the largest; brokers use it as the segment's age."""
     if not subject.is_active and not subject.index.trailing_zero_count:
         yield from subject.problems(index_rules.last_timestamp_is_largest(subject.entries, subject.log))
 
 
 @checks("SEG-TIX-007")
 def zero_tail(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """Report slots of zeros, which a killed broker leaves of its preallocated file."""
+    """Report slots of zeros: a killed broker leaves them at the end of its preallocated file."""
     index = subject.index
     yield from zero_slots(index.path, len(subject.entries) * index.layout.size, index.trailing_zero_count)

@@ -23,7 +23,7 @@ def size_is_whole(subject: TransactionIndexSubject) -> Iterator[Problem]:
 
 @checks("SEG-TXN-003")
 def not_below_segment(subject: TransactionIndexSubject) -> Iterator[Problem]:
-    """Report an offset below the segment: brokers then recover the segment."""
+    """Report an offset below the segment's base offset: brokers then recover the segment."""
     yield from subject.problems(index_rules.aborts_not_below_segment(subject.index.entries, subject.index.base_offset))
 
 
@@ -48,5 +48,5 @@ def markers_exist(subject: TransactionIndexSubject) -> Iterator[Problem]:
 
 @checks("SEG-TXN-008")
 def last_stable_offsets(subject: TransactionIndexSubject) -> Iterator[Problem]:
-    """Report an invalid last stable offset, at which a search ends."""
+    """Report an invalid last stable offset; brokers end a search at it."""
     yield from subject.problems(index_rules.last_stable_offsets_in_range(subject.index.entries))

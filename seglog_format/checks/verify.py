@@ -45,18 +45,18 @@ def verify(  # noqa: PLR0913 - options by name
         path: a file, a partition directory, or a log directory.
         limit: maximum bytes that one entry may decompress to; more is refused, with a warning.
         advance: called with the size of checked log entries, to show progress.
-        engine: what reads the logs; findings do not depend on it. `Extent.engine` says what was chosen.
-        compacted: whether the logs are compacted, so gaps between segments are no warning; None if it is not known: a
-            log is then taken for compacted that shows signs of it, and a hole inside a segment is one (SEG-PDR-023).
-        extent: counts what is checked, while it runs.
-        remote: the store with the tiered segments of partitions, which says where offsets lie that are not here; its
-            content is checked by `RemoteTier.verify`. See `open_tier`.
+        engine: reads the logs; findings do not depend on it. `Extent.engine` reports the chosen one.
+        compacted: whether the logs are compacted, so gaps between segments are no warning; None if unknown: a log
+            then counts as compacted if it shows signs of compaction, such as a hole inside a segment (SEG-PDR-023).
+        extent: counts the checked data, while the verification runs.
+        remote: the store with the tiered segments of partitions, where offsets are looked up that are missing in a
+            directory; `RemoteTier.verify` checks its content. See `open_tier`.
 
     Yields:
-        Findings, file by file; locations name files below the given path. A note is reported once for a file.
+        Findings, file by file; locations name files below the given path. Notes of one kind in a file are one finding.
 
     Raises:
-        UsageError: there is nothing at the path, or nothing of Kafka's (see `path_kind`); an engine is not installed;
+        UsageError: the path does not exist or is not of a known kind (see `path_kind`), an engine is not installed,
             or the store does not answer.
 
     Examples:
@@ -98,7 +98,7 @@ def verify_log(
         path: name of the bytes in locations.
         base_offset: of the segment.
         limit: maximum bytes that one entry may decompress to.
-        engine: what reads them; findings do not depend on it.
+        engine: reads the log; findings do not depend on it.
     """
     choice = engine_for(engine, len(data))
     source = bytes_for(choice.engine, data, path)
@@ -114,7 +114,7 @@ def _findings(root: Path, options: Options) -> Iterator[Finding]:
 
 
 def _below(root: Path, finding: Finding) -> Finding:
-    """Return the finding with its path relative to the given directory, or to that of the given file."""
+    """Return the finding with its path relative to the given directory, or to the directory of the given file."""
     start = root if root.is_dir() else root.parent
     path = Path(finding.location.path)
     if not path.is_relative_to(start):
@@ -123,7 +123,7 @@ def _below(root: Path, finding: Finding) -> Finding:
 
 
 def notes_once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Pass on errors and warnings; yield each kind of note once for a file, with a count, at the end of the file."""
+    """Yield errors and warnings unchanged, and each kind of note once for a file, with a count, after the others."""
     for _, of_file in groupby(findings, key=lambda finding: finding.location.path):
         notes: dict[str, Finding] = {}
         for finding in of_file:

@@ -1,1 +1,1 @@
-"""Conversion of bytes to model objects and back, without file access. Construct's containers end in this package."""
+"""Conversion of bytes to model objects and back, without file access. Construct containers do not leave it."""

@@ -1,7 +1,7 @@
 """Construction of batches from records, with header fields as brokers and clients compute them (chapters 30 to 33).
 
-A batch that is built has no size and no checksum yet; encoding computes both. The functions at the end change encoded
-entries in place, as a leader does when it appends them.
+A built batch has no size and no checksum yet; encoding computes both. The functions at the end return encoded entries
+with other header fields, as a leader sets them when it appends an entry.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def new_record(
         timestamp_ms: milliseconds since 1970, or -1 for none; 64 bits.
 
     Raises:
-        UsageError: a key or value that is no bytes, a header that is no pair of bytes, or a timestamp that is
-            no integer of 64 bits.
+        UsageError: a key or value is not bytes, a header is not a pair of bytes, or the timestamp is not an
+            integer of 64 bits.
 
     Examples:
         >>> from seglog_format import new_record
@@ -127,7 +127,7 @@ def build_batch(  # noqa: PLR0913 - each is a field of the header
         keeps_offsets: whether records keep their offsets, which must increase from `base_offset` or above.
 
     Raises:
-        UsageError: no records, a number that its field cannot hold, or offsets that do not increase.
+        UsageError: there are no records, a number does not fit its field, or the offsets do not increase.
 
     Examples:
         >>> from seglog_format import CompressionCodec, build_batch, new_record
@@ -147,7 +147,7 @@ def build_batch(  # noqa: PLR0913 - each is a field of the header
     ):
         require_integer(name, number, bits=bits)
     require_instance("codec", codec, CompressionCodec)
-    offsets = [record.offset for record in records] if keeps_offsets else _dense(base_offset, len(records))
+    offsets = [record.offset for record in records] if keeps_offsets else _consecutive(base_offset, len(records))
     _check_offsets(offsets, base_offset)
     base_timestamp_ms = records[0].timestamp_ms
     largest_ms = max(record.timestamp_ms for record in records)
@@ -182,13 +182,13 @@ def require_records(records: object) -> None:
         require_instance("record", record, Record)
 
 
-def _dense(base_offset: int, count: int) -> list[int]:
+def _consecutive(base_offset: int, count: int) -> list[int]:
     return list(range(base_offset, base_offset + count))
 
 
 def _check_offsets(offsets: Sequence[int], base_offset: int) -> None:
     if not offsets:
-        msg = "a batch that is built has one record or more"
+        msg = "a batch needs at least one record"
         raise UsageError(msg)
     if not 0 <= base_offset <= offsets[0] or offsets[-1] > min(INT64_MAX, base_offset + INT32_MAX):
         msg = f"offsets {offsets[0]} to {offsets[-1]} do not fit a batch from {base_offset} on"
@@ -235,15 +235,15 @@ def build_message_entry(
     """Build a message of magic 0 or 1, or the wrapper around several compressed ones.
 
     Args:
-        records: timestamp, key and value are used; exactly one if nothing is compressed.
+        records: timestamp, key and value are used; exactly one without compression.
         magic: 0 or 1.
         base_offset: offset of the first message.
         codec: of the wrapper.
         log_append_time_ms: the broker's time, which replaces the records' own; None for CreateTime.
 
     Raises:
-        UsageError: another magic, records with headers, a wrong number of records, or a number that its field cannot
-            hold.
+        UsageError: the magic is not 0 or 1, a record has headers, the number of records is wrong, or a number does not
+            fit its field.
 
     Examples:
         >>> from seglog_format import CompressionCodec, build_message_entry, encode_batch, new_record
@@ -294,7 +294,7 @@ def _message(record: Record, number: int, base_offset: int, header: MessageHeade
 
 
 def with_offset(data: Buffer, offset: int, leader_epoch: int | None = None) -> bytes:
-    """Return an encoded entry with another offset, which the checksum does not cover (SEG-BAT-010).
+    """Return an encoded entry with another offset; the checksum does not cover the offset (SEG-BAT-010).
 
     Args:
         data: one whole entry.
@@ -302,17 +302,17 @@ def with_offset(data: Buffer, offset: int, leader_epoch: int | None = None) -> b
         leader_epoch: of the leader that appends it; None for no change. Messages have none.
     """
     changed = bytearray(data)
-    OFFSET.write(changed, offset)  # SEG-APP-003, SEG-APP-018: with the checksum as it was (SEG-APP-020)
+    OFFSET.write(changed, offset)  # SEG-APP-003, SEG-APP-018: the checksum stays unchanged (SEG-APP-020)
     if leader_epoch is not None and changed[MAGIC_POSITION] == MAGIC_2:
         LEADER_EPOCH.write(changed, leader_epoch)
     return bytes(changed)
 
 
 def with_timestamps(data: Buffer, timestamp_type: TimestampType, max_timestamp_ms: int) -> bytes:
-    """Return an encoded entry with timestamp type and largest timestamp of its header set (SEG-APP-010, SEG-APP-026).
+    """Return an encoded entry with this timestamp type and largest timestamp in its header (SEG-APP-010, SEG-APP-026).
 
-    Deltas and inner messages stay unchanged. Nothing changes if both are equal already, nor in magic 0; if
-    something does, the checksum is computed again, and undefined attribute bits are set to 0.
+    Deltas and inner messages stay unchanged. An entry of magic 0, or one that already has both values, is returned
+    unchanged. In any other entry the checksum is computed again, and undefined attribute bits are set to 0.
 
     Args:
         data: one whole entry.
@@ -334,7 +334,7 @@ def with_timestamps(data: Buffer, timestamp_type: TimestampType, max_timestamp_m
 
 
 def sealed(entry: bytearray) -> bytes:
-    """Return an encoded entry with its checksum computed."""
+    """Compute the checksum of an encoded entry, and return the entry with it."""
     if entry[MAGIC_POSITION] == MAGIC_2:
         CRC.write(entry, crc32c(memoryview(entry)[ATTRIBUTES_POSITION:]))
     else:

@@ -105,7 +105,7 @@ def _checkpoint(lines: Sequence[str]) -> bytes:
 
 
 def encode_partition_metadata(topic_id: str) -> bytes:
-    """Encode `partition.metadata`; the last line has no end.
+    """Encode `partition.metadata`; no line end follows the last line.
 
     Args:
         topic_id: 22 characters of base64url.

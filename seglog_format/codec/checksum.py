@@ -1,7 +1,7 @@
 """The two checksums of the format: CRC-32 in magic 0 and 1, CRC-32C in magic 2 and producer snapshots.
 
-Both are the usual reflected ones, with all bits set before and inverted after; only the polynomials differ. The tests
-compare them with a bit-by-bit statement of each polynomial.
+Both process the lowest bit of a byte first, start with all bits set, and invert the result; only the polynomials
+differ. The tests compare them with a bit-by-bit implementation of each polynomial.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CRC32_POLYNOMIAL: Final = 0x04C11DB7
 CRC32C_POLYNOMIAL: Final = 0x1EDC6F41
 
 COPY_SIZE: Final = 2**18
-"""Bytes copied at a time, few enough to stay in the processor's cache."""
+"""Number of bytes copied at a time, small enough for the processor's cache."""
 
 
 def crc32(data: Buffer, start: int = 0) -> int:
@@ -28,17 +28,17 @@ def crc32(data: Buffer, start: int = 0) -> int:
 
     Args:
         data: bytes.
-        start: checksum of the preceding bytes, for data in pieces.
+        start: checksum of the preceding bytes, if the data comes in pieces.
     """
     return int(_fast_crc32()(data, start))
 
 
 @cache
 def _fast_crc32() -> Callable[[Buffer, int], int]:
-    """Return the fastest available function, imported at its first use: old messages are rare."""
+    """Return the fastest available function. It is imported at its first use, since old messages are rare."""
     try:
         from isal.isal_zlib import crc32 as fast  # noqa: PLC0415
-    except ImportError:  # there is no wheel for every processor
+    except ImportError:  # isal has no wheels for some processors
         from zlib import crc32 as fast  # noqa: PLC0415
     return fast
 
@@ -50,7 +50,7 @@ def crc32c(data: Buffer, start: int = 0) -> int:
 
     Args:
         data: bytes.
-        start: checksum of the preceding bytes, for data in pieces.
+        start: checksum of the preceding bytes, if the data comes in pieces.
     """
     if isinstance(data, bytes):
         return int(google_crc32c.extend(start, data))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_BATCH_SIZE: Final = 16_384
 
 
-def encode_columns(  # noqa: PLR0913 - each is a field of the header, or cuts rows into batches
+def encode_columns(  # noqa: PLR0913 - each is a field of the header, or divides rows into batches
     table: pa.Table,
     *,
     base_offset: int = 0,
@@ -49,15 +49,15 @@ def encode_columns(  # noqa: PLR0913 - each is a field of the header, or cuts ro
         codec: how the records of a batch are compressed.
         producer_id: or -1.
         producer_epoch: or -1.
-        base_sequence: sequence number of the first record, or -1; the following ones count on.
+        base_sequence: sequence number of the first record, or -1; later records increase it by one each.
         is_transactional: whether the batches belong to a transaction.
         partition_leader_epoch: or -1.
 
     Yields:
-        One or several whole batches.
+        Bytes of one or more whole batches.
 
     Raises:
-        UsageError: while iterating: rows that no batch can hold, invalid options, or the engine is not
+        UsageError: while iterating: a batch cannot hold the rows, an option is invalid, or the engine is not
             installed.
 
     Examples:

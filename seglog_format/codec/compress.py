@@ -1,7 +1,7 @@
 """Compression with the frames that brokers and their clients write (chapter 34).
 
-The compressed bytes depend on library and level; the frames around them are Kafka's own choices, and these are
-written by this module.
+The compressed bytes depend on library and level. Kafka chooses the frames around them, and this module writes those
+frames.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _lz4_block(piece: bytes) -> bytes:
 
 
 def _zstd(data: bytes) -> bytes:
-    """Compress to one frame without content size and checksum, closed by an empty block as a stream's is."""
+    """Compress to one frame without content size and checksum; an empty block ends it, as in a written stream."""
     import zstandard  # noqa: PLC0415 - loaded when zstd is written
 
     compressor = zstandard.ZstdCompressor(

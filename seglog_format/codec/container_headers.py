@@ -1,4 +1,4 @@
-"""The headers of compressed data, as readers get them, and who parses them (chapter 34)."""
+"""The parsed headers of compressed data, and the interface of their parsers (chapter 34)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class GzipTrailer(NamedTuple):
 
     Attributes:
         crc: CRC-32 of the decompressed bytes.
-        size: number of these, modulo 2^32.
+        size: number of decompressed bytes, modulo 2^32.
     """
 
     crc: int
@@ -23,7 +23,7 @@ class GzipTrailer(NamedTuple):
 
 
 class Lz4Header(NamedTuple):
-    """The header of an lz4 frame, found to be legal.
+    """The legal header of an lz4 frame.
 
     Attributes:
         flags: as stored.
@@ -41,9 +41,9 @@ class ZstdHeader(NamedTuple):
 
     Attributes:
         descriptor: as stored.
-        window: descriptor of the window; None for a single segment.
-        dictionary_id: as stored; None where there is none.
-        content_size: as stored; None where there is none.
+        window: descriptor of the window; None in a single segment.
+        dictionary_id: as stored; None if it is absent.
+        content_size: as stored; None if it is absent.
         size_in_bytes: of the header.
     """
 
@@ -55,17 +55,17 @@ class ZstdHeader(NamedTuple):
 
 
 class ContainerHeaders(NamedTuple):
-    """Parses each header from the bytes that start with it, and refuses an illegal one with `CorruptRecordError`.
+    """Functions that parse a header at the start of some bytes, and refuse an illegal one with `CorruptRecordError`.
 
     Attributes:
         gzip: returns the flags of a member (SEG-COD-002).
-        gzip_trailer: the end of a member.
-        is_xerial: says whether a header of snappy blocks starts there.
-        xerial_block: returns the size field of a block; at least its four bytes are there.
-        lz4: the header of a frame (SEG-COD-006).
-        lz4_block: returns the size field of a block; its four bytes are there.
-        zstd: the header of a frame (SEG-COD-014).
-        zstd_block: returns the fields of a block header, of which bytes may be missing at the end.
+        gzip_trailer: returns the end of a member.
+        is_xerial: returns whether the bytes start with a header of snappy blocks.
+        xerial_block: returns the size field of a block, from at least four bytes.
+        lz4: returns the header of a frame (SEG-COD-006).
+        lz4_block: returns the size field of a block, from at least four bytes.
+        zstd: returns the header of a frame (SEG-COD-014).
+        zstd_block: returns the fields of a block header, whose last bytes may be missing.
         zstd_skippable: returns the size of a frame without content (SEG-COD-023).
     """
 

@@ -1,4 +1,4 @@
-"""Construction of control batches: ends of transactions, and KRaft's own (chapter 32)."""
+"""Construction of control batches: those with end markers, and those of KRaft (chapter 32)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def build_control_batch(
     producer_epoch: int = NO_PRODUCER_EPOCH,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> RecordBatch:
-    """Build a control batch: an end marker's if there is a producer id, else KRaft's (SEG-CTL-007, SEG-CTL-011).
+    """Build a control batch: of end markers with a producer id, else of KRaft records (SEG-CTL-007, SEG-CTL-011).
 
     Args:
         records: see `control_record`.
         base_offset: of the batch.
-        producer_id: whose transaction ends; -1 for KRaft.
-        producer_epoch: the same.
+        producer_id: of the producer whose transaction ends; -1 for KRaft.
+        producer_epoch: of that producer; -1 for KRaft.
         partition_leader_epoch: or -1.
     """
     return build_batch(
@@ -68,7 +68,7 @@ def build_end_marker(  # noqa: PLR0913 - each is a field of the marker
 
     Args:
         kind: ABORT or COMMIT.
-        producer_id: whose transaction ends.
+        producer_id: of the producer whose transaction ends.
         producer_epoch: of that producer.
         coordinator_epoch: of the transaction coordinator.
         timestamp_ms: when it ends.
@@ -76,7 +76,7 @@ def build_end_marker(  # noqa: PLR0913 - each is a field of the marker
         partition_leader_epoch: or -1.
 
     Raises:
-        UsageError: another kind.
+        UsageError: the kind is neither ABORT nor COMMIT.
 
     Examples:
         >>> from seglog_format import ControlRecordType, build_end_marker
@@ -114,7 +114,7 @@ def control_record(kind: ControlRecordType, fields: Mapping[str, object], *, tim
 
 
 def _with_tagged_fields(value: object) -> object:
-    """Add the empty tagged fields that end every structure."""
+    """Add the empty tagged fields at the end of every structure."""
     if isinstance(value, Mapping):
         return {name: _with_tagged_fields(item) for name, item in value.items()} | {TAGGED_FIELDS: {}}
     return [_with_tagged_fields(item) for item in value] if isinstance(value, list) else value

@@ -19,7 +19,7 @@ EARLY_LEADER_CHANGE_TYPE = 3
 
 
 def controls_of(frame: Frame) -> ControlReader:
-    """Return what reads the control records of an entry."""
+    """Return the parsers of the control records of an entry."""
     decoders = decoders_of(frame)
     return _plain_reader() if decoders is None else decoders.controls
 
@@ -39,7 +39,7 @@ def decode_control_record(
         key: of the record: version and type.
         value: of the record.
         at: location of the record; positions in errors are relative to the start of its key or value.
-        reader: of keys and end markers; None for the plain loops. Declarations parse values of KRaft.
+        reader: parses keys and end markers; None for that of the plain engine. Declarations parse values of KRaft.
 
     Returns:
         The record; without fields if its type is unknown (SEG-CTL-003).

@@ -25,12 +25,12 @@ def decode_coordinator_record(topic: str, key: bytes | None, value: bytes | None
     Args:
         topic: a key of `COORDINATOR_TOPICS`.
         key: of the record; null, which never occurs, is accepted.
-        value: of the record; null deletes what the key names.
+        value: of the record; null deletes the state that the key names.
 
     Returns:
         ``type``, ``version`` (of the key), ``key``, ``valueVersion`` and ``value``; or ``unknownVersion`` instead
-        of what cannot be decoded for its version. ``embedded`` lists the messages of the consumer protocol inside byte
-        fields, ``layoutOf`` names an early release that laid the value out otherwise than today's.
+        of a key or value of an unknown version. ``embedded`` lists the messages of the consumer protocol inside byte
+        fields, ``layoutOf`` names an early release whose layout of the value differs from today's.
 
     Raises:
         CorruptRecordError: key or value does not fit its message (SEG-CTL-010).
@@ -58,7 +58,7 @@ def _value(kind: str, definition: MessageDefinition, value: bytes | None) -> dic
 
 
 def _embedded(kind: str, fields: dict[str, Any]) -> Iterator[dict[str, object]]:
-    """Yield the messages of the consumer protocol in byte fields; skip bytes that are none."""
+    """Yield the messages of the consumer protocol in byte fields; skip other bytes."""
     if fields.get("protocolType", CONSUMER) != CONSUMER:
         return
     names = EMBEDDED.get(kind, {})
@@ -69,7 +69,7 @@ def _embedded(kind: str, fields: dict[str, Any]) -> Iterator[dict[str, object]]:
 
 
 def _texts(value: object, path: str = "", full_path: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield every text in stored order, with its path without and with numbers of elements."""
+    """Yield every text in stored order, after its path without and its path with the indexes of elements."""
     if isinstance(value, list):
         for number, each in enumerate(value):
             yield from _texts(each, path, f"{full_path}[{number}]")
@@ -81,7 +81,7 @@ def _texts(value: object, path: str = "", full_path: str = "") -> Iterator[tuple
 
 
 def _consumer_message(name: str, data: bytes) -> dict[str, object] | None:
-    """Decode a message of the consumer protocol as clients do: newer versions as the latest known."""
+    """Decode a message of the consumer protocol as clients do: a newer version like the latest known one."""
     definition = CONSUMER_PROTOCOL[name]
     try:
         version, body = _versioned(data, name)
@@ -96,6 +96,6 @@ def _consumer_message(name: str, data: bytes) -> dict[str, object] | None:
 
 
 def _versioned(data: bytes, name: str) -> tuple[int, bytes]:
-    """Split off the version at the start of key or value."""
+    """Return the version at the start of a key or value, and the bytes after it."""
     prefix = parse(VersionPrefix, data, Location(field=name), requirement="SEG-CTL-010")
     return prefix.version, data[VersionPrefix.sizeof() :]

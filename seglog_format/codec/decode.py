@@ -1,6 +1,6 @@
-"""One entry of a log to a `RecordBatch`: checksum, header rules, decompression, records or messages.
+"""Decoder of one entry of a log to a `RecordBatch`: checksum, header rules, decompression, records or messages.
 
-What reads records is loaded with the first record: a caller that only verifies does without.
+The decoders of records are imported with the first record: callers that only verify checksums do not need them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer, ByteSource
 
 ANY_OFFSET: Final = 1 << 62
-"""A base offset from which every offset delta leads to an offset."""
+"""A base offset that gives a valid offset with every offset delta."""
 
 
 def decode_batch(data: Buffer, *, at: Location | None = None, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBatch:
@@ -43,12 +43,12 @@ def decode_batch(data: Buffer, *, at: Location | None = None, limit: int = DEFAU
 
     Args:
         data: bytes that start with the entry; more may follow.
-        at: where the bytes stand, for errors.
+        at: location of the bytes, for errors.
         limit: bytes that decompression may produce at most.
 
     Raises:
         TruncatedError: the bytes end before the entry does.
-        FormatError: the entry is damaged, of an unknown version, or refused at the limit.
+        FormatError: the entry is damaged, has an unknown version, or exceeds the limit.
 
     Examples:
         >>> from pathlib import Path
@@ -72,14 +72,14 @@ def decode_first(source: ByteSource, at: Location, limit: int = DEFAULT_OUTPUT_L
 def decode_frame(
     frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, max_parts: int | None = None
 ) -> RecordBatch:
-    """Decode an entry that a walk has found.
+    """Decode an entry that `walk` has found.
 
     Args:
         frame: the entry.
-        at: where it stands; its position is the frame's.
+        at: location of the entry, with the position of the frame.
         limit: bytes that decompression may produce at most.
-        max_parts: records and record headers that the entry may have together; None for any number. Decoders that the
-            entry brings along do not count them.
+        max_parts: maximum number of records and record headers together; None for any number. Decoders that the entry
+            carries do not count them.
 
     Raises:
         FormatError: the entry is damaged or refused.
@@ -95,7 +95,7 @@ def decode_frame(
 def decode_under_outer_checksum(
     frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, max_parts: int | None = None
 ) -> RecordBatch:
-    """Decode an entry whose own checksum is right, whatever those of messages inside are, as brokers do in recovery.
+    """Decode an entry, and verify its own checksum but not those of inner messages, as brokers do in recovery.
 
     Arguments and errors as `decode_frame`.
     """
@@ -106,7 +106,7 @@ def decode_under_outer_checksum(
 def decode_unverified(
     frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, max_parts: int | None = None
 ) -> RecordBatch:
-    """Decode an entry whatever its checksum; arguments and errors as `decode_frame`."""
+    """Decode an entry without verifying its checksum; arguments and errors as `decode_frame`."""
     from seglog_format.record_model import RecordBatch  # noqa: PLC0415 - as above
 
     return RecordBatch(frame.position, frame.header, _decoded(frame, at, limit, max_parts))
@@ -133,10 +133,10 @@ def _decode_records(
 def records_section(
     frame: Frame, header: RecordBatchHeader, at: Location, limit: int
 ) -> tuple[bytes, RecordBatchHeader, Location]:
-    """Return the records of a batch, decompressed, its header, and the location of the records.
+    """Return the decompressed records section of a batch, the header, and the location of the section.
 
     Raises:
-        FormatError: the header leads to no offset, or the batch is refused or cannot be decompressed.
+        FormatError: the header gives no valid offsets or count, or the batch is refused or cannot be decompressed.
     """
     check_header(header, at)
     refuse_large(frame, at, limit)
@@ -150,14 +150,14 @@ def records_section(
 
 
 def decompressed_bytes(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes | None:
-    """Return what the records of a batch, or the value of a wrapper, decompress to.
+    """Return the decompressed records section of a batch, or the decompressed value of a wrapper.
 
     Args:
         frame: an entry.
         limit: bytes that decompression may produce at most.
 
     Returns:
-        None where the entry is not compressed, is damaged, or decompresses to more than the limit.
+        None if the entry is not compressed, is damaged, or decompresses to more than the limit.
     """
     header = frame.header
     if header.codec_id == CompressionCodec.NONE or not checksum_is_valid(frame):
@@ -174,14 +174,14 @@ def decompressed_bytes(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> by
 
 
 def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> Record | None:
-    """Return the record of an end marker, as brokers take it from a control batch; None where there is none.
+    """Return the record of an end marker, as brokers read it from a control batch; None if the batch has no records.
 
-    They read the first record and look no further, unless the batch is compressed. They check no offset here, so
-    the one in the result means nothing. The checksum is left to the caller.
+    Brokers read only the first record, unless the batch is compressed. They do not check its offset, so the offset in
+    the result has no meaning. The caller verifies the checksum.
 
     Args:
         frame: a batch of magic 2.
-        at: where it stands.
+        at: location of the batch.
         limit: bytes that decompression may produce at most.
 
     Raises:
@@ -192,7 +192,7 @@ def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIM
     if header.records_count == 0:
         return None
     unplaced = replace(header, base_offset=ANY_OFFSET, last_offset_delta=0)
-    if header.records_count < 2 or header.codec_id != CompressionCodec.NONE:  # noqa: PLR2004 - the end has to fit a single record
+    if header.records_count < 2 or header.codec_id != CompressionCodec.NONE:  # noqa: PLR2004 - a single record must end where the section ends
         return _decode_records(frame, unplaced, at, limit)[0]
     refuse_large(frame, at, limit)
     section = at.at("records", RECORD_BATCH_HEADER_SIZE, header.size_in_bytes - RECORD_BATCH_HEADER_SIZE)
@@ -205,7 +205,7 @@ def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIM
 
 
 def check_header(header: RecordBatchHeader, at: Location) -> None:
-    """Refuse a header from which no offset or count can be taken.
+    """Refuse a header whose offsets or count of records are impossible.
 
     Raises:
         CorruptRecordError: SEG-BAT-005, SEG-BAT-006, SEG-BAT-007 or SEG-BAT-009.
@@ -223,12 +223,12 @@ def check_header(header: RecordBatchHeader, at: Location) -> None:
 
 
 def field(at: Location, name: str) -> Location:
-    """Return where a field of a record batch header stands."""
+    """Return the location of a field of a record batch header."""
     return at.at(name, *batch_field_span(name))
 
 
 def computed_crc(frame: Frame) -> int:
-    """Return the checksum that an entry should carry: CRC-32C in magic 2, CRC-32 below (SEG-BAT-003, SEG-MSG-004)."""
+    """Compute the checksum of an entry: CRC-32C in magic 2, CRC-32 below (SEG-BAT-003, SEG-MSG-004)."""
     if (decoders := decoders_of(frame)) is not None:
         return decoders.computed_crc(frame)
     is_batch = isinstance(frame.header, RecordBatchHeader)
@@ -239,12 +239,12 @@ def computed_crc(frame: Frame) -> int:
 
 
 def checksum_is_valid(frame: Frame) -> bool:
-    """Return whether stored and computed checksum agree."""
+    """Return whether the stored and the computed checksum are equal."""
     return frame.header.crc == computed_crc(frame)
 
 
 def verify_checksum(frame: Frame, at: Location) -> None:
-    """Raise when they do not.
+    """Refuse an entry whose stored checksum differs from the computed one.
 
     Raises:
         CorruptRecordError: SEG-BAT-003 or SEG-MSG-004.

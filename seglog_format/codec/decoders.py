@@ -1,6 +1,6 @@
-"""Decoders that the bytes of a log bring along: there is one road, and its bytes say who parses them.
+"""Decoders that the bytes of a log carry: readers share their code, and the bytes select the decoders that parse them.
 
-Bytes that bring none are parsed by the plain loops.
+The plain engine parses bytes that carry no decoders.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ControlReader(NamedTuple):
-    """Reads the two numbers at the start of a part of a control record; refuses a wrong part by `CorruptRecordError`.
+    """Parsers of the two numbers at the start of the parts of a control record; they raise `CorruptRecordError`.
 
     Attributes:
         key: returns version and type id.
@@ -39,7 +39,7 @@ class ControlReader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decoders:
-    """What parses the fields of logs and of the files beside them. Values and errors are those of the plain loops.
+    """Parsers of the fields of logs and of the files beside them. Values and errors are those of the plain engine.
 
     Attributes:
         frame_at: see `seglog_format.codec.framing.frame_at`.
@@ -50,7 +50,7 @@ class Decoders:
         messages: reads the stored fields of messages.
         containers: parses the headers of compressed data.
         controls: reads keys of control records, and end markers.
-        slots: returns what reads the slots that the given packer reads.
+        slots: returns a packer that reads the same slots as the given one.
         transaction_index: decodes the entries of a transaction index.
         producer_snapshot: decodes a producer snapshot.
     """
@@ -69,11 +69,11 @@ class Decoders:
 
 
 class DeclaredBytes:
-    """Bytes whose fields are parsed by decoders that they bring along.
+    """Bytes with the decoders that parse their fields.
 
     Attributes:
-        decoders: that parse them.
-        path: file name for errors; empty for bytes that came from no file.
+        decoders: parse the fields.
+        path: file name for errors; empty for bytes without a file.
         size: number of bytes.
     """
 
@@ -93,7 +93,7 @@ class DeclaredBytes:
 
 
 class DeclaredFile(DeclaredBytes, Closing):
-    """An open file whose fields are parsed by decoders that it brings along."""
+    """An open file with the decoders that parse its fields."""
 
     __slots__ = ("_file",)
 
@@ -102,15 +102,15 @@ class DeclaredFile(DeclaredBytes, Closing):
         self._file = file
 
     def expect(self, start: int, end: int | None) -> None:
-        """Note what will be read."""
+        """Announce the range that will be read."""
         self._file.expect(start, end)
 
     def forget(self) -> None:
-        """Give memory back."""
+        """Release the memory that holds bytes read so far."""
         self._file.forget()
 
     def forget_behind(self, position: int) -> None:
-        """Give memory back now and then."""
+        """Release memory from time to time, while bytes are read from start to end."""
         self._file.forget_behind(position)
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class DeclaredFile(DeclaredBytes, Closing):
 
 
 class DeclaredFrame(StoredFrame):
-    """An entry that was found in bytes with decoders, and is decoded by them.
+    """An entry in bytes with decoders; these also decode the entry.
 
     Attributes:
         decoders: of the bytes.
@@ -135,23 +135,23 @@ class DeclaredFrame(StoredFrame):
 
 
 def decoders_of(carrier: ByteSource | Frame) -> Decoders | None:
-    """Return the decoders of some bytes, or of an entry in them; None where the plain loops parse them."""
+    """Return the decoders of some bytes, or of an entry in them; None if the plain engine parses them."""
     return carrier.decoders if isinstance(carrier, DeclaredBytes | DeclaredFrame) else None
 
 
 def plain_headers() -> ContainerHeaders:
-    """Return the plain loops that parse the headers of compressed data."""
+    """Return the plain engine's parsers of the headers of compressed data."""
     from seglog_format.codec.plain.containers import PLAIN  # noqa: PLC0415 - loaded when compressed data is read
 
     return PLAIN
 
 
 def containers_of(frame: Frame) -> ContainerHeaders:
-    """Return what parses the headers of the compressed data in an entry."""
+    """Return the parsers of the headers of the compressed data in an entry."""
     decoders = decoders_of(frame)
     return plain_headers() if decoders is None else decoders.containers
 
 
 def first_bytes(source: ByteSource, size: int) -> ByteSource:
-    """Return the first bytes of a source, as if it ended after them."""
+    """Return a source that ends after the first bytes of another."""
     return source.first(size) if isinstance(source, DeclaredBytes) else FirstBytes(source, size)

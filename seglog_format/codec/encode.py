@@ -1,7 +1,7 @@
 """Encoder of `RecordBatch` values, the inverse of `codec.decode` (chapters 30 to 33).
 
-Sizes and checksums are computed; everything else is written as the model has it, unknown attribute bits included. So
-an uncompressed batch encodes to the bytes that it was decoded from.
+The encoder computes sizes and checksums, and writes all other values of the model unchanged, unknown attribute bits
+included. So an uncompressed batch encodes to the bytes that it was decoded from.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def encode_batch(batch: RecordBatch) -> bytes:
     """Encode one entry of a log.
 
     Args:
-        batch: a record batch, or an outermost message of magic 0 or 1 with its content. Sizes, counts of bytes and
+        batch: a record batch, or an outermost message of magic 0 or 1 with its content. Sizes, byte counts and
             the checksum in its header are ignored.
 
     Returns:
-        The whole entry, its 12-byte prefix included.
+        The whole entry, with its 12-byte prefix.
 
     Raises:
-        UsageError: header and records do not belong together, a field cannot hold its value, or the codec cannot be
+        UsageError: the records are not of the header's kind, a value does not fit its field, or the codec cannot be
             written.
 
     Examples:
@@ -113,7 +113,7 @@ def _encode_message_entry(header: MessageHeader, records: Sequence[Record | Mess
         inner = b"".join(encode_message(_stored_header(message), message.key, message.value) for message in messages)
         return encode_message(header, None, compress(codec, inner, magic=header.magic))
     if len(messages) != 1:
-        msg = f"a message that is not compressed stands for itself, not for {len(messages)}"
+        msg = f"an uncompressed message is one message, not {len(messages)}"
         raise UsageError(msg)
     return encode_message(header, messages[0].key, messages[0].value)
 
@@ -145,7 +145,7 @@ def codec_named(codec_id: int) -> CompressionCodec:
     """Return the codec of an id.
 
     Raises:
-        UsageError: the id names none (SEG-COD-001).
+        UsageError: the id names no codec (SEG-COD-001).
     """
     try:
         return CompressionCodec(codec_id)

@@ -37,19 +37,19 @@ def _is_of_producer(header: BatchHeader) -> bool:
 
 
 def lacks_end_marker(header: BatchHeader, marker: EndMarker | None) -> bool:
-    """Return whether a control batch of a producer has a record that is no end marker."""
+    """Return whether a control batch of a producer has a record that is not an end marker."""
     return marker is None and _is_of_producer(header) and header.records_count != 0
 
 
 def end_marker_of(frame: Frame, at: Location) -> EndMarker | None:
-    """Read the end marker in an entry, as brokers do. The checksum is left to the caller.
+    """Read the end marker in an entry, as brokers do. The caller verifies the checksum.
 
     Args:
         frame: the entry.
         at: its location.
 
     Returns:
-        None where the entry ends no transaction: it is no control batch of a producer, compaction removed its
+        None if the entry ends no transaction: it is not a control batch of a producer, compaction removed its
         record (SEG-CTL-007), or the record is of another type (SEG-CTL-003).
 
     Raises:

@@ -1,4 +1,4 @@
-"""The size of an entry that a reader takes into memory whole."""
+"""The maximum size of an entry that a reader loads whole into memory."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def refuse_large(frame: Frame, at: Location, limit: int) -> None:
-    """Refuse an entry that is too large to be in memory whole.
+    """Refuse an entry that is too large to be loaded whole into memory.
 
     Raises:
-        RefusedError: it has more bytes than the limit, and than `DEFAULT_OUTPUT_LIMIT` (SEG-COD-016).
+        RefusedError: it is larger than both the limit and `DEFAULT_OUTPUT_LIMIT` (SEG-COD-016).
     """
     most, size = max(limit, DEFAULT_OUTPUT_LIMIT), frame.header.size_in_bytes
     if size > most:

@@ -38,10 +38,10 @@ MIN_ENTRY_SIZE: Final = 14
 """Smallest size field: the fixed fields of a magic 0 message (SEG-LOG-003)."""
 
 MAX_TRAILING_SIZE: Final = 17
-"""Maximum bytes at the end of a log that are ignored, since no prefix and one byte more fit (SEG-LOG-002)."""
+"""Maximum size of a tail that is ignored: an entry has at least one byte more than this (SEG-LOG-002)."""
 
 SHOWN_SIZE: Final = ENTRY_PREFIX.size
-"""Bytes of an entry that contain its size and magic."""
+"""Number of bytes at the start of an entry that contain its size and magic."""
 
 ZERO_CHUNK: Final = bytes(1 << 20)
 
@@ -133,17 +133,17 @@ def frame_at(data: Readable, position: int, end: int, path: str = "") -> Frame |
 
 
 def tail_of_size(size: int, source: ByteSource, position: int, end: int, path: str) -> Tail:
-    """Return the tail that stands where an entry of an impossible size would start.
+    """Return the tail at the position of a size field with an impossible value.
 
     Args:
-        size: field of the entry; below 14, or more than there are bytes behind it.
+        size: value of the field; below 14, or more than the number of bytes after it.
         source: the bytes of the log.
         position: of the entry.
         end: where the log ends.
         path: file name for errors.
 
     Raises:
-        CorruptRecordError: the size is below 14, and more than zeros follow (SEG-LOG-003).
+        CorruptRecordError: the size is below 14, and the bytes there are not all zero (SEG-LOG-003).
     """
     if size == 0 and is_zero(source, position, end):
         return Tail(TailKind.ZEROS, position, end - position)
@@ -154,13 +154,13 @@ def tail_of_size(size: int, source: ByteSource, position: int, end: int, path: s
 
 
 def whole_frame(source: ByteSource, position: int, magic: int, at: Location) -> Frame:
-    """Return the entry at a position, whose size field is known to be right.
+    """Return the entry at a position; its size field is already known to be valid.
 
     Args:
         source: the bytes of the log.
         position: of the entry.
         magic: of the entry.
-        at: where it stands, for errors.
+        at: location of the entry, for errors.
 
     Raises:
         CorruptRecordError: it is too small for its fixed fields (SEG-BAT-002).
@@ -177,7 +177,7 @@ def whole_frame(source: ByteSource, position: int, magic: int, at: Location) -> 
 
 
 def short_tail(source: ByteSource, position: int, end: int) -> Tail:
-    """Return what is at the end of a log where it is too short for an entry (SEG-LOG-002)."""
+    """Return the tail of a log that is too short for an entry (SEG-LOG-002)."""
     rest = source.view(position, end)
     kind = TailKind.TRAILING if any(rest) else TailKind.ZEROS
     return Tail(kind if rest else TailKind.NONE, position, end - position)
@@ -207,10 +207,10 @@ def read_header(entry: memoryview, size: int, magic: int, at: Location) -> Batch
     """Return the header fields of an entry of known magic.
 
     Args:
-        entry: its first bytes, which hold at least the fixed fields, if it has them.
-        size: bytes of the whole entry.
+        entry: its first bytes: at least the fixed fields, if the entry is large enough for them.
+        size: of the whole entry, in bytes.
         magic: of the entry.
-        at: where it stands, for errors.
+        at: location of the entry, for errors.
     """
     layout, header = HEADERS[magic]
     check_header_size(size, layout.size, at)

@@ -1,4 +1,4 @@
-"""Decoders of the slots of index files, and where their entries end.
+"""Decoders of the slots of index files, and the rules for the number of slots that are entries.
 
 An offset or time index is an array of equal slots without a header. A broker maps it at its full size, so a file
 copied from a running or killed broker ends in slots of zeros, or of entries that were truncated.
@@ -70,7 +70,7 @@ def slot_fields(source: ByteSource, layout: Packer, count: int) -> Iterator[tupl
 
 
 def trailing_zero_size(source: ByteSource, size: int) -> int:
-    """Return the number of zero bytes that end the first ``size`` bytes; fast even for megabytes."""
+    """Return the number of zero bytes at the end of the first ``size`` bytes; fast even for megabytes."""
     end = size
     while end:
         start = max(0, end - CHUNK_SIZE)

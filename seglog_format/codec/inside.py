@@ -1,4 +1,4 @@
-"""What proofs and generators take from here: the messages in Kafka's own topics, one by one, and compressed bytes.
+"""Names of this package for proofs and generators: messages in Kafka's own topics, one by one, and decompression.
 
 `seglog_format.decode_batch` decodes whole entries, and ``seglog dump --decode`` shows the messages in them.
 """

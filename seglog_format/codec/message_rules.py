@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message as it stands, whatever its wrapper says.
+    """A message as stored, before its wrapper's offset and timestamp are applied.
 
     Attributes:
         header: fixed fields.
         key: bytes, or None for null.
         value: bytes, or None for null.
         trailing_size: bytes after the value.
-        is_valid: whether the checksum agrees.
+        is_valid: whether the checksum is right.
     """
 
     header: MessageHeader
@@ -36,11 +36,11 @@ class StoredMessage:
 
 
 class MessageReader(NamedTuple):
-    """How the stored fields of messages are read.
+    """Parsers of the stored fields of messages.
 
     Attributes:
-        message: one message, from its first byte to its last, and where it stands.
-        size: of the message that starts at the first byte, behind its size field.
+        message: parses one message, given all its bytes and its location.
+        size: returns the size field of the message that starts at the first byte.
     """
 
     message: Callable[[memoryview, Location], StoredMessage]
@@ -48,7 +48,7 @@ class MessageReader(NamedTuple):
 
 
 def field_location(at: Location, name: str, position: int = 0, size: int = 0) -> Location:
-    """Return where a field of a message stands: by position, or by name alone where it came out of a wrapper."""
+    """Return the location of a field of a message: by position, or only by name if the message was in a wrapper."""
     return at.at(f"{at.field}.{name}") if at.field else at.at(name, position, size)
 
 
@@ -69,7 +69,7 @@ def refuse_cut_short(data: memoryview, position: int, name: str, at: Location) -
         data: the message.
         position: of the field's length.
         name: of the field.
-        at: where the message stands.
+        at: location of the message.
     """
     start = position + BYTES_LENGTH.size
     if start > len(data):

@@ -1,7 +1,7 @@
 """Magic 0 and 1: from the bytes of one entry to its messages (chapter 33).
 
-An entry is a plain message, or a wrapper whose value is a compressed row of messages. What a message means inside a
-wrapper depends on the wrapper: its magic says what the offsets count from, its timestamp type who set the time.
+An entry is a plain message, or a wrapper whose value is a compressed sequence of messages. The wrapper decides how the
+messages inside are read: its magic, whether their offsets are relative; its timestamp type, which timestamp applies.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MessageEntry:
-    """An outermost message with everything that a validator asks about it.
+    """An outermost message, with the facts that a validator needs about it.
 
     Attributes:
         messages: the message itself, or those inside the wrapper, in stored order.
@@ -61,16 +61,16 @@ def read_message_entry(
     limit: int = DEFAULT_OUTPUT_LIMIT,
     max_messages: int | None = None,
 ) -> MessageEntry:
-    """Decode one magic 0 or 1 entry, with absolute offsets and what was passed over on the way.
+    """Decode one magic 0 or 1 entry, with absolute offsets and the sizes of ignored bytes.
 
-    The checksum of the outermost message is the caller's business; that of a message inside a wrapper is reported in
-    `Message.is_valid` (SEG-MSG-016).
+    The caller verifies the checksum of the outermost message; `Message.is_valid` reports that of a message inside a
+    wrapper (SEG-MSG-016).
 
     Args:
         frame: an entry whose header is a `MessageHeader`.
         at: where the entry starts.
-        limit: most bytes that a wrapper may decompress to.
-        max_messages: messages that a wrapper may hold; None for any number.
+        limit: maximum bytes that a wrapper may decompress to.
+        max_messages: maximum number of messages in a wrapper; None for any number.
 
     Raises:
         CorruptRecordError: the entry, or a message inside it, breaks a rule of chapter 33 or 34.
@@ -124,7 +124,7 @@ def verify_inner_checksums(entry: RecordBatch, at: Location) -> None:
 
     Args:
         entry: a message of magic 0 or 1, or a wrapper.
-        at: where it starts.
+        at: location of the entry.
 
     Raises:
         CorruptRecordError: SEG-MSG-016.
@@ -137,17 +137,17 @@ def verify_inner_checksums(entry: RecordBatch, at: Location) -> None:
 
 
 def wrapped_bytes(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:
-    """Return what a wrapper decompresses to.
+    """Return the decompressed value of a wrapper.
 
     Raises:
-        CorruptRecordError: it is damaged.
+        CorruptRecordError: the wrapper is damaged.
         RefusedError: it holds more than ``limit`` bytes.
     """
     return _decompressed(_reader_of(frame).message(frame.data, at), at, limit, containers_of(frame))
 
 
 def _inner_entries(data: memoryview, read: MessageReader, at: Location) -> Iterator[memoryview]:
-    """Yield the whole entries of decompressed data; one that is cut short at the end is left out (SEG-MSG-019)."""
+    """Yield the whole entries of decompressed data; omit a last one that is cut short (SEG-MSG-019)."""
     start = 0
     while len(data) - start >= ENTRY_PREFIX_SIZE:
         size = read.size(data[start:])
@@ -172,7 +172,7 @@ def _inner_message(data: memoryview, read: MessageReader, at: Location) -> Store
 
 
 def _unwrapped(wrapper: MessageHeader, inner: list[StoredMessage], at: Location) -> Iterator[Message]:
-    """Yield the messages of a wrapper with absolute offsets and the timestamps that they read as."""
+    """Yield the messages of a wrapper with absolute offsets, and the timestamps that readers see."""
     base = _base_offset(wrapper, inner[-1].header.offset, at)
     for index, one in enumerate(inner):
         offset = base + one.header.offset
@@ -181,7 +181,7 @@ def _unwrapped(wrapper: MessageHeader, inner: list[StoredMessage], at: Location)
 
 
 def _base_offset(wrapper: MessageHeader, last: int, at: Location) -> int:
-    """Return what the offsets inside count from: 0 where they are absolute (SEG-MSG-011, SEG-MSG-012, SEG-MSG-013)."""
+    """Return the base of the offsets in a wrapper: 0 if they are absolute (SEG-MSG-011, SEG-MSG-012, SEG-MSG-013)."""
     if wrapper.magic == 0 or wrapper.offset == 0:
         return 0
     if wrapper.offset < last:
@@ -191,14 +191,14 @@ def _base_offset(wrapper: MessageHeader, last: int, at: Location) -> int:
 
 
 def _timestamp_ms(wrapper: MessageHeader, inner: MessageHeader) -> int:
-    """Return the timestamp that a message in a wrapper reads as (SEG-MSG-008, SEG-MSG-015)."""
+    """Return the timestamp that readers see for a message in a wrapper (SEG-MSG-008, SEG-MSG-015)."""
     if inner.magic == 0:
         return NO_TIMESTAMP
     return wrapper.timestamp_ms if wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME else inner.timestamp_ms
 
 
 def _timestamp_type(wrapper: MessageHeader, inner: MessageHeader) -> TimestampType:
-    """Return who set the timestamp of a message in a wrapper: its own attribute bit does not count (SEG-MSG-015)."""
+    """Return the timestamp type of a message in a wrapper: its own attribute bit is ignored (SEG-MSG-015)."""
     return TimestampType.NO_TIMESTAMP_TYPE if inner.magic == 0 else wrapper.timestamp_type
 
 

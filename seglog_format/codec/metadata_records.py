@@ -19,15 +19,15 @@ VALUE = Location(field="value")
 
 
 def decode_metadata_record(topic: str, value: bytes | None) -> dict[str, object]:
-    """Decode the value of a record of a topic of metadata; the key of such a record is null.
+    """Decode the value of a record of a metadata topic; the key of such a record is null.
 
     Args:
         topic: a key of `FRAMED_TOPICS`.
         value: of the record.
 
     Returns:
-        ``type``, ``version`` and ``data`` with Kafka's names, and ``layoutOf`` where an early release laid it out
-        otherwise; ``hex`` with the message's bytes instead of ``data`` if type or version is unknown.
+        ``type``, ``version`` and ``data`` with Kafka's names; ``layoutOf`` too, if the layout is that of an early
+        release; ``hex`` with the message's bytes instead of ``data`` if the type or version is unknown.
 
     Raises:
         CorruptRecordError: the value is not a frame of version 0 or 1, or its message does not fit (SEG-CTL-010).
@@ -50,7 +50,7 @@ def decode_metadata_record(topic: str, value: bytes | None) -> dict[str, object]
 
 
 def encode_metadata_record(topic: str, kind: str, version: int, fields: Mapping[str, object]) -> bytes:
-    """Encode the value of a record of a topic of metadata.
+    """Encode the value of a record of a metadata topic.
 
     Args:
         topic: a key of `FRAMED_TOPICS`.
@@ -59,7 +59,7 @@ def encode_metadata_record(topic: str, kind: str, version: int, fields: Mapping[
         fields: by Kafka's names. Tagged fields may be left out.
 
     Raises:
-        UsageError: the topic has no such type, a field is missing, or has a value that cannot be stored.
+        UsageError: the topic has no such type, a field is missing, or a field has a value that cannot be stored.
     """
     number, definition = _named(topic, kind)
     frame = MetadataFrame.build({"frameVersion": FRAME_VERSIONS[-1], "type": number, "version": version})

@@ -30,7 +30,7 @@ def parse(
         declaration: from a schema module.
         data: bytes that start with the structure; more may follow.
         at: location of the bytes.
-        requirement: id for errors at fields that name none.
+        requirement: id for errors at fields without a requirement.
         error: class of the error to raise.
 
     Raises:
@@ -51,8 +51,8 @@ def explain(
     requirement: str,
     error: type[FormatError] = CorruptRecordError,
 ) -> FormatError:
-    """Return the `FormatError` for a failed parse: parse again with a traced copy to find the field."""
-    from seglog_format.schema.tracing import trace  # noqa: PLC0415 - who meets no damage starts without it
+    """Return the `FormatError` for a failed parse, after a second parse with a traced copy that finds the field."""
+    from seglog_format.schema.tracing import trace  # noqa: PLC0415 - only needed for invalid bytes
 
     failed = trace(declaration, data).failed
     position, name, ids = (failed.start, failed.name, failed.doc.requirements) if failed else (0, "", ())

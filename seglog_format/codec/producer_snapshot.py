@@ -21,7 +21,7 @@ PRODUCER_SNAPSHOT_VERSION: Final = 1
 PRODUCER_SNAPSHOT_HEADER: Final = PRODUCER_SNAPSHOT_HEADER_LAYOUT.packer("version", "crc", "count")
 PRODUCER_STATE_ENTRY: Final = PRODUCER_STATE_ENTRY_LAYOUT.packer_of(ProducerStateEntry)
 CHECKED_POSITION: Final = PRODUCER_SNAPSHOT_HEADER_LAYOUT.end("crc")
-"""Position from which on the checksum covers the file (SEG-PSN-002)."""
+"""Position of the first byte that the checksum covers (SEG-PSN-002)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ def check_version(version: int, at: Location) -> None:
 
 
 def require_crc(stored: int, computed: int, at: Location) -> None:
-    """Refuse a file that carries another checksum than the computed one (SEG-PSN-002)."""
+    """Refuse a file whose stored checksum differs from the computed one (SEG-PSN-002)."""
     if computed != stored:
         location = _field(at, "crc")
         raise CorruptIndexError(location, "SEG-PSN-002", expected=f"{computed:08x}", found=f"{stored:08x}")
 
 
 def check_count(count: int, entry_size: int, entries: memoryview, at: Location) -> None:
-    """Refuse a count of entries that does not fit their bytes (SEG-PSN-003)."""
+    """Refuse a count of entries that does not match the size of their bytes (SEG-PSN-003)."""
     if count * entry_size != entries.nbytes:
         expected = f"a count for {entries.nbytes} bytes of entries"
         raise CorruptIndexError(_field(at, "count"), "SEG-PSN-003", expected=expected, found=count)

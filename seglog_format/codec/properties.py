@@ -29,8 +29,8 @@ def decode_meta_properties(data: bytes | memoryview, at: Location = NOWHERE) -> 
 
     Raises:
         UnsupportedVersionError: a version other than 0 and 1.
-        CorruptIndexError: not a Java properties file, a number that is none, or version 1 without `cluster.id` or
-            `node.id`. All of these name SEG-LDR-005.
+        CorruptIndexError: the file is not a Java properties file, has an invalid number, or is of version 1 without
+            `cluster.id` or `node.id`. All of these name SEG-LDR-005.
     """
     pairs = properties(bytes(data))
     if pairs is None:
@@ -61,7 +61,7 @@ def decode_clean_shutdown(data: bytes | memoryview, at: Location = NOWHERE) -> C
         at: the file's name.
 
     Raises:
-        CorruptIndexError: not empty, and not the JSON object that is due since 3.7 (SEG-LDR-004).
+        CorruptIndexError: neither empty nor a JSON object, as brokers write it since 3.7 (SEG-LDR-004).
     """
     if not data:
         return CleanShutdown()
@@ -103,5 +103,5 @@ def _voter_ids(found: Container[Any]) -> tuple[int, ...]:
 
 
 def encode_clean_shutdown(state: CleanShutdown) -> bytes:
-    """Encode `.kafka_cleanshutdown` as since 3.7; before, the file was empty."""
+    """Encode `.kafka_cleanshutdown` as brokers do since 3.7; earlier ones left the file empty."""
     return json.dumps({"version": state.version, "brokerEpoch": state.broker_epoch}, separators=(",", ":")).encode()

@@ -50,8 +50,8 @@ def decode_message(definition: MessageDefinition, version: int, data: bytes, at:
 def decode_whole(definition: MessageDefinition, version: int, data: bytes, at: Location) -> tuple[Plain, str]:
     """Decode a message that fills its bytes, in the layout of any release.
 
-    Early releases changed some messages without a new version. So if today's layout does not fit the bytes, or
-    leaves some, those of earlier releases are tried, the newest first.
+    Early releases changed some messages without a new version. So if today's layout does not fit the bytes, or leaves
+    bytes over, the layouts of earlier releases are tried, the newest first.
 
     Args:
         definition: of the message.
@@ -60,7 +60,7 @@ def decode_whole(definition: MessageDefinition, version: int, data: bytes, at: L
         at: location of the bytes.
 
     Returns:
-        The fields, as `decode_message` has them, and the last line of releases with that layout; empty for today's.
+        The fields, as `decode_message` returns them, and the last release line with that layout; empty for today's.
 
     Raises:
         CorruptRecordError: the bytes fit no layout; names the definition's requirement.
@@ -97,7 +97,7 @@ def encode_message(definition: MessageDefinition, version: int, fields: Mapping[
         fields: by Kafka's names. Tagged fields may be left out.
 
     Raises:
-        UsageError: a field is missing, or has a value that cannot be stored.
+        UsageError: a field is missing, or its value cannot be stored.
     """
     try:
         return bytes(declaration(definition, version).build(_to_stored(Structure(definition.fields), version, fields)))
@@ -107,7 +107,7 @@ def encode_message(definition: MessageDefinition, version: int, fields: Mapping[
 
 
 def _to_stored(kind: FieldType, version: int, value: Any) -> Any:  # noqa: ANN401 - JSON, and what construct builds
-    """Convert a plain value to the form that its declaration builds."""
+    """Convert a plain value to the form from which its declaration builds bytes."""
     if value is None:
         return None
     if isinstance(kind, Structure):

@@ -14,7 +14,7 @@ def require_more(section: bytes, position: int, index: int, header: RecordBatchH
 
 
 def require_end(section: bytes, position: int, header: RecordBatchHeader, at: Location) -> None:
-    """Refuse a section that goes on behind the records that the header counts (SEG-BAT-008)."""
+    """Refuse a section with bytes after the records that the header counts (SEG-BAT-008)."""
     if left := len(section) - position:
         rest, expected = at.at("records", position, left), f"the end after {header.records_count} records"
         raise CorruptRecordError(rest, "SEG-BAT-008", expected=expected, found=f"{left} bytes")
@@ -30,7 +30,7 @@ def record_offset(header: RecordBatchHeader, offset_delta: int, at: Location) ->
     """Return the absolute offset of a record.
 
     Raises:
-        CorruptRecordError: it is none (SEG-REC-014).
+        CorruptRecordError: base offset and delta give no valid offset (SEG-REC-014).
     """
     offset = header.base_offset + offset_delta
     if not 0 <= offset <= INT64_MAX:
@@ -39,7 +39,7 @@ def record_offset(header: RecordBatchHeader, offset_delta: int, at: Location) ->
 
 
 def record_timestamp(header: RecordBatchHeader, timestamp_delta: int) -> int:
-    """Milliseconds since 1970: the batch's maximum with LogAppendTime, else base plus delta (SEG-BAT-011, -012)."""
+    """Return a record's time: the batch's maximum with LogAppendTime, else base plus delta (SEG-BAT-011, -012)."""
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.max_timestamp_ms
     return signed_64(header.base_timestamp_ms + timestamp_delta)
@@ -51,7 +51,7 @@ def signed_64(value: int) -> int:
 
 
 def record_sequence(header: RecordBatchHeader, offset_delta: int) -> int:
-    """Sequence number of a record, or -1 (SEG-REC-015)."""
+    """Return the sequence number of a record, or -1 (SEG-REC-015)."""
     if header.base_sequence < 0:
         return NO_SEQUENCE
     return add_sequence(header.base_sequence, offset_delta)

@@ -1,7 +1,7 @@
-"""The records of an entry one after the other, in memory that does not grow with their number.
+"""The records of an entry one by one, in memory that does not grow with their number.
 
-A batch of a few hundred kilobytes may hold twenty million records, or one record with as many headers: as objects they
-would take gigabytes, and building them would keep a reader waiting that wants the first three.
+A batch of a few hundred kilobytes may hold twenty million records, or one record with as many headers. As objects they
+would take gigabytes, and a reader that needs only the first three would wait until all of them are built.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record
 
 KEPT_RECORDS: Final = 2**16
-"""Records of a batch that are checked before the first of them is given: more than brokers take in one batch."""
+"""Records of a batch that are checked before the first of them is returned: more than brokers accept in one batch."""
 KEPT_HEADERS: Final = 4096
-"""Headers of a record that become objects at once; of more, each becomes one when it is asked for."""
+"""Maximum headers of a record that are decoded at once; if there are more, each is decoded when it is accessed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,17 @@ class StreamedBatch:
 def stream_frame(
     frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, to_offset: int | None = None
 ) -> StreamedBatch:
-    """Check an entry as `decode_frame` does, and give its records one at a time.
+    """Check an entry as `decode_frame` does, and return it with an iterable over its records.
 
     Args:
         frame: the entry.
-        at: where it stands.
+        at: location of the entry.
         limit: bytes that decompression may produce at most.
-        to_offset: behind the first `KEPT_RECORDS` of a batch, end at a record that has reached this offset.
+        to_offset: after the first `KEPT_RECORDS` of a batch, stop before a record at or above this offset.
 
     Raises:
-        FormatError: the entry is damaged or refused. Iterating over the records raises it too, for what is wrong behind
-            the first `KEPT_RECORDS` of a batch.
+        FormatError: the entry is damaged or refused. Iterating over the records also raises it, for damage after the
+            first `KEPT_RECORDS` of a batch.
     """
     header = frame.header
     if not isinstance(header, RecordBatchHeader):
@@ -80,7 +80,7 @@ def stream_frame(
 
 
 def has_very_many_records(header: BatchHeader) -> bool:
-    """Return whether an entry says that it holds more than `KEPT_RECORDS`."""
+    """Return whether the header of an entry counts more than `KEPT_RECORDS` records."""
     return isinstance(header, RecordBatchHeader) and header.records_count > KEPT_RECORDS
 
 
@@ -92,21 +92,21 @@ def _opened(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -
 
 
 def stream_records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
-    """Return the records of a batch, as `decode_records` gives them, one at a time.
+    """Yield the records of a batch, as `decode_records` returns them.
 
     Args:
         section: everything after the batch header, decompressed.
         header: of the batch.
-        at: where the section stands; positions of errors count from there.
+        at: location of the section; positions in errors are relative to it.
 
     Raises:
-        CorruptRecordError: while iterating: at a record that is damaged, or where count and section do not agree.
+        CorruptRecordError: while iterating: a record is damaged, or the section does not hold the counted records.
     """
     return _StreamReading(section, header, at).records()
 
 
 class _StreamReading(RecordReading):
-    """Records whose headers, where there are very many, stay bytes."""
+    """Reads records one by one; very many headers of a record stay bytes."""
 
     __slots__ = ()
 
@@ -119,12 +119,12 @@ class _StreamReading(RecordReading):
 
 
 class StoredHeaders(Sequence[RecordHeader]):
-    """The headers of a record as they are stored.
+    """The headers of a record as stored bytes, each decoded when it is accessed.
 
     Args:
-        data: what holds them.
-        start: position of the first.
-        count: how many there are.
+        data: bytes with the headers.
+        start: position of the first header.
+        count: number of headers.
     """
 
     def __init__(self, data: bytes, start: int, count: int) -> None:

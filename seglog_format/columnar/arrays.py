@@ -14,7 +14,7 @@ Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def readable(data: Buffer) -> Bytes:
-    """Return bytes as an array for reading, without a copy: never writable, whatever its source."""
+    """Return bytes as a read-only array, without a copy."""
     array = np.frombuffer(data, np.uint8)
     array.flags.writeable = False
     return array
@@ -22,4 +22,4 @@ def readable(data: Buffer) -> Bytes:
 
 Table: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 Region: TypeAlias = tuple[int, int]
-"""Address and size of a range of bytes, inside of kernels."""
+"""Address and size of a range of bytes, for kernels."""

@@ -1,4 +1,4 @@
-"""A table of the entries of a log, one row each, filled at memory speed."""
+"""A table of the entries of a log, with a row for each, filled at memory speed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BatchTable:
     """Entries of a log in file order.
 
     Attributes:
-        rows: a row for each, a column for each name of `entries.COLUMNS`.
+        rows: a row for each entry, a column for each name of `entries.COLUMNS`.
         end: position after the last entry: the end of the log, or an entry that the fast path does not cover.
     """
 
@@ -46,7 +46,7 @@ class BatchTable:
         """Return the largest timestamp up to each entry.
 
         Args:
-            before_ms: the largest before the first of them.
+            before_ms: the largest before the first entry.
         """
         return np.maximum(np.maximum.accumulate(self.column("max_timestamp_ms")), before_ms)
 
@@ -68,10 +68,10 @@ def table_parts(
         end: where to stop; None for the end of the file.
         first_offset: lowest offset that the log can hold.
         last_offset: highest offset that it can hold.
-        checksums: compute each checksum too (column ``crc_is_valid``).
+        checksums: whether to compute each checksum (column ``crc_is_valid``).
 
     Yields:
-        Parts up to the first uncovered entry: truncated, or of an impossible size, magic or offset.
+        Parts up to the first uncovered entry: one that is truncated, or has an impossible size, magic or offset.
     """
     window = Windows(data, position, end)
     state = np.array([window.at(position), first_offset - 1, first_offset, last_offset], np.int64)

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 ALIGNMENT: Final = 64
 NOT_WANTED: Final = -1
 NOTES: Final = "notes"
-"""No column: the data from which columns about entries are made."""
+"""Not a column: the data from which columns about entries are made."""
 POSITIONS: Final = "positions"
-"""No column: the positions of the records themselves."""
+"""Not a column: the positions of the records themselves."""
 
 ROW_COLUMNS: Final = {
     "offset": ((names.OFFSETS, 8),),
@@ -40,7 +40,7 @@ ROW_COLUMNS: Final = {
     NOTES: ((names.ENTRIES, NOTE_SIZE),),
     POSITIONS: ((names.POSITIONS, 8),),
 }
-"""Bytes for a row that each column takes in the block, by its index in the plan."""
+"""Bytes of the block that each column needs for a row, by its index in the plan."""
 VIEWS: Final = (names.KEYS, names.VALUES, names.HEADER_KEYS, names.HEADER_VALUES)
 REFERRED: Final = (names.KEY_BYTES, names.VALUE_BYTES, names.HEADER_KEY_BYTES, names.HEADER_VALUE_BYTES)
 VALIDITY: Final = {"timestamp": names.TIMESTAMPS_VALID, "key": names.KEYS_VALID, "value": names.VALUES_VALID}
@@ -68,7 +68,7 @@ class BlockLayout:
 
     @property
     def numbers(self) -> list[int]:
-        """The positions, as the plan has them."""
+        """The positions, in the order of the plan."""
         return [self.starts[number] for number in range(names.ENTRIES, names.POSITIONS + 1)]
 
 
@@ -217,7 +217,7 @@ class Assembly:
         return self.block.layout.starts[number]
 
     def _once(self, name: str, data: Any) -> pa.Buffer:
-        """Return one Arrow buffer for an array, which goes back to the pool with the buffer's last slice."""
+        """Return one Arrow buffer for an array; the array returns to the pool when the buffer's last slice is freed."""
         if name not in self._buffers:
             self._buffers[name] = pa.py_buffer(data)
         return self._buffers[name]
@@ -247,7 +247,7 @@ class Assembly:
         return column
 
     def _behind(self, data: Bytes, at: int, rows: int, referred: int) -> list[pa.Buffer]:
-        """Return the buffers that views refer to: the original bytes, or a copy if most of those are not wanted."""
+        """Return the buffers that views refer to: the original bytes, or a copy if views use a small part of them."""
         in_log, in_arena = int(self.state[referred]), int(self.state[referred + 1])
         if not in_log and not in_arena:
             return []

@@ -1,7 +1,7 @@
 """CRC-32C and CRC-32 of a range of bytes, at the speed of the processor (SEG-BAT-003, SEG-MSG-004).
 
-Three paths give the same numbers (`cpu.checksum_path`); a kernel takes the path as an argument. Beyond the caches a
-checksum waits for memory rather than for arithmetic, so every path prefetches.
+Three paths give the same numbers (`cpu.checksum_path`); a kernel takes the path as an argument. For data outside of the
+caches, memory limits the speed rather than arithmetic, so every path prefetches.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ONES: Final = 0xFFFFFFFF
 CRC32_TABLES: Final = tables(CRC32_REFLECTED)
 CRC32C_TABLES: Final = tables(CRC32C_REFLECTED)
 AFTER_ZEROS: Final = np.array([crc32_of(bytes(size)) for size in range(LONGEST + 1)], np.int64)
-"""CRC-32 of so many zeros: the register's share of the checksum of any bytes."""
+"""CRC-32 of each number of zeros: the contribution of the initial register to the checksum of any bytes."""
 
 NARROW_FOLD: Final = folding.fold_size(cpu.NARROW)
 WIDE_FOLD: Final = folding.fold_size(cpu.WIDE)
@@ -78,7 +78,7 @@ def crc32c(path: int, data: Region, start: int, size: int) -> int:
 
 @helper
 def _crc32c_large(path: int, data: Region, start: int, size: int) -> int:
-    """Compute the same for any size."""
+    """Compute CRC-32C of any number of bytes."""
     if path == PORTABLE:
         return _by_tables(CRC32C_TABLES, data, start, size, ONES) ^ ONES
     crc, position, end = uint64(ONES), start, start + size
@@ -104,7 +104,7 @@ def _joined(first: int, second: int, third: int, one: int, two: int) -> int:
 
 @helper
 def _lanes(data: Region, position: int, end: int, crc: int, lane: int, one: int, two: int) -> tuple[int, int]:
-    """Take three lanes of some size at a time, since one chain of instructions would wait for its own results."""
+    """Compute three lanes in parallel, since one chain of instructions would wait for its own results."""
     while end - position >= 3 * lane:
         first, second, third = crc, uint64(0), uint64(0)
         for word in range(position, position + lane, 8):
@@ -121,7 +121,7 @@ def _lanes(data: Region, position: int, end: int, crc: int, lane: int, one: int,
 
 @helper
 def _crc32c_rest(data: Region, position: int, end: int, crc: int) -> int:
-    """Take the rest, word by word."""
+    """Compute the rest, word by word."""
     while end - position >= 8:
         crc = crc32c_64(crc, load_le64(data, position))
         position += 8
@@ -218,7 +218,7 @@ def _remainder(low: int, high: int) -> int:
 def _by_tables(
     rows: np.ndarray[tuple[int, int], np.dtype[np.int64]], data: Region, start: int, size: int, crc: int
 ) -> int:
-    """Take eight bytes at a time, with a table for each."""
+    """Compute eight bytes at a time, with a table for each."""
     position, end = start, start + size
     while end - position >= 8:
         low = load_le32(data, position) ^ crc

@@ -1,4 +1,4 @@
-"""Decompression of entries ahead of reading: some at a time, so they are still in the cache when they are read."""
+"""Decompression of a few entries ahead of reading, so their content is still in the cache when it is read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 NO_CHUNK: Final = (-1, -1)
 AHEAD_SIZE: Final = 2**17
-"""Bytes decompressed ahead: as many as stay in a processor's inner caches."""
+"""Maximum bytes decompressed ahead: they fit the processor's inner caches."""
 
 
 @inlined
@@ -61,19 +61,19 @@ def chunk_of(chunks: Region, state: Numbers, position: int) -> tuple[int, int]:
 
 @helper
 def decompress_entries(data: Region, arena: Bytes, plan: Numbers, state: Numbers, chunks: Numbers) -> int:
-    """Decompress entries from the position on, as many as are worth while, into the arena, behind what it holds.
+    """Decompress some entries from the position on into the arena, after its used part.
 
-    Checksums are left to the reader: decompressing damaged bytes does no harm.
+    The reader verifies checksums later: decompressing damaged bytes does no harm.
 
     Args:
         data: bytes of the log.
         arena: receives decompressed bytes.
-        plan: what is wanted.
-        state: the position; afterwards the chunks that were made.
+        plan: parameters of the read.
+        state: the position; afterwards also the number of chunks.
         chunks: receives the position of the content of each entry.
 
     Returns:
-        The number decompressed: 0 if the first is not covered; `NO_ROOM` if it did not fit.
+        The number of decompressed entries: 0 if the first is not covered; `NO_ROOM` if it did not fit.
     """
     arena_, position, used = region(arena), state[POSITION], state[ARENA_USED]
     stop, rows = used + AHEAD_SIZE, plan[MAX_ROWS] - state[ROWS]
@@ -123,7 +123,7 @@ def decompress_next(data: Region, arena: Bytes, plan: Numbers, state: Numbers, c
 
 @kernel
 def decompress_ahead(log: Bytes, arena: Bytes, plan: Numbers, state: Numbers, chunks: Numbers) -> int:
-    """As `decompress_entries`, for who does not read. The position is one in the log."""
+    """Decompress entries as `decompress_entries` does, for callers in Python. The position is one in the log."""
     return decompress_entries(region(log), arena, plan, state, chunks)
 
 

@@ -1,7 +1,7 @@
-"""The directories that compiled code may be loaded from: only those where no other user can put code.
+"""The directories from which compiled code may be loaded: only those in which no other user can store code.
 
-numba stores compiled code as Python pickles. Loading one runs code from it, so anyone who can write into the
-directory, or put another one in its place, can run code as this user.
+numba stores compiled code as Python pickles. Loading a pickle runs code from it, so a user who can write to the
+directory, or replace it, can run code as this user.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ENDINGS: Final = (".nbi", ".nbc")
 def refusal(directory: str) -> str | None:
     """Return why code may not be loaded from a directory; None if it may.
 
-    Computed once in a process: no other user can change the answer None, and any other answer stays right.
+    The result is cached in a process: no other user can change the answer None, and any other answer remains safe.
 
     Args:
-        directory: that exists.
+        directory: path of an existing directory.
 
     Returns:
         A sentence that begins with the path that others can change.
@@ -35,13 +35,13 @@ def refusal(directory: str) -> str | None:
     if not hasattr(os, "getuid"):  # on Windows, where modes say nothing
         return None
     absolute = Path(directory).absolute()
-    trusted = {0, os.getuid(), PACKAGE.stat().st_uid}  # who owns the package could change that as well
+    trusted = {0, os.getuid(), PACKAGE.stat().st_uid}  # the owner of the package can change its code anyway
     found = (_danger(path, trusted) for path in (*_ways(absolute), *_cached_files(absolute)))
     return next(filter(None, found), None)
 
 
 def _ways(absolute: Path) -> Iterator[Path]:
-    """Yield the directory and all above it, by the given names and, for symbolic links, by the real ones."""
+    """Yield the directory and all its parents, by the given paths and by those that symbolic links resolve to."""
     real = absolute.resolve()
     yield from (absolute, *absolute.parents)
     yield from (real, *real.parents)
@@ -56,7 +56,7 @@ def _danger(path: Path, trusted: set[int]) -> str | None:
     state = path.lstat()
     if state.st_uid not in trusted:
         return f"{path} belongs to another user"
-    is_shared = stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_ISVTX  # as /tmp: each removes only their own
+    is_shared = stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_ISVTX  # as /tmp: users remove only their own
     if state.st_mode & stat.S_IWOTH and not is_shared and not stat.S_ISLNK(state.st_mode):
         return f"{path} can be written by every user"
     return None

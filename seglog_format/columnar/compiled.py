@@ -1,10 +1,10 @@
 """Compilation of kernels, and the directory of compiled code.
 
-numba stores machine code on disk beside the source, or in the user's cache directory if that is read-only, or where
-``NUMBA_CACHE_DIR`` says. None is loaded from a directory that other users can write to (`code_cache`).
+numba stores machine code on disk beside the source, or in the user's cache directory if the source is read-only, or in
+``NUMBA_CACHE_DIR``. No code is loaded from a directory that other users can write to (`code_cache`).
 
-A kernel also holds the code of all its helpers. So what is kept is stamped with the state of every module that it was
-made from (`kernel_loading`).
+A kernel also holds the code of all its helpers. So stored code is stamped with the state of every module that it was
+compiled from (`kernel_loading`).
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ KERNELS: Final[list[Any]] = []
 
 WORD: Final = "seglog: compiling the columnar engine for this machine, which takes some seconds, once (seglog warm)"
 REFUSED: Final[list[str]] = []
-"""Reason for which the directory of kept code is refused; empty if it is not."""
+"""Reason for which the directory of stored code is refused; empty if it is not refused."""
 
 
 class CompileNotice(event.Listener):  # type: ignore[misc] # numba has no types
     """Explains to the user why the first call of a kernel takes long.
 
     Attributes:
-        was_given: whether it has printed the notice, or need not.
+        was_given: whether the notice was printed, or is not needed.
     """
 
     was_given = False
 
     def on_start(self, event: Any) -> None:
-        """Print the notice: a function is about to be compiled, because it is not stored on disk."""
+        """Print the notice before a function is compiled because its code is not stored on disk."""
         if not self.was_given and event.data["dispatcher"] in KERNELS:
             self.was_given = True
-            print(_word(), file=sys.stderr, flush=True)  # noqa: T201 - a user who waits has to know
+            print(_word(), file=sys.stderr, flush=True)  # noqa: T201 - the user has to know the reason for the wait
 
     def on_end(self, event: Any) -> None:
         """Do nothing."""
@@ -70,12 +70,12 @@ event.register("numba:compile", NOTICE)
 
 
 def helper(function: FunctionT) -> FunctionT:
-    """Compile a function that kernels call, as a part of each."""
+    """Compile a function into each kernel that calls it."""
     return cast("FunctionT", njit(**OPTIONS)(function))
 
 
 def inlined(function: FunctionT) -> FunctionT:
-    """Compile a helper that becomes a part of its callers, whatever its size."""
+    """Compile a helper that is always inlined into its callers, whatever its size."""
     return cast("FunctionT", njit(forceinline=True, **OPTIONS)(function))
 
 
@@ -96,10 +96,10 @@ def _kept(function: FunctionT, options: dict[str, Any]) -> FunctionT:
 
 
 def _kept_on_disk(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Return a kernel whose code is stored; None if there is no directory for it, or other users can write to that."""
+    """Return a kernel whose code is stored; None if there is no directory for it, or other users can write there."""
     try:
         dispatcher = njit(cache=True, **options)(function)
-    except RuntimeError:  # nowhere to write: compiled again in each process
+    except RuntimeError:  # no directory is writable: the kernel is compiled again in each process
         return None
     if reason := refusal(dispatcher.stats.cache_path):
         REFUSED.append(reason)

@@ -1,4 +1,4 @@
-"""Arrow's classic layouts: all bytes of a column in one buffer, and numbers for the end of each row."""
+"""Arrow's classic layouts: all bytes of a column in one buffer, and a number for the end of each row."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from seglog_format.columnar.pool import Pool
 
 WIDTHS: Final = {"binary": 4, "large_binary": 8}
-"""Bytes of the number for the end of a row, by layout."""
+"""Size of the number for the end of a row, by layout."""
 LARGEST: Final = {layout: 2 ** (8 * width - 1) - 1 for layout, width in WIDTHS.items()}
 
 
 class CopiedColumn:
-    """The bytes that views refer to, copied together, some rows at a time.
+    """Collects copies of the bytes that views refer to, some rows at a time.
 
     Attributes:
         capacity: bytes that currently fit.
@@ -42,12 +42,12 @@ class CopiedColumn:
 
         Args:
             block: holds the views of the column.
-            at: where they start.
-            rows: how many there are.
-            most: bytes that all of them refer to, or more.
-            log: what views refer to.
-            origin: position in it that they count from.
-            arena: what other views refer to.
+            at: position of the first view.
+            rows: number of views.
+            most: upper bound of the bytes that all views refer to.
+            log: bytes that some views refer to.
+            origin: position in the log that views are relative to.
+            arena: bytes that the other views refer to.
 
         Raises:
             UsageError: there are more bytes than the layout can hold.
@@ -81,6 +81,6 @@ class CopiedColumn:
 
 
 def _size(block: Bytes, at: int, rows: int) -> int:
-    """Return the bytes that some views refer to, those inside of views included."""
+    """Return the number of bytes that views refer to, including bytes inside of views."""
     sizes = block[at : at + VIEW_SIZE * rows].view(np.uint32)[:: VIEW_SIZE // 4]
     return int(sizes.sum(dtype=np.int64))

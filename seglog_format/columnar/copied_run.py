@@ -1,4 +1,4 @@
-"""A run whose batches have their bytes copied together, in parts of a block while these are in the cache."""
+"""A run whose batches hold copied bytes; each part of a block is copied while it is in the cache."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CopiedRun(Run):
             self._copy()
             if answer not in GOES_ON or before + wanted >= rows:
                 return answer
-            # An entry may be larger than a part: then it may be as large as the block.
+            # An entry may be larger than a part, up to the size of the block.
             wanted = PART_ROWS if int(self._state[names.ROWS]) > before else rows
 
     def _copy(self) -> None:

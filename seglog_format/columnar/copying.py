@@ -1,4 +1,4 @@
-"""Copies inside of decompressed data. Targets have `SLACK` bytes to spare, so whole words may be copied."""
+"""Copies inside of decompressed data. Targets have `SLACK` extra bytes at the end, so whole words may be copied."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUAD: Final = 32
 NEAR: Final = 512
 """Distance at which memory is prefetched ahead of short copies, for reading and for writing."""
 AHEAD: Final = 2048
-"""The same ahead of long copies."""
+"""Distance at which memory is prefetched ahead of long copies."""
 
 
 @inlined
@@ -32,7 +32,7 @@ def copy_run(target: Region, at: int, source: Region, position: int, size: int) 
 
 @inlined
 def _copy_pairs(target: Region, at: int, source: Region, position: int, size: int) -> None:
-    """Copy 16 bytes, and again while there are more. Such loops do not use `range`, which divides first."""
+    """Copy 16 bytes at a time. Such loops do not use `range`, which would divide first."""
     copy_16(target, at, source, position)
     done = PAIR
     while done < size:
@@ -51,7 +51,7 @@ def repeat(target: Region, at: int, distance: int, size: int) -> None:
 
 @helper
 def _repeat_near(target: Region, at: int, distance: int, size: int) -> None:
-    """Copy the same from less than 16 bytes back."""
+    """Repeat bytes from less than 16 bytes back, as `repeat` does."""
     done = 0
     if distance < WORD:
         while done < WORD:

@@ -1,4 +1,4 @@
-"""The instructions of this processor, and the checksum path that follows from them."""
+"""The instructions of this processor, and the checksum path that they allow."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Functions of C libraries that kernels call: gzip and zstd without the interpreter between one entry and the next.
+"""Functions of C libraries that kernels call for gzip and zstd, without returning to the interpreter for each entry.
 
-The wheels of isal and zstandard hold the libraries. Where a wheel is of a version that is not known here, does not show
-their functions, or these do not do what is expected of them, kernels do without, and the codec's library is called by
-its Python interface, entry by entry. What that costs is in `docs/explanation`, two engines.
+The wheels of isal and zstandard contain the libraries. If the version of a wheel is unknown, or it does not export the
+functions, or a test call fails, kernels do not call the library; Python calls it for each entry instead. The cost is in
+`docs/explanation`, two engines.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from seglog_format.columnar.memory import I64
 ZSTD_MODULE: Final = "zstandard._cffi"
 GZIP_MODULE: Final = "isal.igzip_lib"
 KNOWN_VERSIONS: Final = {"zstandard": "0.25", "isal": "1.9"}
-"""Of the wheels whose functions and structures are as they are used here. With any other, kernels do without."""
+"""Versions of the wheels with the functions and structures used here; kernels do not call any other version."""
 ADDRESS: Final = ctypes.c_void_p
 SIZE: Final = ctypes.c_size_t
 
 SLOTS: Final = 5
-"""Numbers that kernels are given: a function and a context for zstd, two functions and a stream for gzip."""
+"""Number of slots for kernels: a function and a context for zstd, two functions and a stream for gzip."""
 NONE: Final = 0
 
 
 class Stream(ctypes.Structure):
-    """State that isal keeps of a stream (``struct inflate_state``): the first fields, and ample room for the rest."""
+    """State of a stream in isal (``struct inflate_state``): the first fields, and enough space for the rest."""
 
     _fields_ = (
         ("next_out", ADDRESS),
@@ -48,10 +48,10 @@ class Stream(ctypes.Structure):
 
 
 class Decoders:
-    """Decompressor of one thread: a context and a stream of its own, which go when it goes.
+    """Decompressor of one thread: a context and a stream of its own, which are freed with it.
 
     Attributes:
-        slots: what kernels are given (`plan.DECODERS`); `NONE` for what there is not.
+        slots: addresses for kernels (`plan.DECODERS`); `NONE` for a missing library.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ def _address(function: Any) -> int:
 
 @cache
 def zstd_library() -> ctypes.CDLL | None:
-    """zstd, if it can be called."""
+    """Return the library of zstd; None if kernels cannot call it."""
     return _library(
         ZSTD_MODULE,
         ("ZSTD_createDCtx", ADDRESS, ()),
@@ -83,7 +83,7 @@ def zstd_library() -> ctypes.CDLL | None:
 
 @cache
 def gzip_library() -> ctypes.CDLL | None:
-    """isal, if it can be called, and its streams are laid out as `Stream` says."""
+    """Return the library isal; None if kernels cannot call it, or the layout of its streams differs from `Stream`."""
     library = _library(
         GZIP_MODULE,
         ("isal_inflate_init", None, (ADDRESS,)),
@@ -96,7 +96,7 @@ def _library(module: str, *functions: tuple[str, Any, tuple[Any, ...]]) -> ctype
     """Return the library inside a module of a known version, if it exports these functions.
 
     Args:
-        module: that holds the library.
+        module: contains the library.
         functions: name, type of the result and types of the arguments of each.
     """
     if not _is_known(module.partition(".")[0]):
@@ -115,7 +115,7 @@ def _library(module: str, *functions: tuple[str, Any, tuple[Any, ...]]) -> ctype
 
 
 def _is_known(package: str) -> bool:
-    """Return whether the version of a package that is installed is one of those that were looked at."""
+    """Return whether the installed version of a package is one of `KNOWN_VERSIONS`."""
     try:
         return version(package).rpartition(".")[0] == KNOWN_VERSIONS.get(package)
     except PackageNotFoundError:
@@ -123,7 +123,7 @@ def _is_known(package: str) -> bool:
 
 
 def _inflates(library: ctypes.CDLL) -> bool:
-    """Return whether a stream gives back a sample, with the numbers behind it where they should be."""
+    """Return whether a stream decompresses a sample, and its counters are in the declared fields."""
     sample = bytes(range(64)) * 4
     compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     deflated = compressor.compress(sample) + compressor.flush()
@@ -139,7 +139,7 @@ def _inflates(library: ctypes.CDLL) -> bool:
 
 @intrinsic
 def foreign(typing: Any, function: Any, arguments: Any) -> Any:
-    """Call a C function that takes some numbers or addresses of 64 bits, and returns one, or less."""
+    """Call a C function that takes numbers or addresses of 64 bits, and returns one number of at most 64 bits."""
     del typing
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -51,7 +51,7 @@ class BatchFields:
         leader_epoch: or -1.
         producer_id: or -1.
         producer_epoch: or -1.
-        base_sequence: of the first record, or -1; the following ones count on.
+        base_sequence: of the first record, or -1; later records increase it by one each.
         is_transactional: whether the batches belong to a transaction.
     """
 
@@ -64,7 +64,7 @@ class BatchFields:
 
 
 class _Columns:
-    """The columns of a table as the kernel takes them, and the objects that keep them alive."""
+    """The columns of a table in the form that the kernel reads, and the objects that keep them alive."""
 
     def __init__(self, table: pa.Table, base_offset: int) -> None:
         self.rows = table.num_rows
@@ -117,12 +117,12 @@ class _Columns:
 
 
 def _column(table: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
-    """Return a column in one piece; nulls if there is none."""
+    """Return a column in one piece; a missing column is all nulls."""
     if name not in table.column_names:
         return pa.nulls(table.num_rows, kind)
     column = table.column(name)
     column = column if column.type == kind else column.cast(kind)
-    # one chunk is taken without copying: put together, it would be copied
+    # a single chunk is used without a copy; combining chunks would copy it
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.nulls(0, kind), *column.chunks])
 
 
@@ -171,10 +171,10 @@ def encode(
         compress: compresses the records of a batch; required with a codec.
 
     Yields:
-        Bytes of one or several whole batches, which the next ones overwrite.
+        Bytes of one or more whole batches, which the next ones overwrite.
 
     Raises:
-        UsageError: rows that no batch can hold.
+        UsageError: the options are invalid, or a batch cannot hold the rows.
     """
     _check(table, fields, batch_size, counts, compress)
     columns = _Columns(table, base_offset)
@@ -220,7 +220,7 @@ def _check(
 
 
 def _compressed(batches: Bytes, compress: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """Yield the batches with their records compressed, each with its size and checksum."""
+    """Yield the batches with compressed records, and set the size and checksum of each."""
     data, position = batches.data, 0
     while position < len(data):
         end = position + PREFIX_SIZE + int(NUMBER.unpack_from(data, position + SIZE)[0])

@@ -32,10 +32,10 @@ from seglog_format.columnar.memory import load_64, load_u8, region, store_8
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
 
-# -- where columns stand: pairs of address and size -----------------------------------------------------------------
+# -- positions of columns in the addresses: pairs of address and size -----------------------------------------------
 OFFSETS, TIMESTAMPS, KEYS, VALUES, HEADER_ENDS, HEADER_KEYS, HEADER_VALUES = 0, 2, 4, 10, 16, 18, 24
-"""Each column of bytes takes three: where each value ends, behind a 0; the bytes; and one byte each, 0 for null, or
-nothing where there is no null. Where no row has headers, nothing says where they end."""
+"""Each column of bytes has three pairs: the ends of values, after a 0; the bytes; and one byte for each value, 0 for
+null. The third is empty if there is no null. The ends of headers are empty if no row has headers."""
 ADDRESSES: Final = 30
 
 # -- the state ------------------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ USED: Final = 2
 BATCHES: Final = 3
 """Batches written so far."""
 MAX_SIZE: Final = 4
-"""Maximum size of a batch of several records, unless their number is given."""
+"""Maximum size of a batch of several records, unless the number of records is given."""
 ATTRIBUTES, EPOCH, PRODUCER, PRODUCERS_EPOCH, SEQUENCE, CHECKSUM_PATH = range(5, 11)
 """Fields of each batch; the sequence number continues over batches."""
 STATE_SIZE: Final = 11
@@ -82,7 +82,7 @@ def _long_size(value: int) -> int:
 
 @inlined
 def put_number(out: Region, at: int, value: int) -> int:
-    """Write a signed number; return where it ends."""
+    """Write a signed number; return the position after it."""
     folded = value << 1 ^ value >> 63
     if -64 <= value < 64:
         store_8(out, at, folded)
@@ -114,7 +114,7 @@ def put_field(out: Region, at: int, value: int, size: int) -> None:
 
 @inlined
 def column_at(addresses: Numbers, column: int) -> tuple[Region, Region, Region]:
-    """Return the three parts of a column of bytes, extracted once: every store would reload them."""
+    """Return the three parts of a column of bytes in variables: otherwise they would be reloaded after every store."""
     return (
         (addresses[column], addresses[column + 1]),
         (addresses[column + 2], addresses[column + 3]),
@@ -124,7 +124,7 @@ def column_at(addresses: Numbers, column: int) -> tuple[Region, Region, Region]:
 
 @inlined
 def value_at(column: tuple[Region, Region, Region], row: int) -> tuple[int, int]:
-    """Return where a value of a column of bytes starts, and its size; -1 for null."""
+    """Return the start of a value in a column of bytes, and its size; -1 for null."""
     ends, _, valid = column
     start, end = load_64(ends, 8 * row), load_64(ends, 8 * row + 8)
     return start, end - start if valid[1] == 0 or load_u8(valid, row) else -1
@@ -132,7 +132,7 @@ def value_at(column: tuple[Region, Region, Region], row: int) -> tuple[int, int]
 
 @inlined
 def put_value(out: Region, at: int, column: tuple[Region, Region, Region], start: int, size: int) -> int:
-    """Write a size and as many bytes; return where they end."""
+    """Write a size and as many bytes; return the position after them."""
     at = put_number(out, at, size)
     if size > 0:
         copy_long(out, at, column[1], start, size)
@@ -159,7 +159,7 @@ def headers_size(addresses: Numbers, first: int, last: int) -> int:
 
 @helper
 def put_headers(out: Region, at: int, addresses: Numbers, first: int, last: int) -> int:
-    """Write headers; return where they end."""
+    """Write headers; return the position after them."""
     keys, values = column_at(addresses, HEADER_KEYS), column_at(addresses, HEADER_VALUES)
     for header in range(first, last):
         start, size = value_at(keys, header)
@@ -171,14 +171,14 @@ def put_headers(out: Region, at: int, addresses: Numbers, first: int, last: int)
 
 @kernel
 def encode_rows(addresses: Numbers, counts: Numbers, state: Numbers, out: Bytes) -> bool:
-    """Write rows as batches until all are written or there is no more room.
+    """Write rows as batches until all are written or the output is full.
 
     Records of a compressed batch are written uncompressed: the caller compresses them, and sets size and checksum.
 
     Args:
-        addresses: addresses and sizes of the columns, which the caller keeps.
+        addresses: addresses and sizes of the columns, which the caller keeps alive.
         counts: number of records in each batch; empty if batches are cut by size.
-        state: what to write next, and how.
+        state: the next row, and the fields of batches.
         out: receives whole batches, one after the other.
 
     Returns:

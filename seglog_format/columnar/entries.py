@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
 
 DOUBT: Final = -1
-"""Returned instead of a size if the entry is not covered, and is left to the fallback decoder."""
+"""Returned instead of a size if the entry is not covered, so the fallback decoder must read it."""
 UNKNOWN_OFFSET: Final = -1
 """Returned instead of the first offset of a wrapper, which must be decompressed to find it."""
 
@@ -99,7 +99,7 @@ def entry_offsets(data: Region, position: int) -> tuple[int, int]:
     if load_u8(data, position + MAGIC) < BATCH_MAGIC:
         return (UNKNOWN_OFFSET if entry_codec(data, position) else offset), offset
     delta = load_be32(data, position + LAST_OFFSET_DELTA)
-    # The sum is not looked at: a compiler may take for granted that sums of signed numbers do not overflow.
+    # The sum itself is not tested: a compiler may assume that sums of signed numbers do not overflow.
     if offset < 0 or delta < 0 or offset > INT64_MAX - delta:
         return offset, DOUBT
     return offset, offset + delta
@@ -107,21 +107,21 @@ def entry_offsets(data: Region, position: int) -> tuple[int, int]:
 
 @inlined
 def batch_is_valid(path: int, data: Region, position: int, size: int) -> bool:
-    """Return whether a batch's stored and computed checksum agree (SEG-BAT-003)."""
+    """Return whether a batch's stored and computed checksum are equal (SEG-BAT-003)."""
     stored = load_be32(data, position + BATCH_CRC) & 0xFFFFFFFF
     return crc32c(path, data, position + BATCH_ATTRIBUTES, size - BATCH_ATTRIBUTES) == stored
 
 
 @inlined
 def message_is_valid(path: int, data: Region, position: int, size: int) -> bool:
-    """Return whether a message's stored and computed checksum agree (SEG-MSG-004)."""
+    """Return whether a message's stored and computed checksum are equal (SEG-MSG-004)."""
     stored = load_be32(data, position + MESSAGE_CRC) & 0xFFFFFFFF
     return crc32(path, data, position + MAGIC, size - MAGIC) == stored
 
 
 @inlined
 def entry_is_valid(path: int, data: Region, position: int, size: int) -> bool:
-    """Return whether an entry's stored and computed checksum agree."""
+    """Return whether an entry's stored and computed checksum are equal."""
     if load_u8(data, position + MAGIC) == BATCH_MAGIC:
         return batch_is_valid(path, data, position, size)
     return message_is_valid(path, data, position, size)
@@ -129,7 +129,7 @@ def entry_is_valid(path: int, data: Region, position: int, size: int) -> bool:
 
 @inlined
 def are_in_order(first: int, last: int, previous: int, first_allowed: int, last_allowed: int) -> bool:
-    """Return whether the offsets of an entry follow the last one, and are possible in the log."""
+    """Return whether the offsets of an entry are above the previous offset, and possible in the log."""
     return previous < last <= last_allowed and (first == UNKNOWN_OFFSET or first >= first_allowed)
 
 
@@ -152,10 +152,10 @@ def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
     """Fill a batch table with entries until it is full, or an entry is not covered.
 
     Args:
-        log: bytes of it.
-        state: where to start, and after the call where to continue: position, last offset of the entry before, lowest
-            and highest offset that the log can hold.
-        path: of computing checksums; negative for not at all.
+        log: bytes of the log.
+        state: start of the walk, and after the call the start of the next: position, last offset of the entry before,
+            lowest and highest offset that the log can hold.
+        path: of checksums; negative to compute none.
         table: a row for each entry.
 
     Returns:
@@ -183,7 +183,7 @@ def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
 
 @inlined
 def store_fields(data: Region, position: int, rows: Region, at: int) -> None:
-    """Store the fields of a header that are stored without encoding."""
+    """Copy the fixed fields of a header into a row."""
     magic = load_u8(data, position + MAGIC)
     store_64(rows, at, position)
     store_64(rows, at + 8 * 2, magic)

@@ -44,13 +44,13 @@ TIMESTAMP_TYPES: Final = {TimestampType.CREATE_TIME: 0, TimestampType.LOG_APPEND
 
 @dataclass(frozen=True, slots=True)
 class EntryColumns:
-    """The entries of the rows of an Arrow batch.
+    """Creates columns about entries for the rows of an Arrow batch.
 
     Attributes:
         file: name of the `.log` file.
-        entries: their headers.
-        counts: number of rows of each.
-        offsets: of the rows; None unless sequence numbers are wanted.
+        entries: headers of the entries.
+        counts: number of rows of each entry.
+        offsets: of the rows; None unless sequence numbers are requested.
     """
 
     file: str
@@ -83,7 +83,7 @@ class EntryColumns:
         return self.entries.column("base_offset" if name == "batch_offset" else STORED[name])
 
     def _sequences(self) -> Numbers:
-        """Return the sequence of each row, counted from the first of its batch with wrapping (SEG-BAT-017)."""
+        """Return the sequence number of each row, from the batch's base sequence and with wrapping (SEG-BAT-017)."""
         first = self._rows(self.entries.column("base_sequence"))
         found = first + self.offsets - self._rows(self.entries.column("base_offset"))
         wrapped: Numbers = np.where(first < 0, -1, np.where(found > INT32_MAX, found - 2**31, found))

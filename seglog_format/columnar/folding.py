@@ -1,6 +1,7 @@
-"""Checksums by carry-less products: instructions that no Python expression generates.
+"""Checksums by carry-less products: generated code for instructions that Python has no expression for.
 
-Code for missing instructions is never called (`cpu.checksum_path`), and not generated if it could not be compiled.
+Code for instructions that the processor lacks is never called (`cpu.checksum_path`), and is only generated if it can
+be compiled.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CONTENT_LANES = {cpu.NARROW: 1, cpu.WIDE: 4}
 
 
 def fold_size(path: int) -> int:
-    """Return the bytes that one step of `fold_crc32` or `fold_crc32c_wide` takes."""
+    """Return the number of bytes that one step of `fold_crc32` or `fold_crc32c_wide` folds."""
     return ACCUMULATORS * 16 * CONTENT_LANES[path]
 
 
@@ -111,7 +112,7 @@ def _halves(context: Any, builder: Any, signature: Any, whole: Any) -> Any:
 
 
 def _move(bits: int, polynomial: int) -> tuple[int, int]:
-    """Return the factors that move the two halves of 128 bits so far ahead."""
+    """Return the factors that move the two halves of 128 bits ahead by some number of bits."""
     return multiplier(bits + 32, polynomial), multiplier(bits - 32, polynomial)
 
 
@@ -137,7 +138,7 @@ class _Folding:
         self.step_size = 16 * lanes
 
     def loaded(self, start: Any, number: int) -> Any:
-        """Return the vector of that number after a position."""
+        """Return the vector with a number, counted from a position."""
         builder = self.builder
         position = builder.add(start, ir.Constant(I64, number * self.step_size))
         address = builder.gep(self.address, [position])
@@ -146,7 +147,7 @@ class _Folding:
         return value
 
     def moved(self, value: Any, size: int, following: Any, lanes: int) -> Any:
-        """Return a vector moved so many bytes ahead, added to the one there."""
+        """Return a vector moved ahead by a number of bytes, added to the vector there."""
         constant = ir.Constant(_vector(lanes), [*_move(8 * size, self.polynomial)] * lanes)
         return self.builder.xor(self.product(value, constant, lanes), following)
 
@@ -156,7 +157,7 @@ class _Folding:
         return builder.xor(*(builder.call(multiply, [value, constant, ir.Constant(I8, half)]) for half in (0, 0x11)))
 
     def summed(self, value: Any, count: Any) -> Any:
-        """Return the sum of a vector and so many others, each moved so far that one more fits in behind all."""
+        """Return the sum of a vector and a number of others, each moved ahead to leave a vector free after it."""
         builder, zero = self.builder, ir.Constant(I64, 0)
         before = builder.block
         body, done = builder.append_basic_block("sum"), builder.append_basic_block("summed")
@@ -186,7 +187,7 @@ class _Folding:
         return values
 
     def loop(self, values: list[Any], size: Any) -> list[Any]:
-        """Fold until all bytes are taken."""
+        """Fold until all bytes are folded."""
         builder, total = self.builder, ACCUMULATORS * self.step_size
         before = builder.block
         body, done = builder.append_basic_block("fold"), builder.append_basic_block("folded")
@@ -227,7 +228,7 @@ class _Folding:
 
 
 def _fold(path: int, polynomial: int) -> Callable[[Any, int, int, Any], tuple[int, int]]:
-    """Fold a range of whole steps (`fold_size`), at least one, behind a register."""
+    """Fold a range of one or more whole steps (`fold_size`), after an initial register."""
     result = types.UniTuple(types.uint64, 2)
 
     @intrinsic
@@ -259,7 +260,7 @@ SHORTEST, LONGEST = 16, 255
 
 @intrinsic
 def fold_short_crc32(typing: Any, data: Any, start: Any, size: Any) -> Any:
-    """Return 128 bits with the remainder of a short range and register 0: no product waits for the one before.
+    """Return 128 bits with the remainder of a short range and register 0; no product depends on another.
 
     Each 16 bytes are moved to the end by a constant of their own. Bytes before the first whole 16 are loaded together
     with bytes before the range, which are masked out; so 16 readable bytes must precede it.
@@ -286,7 +287,7 @@ def fold_short_crc32(typing: Any, data: Any, start: Any, size: Any) -> Any:
 
 
 def _kept(count: int) -> tuple[int, int]:
-    """Return a mask of the last so many of 16 bytes."""
+    """Return a mask of the last ``count`` of 16 bytes."""
     bits = ((1 << 8 * count) - 1) << 8 * (16 - count)
     return bits & 0xFFFFFFFFFFFFFFFF, bits >> 64
 
@@ -295,7 +296,7 @@ MOVES = [(0, 0), *(_move(128 * blocks, CRC32_REFLECTED) for blocks in range(1, 1
 
 
 def _row(builder: Any, name: str, rows: list[tuple[int, int]], number: Any) -> Any:
-    """Return one of some constants of 128 bits."""
+    """Return one row of a table of constants of 128 bits."""
     kind = ir.ArrayType(PAIR, len(rows))
     table = ir.Constant(kind, [ir.Constant(PAIR, list(row)) for row in rows])
     held = cgutils.global_constant(builder.module, f"seglog.{name}", table)

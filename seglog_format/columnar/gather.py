@@ -1,4 +1,4 @@
-"""Copies of the bytes that views refer to: for narrow batches, and for Arrow's classic layouts."""
+"""Copies of the bytes that views refer to, for batches that use few of them, and for Arrow's classic layouts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _bytes_at(views: Region, at: int, log: Region, origin: int, arena: Region) -
 
 @kernel
 def gather_views(block: Bytes, at: int, rows: int, log: Bytes, origin: int, arena: Bytes, target: Bytes) -> int:
-    """Copy all bytes that do not fit into their views, and let the views refer to the copy; return their size."""
+    """Copy all bytes that do not fit into their views, and make the views refer to the copy; return its size."""
     views, log_, arena_, target_ = region(block), region(log), region(arena), region(target)
     used = 0
     for view in range(at, at + rows * VIEW_SIZE, VIEW_SIZE):
@@ -58,11 +58,11 @@ def gather_values(
 
     Args:
         block: holds the views.
-        at: where they start.
-        rows: how many there are.
-        log: what views refer to.
-        origin: position in it that they count from.
-        arena: what other views refer to.
+        at: position of the first view.
+        rows: number of views.
+        log: bytes that some views refer to.
+        origin: position in the log that views are relative to.
+        arena: bytes that the other views refer to.
         target: receives the bytes.
         used: number of bytes already in it.
         width: bytes of a number in ``ends``: 4 or 8.

@@ -1,6 +1,6 @@
 """The indexes of a segment, and the producers and epochs of its batches, in one walk (chapter 71).
 
-All or nothing: if a log has an entry that the fast path does not cover, the fallback decoder computes its indexes.
+If the fast path does not cover one entry of a log, the fallback decoder computes all its indexes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ROWS: Final = 4096
 
 POSITION, BASE_OFFSET, INTERVAL, STORES_FIRST = range(4)
 BYTES_SINCE: Final = 4
-"""Bytes since the last indexed entry, that one included."""
+"""Bytes since the last indexed entry, with that entry."""
 LARGEST_MS, LARGEST_OFFSET, LAST_TIME_MS = range(5, 8)
 """The largest timestamp so far and its offset, and the last one in the time index."""
 LATEST_EPOCH: Final = 8
@@ -71,16 +71,16 @@ FULL: Final = 0
 STOPPED: Final = 1
 GIVEN_UP: Final = -1
 """Returned instead of a position if the result is invalid."""
-"""Something is at the position that is no regular entry."""
+"""The bytes at the position are not an entry that the fast path covers."""
 
 
 @kernel
 def index_entries(log: Bytes, state: Numbers, offsets: Table, times: Table, events: Table, epochs: Table) -> int:
-    """Walk over entries and store index entries, until there is no room, or an entry is not covered.
+    """Walk over entries and store index entries, until a table is full, or an entry is not covered.
 
     Args:
         log: bytes of a log.
-        state: where to start, and how; afterwards where to continue, and how much was stored.
+        state: start and settings; afterwards the start of the next call, and the numbers of stored entries.
         offsets: receives offsets and positions.
         times: receives timestamps and offsets.
         events: receives the producer events of batches.
@@ -117,7 +117,7 @@ def index_entries(log: Bytes, state: Numbers, offsets: Table, times: Table, even
 
 @inlined
 def _index(state: Numbers, row: tuple[int, int, int, int, int], offsets: Region, times: Region) -> None:
-    """Account for an entry: position, size, first and last offset, timestamp."""
+    """Update the indexes for an entry: position, size, first and last offset, timestamp."""
     position, size, first, last, timestamp_ms = row
     if timestamp_ms > state[LARGEST_MS]:
         state[LARGEST_MS], state[LARGEST_OFFSET] = timestamp_ms, last
@@ -165,7 +165,7 @@ def _store_event(data: Region, position: int, size: int, last: int, events: Regi
 
 @dataclass(frozen=True, slots=True)
 class IndexedLog:
-    """A log of covered entries, as far as they go.
+    """The indexes of a log, up to the first entry that is not covered.
 
     Attributes:
         offset_index: the bytes of the offset index.
@@ -173,8 +173,8 @@ class IndexedLog:
         epoch_starts: first offset of each leader epoch that is greater than those before.
         events: producer events of batches, a row for each.
         end: position after the last entry.
-        last_offset: its last offset; one less than the base offset without any entry.
-        has_wrappers: there are compressed messages of magic 0 or 1.
+        last_offset: of the last entry; one less than the base offset without entries.
+        has_wrappers: whether there are compressed messages of magic 0 or 1.
     """
 
     offset_index: bytes
@@ -199,7 +199,7 @@ class IndexedLog:
 
 
 class Indexing:
-    """The index entries of a log, of which one part after the other is added.
+    """Collects the index entries of a log, part by part.
 
     Args:
         base_offset: of the segment.
@@ -219,11 +219,11 @@ class Indexing:
         self._kept: list[list[Table]] = [[], [], [], []]
 
     def add(self, windows: Windows, end: int | None = None) -> bool:
-        """Index the entries in a window, and keep the content of the tables each time that they are full.
+        """Index the entries in a window, and save the content of the tables whenever they are full.
 
         Args:
             windows: of the log.
-            end: where to stop in the window; None for its end.
+            end: position in the window at which to stop; None for its end.
 
         Returns:
             Whether all entries so far are covered.
@@ -265,10 +265,10 @@ class Indexing:
 def index_log(log: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool) -> IndexedLog | None:
     """Index a log as recovery does; return None if an entry before its end is not covered.
 
-    The caller has to check the end, where only bytes that are no entry may follow.
+    The caller has to check that the bytes after the end are not an entry.
 
     Args:
-        log: its bytes, up to where it should be indexed.
+        log: bytes of the log, up to the end of the part to index.
         base_offset: of the segment.
         interval_bytes: `index.interval.bytes`.
         stores_first_offset: the offset index names the first offset of an entry, not the last.
@@ -290,7 +290,7 @@ def index_sound_log(
     """Index a log whose entries are all kept by recovery, reading it once; return None if an entry is not covered.
 
     Args:
-        log: its bytes.
+        log: bytes of the log.
         base_offset: of the segment.
         interval_bytes: `index.interval.bytes`.
         stores_first_offset: the offset index names the first offset of an entry, not the last.

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Readable
 
 NO_MARKER: Final = (-1, -1, 0)
-"""A control batch without any record."""
+"""The result for a control batch without records."""
 UNCOVERED_MARKER: Final = (-2, 0, 0)
 POSITION, PREVIOUS, BASE_OFFSET, PATH = range(4)
 
 
 @inlined
 def ordered_offsets(data: Region, position: int) -> tuple[int, int]:
-    """Return first and last offset of an entry; a wrapper's first is unknown; the last is -1 if they are impossible."""
+    """Return first and last offset of an entry; a wrapper's first is unknown; the last is -1 if both are impossible."""
     offset = load_be64(data, position + OFFSET)
     if load_u8(data, position + MAGIC) < BATCH_MAGIC:
         codec = load_u8(data, position + MESSAGE_ATTRIBUTES) & CODEC_MASK
@@ -73,8 +73,8 @@ def pass_sound(log: Bytes, state: Numbers) -> None:
 
     Args:
         log: bytes of a log.
-        state: position of an entry, last offset of the one before, base offset of the segment, path of computing
-            checksums; afterwards where to continue.
+        state: position of an entry, last offset of the entry before, base offset of the segment, path of checksums;
+            afterwards the position of the first entry not skipped.
     """
     data, end, base_offset = region(log), len(log), state[BASE_OFFSET]
     position, previous = state[POSITION], state[PREVIOUS]
@@ -93,7 +93,7 @@ def pass_sound(log: Bytes, state: Numbers) -> None:
 
 @inlined
 def _has_uncovered_marker(data: Region, position: int, size: int) -> bool:
-    """Return whether a control batch of a producer holds anything but one end marker as coordinators write it."""
+    """Return whether a control batch of a producer has other content than one end marker as coordinators write it."""
     if load_u8(data, position + MAGIC) != BATCH_MAGIC or not load_be16(data, position + BATCH_ATTRIBUTES) & CONTROL:
         return False
     if load_be64(data, position + PRODUCER_ID) < 0:
@@ -120,7 +120,7 @@ class SoundEntries:
         self._state = sound_state(base_offset)
 
     def after(self, position: int, last_offset: int) -> tuple[int, int]:
-        """Return position and last offset after the sound entries from a position on.
+        """Return the position after the sound entries from a position on, and the last offset before it.
 
         Args:
             position: of an entry.

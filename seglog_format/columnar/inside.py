@@ -1,6 +1,6 @@
-"""What proofs take from here: kernels are run on memory that ends where nothing may be read, and checked for bounds.
+"""Names of this package for proofs, which run kernels on memory that ends at unreadable pages, and check bounds.
 
-Everything else enters by `seglog_format.engine`.
+All other code calls this package through `seglog_format.engine`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DECODERS: Final = Decoders()
 
 
 def all_kernels() -> list[Any]:
-    """Load every module with kernels, and return these."""
+    """Load every module with kernels, and return the kernels."""
     for module in modules():
         import_module(f"{__package__}.{module}")
     return KERNELS
@@ -38,13 +38,13 @@ def decompress_first(log: Bytes, arena: Bytes, *, used: int, limit: int) -> list
     """Decompress the first entry of a log as the kernels for checks do.
 
     Args:
-        log: that starts with the entry.
-        arena: receives its content, and needs `SLACK` bytes more.
-        used: bytes of the arena that are taken.
+        log: starts with the entry.
+        arena: receives the content, and has `SLACK` additional bytes.
+        used: number of bytes of the arena that are in use.
         limit: bytes that the entry may decompress to.
 
     Returns:
-        Position of the entry, start and end of its content in the arena; None where it is left to the fallback decoder.
+        Position of the entry, start and end of its content in the arena; None if the fallback decoder has to read it.
     """
     plan, state = np.zeros(names.PLAN_SIZE, np.int64), np.zeros(names.STATE_SIZE, np.int64)
     chunks = no_chunks()

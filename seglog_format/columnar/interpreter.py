@@ -1,7 +1,7 @@
-"""Calls of the interpreter from kernels that hold its lock: they make Python objects, which are addresses here.
+"""Calls of the interpreter from kernels that hold its lock: they create Python objects, represented by addresses.
 
-CPython documents each of these functions. A call fails only where memory has run out: it gives `NULL` then, and
-`forget_error` clears the interpreter's error, as the caller of the kernel raises one that names the file.
+CPython documents each of these functions. A call fails only if memory has run out: it returns `NULL` then, and
+`forget_error` clears the interpreter's error, because the caller of the kernel raises one that names the file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _address(builder: Any, value: Any) -> Any:
 
 
 def _maker(name: str, *wanted: Any) -> Callable[[Any, Any, Any, Any], Any]:
-    """Generate the call of a function that gives a new object."""
+    """Generate the call of a function that returns a new object."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         del context, signature
@@ -62,21 +62,21 @@ def new_int(typing: Any, value: Any) -> Any:
 
 @intrinsic
 def new_tuple(typing: Any, count: Any) -> Any:
-    """Return a tuple with nothing in it as yet; `put_in_tuple` fills it before anybody else sees it."""
+    """Return a new tuple with empty slots; `put_in_tuple` fills it before other code can see it."""
     del typing, count
     return types.int64(types.int64), _maker("PyTuple_New", I64)
 
 
 @intrinsic
 def new_object(typing: Any, kind: Any, count: Any) -> Any:
-    """Return an object of a type, with empty slots; the count is 0."""
+    """Return a new object of a type, with empty slots; the count is 0."""
     del typing, kind, count
     return types.int64(types.int64, types.int64), _maker("PyType_GenericAlloc", OBJECT, I64)
 
 
 @intrinsic
 def new_bytes(typing: Any, data: Any, position: Any, size: Any) -> Any:
-    """Bytes, copied from a region."""
+    """Return a bytes object, copied from a region."""
     del typing, data, position, size
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -92,7 +92,7 @@ def new_bytes(typing: Any, data: Any, position: Any, size: Any) -> Any:
 
 @intrinsic
 def put_in_tuple(typing: Any, target: Any, index: Any, item: Any) -> Any:
-    """Hand an object over to a new tuple."""
+    """Store an object in a new tuple, which takes over the reference."""
     del typing, target, index, item
     kinds = (types.int64, types.int64, types.int64)
     return types.void(*kinds), _doer("PyTuple_SetItem", OBJECT, I64, OBJECT, gives=I32)
@@ -100,7 +100,7 @@ def put_in_tuple(typing: Any, target: Any, index: Any, item: Any) -> Any:
 
 @intrinsic
 def put_in_list(typing: Any, target: Any, index: Any, item: Any) -> Any:
-    """Hand an object over to a list, in place of another one."""
+    """Store an object in a list in place of another one; the list takes over the reference."""
     del typing, target, index, item
     kinds = (types.int64, types.int64, types.int64)
     return types.void(*kinds), _doer("PyList_SetItem", OBJECT, I64, OBJECT, gives=I32)
@@ -108,14 +108,14 @@ def put_in_list(typing: Any, target: Any, index: Any, item: Any) -> Any:
 
 @intrinsic
 def in_tuple(typing: Any, source: Any, index: Any) -> Any:
-    """Return what is in a tuple; no reference is taken."""
+    """Return an item of a tuple, without a new reference."""
     del typing, source, index
     return types.int64(types.int64, types.int64), _maker("PyTuple_GetItem", OBJECT, I64)
 
 
 @intrinsic
 def set_member(typing: Any, target: Any, member: Any, item: Any) -> Any:
-    """Let a slot of an object, which a `PyMemberDef` describes, hold one more reference to another object."""
+    """Store a new reference to an object in a slot of another object, which a `PyMemberDef` describes."""
     del typing, target, member, item
     kinds = (types.int64, types.int64, types.int64)
     return types.void(*kinds), _doer("PyMember_SetOne", OBJECT, OBJECT, OBJECT, gives=I32)
@@ -123,13 +123,13 @@ def set_member(typing: Any, target: Any, member: Any, item: Any) -> Any:
 
 @intrinsic
 def decref(typing: Any, item: Any) -> Any:
-    """One reference less to an object, if it is one."""
+    """Release one reference to an object, if it is not `NULL`."""
     del typing, item
     return types.void(types.int64), _doer("Py_DecRef", OBJECT)
 
 
 @intrinsic
 def forget_error(typing: Any) -> Any:
-    """Whatever the interpreter has noted."""
+    """Clear the error that the interpreter has set."""
     del typing
     return types.void(), _doer("PyErr_Clear")

@@ -1,9 +1,9 @@
-"""Load compiled kernels faster than numba does by itself; it has no public interface for that, so only known versions.
+"""Load compiled kernels faster than numba does; without a public interface, this works with known versions only.
 
-numba fills the tables of its compiler before it takes machine code from disk, which code that is ready does not need:
+numba fills the tables of its compiler before it loads machine code from disk, though compiled code does not need them:
 that is 0.3 of the 0.95 seconds of processor time that the first scan of a process takes (`docs/explanation`, two
-engines). And it looks at one source file to see whether kept code is still current, while a kernel also holds the code
-of all its helpers.
+engines). It also tests only one source file for whether stored code is current, while a kernel holds the code of all
+its helpers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STAMP: Final = "_source_stamp"
 
 
 class KeptKernel(FunctionCache):  # type: ignore[misc] # numba has no types
-    """A kernel's machine code on disk, which is loaded without the tables of the compiler."""
+    """Cache of a kernel's machine code on disk, which loads it without the tables of the compiler."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the stored code for these types; None if there is none, so numba compiles it."""
@@ -33,14 +33,14 @@ class KeptKernel(FunctionCache):  # type: ignore[misc] # numba has no types
 
 
 def load_cached(dispatcher: Any, function: Callable[..., Any], stamp: tuple[float, int]) -> None:
-    """Load the stored code of a kernel in this way, and keep it current as long as a stamp does not change.
+    """Make a kernel load its stored code in this way, as long as its stamp does not change.
 
-    Does nothing with a version of numba that is not known.
+    With an unknown version of numba, this function does nothing.
 
     Args:
-        dispatcher: of the kernel, whose code numba stores.
-        function: that the kernel is made from.
-        stamp: latest change and total size of all that it is made from.
+        dispatcher: of the kernel, with the cache that numba made.
+        function: from which the kernel is compiled.
+        stamp: latest change and total size of all sources of the kernel.
     """
     if numba.version_info.short != KNOWN_VERSION:
         return

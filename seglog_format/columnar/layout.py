@@ -39,7 +39,7 @@ MESSAGE_V1_HEADER_SIZE: Final = MESSAGE_V1_HEADER_LAYOUT.size
 LENGTH_SIZE: Final = 4
 
 MIN_SHOWN_SIZE: Final = 18
-"""Fewer bytes at the end of a log are never an entry (SEG-LOG-002)."""
+"""Minimum size of an entry; fewer bytes at the end of a log are ignored (SEG-LOG-002)."""
 MIN_ENTRY_SIZE: Final = 14
 MIN_MESSAGE_V1_SIZE: Final = 22
 MIN_BATCH_LENGTH: Final = BATCH_HEADER_SIZE - PREFIX_SIZE

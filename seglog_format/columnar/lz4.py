@@ -1,7 +1,7 @@
 """Decompression of lz4 frames with independent blocks, as Kafka's clients write them (chapter 34).
 
-Covers a part of what the fallback decoder covers: any other frame is left to it. The limits near the end of a
-block are those of the library that the fallback decoder uses, so nothing is accepted that it refuses.
+The fallback decoder reads all frames that this module does not cover. The limits near the end of a block are those of
+the library that the fallback decoder uses, so this module accepts no frame that the library refuses.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ MIN_MATCH: Final = 4
 MORE: Final = 15
 """Value of either half of a token if the length continues in the following bytes."""
 SHORT_MATCH: Final = 32
-"""Bytes copied for a match whose size is in its token, which is 18 at most."""
+"""Number of bytes copied for a match whose size, at most 18, is in its token."""
 FAR: Final = 64
 """Distance from the ends of block and room at which no sequence with sizes in its token can reach either."""
 LAST_LITERALS: Final = 5
 """Minimum distance of the end of a match from the end of the room."""
 LAST_SEQUENCE: Final = 8
-"""Distance from the end of its bytes that only the last sequence of a block, which has no match, may enter."""
+"""Distance from the end of a block's bytes within which only the last sequence, which has no match, may start."""
 LAST_MATCH: Final = 12
 """Distance from the end of the room within which only last literals may start."""
 
@@ -107,7 +107,7 @@ def decompress_lz4(  # noqa: C901, PLR0911 - each way out is another damage
 def decompress_block(  # noqa: C901, PLR0911, PLR0912 - each way out is another damage; short copies have a way of their own
     data: Region, position: int, end: int, arena: Region, start: int, max_size: int, room_end: int
 ) -> int:
-    """Decompress one block to at most so many bytes: where they end, or `DAMAGED`, or `NO_ROOM`."""
+    """Decompress one block; return the end of its content in the arena, or `DAMAGED`, or `NO_ROOM`."""
     at = start
     block_end = start + min(max_size, (end - position) * MAX_RATIO)
     limit = min(block_end, room_end)

@@ -1,7 +1,7 @@
 """Loads and stores at byte positions of a region of memory, of any alignment.
 
-Positions are not checked: kernels prove them before use. ``NUMBA_BOUNDSCHECK=1`` compiles a check into
-every one of them, under which the tests run hostile inputs.
+Positions are not checked: kernels validate them before use. ``NUMBA_BOUNDSCHECK=1`` compiles a check into every load
+and store; the tests run hostile inputs with these checks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LINE: Final = 64
 
 @intrinsic
 def region(typing: Any, array: Any) -> Any:
-    """Return what the loads and stores below take: address and size of an array of bytes or numbers.
+    """Return the address and size of an array of bytes or numbers, for the loads and stores below.
 
     Passing an array would update its reference count in every call of a helper. The kernel's caller keeps it alive.
     """
@@ -41,14 +41,14 @@ def region(typing: Any, array: Any) -> Any:
 
 
 def pointer(context: Any, builder: Any, where: Any, position: Any, size: int) -> Any:
-    """Return the address of a position in a region, for reading or writing so many bytes."""
+    """Return the address of a position in a region, for reading or writing ``size`` bytes."""
     if size:
         check(context, builder, where, position, ir.Constant(I64, size))
     return builder.inttoptr(builder.add(builder.extract_value(where, 0), position), I8.as_pointer())
 
 
 def check(context: Any, builder: Any, where: Any, position: Any, size: Any) -> None:
-    """Generate a bounds check, if enabled: raise `IndexError` unless so many bytes, maybe none, are at a position."""
+    """Generate a bounds check, if enabled: raise `IndexError` unless ``size`` bytes (0 or more) are at a position."""
     if config.BOUNDSCHECK:
         count, end = builder.extract_value(where, 1), builder.add(position, size)
         with builder.if_then(builder.icmp_signed(">", size, ir.Constant(I64, 0))):
@@ -58,7 +58,7 @@ def check(context: Any, builder: Any, where: Any, position: Any, size: Any) -> N
 
 @intrinsic
 def address(typing: Any, data: Any, position: Any, size: Any) -> Any:
-    """Return the address of so many bytes at a position, for functions of libraries."""
+    """Return the address of ``size`` bytes at a position, for functions of libraries."""
     del typing, data, position, size
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -71,7 +71,7 @@ def address(typing: Any, data: Any, position: Any, size: Any) -> Any:
 
 
 def _load(bits: int, *, swap: bool, signed: bool) -> Callable[[Any, int], int]:
-    """Return a load of so many bits that gives a 64-bit number."""
+    """Return a function that loads a number of ``bits`` bits as a 64-bit number."""
     width = WIDTHS[bits]
 
     @intrinsic
@@ -96,7 +96,7 @@ def _load(bits: int, *, swap: bool, signed: bool) -> Callable[[Any, int], int]:
 
 
 def _store(bits: int) -> Callable[[Any, int, int], None]:
-    """Return a little-endian store of the low bits of a number."""
+    """Return a function that stores the low bits of a number, little-endian."""
     width = WIDTHS[bits]
 
     @intrinsic
@@ -133,7 +133,7 @@ store_64 = _store(64)
 
 
 def _copy(size: int) -> Callable[[Any, int, Any, int], None]:
-    """Return a copy of so many bytes at once."""
+    """Return a function that copies ``size`` bytes at once."""
     kind = ir.VectorType(I64, size // 8)
 
     @intrinsic

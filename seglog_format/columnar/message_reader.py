@@ -55,12 +55,12 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
     arena: Bytes,
     block: Bytes,
     header_block: Bytes,  # noqa: ARG001 - both kernels are called alike
-    aborted: Numbers,  # noqa: ARG001 - messages know no transactions
+    aborted: Numbers,  # noqa: ARG001 - messages have no transactions
     chunks: Numbers,
     plan: Numbers,
     state: Numbers,
 ) -> int:
-    """Read messages into rows until something ends that. Arguments and answers are those of `reader.read_batches`."""
+    """Read messages into rows until there is a reason to stop; arguments and result as `reader.read_batches`."""
     data, plan_, state_ = region(log), region(plan), region(state)
     arena_, block_, sections_ = region(arena), region(block), region(chunks)
     end, to_offset, max_rows = len(log), plan[TO_OFFSET], plan[MAX_ROWS]

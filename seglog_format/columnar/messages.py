@@ -81,7 +81,7 @@ def decode_message(
     state: Region,
     block: Region,
 ) -> int:
-    """Decode one message into a row, if its offset and timestamp are wanted: 0, or `DAMAGED`."""
+    """Decode one message into a row, if its offset and timestamp are requested; return 0, or `DAMAGED`."""
     parts = message_parts(data, position, size)
     offset, timestamp_ms = numbers
     lowest, highest = bounds
@@ -105,9 +105,9 @@ def decode_message(
 
 @helper
 def inner_size(data: Region, position: int, end: int) -> int:
-    """Return the size of the message at a position in a wrapper; 0 if it is truncated, `DAMAGED` if it is none.
+    """Return the size of the message at a position in a wrapper; 0 if it is truncated, `DAMAGED` if it is invalid.
 
-    A truncated one is no part of the set (SEG-MSG-019).
+    A truncated message is ignored (SEG-MSG-019).
     """
     if end - position < PREFIX_SIZE:
         return 0
@@ -127,7 +127,7 @@ def inner_size(data: Region, position: int, end: int) -> int:
 def survey(path: int, data: Region, start: int, end: int) -> tuple[int, int]:
     """Return the number of messages in a wrapper, or `DAMAGED`, and the offset stored in the last.
 
-    A message whose checksum is wrong counts as damage (SEG-MSG-016); ``path`` is the one of computing checksums.
+    A message whose checksum is wrong counts as damage (SEG-MSG-016); ``path`` is that of checksums.
     """
     position, count, last = start, 0, 0
     while True:
@@ -151,7 +151,7 @@ def decode_wrapped(
     state: Region,
     block: Region,
 ) -> int:
-    """Decode the messages of a wrapper into rows; return 0, or `DAMAGED`, with invalid rows.
+    """Decode the messages of a wrapper into rows; return 0, or `DAMAGED`; then the rows are invalid.
 
     Args:
         data: the decompressed messages.

@@ -1,4 +1,4 @@
-"""Notes on which rows came from which entry, made while reading if a column about the entry is wanted."""
+"""Notes that assign rows to entries, made while reading if a column about the entry is requested."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BASE_OFFSET: Final = 8 * COLUMN["base_offset"]
 
 @inlined
 def note_entry(plan: Region, state: Region, block: Region, position: int, rows_before: int) -> None:
-    """Note an entry whose rows have just been stored, if notes are wanted and there are any rows."""
+    """Note an entry whose rows have just been stored, if notes are requested and it has rows."""
     notes, rows = load_64(plan, 8 * ENTRIES), load_64(state, 8 * ROWS)
     if notes >= 0 and rows > rows_before:
         count = load_64(state, 8 * NOTED)
@@ -34,18 +34,18 @@ def note_entry(plan: Region, state: Region, block: Region, position: int, rows_b
 
 @inlined
 def declined(state: Region, cause: int) -> int:
-    """Note why the entry at the position is left to the fallback decoder; return `FALLBACK`."""
+    """Store the cause for which the fallback decoder has to read the entry at the position; return `FALLBACK`."""
     store_64(state, 8 * CAUSE, cause)
     return FALLBACK
 
 
 @kernel
 def fill_noted(log: Bytes, notes: Numbers, table: Table) -> None:
-    """Fill a batch table with the headers of noted entries, as far as their fields are stored without encoding."""
+    """Fill a batch table with the fixed fields in the headers of noted entries."""
     data, rows = region(log), region(table)
     for row in range(len(table)):
         position = notes[2 * row]
-        if entry_size(data, position, len(log)) >= 0:  # it was when it was noted, unless the file has changed
+        if entry_size(data, position, len(log)) >= 0:  # negative only if the file has changed since the note
             store_fields(data, position, rows, row * ROW_SIZE)
             store_64(rows, row * ROW_SIZE + BASE_OFFSET, load_be64(data, position + OFFSET))
 

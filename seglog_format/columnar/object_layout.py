@@ -1,4 +1,4 @@
-"""Layout of objects, as far as a kernel that makes `Record` and `Message` has to know it."""
+"""The layout of Python objects that a kernel needs to create `Record` and `Message` objects."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Numbers
 
 NO_HEADERS, TRUE, NO_TYPE, CREATED, APPENDED = range(KNOWN_SLOTS, KNOWN_SLOTS + 5)
-"""Of what is known of the interpreter, behind what `slots` has to know: objects that there is one of each.
-The last three are the timestamp types."""
+"""Indexes in the known objects, after those of `slots`: single objects, of which the last three are the timestamp
+types."""
 RECORD, MESSAGE, HEADER = range(APPENDED + 1, APPENDED + 4)
-"""Types, each with its slots further on: the addresses of their descriptions (`Member`)."""
+"""Indexes of types; the addresses of the descriptions of their slots (`Member`) follow."""
 RECORD_SLOTS: Final = HEADER + 1
 MESSAGE_SLOTS: Final = RECORD_SLOTS + 11
 HEADER_SLOTS: Final = MESSAGE_SLOTS + 12
@@ -30,7 +30,7 @@ OBJECT_OR_NOTHING: Final = 16
 
 
 class Member(ctypes.Structure):
-    """``PyMemberDef``: what `PyMember_SetOne` has to know of a slot."""
+    """``PyMemberDef``: the description of a slot for `PyMember_SetOne`."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -42,12 +42,12 @@ class Member(ctypes.Structure):
 
 
 MEMBERS: Final[list[ctypes.Array[Member]]] = []
-"""The descriptions that kernels refer to, which stay as long as the process does."""
+"""The descriptions that kernels refer to, kept until the process ends."""
 
 
 @cache
 def can_make_objects() -> bool:
-    """Return whether this interpreter is one that `objects.make_objects` knows."""
+    """Return whether `objects.make_objects` supports this interpreter."""
     try:
         known_objects()
     except UnknownLayoutError:
@@ -57,10 +57,10 @@ def can_make_objects() -> bool:
 
 @cache
 def known_objects() -> Numbers:
-    """Return what the kernel has to know of the interpreter: addresses, and where objects keep their slots.
+    """Return the facts about the interpreter that the kernel needs: addresses of objects, and positions of slots.
 
     Raises:
-        UnknownLayoutError: this interpreter keeps them in another way than CPython does under its lock.
+        UnknownLayoutError: the layout of this interpreter differs from that of CPython with its lock.
     """
     if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise UnknownLayoutError
@@ -81,7 +81,7 @@ def _members(kind: type) -> list[int]:
 
 
 def _slots(kind: type) -> list[int]:
-    """Return where an object of a type keeps each of its slots, in the order of the fields."""
+    """Return the position of each slot in an object of a type, in the order of the fields."""
     marks = [object() for _ in kind.__slots__]  # type: ignore[attr-defined]
     sample = kind(*marks)
     words = (ctypes.c_int64 * (kind.__basicsize__ // 8)).from_address(id(sample))

@@ -1,4 +1,4 @@
-"""Rows as Python objects: `Record` and `Message`, as the fallback decoder makes them, made by a kernel."""
+"""A kernel that turns rows into `Record` and `Message` objects, like those of the fallback decoder."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
 
 ROW, END_ROW, NOTE, TARGET = range(4)
-"""Of a job: the first row and the one after the last, the note of the first row's entry, and the list to fill."""
+"""Fields of a job: the first row and the one after the last, the note of the first row's entry, the list to fill."""
 POSITIONS_AT, OFFSETS_AT, TIMESTAMPS_AT, NOTES_AT, NOTED = range(4, 9)
 """Positions in the block, and the number of noted entries."""
 JOB_SIZE: Final = 9
@@ -60,17 +60,17 @@ JOB_SIZE: Final = 9
 
 @kernel_under_lock
 def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Numbers) -> int:
-    """Make the objects of some rows, and put them into a list.
+    """Create the objects of some rows, and store them in a list.
 
     Args:
         log: bytes of the log.
-        arena: what was decompressed.
-        block: rows, their places and the notes of their entries, as another kernel has left them.
-        job: see above; afterwards the row and the note to go on with.
-        known: of the interpreter (`object_layout.known_objects`).
+        arena: decompressed bytes.
+        block: rows, their positions and the notes of their entries, from another kernel.
+        job: see above; afterwards the row and the note to continue with.
+        known: facts about the interpreter (`object_layout.known_objects`).
 
     Returns:
-        How many rows could not be done: memory has run out, or the file has changed since the block was filled.
+        Number of rows without objects: memory has run out, or the file has changed since the block was filled.
     """
     data, arena_, block_, known_ = region(log), region(arena), region(block), region(known)
     row, end, note, first = job[ROW], job[END_ROW], job[NOTE], job[ROW]
@@ -120,7 +120,7 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
 
 @inlined
 def _timestamp_type(data: Region, entry: int) -> int:
-    """Which of the known objects is the timestamp type of an entry."""
+    """Return the index in the known objects of an entry's timestamp type."""
     magic = load_u8(data, entry + MAGIC)
     if magic == 0:
         return NO_TYPE
@@ -131,7 +131,7 @@ def _timestamp_type(data: Region, entry: int) -> int:
 
 @inlined
 def _sized(data: Region, position: int, stop: int) -> tuple[int, int, int]:
-    """Bytes behind their length: where they start, how many (negative: null), and the position after them."""
+    """Return start and size (negative: null) of bytes after their length, and the position after them."""
     size, position = varint(data, position, stop, INT32_BYTES)
     if position < 0 or size > stop - position:
         return 0, 0, DAMAGED
@@ -149,7 +149,7 @@ def _fill_record(
     base_sequence: int,
     known: Region,
 ) -> bool:
-    """Fill a record of a batch; whether that was possible."""
+    """Fill a record of a batch; return whether that was possible."""
     length, start = varint(data, first, data[1], INT32_BYTES)
     stop = start + length
     if start < 0 or length < 1 or stop > data[1]:
@@ -202,7 +202,7 @@ def _headers(data: Region, position: int, stop: int, count: int, known: Region) 
 
 @helper
 def _new_headers(count: int, known: Region) -> int:
-    """Return a tuple of headers to be filled, or `NULL`."""
+    """Return a new tuple for headers, or `NULL`."""
     found: int = new_tuple(count)
     for number in range(count if found != NULL else 0):
         made = new_object(load_64(known, 8 * HEADER), 0)
@@ -223,7 +223,7 @@ def _fill_message(
     timestamp_type: int,
     known: Region,
 ) -> bool:
-    """Fill a message, whose checksum the kernel that made its row has verified; whether that was possible."""
+    """Fill a message; return whether that was possible. The kernel that made its row has verified the checksum."""
     size = entry_size(data, first, data[1])
     if size < 0 or load_u8(data, first + MAGIC) == BATCH_MAGIC:
         return False

@@ -27,7 +27,7 @@ def scan_partitions(
     Args:
         partitions: topic, number, and a function that yields batches of some columns.
         columns: of `schema.COLUMNS`, and ``topic`` and ``partition``.
-        layout: of bytes.
+        layout: of keys and values.
     """
     inner = Shape(tuple(name for name in columns if name not in PARTITION_COLUMNS), layout)
     fields = {name: pa.field(name, kind, nullable=False) for name, kind in PARTITION_COLUMNS.items()}

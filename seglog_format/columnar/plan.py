@@ -10,7 +10,7 @@ from seglog_format.scan_statistics import FallbackCause
 LIMIT: Final = 0
 """Maximum bytes that one entry may decompress to."""
 FROM_OFFSET, TO_OFFSET, FROM_TIMESTAMP, TO_TIMESTAMP = range(1, 5)
-"""Wanted rows: offsets from the first inclusive to the second exclusive, timestamps both inclusive."""
+"""Requested rows: offsets from the first inclusive to the second exclusive, timestamps both inclusive."""
 FIRST_ALLOWED, LAST_ALLOWED = range(5, 7)
 """Offsets that the segment can hold."""
 CHECKSUM_PATH: Final = 7
@@ -18,12 +18,12 @@ MAX_ROWS: Final = 8
 """Maximum rows of the block."""
 MAX_HEADERS: Final = 9
 ENTRIES: Final = 10
-"""Position of the notes on entries in the block (`notes`); negative if they are not wanted."""
+"""Position of the notes on entries in the block (`notes`); negative if they are not requested."""
 OFFSETS, TIMESTAMPS, TIMESTAMPS_VALID, KEYS, KEYS_VALID, VALUES, VALUES_VALID, HEADER_ENDS = range(11, 19)
-"""Position of each column in the block; negative if it is not wanted."""
+"""Position of each column in the block; negative if it is not requested."""
 HEADER_KEYS, HEADER_VALUES, HEADER_VALUES_VALID = range(19, 22)
 POSITIONS: Final = 22
-"""Position in the block of the positions of records (`views.put_position`); negative if they are not wanted."""
+"""Position in the block of the positions of records (`views.put_position`); negative if they are not requested."""
 DECODERS: Final = 23
 """Functions of libraries for decompression (`decoders.Decoders.slots`)."""
 PLAN_SIZE: Final = DECODERS + 5
@@ -45,16 +45,16 @@ CAUSE: Final = 9
 NEEDED: Final = 10
 """Rows that an entry needs, with `MORE_ROWS`."""
 NULL_TIMESTAMPS, NULL_KEYS, NULL_VALUES, NULL_HEADER_VALUES = range(11, 15)
-"""Number of nulls met: at least as many as there are."""
+"""Upper bound of the number of nulls in each column."""
 KEY_BYTES, VALUE_BYTES, HEADER_KEY_BYTES, HEADER_VALUE_BYTES = range(15, 23, 2)
-"""Bytes that views refer to in the log, and behind it, in the arena."""
+"""Bytes that views refer to in the log; the next number is that of bytes in the arena."""
 FLOOR: Final = 23
-"""Lowest offset that the next entry may deliver: above all delivered ones (SEG-LKP-003)."""
+"""Lowest offset that the next entry may deliver: above all delivered offsets (SEG-LKP-003)."""
 STATE_SIZE: Final = 24
 
 # -- how a call ends ------------------------------------------------------------------------------------------------
 RANGE_END: Final = 0
-"""Everything wanted was read."""
+"""All requested rows were read."""
 FULL: Final = 1
 """The block, the notes or the arena are full."""
 FALLBACK: Final = 2
@@ -67,7 +67,7 @@ MORE_HEADERS: Final = 6
 """The entry at the position does not fit into an empty block."""
 
 OTHER_MAGIC: Final = 7
-"""The entry at the position is for the other kernel: for batches, or for messages."""
+"""The other kernel reads the entry at the position: that for batches, or that for messages."""
 
 # -- why an entry is left to the fallback decoder --------------------------------------------------------------------
 CAUSE_FRAMING, CAUSE_OFFSETS, CAUSE_CHECKSUM, CAUSE_COMPRESSION, CAUSE_RECORDS = range(5)

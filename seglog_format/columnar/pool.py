@@ -1,4 +1,4 @@
-"""A pool of reusable buffers: fresh memory costs more than filling it."""
+"""A pool of reusable buffers: allocating memory takes longer than filling it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Pool:
         self._free: deque[Bytes] = deque()
 
     def take(self, size: int) -> Bytes:
-        """Return an array of at least so many bytes, with any content.
+        """Return an array of at least ``size`` bytes, with any content.
 
         It returns to the pool when the array, and every Arrow buffer made of all of it, is freed. Slices do not count.
         """
         for _ in range(len(self._free)):
             try:
-                array = self._free.pop()  # what came back last is still near
+                array = self._free.pop()  # the array returned last is probably still in the cache
             except IndexError:  # another thread was faster
                 break
             if size <= len(array) <= max(FIT * size, 2**16):

@@ -1,7 +1,7 @@
 """The prefilter: skips the entries of a log for which no check can report a finding.
 
-The kernels only decide that an entry passes. The checks read all other entries, and only they report errors:
-so there is one text for each rule, and findings do not depend on the engine.
+The kernels only decide that an entry passes. The checks read all other entries, and only they report findings: so
+each rule is implemented once, and findings do not depend on the engine.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NO_ENTRY: Final = -1
 
 
 class Decompressing(Protocol):
-    """Decompresses what the kernels do not."""
+    """Decompresses entries that the kernels do not."""
 
     def __call__(self, start: int, end: int, codec_id: int, magic: int) -> bytes | None:
         """Return the content of compressed bytes of the log; None if the checks have to read the entry."""
@@ -101,7 +101,7 @@ class FilteredEntries:
         return int(self.table[-1, COLUMN["last_offset"]])
 
     def last_offset_before(self, number: int) -> int | None:
-        """Return the last offset of the entry before one; None before the first of these."""
+        """Return the last offset of the entry before an entry; None if that is not one of these entries."""
         return int(self.table[number - 1, COLUMN["last_offset"]]) if number else None
 
     def rows(self) -> Iterator[tuple[int, int | None, int, int, int, bool]]:
@@ -124,7 +124,7 @@ class ColumnarPrefilter:
         source: bytes of the log.
         base_offset: of the segment.
         limit: bytes that one entry may decompress to.
-        decompress: decompresses what the kernels do not.
+        decompress: decompresses entries that the kernels do not.
     """
 
     def __init__(self, source: Readable, base_offset: int, limit: int, decompress: Decompressing) -> None:
@@ -178,7 +178,7 @@ class ColumnarPrefilter:
         return FilteredLog([part.table for part in parts], int(self._plan[names.FIRST_ALLOWED]))
 
     def _decompressed(self) -> bool:
-        """Decompress the entry at the position, and perhaps some after it; return whether that was possible."""
+        """Decompress the entry at the position, and sometimes some after it; return whether that was possible."""
         self._state[[names.ROWS, names.ARENA_USED, names.NEXT_CHUNK, names.CHUNKS]] = 0
         if self._decompressed_by_kernel():
             return True

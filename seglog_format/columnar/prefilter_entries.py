@@ -1,4 +1,4 @@
-"""The prefilter kernel: from entry to entry, as long as no check can report a finding (chapters 20 to 34)."""
+"""The prefilter kernel: skips entries as long as no check can report a finding (chapters 20 to 34)."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def prefilter_entries(
         log: bytes of a log.
         arena: decompressed bytes.
         chunks: entries that were decompressed ahead, by position.
-        plan: base offset of the segment, and the path of computing checksums.
-        state: the position of the next entry, and the last offset of the one before; afterwards also how many rows.
+        plan: base offset of the segment, and the path of checksums.
+        state: position of the next entry, and last offset of the entry before; afterwards also the number of rows.
         table: a row for each entry that passed.
         stored: afterwards, the position of the compressed bytes of an entry that must be decompressed.
 
@@ -174,7 +174,7 @@ def _prefilter_batch(
     rows: Region,
     at: int,
 ) -> int:
-    """Prefilter a batch into a row: return its flags except those stored with the row, or the cause of a doubt.
+    """Prefilter a batch into a row; return its flags, or why it does not pass.
 
     Args:
         path: of computing checksums.
@@ -213,7 +213,7 @@ def _prefilter_batch(
 
 @inlined
 def _has_usual_header(data: Region, position: int, attributes: int) -> bool:
-    """Return whether independent fields of a header are combined as writers do."""
+    """Return whether the fields of a header have a combination that writers produce."""
     producer_id, epoch = load_be64(data, position + PRODUCER_ID), load_be16(data, position + PRODUCER_EPOCH)
     if attributes & UNKNOWN_BITS or load_be32(data, position + LEADER_EPOCH) < -1:
         return False
@@ -277,7 +277,7 @@ def _prefilter_message(
 
 @inlined
 def _store_row(rows: Region, at: int, values: tuple[int, int, int, int, int, int, int]) -> None:
-    """Store all columns of a row but the flags and the leader epoch."""
+    """Store all columns of a row except the flags and the leader epoch."""
     position, magic, base_offset, last_offset, max_timestamp_ms, records_count, producer_id = values
     store_64(rows, at, position)
     store_64(rows, at + 8 * 1, magic)

@@ -1,6 +1,6 @@
 """The prefilter of indexes, for logs in which every entry passed (chapters 40, 41).
 
-As with entries: an index passes, or the checks report why not.
+As with entries: an index passes, or the checks read it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_TIMESTAMP: Final = -1
 
 
 class FilteredLog:
-    """A log in which every entry passed, and nothing follows the last.
+    """A log in which every entry passed, and no bytes follow the last.
 
     Args:
         tables: rows of its entries, in order.
@@ -85,7 +85,7 @@ class FilteredLog:
 
 
 def _slots(data: memoryview, slot: np.dtype[np.void]) -> np.ndarray[tuple[int], np.dtype[np.void]] | None:
-    """Return whole slots, of which the last is not zero; None if that is not so, or there are none."""
+    """Return the slots of an index; None if they are not whole, the last is zero, or there are none."""
     if not len(data) or len(data) % slot.itemsize or not any(data[-slot.itemsize :]):
         return None
     return np.frombuffer(data, slot)

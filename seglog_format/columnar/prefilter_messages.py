@@ -29,7 +29,7 @@ def value_of(data: Region, position: int, size: int) -> tuple[int, int]:
 
 @inlined
 def ends_with_value(data: Region, position: int, size: int) -> bool:
-    """Return whether nothing follows the value of a message, and key and value fit it."""
+    """Return whether key and value fit into a message, and no bytes follow the value."""
     key, _, value, value_size = message_parts(data, position, size)
     return key >= 0 and value + max(value_size, 0) == position + size
 
@@ -58,7 +58,7 @@ def prefilter_wrapped(
         timestamp_ms: of it.
 
     Returns:
-        The offset of the first message; negative if anything is not covered.
+        The offset of the first message; negative if a message is not covered.
     """
     position, first, last, largest_ms = start, -1, -1, -(1 << 63)
     while position < end:

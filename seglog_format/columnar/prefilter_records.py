@@ -1,7 +1,6 @@
 """The prefilter of records of magic 2: well formed, and of the common encoding (chapter 31).
 
-A record passes or it does not. Any other encoding, damaged or valid, is left to the checks, which alone report
-findings.
+The checks read every record that does not pass, damaged or valid, and only they report findings.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ LAST_BYTES: Final = (0x0F, 0x01)
 
 @helper
 def exact_varint(data: Region, position: int, end: int, most: int) -> tuple[int, int]:
-    """Read a number in its shortest encoding of at most so many bytes, and the position after it; or `UNCOVERED`.
+    """Read a number in its shortest encoding of at most ``most`` bytes, and the position after it; or `UNCOVERED`.
 
     A position that already is `UNCOVERED` stays so.
     """
@@ -50,7 +49,7 @@ def exact_varint(data: Region, position: int, end: int, most: int) -> tuple[int,
 
 @helper
 def _long_exact_varint(data: Region, position: int, stop: int, most: int) -> tuple[int, int]:
-    """Read the same for a number of any size; few are longer than two bytes."""
+    """Read a number of any size, as `exact_varint` does; few are longer than two bytes."""
     value, shift, start = uint64(0), uint64(0), position
     while position < stop:
         byte = load_u8(data, position)
@@ -115,7 +114,7 @@ def prefilter_records(
 
 @inlined
 def _after_headers(data: Region, position: int, stop: int, count: int) -> int:
-    """Return the position after so many headers; `UNCOVERED` also if a key is not ASCII."""
+    """Return the position after ``count`` headers; `UNCOVERED` also if a key is not ASCII."""
     if count < 0:
         return UNCOVERED
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Walks from entry to entry at memory speed: to an offset, or to cut a log into ranges for several threads."""
+"""Walks over entries at memory speed: to an offset, or to divide a log into ranges for several threads."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _regular(data: Region, position: int, end: int, previous: int, lowest: int, 
         position: where the entry begins.
         end: of the log.
         previous: last offset of the entry before.
-        lowest: offset that the log can hold.
-        highest: offset that the log can hold.
+        lowest: lowest offset that the log can hold.
+        highest: highest offset that the log can hold.
     """
     entry = entry_size(data, position, end)
     if entry < 0:
@@ -42,17 +42,16 @@ def _regular(data: Region, position: int, end: int, previous: int, lowest: int, 
 
 @kernel
 def next_range(log: Bytes, state: Numbers, size: int) -> int:
-    """Skip entries of so many bytes; compressed ones count for more (`COMPRESSED`).
+    """Skip entries of ``size`` bytes together; compressed bytes count for more (`COMPRESSED`).
 
     Args:
         log: bytes of a log.
-        state: where to start, and after the call where to go on: position, last offset of the entry before, lowest
-            and highest offset that the log can hold.
+        state: start of the walk, and after the call the start of the next: position, last offset of the entry before,
+            lowest and highest offset that the log can hold.
         size: bytes of a range.
 
     Returns:
-        The number of bytes left to skip; if there are any, the log ends there, or the next entry is not covered.
-        there.
+        The number of bytes left to skip; if it is positive, the log ends, or the next entry is not covered.
     """
     data, end = region(log), len(log)
     position, previous, left = state[0], state[1], size
@@ -73,7 +72,7 @@ def seek(log: Bytes, state: Numbers, offset: int) -> bool:
     Args:
         log: bytes of a log.
         state: as for `next_range`.
-        offset: to look for.
+        offset: to find.
 
     Returns:
         Whether there is an entry whose header covers the offset.
@@ -133,7 +132,7 @@ class Cuts:
         return int(self._state[1])
 
     def next(self, size: int) -> bool:
-        """Skip so many bytes, as `next_range`; return whether there were so many."""
+        """Skip ``size`` bytes, as `next_range`; return whether the log has that many."""
         while (size := next_range(self._window.data, self._state, size)) and self._window.has_more(self._state):
             pass
         return not size
@@ -146,12 +145,12 @@ class Cuts:
 
 
 def position_of(log: Readable, allowed_offsets: tuple[int, int], offset: int) -> int | None:
-    """Return the start of the entry that holds an offset; None if that is uncertain.
+    """Return the start of the entry that holds an offset; None if it is uncertain.
 
     Args:
         log: the bytes of a log.
         allowed_offsets: lowest and highest that it can hold.
-        offset: to look for.
+        offset: to find.
     """
     cuts = Cuts(log, allowed_offsets)
     return cuts.position if cuts.seek(offset) else None

@@ -1,4 +1,4 @@
-"""The kernel that reads batches of magic 2: from entry to entry, checksum, records, rows."""
+"""The kernel that reads batches of magic 2: verifies checksums, decodes records, and stores rows."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
     plan: Numbers,
     state: Numbers,
 ) -> int:
-    """Read batches into rows until something ends that; see `plan` for the answers.
+    """Read batches into rows until there is a reason to stop; return the reason (see `plan`).
 
     Args:
-        log: bytes of a log, or of the start of it.
+        log: bytes of a log, or of its start.
         arena: decompressed bytes.
         block: receives rows.
         header_block: receives headers.
         aborted: transactions to leave out, from `transactions.aborted_numbers`.
         chunks: entries that were decompressed ahead, by position.
-        plan: what is wanted.
-        state: where to start, and afterwards where to continue.
+        plan: parameters of the read.
+        state: start of the read; afterwards the start of the next call.
     """
     data, plan_, state_ = region(log), region(plan), region(state)
     arena_, block_, headers_ = region(arena), region(block), region(header_block)

@@ -1,4 +1,4 @@
-"""A run that delivers Python objects: the rows of a block become the objects that the fallback decoder creates."""
+"""A run that delivers Python objects: it turns the rows of a block into objects like those of the fallback decoder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RecordRun(Run):
 
     _delivers_block = _delivers_arena = False
     _tracked = 1
-    """Estimated objects that the garbage collector tracks for a record and its headers."""
+    """Estimated number of objects that the garbage collector tracks for a record and its headers."""
 
     def _kept_columns(self) -> frozenset[str]:
         return frozenset({"offset", "timestamp", NOTES, POSITIONS})
@@ -55,7 +55,7 @@ class RecordRun(Run):
     def _of_fallback(
         self,
         rows: Sequence[Record | Message],
-        header: BatchHeader,  # noqa: ARG002 - objects have no entry
+        header: BatchHeader,  # noqa: ARG002 - objects have no columns about the entry
         position: int,  # noqa: ARG002
     ) -> list[Record | Message]:
         return list(rows)

@@ -46,7 +46,7 @@ MASK_32: Final = 0xFFFFFFFF
 
 @inlined
 def varint(data: Region, position: int, end: int, most: int) -> tuple[int, int]:
-    """Read a signed number of at most so many bytes, and the position after it; `DAMAGED` if invalid (SEG-REC-004).
+    """Read a signed number of at most ``most`` bytes, and the position after it; `DAMAGED` if invalid (SEG-REC-004).
 
     A position that already is `DAMAGED` stays so.
     """
@@ -65,7 +65,7 @@ def varint(data: Region, position: int, end: int, most: int) -> tuple[int, int]:
 
 @helper
 def _long_varint(data: Region, position: int, stop: int, most: int) -> tuple[int, int]:
-    """Read the same for a number of any size; few are longer than two bytes."""
+    """Read a number of any size, as `varint` does; few are longer than two bytes."""
     value, shift = uint64(0), uint64(0)
     while position < stop:
         byte = load_u8(data, position)
@@ -96,9 +96,9 @@ def decode_records(  # noqa: C901, PLR0911 - checks that leave at once: joined, 
     Args:
         data: the bytes with the section.
         section: its start and end.
-        buffer: what views of it refer to.
+        buffer: number of the buffer that views refer to.
         times: base timestamp, largest timestamp, and whether the largest holds for all (SEG-BAT-011).
-        offsets: base offset; lowest offset wanted, and the one after the highest.
+        offsets: base offset; lowest requested offset, and the one after the highest.
         count: records that the header states.
         plan: see `plan`.
         state: see `plan`.

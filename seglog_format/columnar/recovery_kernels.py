@@ -33,11 +33,11 @@ class ColumnarRecovery:
     def sound_index(
         self, source: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
     ) -> IndexedLog | None:
-        """Return the indexes of a log that recovery keeps whole; None if the fallback decoder has to look at one."""
+        """Return the indexes of a log that recovery keeps whole; None if the fallback decoder has to read an entry."""
         return index_sound_log(source, base_offset, interval_bytes, stores_first_offset=stores_first_offset)
 
     def ordered_end(self, source: Readable, first_offset: int, last_offset: int) -> tuple[int, int]:
-        """Return where the covered entries with offsets in order end, and their last offset."""
+        """Return the position after the covered entries with offsets in order, and their last offset."""
         state = np.array([0, first_offset - 1, first_offset, last_offset], np.int64)
         windows = Windows(source)
         next_range(windows.data, state, INT64_MAX // 2)

@@ -1,4 +1,4 @@
-"""Scan requests: columns, bounds, where to start, and the fallback decoder."""
+"""Scan requests: columns, bounds, start, and the fallback decoder."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class FallbackEntry(Protocol):
 
     @property
     def records(self) -> Sequence[Record | Message]:
-        """The records that a reader gets of it."""
+        """The records of the entry that a reader delivers."""
 
     @property
     def end(self) -> int:
-        """The position after it."""
+        """The position after the entry."""
 
     @property
     def last_offset(self) -> int:
-        """The last offset of it."""
+        """The last offset of the entry."""
 
 
 class Source(ByteSource, Protocol):
@@ -50,14 +50,14 @@ class Source(ByteSource, Protocol):
         """Lowest and highest offset that the segment can hold."""
 
     def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:
-        """Decode the entry at a position; return None where the log ends.
+        """Decode the entry at a position; return None if the log ends there.
 
         Raises:
             FormatError: an entry that is damaged or refused.
         """
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
-        """Return what the entry at a position decompresses to; None if it is damaged or exceeds the limit."""
+        """Return the decompressed content of the entry at a position; None if it is damaged or exceeds the limit."""
 
     def end_of_damaged(self, position: int) -> int | None:
         """Return the position after a damaged or refused entry; None if unknown."""
@@ -67,7 +67,7 @@ class Borders(Protocol):
     """Called at the borders between segments. `log` provides it."""
 
     reached: int
-    """The first offset after what was read of the segment."""
+    """The first offset after the part of the segment that was read."""
 
     def come_to(self, base_offset: int) -> None:
         """Continue with the segment with a base offset, or with another part of the same one."""
@@ -85,7 +85,7 @@ class Request:
         from_offset, to_offset: from the first inclusive to the second exclusive.
         from_timestamp_ms, to_timestamp_ms: both inclusive.
         batch_rows: maximum rows of an Arrow batch, unless one entry alone has more.
-        limit: bytes that one entry may decompress to.
+        limit: maximum bytes that one entry may decompress to.
         aborted: transactions to leave out, from `transactions.aborted_numbers`.
         on_corrupt: called with each damaged entry, which is then left out; None: the first one ends the scan.
         borders: called at borders between segments; may be None.

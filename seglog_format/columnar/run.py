@@ -1,4 +1,4 @@
-"""Reading of a run of entries: calls of the kernel, and work that it leaves to Python."""
+"""Reading of a run of entries: calls of the kernel, and the work that the kernel leaves to Python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record
 
 ARENA_SIZE: Final = 8 * 2**20
-"""Decompressed bytes in a block, unless one entry alone has more."""
+"""Maximum decompressed bytes in a block, unless one entry alone has more."""
 MAX_ARENA: Final = 2**30
 """Entries that decompress to more are left to the fallback decoder; positions in views are 32-bit numbers."""
 HEADERS_FOR_ROW: Final = 2
@@ -42,7 +42,7 @@ class Run:
     """Entries of one segment, from some position on, as Arrow batches.
 
     Attributes:
-        is_finished: whether everything wanted was read.
+        is_finished: whether all requested rows were read.
     """
 
     _delivers_block = _delivers_arena = True
@@ -129,7 +129,7 @@ class Run:
 
         Raises:
             FormatError: at the first entry that is damaged or refused, after everything before it; unless
-                there is a callback for those.
+                there is a callback for damaged entries.
         """
         while not self.is_finished:
             match self._read():
@@ -175,7 +175,7 @@ class Run:
         self._kernel = read_messages if self._kernel is read_batches else read_batches
 
     def _filled(self) -> Iterator[pa.RecordBatch]:
-        """Yield the content of the block, to which nothing is added any more."""
+        """Yield the results of the block, which is complete."""
         if self._state[names.ROWS]:
             self._is_delivered = self._delivers_arena
             yield from self._of_block()
@@ -219,11 +219,11 @@ class Run:
         self._arena = self._pool.take(max(self._arena_size, grown))
 
     def _decompress_next(self) -> Generator[pa.RecordBatch, None, bool]:
-        """Decompress the entry at the position, which the kernel could not; returns whether that is the end.
+        """Decompress the entry at the position, which the kernel could not; return whether that is the end.
 
-        From then on the kernel has decoders for gzip and zstd. A container that it still does not take, such as gzip of
-        several members, is decompressed by the codec's library, and the kernel reads the records. What the library
-        refuses is for the fallback decoder.
+        From then on the kernel has decoders for gzip and zstd. If it still does not decompress a container, such as
+        gzip of several members, the codec's library does, and the kernel reads the records. If the library refuses the
+        container, the fallback decoder reads the entry.
         """
         if self._decoders is None:
             self._decoders = Decoders()
@@ -257,7 +257,7 @@ class Run:
         return True
 
     def _fall_back(self) -> Generator[pa.RecordBatch, None, bool]:
-        """Leave the entry at the position to the fallback decoder; return whether that is the end."""
+        """Read the entry at the position with the fallback decoder; return whether that is the end."""
         if self._window.has_more(self._state):
             self._forget_chunks()
             return False
@@ -287,7 +287,7 @@ class Run:
         return self._request.from_timestamp_ms <= timestamp_ms <= self._request.to_timestamp_ms
 
     def _passed_over(self, position: int, error: FormatError) -> bool:
-        """Continue after a damaged entry, if that is wanted and possible; return whether to stop."""
+        """Continue after a damaged entry, if that is requested and possible; return whether to stop."""
         if self._request.on_corrupt is None:
             raise copied(error)
         self._request.on_corrupt(error)
@@ -303,12 +303,12 @@ class Run:
         self._forget_chunks()
 
     def _forget_chunks(self) -> None:
-        """Forget decompressed entries: they are found by positions in the window, which may have changed."""
+        """Discard decompressed entries: their positions are relative to the window, which may have changed."""
         self._state[[names.NEXT_CHUNK, names.CHUNKS]] = 0
 
 
 def _kept_columns(columns: Sequence[str]) -> frozenset[str]:
-    """Return what a block must hold: columns, and the data that other columns are made from."""
+    """Return the contents of a block: columns, and the data that other columns are made from."""
     kept = {name for name in columns if name not in ENTRY_COLUMNS}
     if len(kept) < len(columns):
         kept.add(NOTES)

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Window
 
 RANGE_SIZE: Final = 2**24
-"""Bytes of a log that one thread reads before another goes on: what is kept in memory depends on it. Where logs are
-read through windows it is one of these."""
+"""Bytes of a log that one thread reads as a range, which determines memory use. For a log that is read through windows,
+a range is one window."""
 AHEAD: Final = 1
-"""Ranges in progress besides one for each thread, so a fast thread finds another."""
+"""Ranges in progress in addition to one for each thread, so a thread that finishes early has another to read."""
 
 
 def scan(
@@ -46,10 +46,10 @@ def scan(
     """Read segments in order.
 
     Args:
-        sources: each segment, and where to start in it. The lowest offset to deliver is carried over from one to the
-            next.
+        sources: each segment, and the start in it. The lowest offset to deliver is carried over from one segment to
+            the next.
         request: the columns and rows to read.
-        threads: number of reading threads. With a callback for damage it is one, so calls are in order.
+        threads: number of reading threads. With a callback for damage only one is used, so calls are in order.
         at_end: called after the last batch; may raise.
     """
     is_alone = threads == 1 or request.on_corrupt is not None
@@ -151,7 +151,7 @@ class _Guarded:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The result of a range: batches, what ended it early, the first offset after what was read, and statistics."""
+    """The result of a range: batches, the error that ended it, the first offset after its entries, and statistics."""
 
     batches: list[pa.RecordBatch]
     error: FormatError | None
@@ -162,7 +162,7 @@ class _Outcome:
 
 @dataclass(slots=True)
 class _Share:
-    """A range that some thread reads: a helper, or the caller's."""
+    """A range that one thread reads: a thread of the executor, or the caller's."""
 
     range: tuple[Source, Start]
     future: Future[_Outcome]
@@ -226,7 +226,7 @@ def _outcome(source: Source, start: Start, request: Request) -> _Outcome:
 
 
 def _ranges(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[tuple[Source, Start]]:
-    """Yield each segment in ranges. Entries that are not covered, and all after them, are in the last one."""
+    """Yield each segment in ranges. The last range holds the first entry that is not covered, and all after it."""
     lock, floor = Lock(), request.from_offset
     for source, start in sources:
         guarded = _Guarded(source, lock)

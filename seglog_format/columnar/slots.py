@@ -1,6 +1,6 @@
-"""Hand objects over to the slots of objects that a kernel has just made, and that nothing else refers to yet.
+"""Store objects in the slots of objects that a kernel has just created, and that no other object refers to yet.
 
-No object that Python code can see is ever changed, and slots are filled by `PyMember_SetOne` only.
+Objects that Python code can see are never changed, and only `PyMember_SetOne` fills slots.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
 
 NOTHING: Final = 0
-"""Of what is known of the interpreter: None."""
+"""Index of None in the known objects."""
 KNOWN_SLOTS: Final = 1
 
 
 class UnknownLayoutError(Exception):
-    """The interpreter lays its objects out in a way that is not known here."""
+    """The layout of this interpreter's objects is unknown."""
 
 
 @helper
 def put(target: int, known: Region, slot: int, item: int) -> bool:
-    """Hand an object over to an empty slot of a new one; false where there is none."""
+    """Store an object in an empty slot of a new object, and release the reference; return False if it is `NULL`."""
     if item == NULL:
         return False
     set_member(target, load_64(known, 8 * slot), item)
@@ -35,21 +35,21 @@ def put(target: int, known: Region, slot: int, item: int) -> bool:
 
 @helper
 def put_shared(target: int, known: Region, slot: int, item: int) -> bool:
-    """Let a slot hold one more reference to an object."""
+    """Store a new reference to an object in a slot."""
     set_member(target, load_64(known, 8 * slot), item)
     return True
 
 
 @helper
 def put_int(target: int, known: Region, slot: int, value: int) -> bool:
-    """Let a slot hold an integer; false where there is no memory for it."""
+    """Store an integer in a slot; return False if memory has run out."""
     found: bool = put(target, known, slot, new_int(value))
     return found
 
 
 @helper
 def put_bytes(target: int, known: Region, slot: int, data: Region, position: int, count: int) -> bool:
-    """Let a slot hold bytes from a region, or None where their count is negative; false where there is no memory."""
+    """Store bytes of a region in a slot, or None if their count is negative; return False if memory has run out."""
     if count < 0:
         is_none: bool = put_shared(target, known, slot, load_64(known, 8 * NOTHING))
         return is_none

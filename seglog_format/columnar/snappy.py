@@ -1,6 +1,6 @@
 """Decompression of snappy: xerial blocks after a header, or one bare block (chapter 34).
 
-Covers a part of what the fallback decoder covers; anything else is left to it.
+The fallback decoder reads all data that this module does not cover.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def _has_header_at(data: Region, position: int, end: int) -> bool:
 
 
 @helper
-def decompress_raw(  # noqa: C901 - what is short and far from both ends has ways of its own
+def decompress_raw(  # noqa: C901 - elements that are short and far from both ends have paths of their own
     data: Region, position: int, end: int, arena: Region, at: int, room_end: int
 ) -> int:
-    """Decompress one raw block: where its content ends in the arena, or `DAMAGED`, or `NO_ROOM`."""
+    """Decompress one raw block; return the end of its content in the arena, or `DAMAGED`, or `NO_ROOM`."""
     left = end - position
     size, position = _claimed_size(data, position, end)
     if position < 0 or size > left * MAX_RATIO:
@@ -106,7 +106,7 @@ def decompress_raw(  # noqa: C901 - what is short and far from both ends has way
 
 @inlined
 def _claimed_size(data: Region, position: int, end: int) -> tuple[int, int]:
-    """Return the decompressed size that a block claims, and the position after it; `DAMAGED` if there is none."""
+    """Return the decompressed size that a block claims, and the position after it; `DAMAGED` if it is invalid."""
     size, shift = 0, 0
     while position < end and shift < 7 * SIZE_BYTES:
         byte = load_u8(data, position)
@@ -143,7 +143,7 @@ def _short_copy(field: int, tag: int) -> tuple[int, int]:
 
 @inlined
 def _copy_far(arena: Region, at: int, distance: int, size: int) -> None:
-    """Copy 64 bytes, or 32 if no more are wanted, from at least 16 bytes back."""
+    """Copy 64 bytes, or 32 if that is enough, from at least 16 bytes back."""
     copy_16(arena, at, arena, at - distance)
     copy_16(arena, at + PAIR, arena, at + PAIR - distance)
     if size > 2 * PAIR:

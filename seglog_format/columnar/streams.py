@@ -1,6 +1,6 @@
 """Decompression of common gzip members and zstd frames, by functions of libraries (chapter 34).
 
-Anything else is left to the fallback decoder.
+The fallback decoder reads all other data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GZIP_START: Final = 0x00088B1F
 GZIP_HEADER_SIZE: Final = 10
 GZIP_TRAILER_SIZE: Final = 8
 MAX_DEFLATION: Final = 1032
-"""Maximum bytes from one byte of deflate."""
+"""Maximum ratio of decompressed to compressed bytes of deflate."""
 
 ZSTD_MAGIC: Final = 0xFD2FB528
 ZSTD_SMALLEST: Final = 6
@@ -55,7 +55,7 @@ AVAIL_IN: Final = Stream.avail_in.offset
 
 @inlined
 def gzip_size(data: Region, start: int, end: int) -> int:
-    """Return the size that a gzip member without optional fields states; `DECLINED` for any other."""
+    """Return the size that a gzip member without optional fields states; `DECLINED` for any other member."""
     stored = end - start - GZIP_HEADER_SIZE - GZIP_TRAILER_SIZE
     if stored < 0 or load_le32(data, start) != GZIP_START:
         return DECLINED
@@ -65,7 +65,7 @@ def gzip_size(data: Region, start: int, end: int) -> int:
 
 @inlined
 def zstd_bound(data: Region, start: int, end: int) -> int:
-    """Return an upper bound for the content of a zstd frame; `DECLINED` if it is uncommon, or more follows."""
+    """Return an upper bound for the content of a zstd frame; `DECLINED` if it is not covered, or bytes follow it."""
     if end - start < ZSTD_SMALLEST or load_le32(data, start) != ZSTD_MAGIC:
         return DECLINED
     descriptor = load_u8(data, start + ZSTD_DESCRIPTOR)
@@ -115,7 +115,7 @@ def _zstd_header(data: Region, start: int, end: int, descriptor: int) -> tuple[i
 
 @helper
 def decompress_zstd(data: Region, start: int, end: int, arena: Region, at: int, room: int, plan: Numbers) -> int:
-    """Decompress a frame: where its content ends in the arena, or `DAMAGED`, or `NO_ROOM`."""
+    """Decompress a frame; return the end of its content in the arena, or `DAMAGED`, or `NO_ROOM`."""
     function, context = plan[DECODERS], plan[DECODERS + 1]
     bound = zstd_bound(data, start, end)
     if context == NONE or bound < 0:
@@ -129,7 +129,7 @@ def decompress_zstd(data: Region, start: int, end: int, arena: Region, at: int, 
 
 @helper
 def decompress_gzip(data: Region, start: int, end: int, arena: Region, at: int, room: int, plan: Numbers) -> int:
-    """Decompress a member, and compare it with its checksum and its size; the same answers."""
+    """Decompress a member, and verify its checksum and size; the result is as of `decompress_zstd`."""
     reset, inflate, stream_address = plan[DECODERS + 2], plan[DECODERS + 3], plan[DECODERS + 4]
     size = gzip_size(data, start, end)
     if stream_address == NONE or size < 0:

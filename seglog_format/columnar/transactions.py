@@ -20,7 +20,7 @@ FIELDS: Final = 3
 
 
 def aborted_numbers(transactions: Iterable[AbortedTxn]) -> Numbers:
-    """Return the aborted transactions as the kernel takes them: by producer and last offset."""
+    """Return the aborted transactions in the form of the kernel's argument: sorted by producer and last offset."""
     rows = sorted((each.producer_id, each.last_offset, each.first_offset) for each in transactions)
     return np.array(rows, np.int64).reshape(-1)
 
@@ -29,7 +29,7 @@ def aborted_numbers(transactions: Iterable[AbortedTxn]) -> Numbers:
 def is_aborted(aborted: Region, producer_id: int, last_offset: int) -> bool:
     """Return whether a transactional batch belongs to an aborted transaction.
 
-    That is the first one of its producer that ends above the batch, if it begins before it.
+    It does if the first transaction of its producer that ends after the batch begins before the batch ends.
     """
     low, high = 0, aborted[1] // (8 * FIELDS)
     while low < high:

@@ -1,7 +1,7 @@
 """Rows of Arrow columns: numbers, and views of bytes that are not copied.
 
-A view takes 16 bytes: the size, then up to 12 bytes themselves; or of longer ones the first four, the number of their
-buffer and the position in it.
+A view takes 16 bytes: the size, then a value of up to 12 bytes; or the first four bytes of a longer value, the number
+of its buffer and the position in it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NO_TIMESTAMP: Final = -1
 
 @inlined
 def put_view(block: Region, at: int, data: Region, position: int, size: int, reference: int) -> None:
-    """Store a view. ``reference``: the buffer's number in the low 32 bits, and above them the place in it."""
+    """Store a view. ``reference``: the buffer's number in the low 32 bits, and above them the position in it."""
     if size > MAX_INLINE:
         store_64(block, at, size | load_le32(data, position) << 32)
         store_64(block, at + 8, reference)
@@ -74,7 +74,7 @@ def put_bytes(
 
 @inlined
 def put_null(block: Region, valid_at: int, row: int) -> None:
-    """Clear a row's validity bit; all are set before."""
+    """Clear a row's validity bit; all bits are set before."""
     at = valid_at + (row >> 3)
     store_8(block, at, load_u8(block, at) & ~(1 << (row & 7)))
 
@@ -97,7 +97,7 @@ def put_row(
     buffer: int,
     origin: int,
 ) -> None:
-    """Store a row in the wanted columns: offset and timestamp, key and value with their sizes."""
+    """Store a row in the requested columns: offset and timestamp, key and value with their sizes."""
     offsets, timestamps, timestamps_valid, keys, keys_valid, values, values_valid = columns
     offset, timestamp_ms = numbers
     key, key_size, value, value_size = parts
@@ -120,7 +120,7 @@ def put_row(
 
 @inlined
 def put_position(block: Region, positions: int, row: int, position: int, buffer: int) -> None:
-    """Store the position of a row's record, if it is wanted, with one bit for the buffer below it."""
+    """Store the position of a row's record, if it is requested; the lowest bit is the number of its buffer."""
     if positions >= 0:
         store_64(block, positions + 8 * row, position << 1 | buffer)
 
@@ -156,6 +156,6 @@ def put_header(
 
 @inlined
 def put_header_ends(block: Region, at: int, first: int, last: int, count: int) -> None:
-    """Store the number of headers up to the last of each of some rows; the same number for rows without any."""
+    """Store for each row of a range the number of headers up to its end, which is the same for all of them."""
     for row in range(first, last):
         store_32(block, at + 4 * (row + 1), int64(count))

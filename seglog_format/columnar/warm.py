@@ -47,7 +47,7 @@ def modules() -> list[str]:
 
 
 def warm(processes: int | None = None) -> Iterator[tuple[str, bool]]:
-    """Compile what is not stored on disk yet, and store it.
+    """Compile the kernels that are not stored on disk yet, and store them.
 
     Args:
         processes: number of processes; by default one for each processor.
@@ -58,7 +58,7 @@ def warm(processes: int | None = None) -> Iterator[tuple[str, bool]]:
     Raises:
         UsageError: the directory for the code is refused, since other users can write to it.
     """
-    import_module(f"seglog_format.columnar.{modules()[-1]}")  # the smallest: where code is kept shows
+    import_module(f"seglog_format.columnar.{modules()[-1]}")  # the smallest module: it finds the directory of the code
     if compiled.REFUSED:
         msg = f"compiled code is not kept, since {compiled.REFUSED[0]}: set NUMBA_CACHE_DIR to a directory of your own"
         raise UsageError(msg)

@@ -1,7 +1,7 @@
-"""The part of a log that a kernel reads: all of it if it is mapped, else a window that moves on with the kernel.
+"""The part of a log that a kernel reads: the whole log if it is mapped, else a window that moves with the kernel.
 
-Kernels do not know windows: they read an array, and stop at an entry that is not whole in it. Positions that they
-take and return are relative to the start of the array.
+Kernels are independent of windows: they read an array, and stop at an entry that is not whole in it. Positions in their
+arguments and results are relative to the start of the array.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 POSITION: Final = 0
 """Index of the position of the next entry in the state of every kernel that walks over entries."""
 WINDOW_SIZE: Final = 4 * 2**20
-"""Bytes in memory at once, unless one entry alone has more. A window ends at a multiple of it, unless an entry goes on
-there: such a range of a remote log is mostly at hand in one piece.
+"""Bytes in memory at once, unless one entry alone has more. A window ends at a multiple of this size, unless an entry
+continues there, because storage usually holds such a range of a remote log in one piece.
 """
 FIRST_SIZE: Final = 2**18
 """Size of the first window, which is small for readers of a record or two."""
 MAX_ENTRY_SIZE: Final = 2**28
-"""Larger entries are left to the fallback decoder, which refuses those that would have to be in memory whole."""
+"""The fallback decoder reads larger entries, and refuses those that would have to be in memory whole."""
 NOTHING: Final = readable(b"")
 STORED_SIZE: Final = struct.Struct(">i")
 
@@ -39,9 +39,9 @@ class Windows:
     """The bytes of a log that a kernel reads.
 
     Args:
-        log: the bytes, or a source of them, from which only views are taken, so several may share it.
+        log: the bytes, or a source of them, of which only views are used, so several windows may share it.
         position: of the first entry to read.
-        end: nothing from there on is looked at; None for the end of the log.
+        end: position at which to stop; None for the end of the log.
 
     Attributes:
         data: the bytes for the kernel.
@@ -60,18 +60,18 @@ class Windows:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether all of the log up to the end is in the window."""
+        """Return whether the window holds the whole log up to the end."""
         return not self.origin and len(self.data) == self._end
 
     def _has_all(self, position: int) -> bool:
-        """Use all of the log, if that is in memory or mapped; return whether it is."""
+        """Use the whole log, if it is in memory or mapped; return whether it is."""
         with suppress(UnreadableError):
             if len(whole := self._source.window(position, 1).data) == self._source.size:
                 self.origin, self.data = 0, readable(whole[: self._end])
         return len(self.data) > 0
 
     def _move_to(self, position: int, at_least: int) -> bool:
-        """Move the window to a position; return whether it can be read: if not, the fallback decoder reports that."""
+        """Move the window to a position; return whether it can be read. The fallback decoder reports the error."""
         size, self._next_size = self._next_size, min(2 * self._next_size, WINDOW_SIZE)
         border = position + WINDOW_SIZE - position % WINDOW_SIZE
         stop = min(max(min(position + size, border), position + at_least), self._end)
@@ -100,7 +100,7 @@ class Windows:
         """Return whether a kernel stopped only because the array ends, and can continue in another window.
 
         Args:
-            state: of the kernel, with the position of the entry at which it has stopped.
+            state: of the kernel, with the position of the entry at which it stopped.
         """
         at, known_end = int(state[POSITION]), self.origin + len(self.data)
         if at < 0 or known_end >= self._end:
@@ -112,7 +112,7 @@ class Windows:
         return True
 
     def _size_of(self, at: int) -> int:
-        """Return the size that an entry claims; the bytes necessary to find it, if these are missing."""
+        """Return the size that an entry claims; if its size field is not in the window, the bytes needed to read it."""
         if len(self.data) - at < MIN_SHOWN_SIZE:
             return MIN_SHOWN_SIZE
         size: int = STORED_SIZE.unpack_from(self.data.data, at + SIZE)[0]

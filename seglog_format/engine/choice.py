@@ -1,4 +1,4 @@
-"""Choose the engine that reads a log: by the caller's word, else by how many bytes there are to read."""
+"""Choose the engine that reads a log: the one that the caller names, else by the number of bytes to read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from seglog_format.errors import UsageError
 
 START_SIZE: Final = 2**25
-"""Bytes to read from which on the columnar engine is worth its start, which takes half a second."""
+"""`Engine.AUTO` chooses the columnar engine above this number of bytes: loading it takes half a second."""
 LOADED_SIZE: Final = 2**20
-"""The same where this process has loaded the columnar engine before."""
+"""The same number in a process that has already loaded the columnar engine."""
 NEEDED: Final = ("numba", "numpy", "pyarrow", "zstandard")
 NOT_INSTALLED: Final = (
     f"the columnar engine needs {', '.join(NEEDED[:-1])} and {NEEDED[-1]}: pip install 'seglog-format[fast]'"
@@ -25,9 +25,9 @@ class Engine(StrEnum):
     """Reader of a log. Results do not depend on it.
 
     Attributes:
-        AUTO: the columnar engine for large inputs, where it is installed; else the plain decoders.
+        AUTO: the columnar engine for large inputs, if it is installed; else the plain decoders.
         REFERENCE: decoders that parse with the declarations themselves, slowly.
-        PLAIN: small loops over bytes.
+        PLAIN: hand-written decoders in plain Python.
         COLUMNAR: compiled code, which leaves every entry that it does not cover to the plain decoders; needs the extra
             ``fast``.
 
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 
     Attributes:
         engine: any but `Engine.AUTO`.
-        reason: in words.
+        reason: text of the reason.
     """
 
     engine: Engine
@@ -63,13 +63,13 @@ class Choice(NamedTuple):
 
 
 def choose(wanted: Engine, size: int, *, is_installed: bool, is_loaded: bool) -> Choice:
-    """Choose an engine; this is the whole rule.
+    """Choose an engine, by the rule for all callers.
 
     Args:
-        wanted: what the caller asks for.
-        size: bytes to read, 0 or more; it only counts for `Engine.AUTO`.
-        is_installed: there is what the columnar engine needs.
-        is_loaded: this process has loaded it before.
+        wanted: the engine that the caller asks for.
+        size: bytes to read, 0 or more; only used for `Engine.AUTO`.
+        is_installed: whether the packages that the columnar engine needs are installed.
+        is_loaded: whether this process has already loaded the columnar engine.
 
     Raises:
         UsageError: the columnar engine is asked for, and not installed.
@@ -87,11 +87,11 @@ def choose(wanted: Engine, size: int, *, is_installed: bool, is_loaded: bool) ->
 
 
 def engine_for(wanted: Engine, size: int) -> Choice:
-    """Choose an engine, as `choose`, in this process.
+    """Choose an engine for this process, as `choose` does.
 
     Args:
-        wanted: what the caller asks for.
-        size: bytes to read; to count as far as `threshold` is enough.
+        wanted: the engine that the caller asks for.
+        size: bytes to read; a caller may stop counting above `threshold`.
 
     Raises:
         UsageError: the columnar engine is asked for, and not installed.
@@ -100,13 +100,13 @@ def engine_for(wanted: Engine, size: int) -> Choice:
 
 
 def threshold() -> int:
-    """Return the bytes to read above which this process takes the columnar engine by itself, where it is installed."""
+    """Return the number of bytes above which `Engine.AUTO` is the columnar engine in this process, if installed."""
     return LOADED_SIZE if is_loaded() else START_SIZE
 
 
 @cache
 def is_installed() -> bool:
-    """Return whether there is what the columnar engine needs."""
+    """Return whether the packages that the columnar engine needs are installed."""
     return all(find_spec(name) is not None for name in NEEDED)
 
 

@@ -1,4 +1,4 @@
-"""What the chosen engine does for checks, recovery and listings: compiled code, or None for the others."""
+"""Compiled code for checks, recovery and listings, if the chosen engine has it; None for the other engines."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def prefilter_of(choice: Choice) -> MakePrefilter | None:
-    """Return the prefilter of the checks; None where each entry is looked at."""
+    """Return the function that makes prefilters for the checks; None if the checks read every entry."""
     return columnar.prefilter() if choice.is_columnar else None
 
 
 def kernels_of(choice: Choice) -> RecoveryKernels | None:
-    """Return what recovers and indexes entries that need no decision."""
+    """Return the kernels that recover and index entries without a decision; None for other engines."""
     return columnar.recovery_kernels() if choice.is_columnar else None
 
 
 def tables_of(choice: Choice) -> BatchTables | None:
-    """Return what reads the headers of entries into tables."""
+    """Return the function that reads the headers of entries into tables; None for other engines."""
     return columnar.batch_tables() if choice.is_columnar else None

@@ -1,6 +1,6 @@
-"""Typed doors to the columnar engine, each of which loads what it needs when it is first called.
+"""Typed functions that call the columnar engine; each imports its modules at its first call.
 
-Each raises `UsageError` where the engine is not installed.
+Each raises `UsageError` if the engine is not installed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def _loading() -> Iterator[None]:
     """Load modules of the engine.
 
     Raises:
-        UsageError: what they need is not installed. Any other failure of an import is a defect, and is not changed.
+        UsageError: a package that they need is not installed. Any other error of an import is a defect, and passes
+            through unchanged.
     """
     try:
         yield
@@ -52,34 +53,34 @@ def _loading() -> Iterator[None]:
 
 
 def prefilter() -> MakePrefilter:
-    """Return what passes over entries for which no check can report a finding."""
+    """Return the function that makes prefilters, which skip entries for which no check can report a finding."""
     with _loading():
         from seglog_format.columnar.prefilter import ColumnarPrefilter  # noqa: PLC0415 - loads compiled code
     return ColumnarPrefilter
 
 
 def recovery_kernels() -> RecoveryKernels:
-    """Return what recovers and indexes entries that need no decision."""
+    """Return the kernels that recover and index entries that need no decision."""
     with _loading():
         from seglog_format.columnar.recovery_kernels import ColumnarRecovery  # noqa: PLC0415 - as above
     return ColumnarRecovery()
 
 
 def batch_tables() -> BatchTables:
-    """Return what reads the headers of entries into tables; see `columnar.batch_table.table_parts`."""
+    """Return the function that reads the headers of entries into tables; see `columnar.batch_table.table_parts`."""
     with _loading():
         from seglog_format.columnar.batch_table import table_parts  # noqa: PLC0415 - as above
     return table_parts
 
 
 def position_of(log: ByteSource, allowed_offsets: tuple[int, int], offset: int) -> int | None:
-    """Find the entry that holds an offset, by walking over headers; None where that is not beyond doubt."""
+    """Return the position of the entry that holds an offset, by a walk over headers; None if it is uncertain."""
     with _loading():
         from seglog_format.columnar.ranges import position_of  # noqa: PLC0415 - as above
     return position_of(log, allowed_offsets, offset)
 
 
-def scan_request(  # noqa: PLR0913 - what a scan may be asked for
+def scan_request(  # noqa: PLR0913 - the parameters of a scan
     columns: Sequence[str],
     layout: str,
     *,
@@ -92,19 +93,19 @@ def scan_request(  # noqa: PLR0913 - what a scan may be asked for
     borders: request.Borders | None,
     statistics: ScanStatistics,
 ) -> Request:
-    """Put together what a scan wants.
+    """Create the request of a scan.
 
     Args:
         columns: as `Partition.scan`.
         layout: of bytes.
         offsets: from the first inclusive to the second exclusive.
         timestamps_ms: both inclusive.
-        batch_rows: rows of an Arrow batch at most.
-        limit: bytes that one entry may decompress to.
+        batch_rows: maximum rows of an Arrow batch.
+        limit: maximum bytes that one entry may decompress to.
         aborted: transactions to leave out.
-        on_corrupt: called with each damaged entry, which is left out then.
-        borders: called at borders between segments with missing offsets.
-        statistics: counts what leaves the fast path.
+        on_corrupt: called with each damaged entry, which is then left out.
+        borders: called at borders between segments, to check for missing offsets.
+        statistics: counts the entries that are left to slower code.
 
     Raises:
         UsageError: unknown columns or layout, or the engine is not installed.
@@ -129,14 +130,14 @@ def scan_request(  # noqa: PLR0913 - what a scan may be asked for
 
 
 def scan_start(position: int, previous: int, floor: int, end: int | None = None) -> Start:
-    """Say where reading a segment starts; see `columnar.request.Start`."""
+    """Create the start of a run in a segment; see `columnar.request.Start`."""
     with _loading():
         from seglog_format.columnar.request import Start  # noqa: PLC0415 - as above
     return Start(position, previous, floor, end)
 
 
 def run_reader() -> ReadRun:
-    """Return what reads a part of a segment into Arrow batches; its runs share their buffers, one after the other."""
+    """Return a function that reads a part of a segment into Arrow batches; successive calls reuse its buffers."""
     with _loading():
         from seglog_format.columnar.copied_run import run_of  # noqa: PLC0415 - as above
         from seglog_format.columnar.pool import Pool  # noqa: PLC0415 - as above
@@ -164,7 +165,7 @@ def scan_partitions(
 
 
 def object_rows() -> int | None:
-    """Return how many records are made into objects at a time; None where this interpreter's objects are not known."""
+    """Return the number of records made into objects at a time; None if this interpreter's objects are unknown."""
     with _loading():
         from seglog_format.columnar.object_layout import can_make_objects  # noqa: PLC0415 - as above
         from seglog_format.columnar.record_run import BLOCK_ROWS  # noqa: PLC0415 - as above
@@ -192,10 +193,10 @@ def encode_table(
     Args:
         table: as `encode_columns`.
         fields: of each batch, by the names of `columnar.encode.BatchFields`.
-        base_offset: of the first row, where there are no offsets.
-        batch_size: bytes of a batch of several records at most, before compression.
-        counts: records of each batch, instead.
-        compress: what compresses the records of a batch; needed with a codec.
+        base_offset: of the first row, if there is no column of offsets.
+        batch_size: maximum bytes of a batch of several records, before compression.
+        counts: number of records of each batch, instead of `batch_size`.
+        compress: compresses the records of a batch; required with a codec.
     """
     with _loading():
         import numpy as np  # noqa: PLC0415 - an extra

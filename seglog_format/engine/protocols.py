@@ -1,6 +1,6 @@
-"""Protocols of compiled code: what it prefilters for the checks, and what it does for recovery.
+"""Protocols of compiled code: the prefilter of the checks, and the kernels of recovery.
 
-`seglog_format.columnar` provides these. Results are the same with it and without.
+`seglog_format.columnar` implements them. Results are the same without it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FilteredEntries(Protocol):
 
 
 class FilteredLog(Protocol):
-    """A log in which every entry passed the prefilter, with nothing behind the last: indexes are compared with it."""
+    """A log in which every entry passed the prefilter, and no bytes follow the last: indexes are compared with it."""
 
     def has_offset_index(self, data: memoryview) -> bool:
         """Return whether no check can report a finding for an offset index with these bytes."""
@@ -67,10 +67,10 @@ class Prefilter(Protocol):
     """Skips entries of one log for which no check can report a finding."""
 
     def parts(self, position: int, previous: int | None) -> Iterator[FilteredEntries]:
-        """Yield entries from a position on, up to the first that the checks have to look at.
+        """Yield entries from a position on, up to the first that the checks have to read.
 
         Args:
-            position: of an entry, or of what stands where one should.
+            position: of an entry, or of bytes in place of one.
             previous: last offset of the intact entry before it in the segment; None for the first.
         """
 
@@ -86,7 +86,7 @@ class Decompressing(Protocol):
     """Decompresses with the codecs of the fallback decoder."""
 
     def __call__(self, start: int, end: int, codec_id: int, magic: int) -> bytes | None:
-        """Return the decompressed bytes of a range of the log; None where they are damaged, or followed by more."""
+        """Return the decompressed bytes of a range of the log; None if it is damaged, or more bytes follow."""
 
 
 class MakePrefilter(Protocol):
@@ -98,8 +98,8 @@ class MakePrefilter(Protocol):
         Args:
             source: bytes of the log.
             base_offset: of the segment.
-            limit: bytes that decompressing one entry may produce at most.
-            decompress: for codecs that it does not know itself.
+            limit: maximum bytes that one entry may decompress to.
+            decompress: decompresses codecs that the prefilter does not.
         """
 
 
@@ -107,10 +107,10 @@ class SoundEntries(Protocol):
     """Skips the entries of one log that recovery keeps unconditionally."""
 
     def after(self, position: int, last_offset: int) -> tuple[int, int]:
-        """Return the position after these entries, and the last offset before it.
+        """Return the position after the skipped entries, and the last offset before that position.
 
         Args:
-            position: of an entry, or of what stands where one should.
+            position: of an entry, or of bytes in place of one.
             last_offset: of the entry before; one less than the base offset for the first.
         """
 
@@ -136,7 +136,7 @@ class IndexedLog(Protocol):
 
     @property
     def last_offset(self) -> int:
-        """Return the last offset of the last entry; one less than the base offset without any."""
+        """Return the last offset of the last entry; one less than the base offset without entries."""
 
     @property
     def has_wrappers(self) -> bool:
@@ -163,7 +163,7 @@ class RecoveryKernels(Protocol):
     def indexed(
         self, source: ByteSource, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
     ) -> IndexedLog | None:
-        """Compute the indexes of a log; None where the fallback decoder has to.
+        """Compute the indexes of a log; return None if the fallback decoder has to compute them.
 
         Args:
             source: bytes of the log, up to where it is to be indexed.
@@ -175,7 +175,7 @@ class RecoveryKernels(Protocol):
     def sound_index(
         self, source: ByteSource, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
     ) -> IndexedLog | None:
-        """Compute the indexes of a log that recovery keeps whole; None if the fallback decoder has to look at one.
+        """Compute the indexes of a log that recovery keeps whole; None if the fallback decoder must read an entry.
 
         Args:
             source: bytes of the log.
@@ -185,12 +185,12 @@ class RecoveryKernels(Protocol):
         """
 
     def ordered_end(self, source: ByteSource, first_offset: int, last_offset: int) -> tuple[int, int]:
-        """Return where the entries with ascending offsets end, and their last offset.
+        """Return the position after the entries with ascending offsets, and their last offset.
 
-        Without any entry, that is one less than the lowest offset that the segment can hold.
+        Without any entry, the last offset is one less than the lowest offset that the segment can hold.
 
         Args:
             source: bytes of the log.
             first_offset: lowest that the segment can hold.
-            last_offset: highest.
+            last_offset: highest that the segment can hold.
         """

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PlannedProducer:
-    """State of a producer while the plan is made.
+    """State of a producer during planning.
 
-    ``batches_left`` counts down to the end of a transaction; None where it does not end in this step.
+    ``batches_left`` counts down to the end of a transaction; None if the transaction does not end in this step.
     """
 
     producer_id: int
@@ -42,7 +42,7 @@ NO_PRODUCER: Final = PlannedProducer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUE
 
 @dataclass(slots=True)
 class Turn:
-    """One batch of a step on its way into the plan."""
+    """One batch of a step, before it is encoded."""
 
     step: StepRecipe
     producer: PlannedProducer
@@ -52,7 +52,7 @@ class Turn:
 
 
 def encoded(turn: Turn, records: Sequence[Record], base_offset: int, stamp_ms: int | None) -> bytes:
-    """Encode a batch, or the messages of an append; a leader's batch has no leader epoch yet."""
+    """Encode a batch, or the messages of an append; the batch for a leader has no leader epoch yet."""
     step, codec = turn.step, codec_of(turn.step)
     if step.magic == MAGIC_2:
         return encode_batch(built(turn, records, base_offset, stamp_ms, -1))
@@ -87,7 +87,7 @@ def built(
 
 
 def codec_of(step: StepRecipe) -> CompressionCodec:
-    """Return the codec that a step names."""
+    """Return the codec of a step."""
     return CompressionCodec[step.codec.upper()]
 
 

@@ -1,4 +1,4 @@
-"""Damage that is done to a generated partition after everything is written."""
+"""Damage of a generated partition, done after all its files are written."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def apply_fault(partition: Path, fault: Fault, rng: SeededRandom) -> Path:
 
     Args:
         partition: its directory.
-        fault: what to do.
-        rng: random numbers, for junk.
+        fault: the kind of damage.
+        rng: random numbers, for random bytes.
 
     Returns:
-        The file that was damaged.
+        The path of the damaged file.
 
     Raises:
-        UsageError: there is no such batch or byte.
+        UsageError: the partition has no such batch, byte or index.
     """
     logs = sorted(partition.glob("*.log"))
     if fault.kind == "crc@batch":
@@ -130,7 +130,7 @@ def _damage_index(log: Path, fault: Fault) -> Path:
 
 
 def _stale(data: bytes, log: Path, _fault: Fault) -> bytes:
-    """Make an index from when the log was longer: its last entry points beyond the log's end."""
+    """Return an index as if the log had been longer before: its last entry points beyond the log's end."""
     last_offset = max((frame.header.last_offset for frame in walk(log.read_bytes())), default=int(log.stem))
     used = data.rstrip(b"\0")
     size = -(-len(used) // OFFSET_INDEX_ENTRY.size) * OFFSET_INDEX_ENTRY.size
@@ -148,7 +148,7 @@ INDEX_DAMAGE: Final[dict[str, Callable[[bytes, Path, Fault], bytes]]] = {
 
 
 def fault_forms() -> list[str]:
-    """Return the faults as recipes write them, with N for a number, in square brackets where it may be left out."""
+    """Return the faults as recipes write them, with N for a number; an optional number is in square brackets."""
     return sorted(_form(kind) for kind in ("crc@batch", MISSING_INDEX, *LOG_DAMAGE, *INDEX_DAMAGE))
 
 

@@ -1,6 +1,6 @@
-"""Generate log directories from recipes and seeds: the same recipe and seed make the same bytes, everywhere.
+"""Generate log directories from recipes and seeds: the same recipe and seed give the same bytes on every platform.
 
-That holds for uncompressed data. Compressed bytes depend on the compression library and its version; their content
+Only uncompressed data is the same. Compressed bytes depend on the compression library and its version; their content
 is the same.
 """
 
@@ -38,8 +38,8 @@ class GeneratedPartition:
 
     Attributes:
         path: of its directory.
-        plan: what was appended to it, and what is to be read from it.
-        damaged: the files that faults were applied to.
+        plan: the appends, and the records that a reader must find.
+        damaged: names of the files that faults damaged.
     """
 
     path: Path
@@ -58,7 +58,7 @@ class GeneratedLog:
 
 
 class _Clock:
-    """A clock that only moves when it is set."""
+    """A clock that only changes when it is set."""
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
@@ -68,19 +68,19 @@ class _Clock:
 
 
 def generate(recipe: Recipe, directory: Path, seed: int | None = None) -> GeneratedLog:
-    """Make a log directory.
+    """Generate a log directory.
 
     Args:
-        recipe: what is to be in it.
-        directory: where to make it; it must not exist or be empty.
-        seed: 0 or more; None for the recipe's own.
+        recipe: its content.
+        directory: path of the new directory; it must not exist, or must be empty.
+        seed: 0 or more; None for that of the recipe.
 
     Returns:
         The generated partitions, with the records that a reader must find in them.
 
     Raises:
-        UsageError: the directory is not empty, or the recipe asks for an append or a fault that is not possible.
-        WriteError: a file could not be written. After any error nothing of the directory remains.
+        UsageError: the directory is not empty, or the recipe asks for an impossible append or fault.
+        WriteError: a file could not be written. After any error, no new file remains in the directory.
     """
     number = recipe.seed if seed is None else seed
     plans = [plan_partition(recipe, topic, part, number) for topic in recipe.topics for part in range(topic.partitions)]
@@ -106,7 +106,7 @@ def _write(recipe: Recipe, directory: Path, seed: int, plans: list[PartitionPlan
 
 
 def _close(log_writer: LogWriter, *, is_killed: bool) -> None:
-    """Close everything; for a killed process, only release its open files."""
+    """Close the writer; as if the process were killed, only release its open files."""
     try:
         log_writer.close()
     except WriteError:

@@ -1,4 +1,4 @@
-"""What proofs take from here: directories made from recipes, with the records that Kafka has to find in them.
+"""Names of this package for proofs: directories made from recipes, with the records that Kafka has to find.
 
 ``seglog generate`` makes the same directories.
 """

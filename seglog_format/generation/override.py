@@ -13,7 +13,7 @@ def apply_override(values: dict[str, Any], override: str) -> None:
     """Set one value of a recipe.
 
     Args:
-        values: tables as TOML gives them; changed.
+        values: parsed TOML tables, which are changed in place.
         override: such as ``topic.0.step.0.records=10``.
 
     Raises:

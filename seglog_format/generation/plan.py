@@ -1,7 +1,7 @@
 """Plan one partition of a recipe: every append with its bytes, and the records that a reader must find.
 
-The plan follows from recipe and seed alone. It knows nothing of how partitions are written, so what is read
-can be compared with it.
+The plan depends only on recipe and seed. It is independent of the code that writes partitions, so tests can compare
+the records that are read with it.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ COORDINATOR_EPOCH: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAppend:
-    """One append, and what it leaves in the log.
+    """One append, and the records that it adds to the log.
 
     Attributes:
-        data: bytes to append; of a leader without final offsets.
-        is_follower: whether it is appended as a follower does.
-        origin: for a leader: the actor that appends.
-        leader_epoch: under which it is appended.
+        data: bytes to append; without final offsets for a leader.
+        is_follower: whether a follower appends the data.
+        origin: the source of the append, for a leader.
+        leader_epoch: of the leader.
         clock_ms: time of the broker's clock.
         rolls: whether a new segment is begun first.
-        base_offset: the first offset it takes.
-        last_offset: the last one.
+        base_offset: its first offset.
+        last_offset: its last offset.
         records: as a reader must find them, with offset, timestamp, key, value, headers and sequence.
-        is_control: whether they are an end marker.
+        is_control: whether the records are an end marker.
     """
 
     data: bytes
@@ -59,7 +59,7 @@ class PlannedAppend:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTransaction:
-    """A transaction: offset of its first batch, of its marker (None while it is open), and whether it was aborted."""
+    """A transaction: offsets of its first batch and of its marker (None if it is open), and whether it was aborted."""
 
     producer_id: int
     first_offset: int
@@ -69,7 +69,7 @@ class PlannedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class PartitionPlan:
-    """Everything that is written to one partition."""
+    """All appends and transactions of one partition."""
 
     topic: TopicRecipe
     partition: int
@@ -89,7 +89,7 @@ class PartitionPlan:
 
 @dataclass(slots=True)
 class Planner:
-    """Makes the plan of one partition."""
+    """Creates the plan of one partition."""
 
     config: LogConfig
     rng: SeededRandom
@@ -179,7 +179,7 @@ class Planner:
 
     @property
     def _stamp(self) -> int | None:
-        """The broker's time, where the topic asks for it."""
+        """Return the broker's time, if the topic uses it; else None."""
         return self.clock_ms if self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME else None
 
     def _kept(self, step: StepRecipe, records: tuple[Record, ...]) -> tuple[Record, ...]:
@@ -190,7 +190,7 @@ class Planner:
         return kept or records[-1:]
 
     def _data(self, turn: Turn, placed: Sequence[Record], kept: Sequence[Record]) -> bytes:
-        """Encode the bytes to append: a follower's with final offsets, a leader's from 0 on and without append time."""
+        """Encode the bytes to append: final offsets for a follower, offsets from 0 without append time for a leader."""
         if turn.step.role == "leader":
             return encoded(turn, turn.records, 0, None)
         if turn.step.magic < MAGIC_2:
@@ -271,10 +271,10 @@ def plan_partition(recipe: Recipe, topic: TopicRecipe, partition: int, seed: int
     """Plan one partition.
 
     Args:
-        recipe: as a whole.
+        recipe: the whole recipe.
         topic: one of its topics.
         partition: from 0.
-        seed: of the whole recipe; each partition has its own random numbers.
+        seed: of the whole recipe; each partition derives its own random numbers from it.
     """
     planner = Planner(topic.config, SeededRandom(seed, topic.name, partition), recipe.start_ms)
     for step in topic.steps:

@@ -21,11 +21,11 @@ FOLLOWER_SHARE: Final = 0.3
 
 
 def random_recipe(seed: int, *, magics: Sequence[int] = (0, 1, 2), end: str = "clean") -> Recipe:
-    """Make a random recipe: one topic, up to three partitions, up to four steps, no faults.
+    """Generate a random recipe: one topic, up to three partitions, up to four steps, no faults.
 
     Args:
-        seed: 0 or more; the same seed makes the same recipe, and is the recipe's own seed.
-        magics: versions that may be used; older ones come before newer ones.
+        seed: 0 or more; the same seed gives the same recipe, and is the seed in the recipe.
+        magics: magic numbers that may be used; lower ones are used in earlier steps.
         end: ``clean`` or ``killed``.
     """
     rng = SeededRandom(seed, "recipe")
@@ -92,7 +92,7 @@ def _value(rng: SeededRandom, longest: int) -> dict[str, Any]:
 
 
 def _producers(rng: SeededRandom, number: int) -> dict[str, Any]:
-    """Draw producers; each step has ids of its own, so a transaction left open stays open."""
+    """Draw producers; each step has different ids, so later steps do not end a transaction that was left open."""
     kind = rng.one_of(("plain", "idempotent", "transactional", "transactional"))
     producers: dict[str, Any] = {"kind": kind, "count": rng.number(1, 4), "first_id": 1000 * (number + 1)}
     if kind == "transactional":

@@ -1,4 +1,4 @@
-"""Recipes: the content of a log directory, written in TOML and read into values.
+"""Recipes: descriptions in TOML of the content of a log directory, parsed into values.
 
 Every value has a default; a recipe that names one topic and one step is complete.
 """
@@ -47,8 +47,8 @@ class ValueRecipe:
         kind: ``fixed`` (always `text`), ``random`` bytes, ``text`` of words, ``json``, ``null`` or ``empty``.
         text: for ``fixed``.
         size: bytes, for ``random`` and ``text``.
-        null: probability that one is null instead, 0 to 1.
-        empty: probability that one is empty instead, 0 to 1.
+        null: probability of null instead, 0 to 1.
+        empty: probability of an empty value instead, 0 to 1.
     """
 
     kind: str = "text"
@@ -72,7 +72,7 @@ class TimestampRecipe:
     """Timestamps of producers.
 
     Attributes:
-        order: ``ascending``, ``equal``, ``shuffled`` (out of order within 20 records), ``zero`` or ``none`` (-1).
+        order: ``ascending``, ``equal``, ``shuffled`` (in random order within 20 records), ``zero`` or ``none`` (-1).
         step_ms: milliseconds from one record to the next.
     """
 
@@ -111,7 +111,7 @@ class StepRecipe:
         records: number of records.
         batch: records in each batch; for uncompressed magic 0 and 1, in each append.
         magic: 0, 1 or 2.
-        codec: as Kafka calls it.
+        codec: Kafka's name of it.
         role: ``leader`` assigns offsets; ``follower`` copies batches unchanged.
         gap: number of offsets that are missing before each batch; followers only.
         removed: probability that compaction removed a record from its batch; followers only.
@@ -140,7 +140,7 @@ class StepRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Damage that is done after everything is written: to the last segment, but ``crc@batch`` counts from the first.
+    """Damage of the last segment, done after all files are written; ``crc@batch`` counts from the first segment.
 
     Attributes:
         text: as the recipe has it.
@@ -171,8 +171,8 @@ class Recipe:
     Attributes:
         topics: in the directory.
         seed: used unless the caller gives another one.
-        end: ``clean``, or ``killed`` as after a process that had no time to close its files.
-        start_ms: time of the clock at the start.
+        end: ``clean``, or ``killed`` for a process that did not close its files.
+        start_ms: initial time of the clock.
     """
 
     topics: tuple[TopicRecipe, ...]
@@ -182,7 +182,7 @@ class Recipe:
 
 
 def parse_recipe(text: str, overrides: Iterable[str] = ()) -> Recipe:
-    """Read a recipe.
+    """Parse a recipe.
 
     Args:
         text: TOML.
@@ -190,7 +190,7 @@ def parse_recipe(text: str, overrides: Iterable[str] = ()) -> Recipe:
             are counted from 0; a value that is not valid TOML is taken as text.
 
     Raises:
-        UsageError: it is not valid TOML, has a name that recipes do not have, or a value does not fit.
+        UsageError: the text is not valid TOML, has an unknown name, or has an invalid value.
     """
     try:
         values = tomllib.loads(text)
@@ -203,13 +203,13 @@ def parse_recipe(text: str, overrides: Iterable[str] = ()) -> Recipe:
 
 
 def recipe_from(values: Mapping[str, Any]) -> Recipe:
-    """Make a recipe of parsed TOML tables.
+    """Create a recipe from parsed TOML tables.
 
     Args:
-        values: as TOML gives them.
+        values: parsed TOML.
 
     Raises:
-        UsageError: there is a name that recipes do not have, or a value does not fit.
+        UsageError: a name is unknown, or a value is invalid.
     """
     table = Table("", dict(values))
     recipe = Recipe(

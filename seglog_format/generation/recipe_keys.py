@@ -1,4 +1,4 @@
-"""The keys of a recipe with their defaults, for people who write one."""
+"""The keys of a recipe with their defaults, for help texts and documents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 INNER: Final = ("topics", "config", "steps", "key", "value", "headers", "timestamps", "producers")
-"""Attributes that a recipe gives as tables of their own."""
+"""Attributes that are tables of their own in a recipe."""
 
 STEP: Final = StepRecipe()
 TABLES: Final[Mapping[str, DataclassInstance]] = {
@@ -39,7 +39,7 @@ TABLES: Final[Mapping[str, DataclassInstance]] = {
     "[topic.step.timestamps]": TimestampRecipe(),
     "[topic.step.producers]": ProducerRecipe(),
 }
-"""Each table of a recipe as it is where nothing is given."""
+"""Each table of a recipe, with the defaults of all keys."""
 
 CHOICES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "top level": {"end": ENDS},
@@ -60,7 +60,7 @@ def key_list() -> dict[str, dict[str, str]]:
 
 
 def choice_list() -> dict[str, dict[str, list[str]]]:
-    """Return the values that a key may have, where it takes one of a few words, by table and key."""
+    """Return by table and key the values of each key that takes one of a few words."""
     return {name: {key: list(words) for key, words in CHOICES.get(name, {}).items()} for name in TABLES}
 
 

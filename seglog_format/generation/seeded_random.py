@@ -1,7 +1,7 @@
-"""Random numbers from a seed: the same ones on every platform and under every Python.
+"""Random numbers from a seed: the same numbers on every platform and with every Python version.
 
-Only `getrandbits` of `random.Random` is used, whose sequence is fixed. How its bits become a number in a range is
-written here, because Python's own way has changed before.
+Only `getrandbits` of `random.Random` is used, whose sequence is fixed. This module converts its bits to numbers in a
+range, because Python's own conversion has changed before.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class SeededRandom:
 
     Args:
         seed: any number.
-        purpose: what the numbers are for; each purpose has its own sequence, so drawing more for one leaves the
-            others unchanged.
+        purpose: use of the numbers; each purpose has its own sequence, so more numbers for one do not change those
+            for another.
     """
 
     def __init__(self, seed: int, *purpose: str | int) -> None:
         text = "/".join([str(seed), *(str(part) for part in purpose)])
         digest = hashlib.sha256(text.encode()).digest()
-        self._random = random.Random(int.from_bytes(digest, "big"))  # noqa: S311 - to be repeated, not to be secret
+        self._random = random.Random(int.from_bytes(digest, "big"))  # noqa: S311 - the numbers must be repeatable, not secret
 
     def number(self, least: int, most: int) -> int:
         """Draw a number from `least` to `most`, both included, each with the same probability."""
@@ -55,7 +55,7 @@ class SeededRandom:
         return values[self.number(0, len(values) - 1)]
 
     def data(self, size: int) -> bytes:
-        """Draw some number of bytes."""
+        """Draw random bytes."""
         return self._random.getrandbits(8 * size).to_bytes(size, "big") if size else b""
 
     def shuffled(self, values: Sequence[T]) -> list[T]:

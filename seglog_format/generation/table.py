@@ -14,19 +14,19 @@ Range = tuple[int, int]
 """Smallest and largest value."""
 
 MAX_COUNT: Final = 1_000_000
-"""Largest number of anything that a recipe repeats: more would not fit in memory."""
+"""Maximum of every count in a recipe: more would not fit in memory."""
 
 PAIR: Final = 2
 
 
 class Table:
-    """A table of a recipe; its values are taken out one by one.
+    """A table of a recipe; each method removes a value and returns it.
 
     Args:
         location: name of the table in errors.
-        values: as TOML gives them.
+        values: parsed TOML.
 
-    All methods raise `UsageError` for values that do not fit.
+    All methods raise `UsageError` for invalid values.
     """
 
     def __init__(self, location: str, values: object) -> None:
@@ -58,7 +58,7 @@ class Table:
         return int(pair[0]), int(pair[1])
 
     def probability(self, name: str) -> float:
-        """Take a number from 0 to 1; 0 where the key is missing."""
+        """Take a number from 0 to 1; 0 if the key is missing."""
         value = self._values.pop(name, 0.0)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             self._refuse(name, "from 0 to 1", value)
@@ -79,7 +79,7 @@ class Table:
         return value
 
     def flag(self, name: str) -> bool:
-        """Take a boolean; False where the key is missing."""
+        """Take a boolean; False if the key is missing."""
         value = self._values.pop(name, False)
         if not isinstance(value, bool):
             self._refuse(name, "true or false", value)
@@ -100,7 +100,7 @@ class Table:
         return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in value.items()}
 
     def table(self, name: str) -> Table:
-        """Take a table inside this one; an empty one where the key is missing."""
+        """Take a table inside this one; an empty one if the key is missing."""
         return Table(f"{self.location} {name}".strip(), self._values.pop(name, {}))
 
     def tables(self, name: str) -> list[Table]:

@@ -1,4 +1,4 @@
-"""Make keys, values, headers and timestamps as recipes describe them."""
+"""Generate keys, values, headers and timestamps as recipes describe them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from seglog_format.generation.seeded_random import SeededRandom
 
 WORDS: Final = ("order", "payment", "sensor", "käufer", "город", "注文", "log", "a", "of", "segment", "offset", "0815")
-"""Words of generated texts; some are longer in UTF-8 than they look."""
+"""Words of generated texts; some have more bytes in UTF-8 than characters."""
 
 SHUFFLED_SPAN: Final = 20
-"""Number of neighbours that are shuffled where timestamps are out of order."""
+"""Number of consecutive timestamps that are shuffled together."""
 
 
 def make_value(recipe: ValueRecipe, rng: SeededRandom) -> bytes | None:
-    """Make a key or a value."""
+    """Generate a key or a value."""
     is_null, is_empty = rng.happens(recipe.null), rng.happens(recipe.empty)
     if is_null or recipe.kind == "null":
         return None
@@ -38,7 +38,7 @@ def _random(recipe: ValueRecipe, rng: SeededRandom) -> bytes:
 
 
 def _text(recipe: ValueRecipe, rng: SeededRandom) -> bytes:
-    """Make words, cut to a size; a character that would be cut is replaced by dots."""
+    """Generate words, cut to a size; dots replace a character that would be cut."""
     size, words = rng.number(*recipe.size), b""
     while len(words) < size:
         words += rng.one_of(WORDS).encode() + b" "
@@ -65,7 +65,7 @@ MAKERS: Final[dict[str, Callable[[ValueRecipe, SeededRandom], bytes]]] = {
 
 
 def make_headers(recipe: HeaderRecipe, rng: SeededRandom) -> tuple[RecordHeader, ...]:
-    """Make the headers of a record; keys repeat sometimes."""
+    """Generate the headers of a record; some keys repeat."""
     return tuple(_header(recipe, rng) for _ in range(rng.number(*recipe.count)))
 
 
@@ -76,7 +76,7 @@ def _header(recipe: HeaderRecipe, rng: SeededRandom) -> RecordHeader:
 
 
 def make_timestamps(recipe: TimestampRecipe, count: int, start_ms: int, rng: SeededRandom) -> list[int]:
-    """Make a timestamp for each of some number of records."""
+    """Generate a timestamp for each of a number of records."""
     match recipe.order:
         case "zero":
             return [0] * count

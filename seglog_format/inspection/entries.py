@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 DECLARATIONS: Final = {0: MESSAGES[0], 1: MESSAGES[1], 2: RecordBatchHeaderSchema}
 MAX_PREFIX_SIZE: Final = 1 << 20
-"""Bytes shown of an entry that is truncated or invalid."""
+"""Maximum bytes shown of an entry that is truncated or invalid."""
 
 MAX_REST_SIZE: Final = 1 << 20
-"""Bytes shown of what is no entry; a preallocated or damaged log may end in gigabytes of it."""
+"""Maximum bytes shown after the last entry; a preallocated or damaged log may end in gigabytes of such bytes."""
 
 MAX_SHOWN_SIZE: Final = 1 << 20
-"""Bytes of records shown field by field; of a larger batch only the header and the size are shown."""
+"""Maximum bytes of records shown field by field; of a larger batch only the header and the size are shown."""
 
-COMPRESSED: Final = Doc("Compressed: what comes out is shown below.", "SEG-COD-001")
+COMPRESSED: Final = Doc("Compressed: the decompressed bytes are shown below.", "SEG-COD-001")
 TOO_LARGE: Final = f"more than {MAX_SHOWN_SIZE:,} bytes, not shown here"
 RECORDS: Final = Doc("The records, one after the other.", "SEG-BAT-008")
 
@@ -54,7 +54,7 @@ def entry_blocks(data: Readable, *, name: str, start: int, count: int | None) ->
         data: bytes of the log.
         name: of the file, for problem texts.
         start: position of the first entry to show.
-        count: how many entries to show; None for all, and for what follows the last.
+        count: number of entries to show; None for all entries, and the bytes after the last.
 
     Returns:
         A block with the entries, one with the content of each compressed entry, and the position after the last
@@ -79,15 +79,15 @@ def entry_blocks(data: Readable, *, name: str, start: int, count: int | None) ->
             _add_tail(block, source, frames.tail)
             end, rest_size = source.size, frames.tail.size
     if not shown:
-        block.problems += _around(source, start, name)
+        block.problems += _enclosing_entry(source, start, name)
     block.data = source.view(start, frames.position + min(rest_size, MAX_REST_SIZE))
     block.title = f"bytes {start} to {end} of {name}"
     mark_groups(block.fields)
     return [block, *derived], end
 
 
-def _around(source: ByteSource, position: int, name: str) -> Iterator[str]:
-    """Yield which entry of the log a position is inside of; nothing if it is between entries, or behind damage."""
+def _enclosing_entry(source: ByteSource, position: int, name: str) -> Iterator[str]:
+    """Yield a text with the entry that a position is inside of; nothing if it is between entries, or after damage."""
     with suppress(FormatError):
         frame = next((one for one in walk(source, path=name) if one.end > position), None)
         if frame is not None and frame.position < position:
@@ -140,7 +140,7 @@ def _mark_failed(fields: list[Field], name: str, *, failed: bool) -> None:
 
 
 def _add_content(block: Block, frame: Frame, traced: Trace) -> list[Block]:
-    """Add what follows the header: records, or blocks of their own with decompressed content."""
+    """Add the records after the header to the block, or return separate blocks with their decompressed content."""
     header, at = frame.header, frame.position - block.position
     if not isinstance(header, RecordBatchHeader):
         return _wrapped(frame, traced) if header.codec_id else []
@@ -166,7 +166,7 @@ def _wrapped(frame: Frame, traced: Trace) -> list[Block]:
 
 
 def _decompressed(stored: memoryview, header: BatchHeader, title: str) -> list[Block]:
-    """Return a block with the decompressed content; none if it cannot be decompressed, which is already a problem."""
+    """Return a block with the decompressed content; none if decompression fails, which is already reported."""
     try:
         data = decompress(header.codec_id, stored, magic=header.magic, at=Location(title), limit=MAX_SHOWN_SIZE)
     except RefusedError:
@@ -180,8 +180,8 @@ def _decompressed(stored: memoryview, header: BatchHeader, title: str) -> list[B
 
 
 def _records(data: memoryview, header: RecordBatchHeader, *, shift: int, depth: int) -> list[Field]:
-    """Return the fields of consecutive records, and of remaining bytes."""
-    traced = trace(_row(max(header.records_count, 0)), data)
+    """Return the fields of consecutive records, and of the bytes after them."""
+    traced = trace(_records_declaration(max(header.records_count, 0)), data)
     fields = fields_of(traced.spans, shift=shift, depth=depth, note=RecordNotes(header))
     end = max((one.end for one in fields), default=shift)
     if traced.error is None and end < shift + len(data):
@@ -191,8 +191,8 @@ def _records(data: memoryview, header: RecordBatchHeader, *, shift: int, depth: 
 
 
 @lru_cache(maxsize=256)
-def _row(count: int) -> Struct:
-    """Return a declaration of so many records; cached, because making its traced copy costs more than using it."""
+def _records_declaration(count: int) -> Struct:
+    """Return a declaration of a number of records; cached, because making its traced copy costs more than its use."""
     return Struct("records" / Array(count, RecordSchema) * RECORDS)
 
 
@@ -220,7 +220,7 @@ def _inner(data: memoryview) -> Iterator[tuple[int, int, int]]:
 
 
 def _add_unreadable(block: Block, source: ByteSource, position: int, problem: str) -> None:
-    """Add the prefix, as far as it is readable, of bytes that are no entry."""
+    """Add the readable fields of the prefix, at bytes that are not an entry."""
     at, end = position - block.position, source.size - block.position
     block.problems.append(problem)
     block.fields.append(Field("unreadable", at, end, note="no entry can be found from here on", failed=True))
@@ -234,10 +234,10 @@ def _add_prefix(block: Block, at: int, rest: memoryview) -> None:
 
 
 def _add_tail(block: Block, source: ByteSource, tail: Tail) -> None:
-    """Add what follows the last whole entry."""
+    """Add the bytes after the last whole entry."""
     at = tail.position - block.position
     words = {TailKind.PARTIAL: "an entry that is cut short", TailKind.ZEROS: "zeros, as preallocation leaves them"}
-    remark = words.get(tail.kind, "trailing bytes that no reader looks at")
+    remark = words.get(tail.kind, "trailing bytes that readers ignore")
     block.fields.append(Field("tail", at, at + tail.size, note=remark, value=""))
     if tail.kind is TailKind.PARTIAL:
         _add_prefix(block, at, source.view(tail.position, tail.position + min(tail.size, MAX_PREFIX_SIZE)))

@@ -23,13 +23,13 @@ class Field:
         name: within its group, such as ``magic`` or ``[3]``.
         start: position of its first byte in the block.
         end: position after its last byte; ``start`` for an empty field.
-        depth: 0 for the outermost.
+        depth: nesting level; 0 for the outermost.
         value: a number, bytes, None for null; an empty string for a group.
         note: short meaning of the value; may be empty.
         doc: the schema's documentation; may be empty.
         requirements: ids of requirements.
         is_group: whether it contains the deeper fields that follow.
-        failed: reading stopped here, or the value is wrong.
+        failed: whether reading stopped here, or the value is wrong.
     """
 
     name: str
@@ -51,10 +51,10 @@ class Block:
     Attributes:
         title: heading.
         data: the bytes.
-        position: of the bytes in the file; 0 for decompressed bytes.
+        position: of the first byte in the file; 0 for decompressed bytes.
         fields: in stored order.
-        problems: why reading stopped, or what is wrong, as sentences with requirement ids.
-        is_derived: whether the bytes were decompressed, and so are no part of the file.
+        problems: reasons why reading stopped, and errors, as sentences with requirement ids.
+        is_derived: whether the bytes were decompressed, so they are not in the file.
     """
 
     title: str
@@ -67,12 +67,12 @@ class Block:
 
 @dataclass(slots=True)
 class Inspection:
-    """Everything to show, and what remains out.
+    """The blocks to show, and a remark about bytes that are not shown.
 
     Attributes:
         title: name of the file.
         blocks: the selected bytes, each block followed by its decompressed content.
-        remark: what was not shown, or how the bytes were found; may be empty.
+        remark: the number of bytes not shown, or the way in which the bytes were found; may be empty.
     """
 
     title: str
@@ -92,7 +92,7 @@ def fields_of(
 
     Args:
         spans: in stored order.
-        shift: where the traced structure starts in the block.
+        shift: position in the block at which the traced structure starts.
         depth: of the structure's own fields.
         note: returns the meaning of a value, given the field's dotted name and its value.
     """
@@ -120,7 +120,7 @@ def fields_of(
 
 
 def mark_groups(fields: list[Field]) -> None:
-    """Set `is_group` of each field that a deeper one follows."""
+    """Set `is_group` of each field that is followed by a deeper one."""
     for one, following in pairwise(fields):
         if following.depth > one.depth:
             one.is_group = True

@@ -32,10 +32,10 @@ class Selection:
 
     Attributes:
         position: byte at which an entry or a slot starts.
-        offset: an offset in the batch to start with.
-        batch: number of the batch or slot to start with, from 0.
-        count: how many batches, messages or slots; None for as many as usually fit a screen.
-        whole: show everything from there on.
+        offset: an offset in the first batch to show.
+        batch: number of the first batch or slot to show, from 0.
+        count: number of batches, messages or slots; None for as many as usually fit a screen.
+        whole: whether to show everything from the start position on.
     """
 
     position: int | None = None
@@ -45,7 +45,7 @@ class Selection:
     whole: bool = False
 
     def limit(self, usual: int | None) -> int | None:
-        """Return the maximum number to show; ``usual`` unless the user gave one."""
+        """Return the maximum number to show; ``usual`` unless the user gave a number."""
         return None if self.whole else self.count or usual
 
 
@@ -58,8 +58,8 @@ def inspect_file(path: Path, selection: Selection, *, copy: bool = False) -> Ins
         copy: read the file through windows instead of mapping it, because a broker may be writing.
 
     Raises:
-        UsageError: there is no such file, it is a directory, or the selected part does not exist.
-        FormatError: the log cannot be walked up to the selected part.
+        UsageError: the file does not exist, is a directory, or does not have the selected part.
+        FormatError: the log is damaged before the selected part.
     """
     if path.is_dir():
         first = min((one.name for one in path.glob("*.log")), default="")
@@ -133,7 +133,7 @@ def inspect_pasted(content: bytes, selection: Selection, *, name: str = "<stdin>
         name: title of the bytes.
 
     Raises:
-        CorruptRecordError: there is no entry in them.
+        CorruptRecordError: the content has no entry.
     """
     data, written_as = pasted_bytes(content)
     view = memoryview(data)

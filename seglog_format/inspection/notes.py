@@ -59,7 +59,7 @@ def attributes_note(header: BatchHeader) -> str:
 
 
 def codec_note(codec_id: int) -> str:
-    """Return the codec's name, or that there is no such codec."""
+    """Return the codec's name, or a text that the codec is undefined."""
     try:
         codec = CompressionCodec(codec_id & CODEC_MASK)
     except ValueError:
@@ -68,7 +68,7 @@ def codec_note(codec_id: int) -> str:
 
 
 def time_note(name: str, value: object) -> str:
-    """Return the instant that a field named ``..._ms`` holds."""
+    """Return the date and time in a field named ``..._ms``."""
     if not name.endswith("_ms") or not isinstance(value, int):
         return ""
     if value == NO_TIMESTAMP:
@@ -111,6 +111,6 @@ class RecordNotes:
 
 
 def control_type_name(key: bytes) -> str:
-    """Return ``COMMIT`` and so on, by the key of a control record; empty if the type is unknown."""
+    """Return the name of a control record's type, such as ``COMMIT``, by its key; empty if the type is unknown."""
     number = int.from_bytes(key[2:4], signed=True) if len(key) >= CONTROL_KEY_SIZE else -1
     return ControlRecordType(number).name if number in set(ControlRecordType) else ""

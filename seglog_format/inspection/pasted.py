@@ -10,7 +10,7 @@ from typing import Final
 HEXDUMP_LINE: Final = re.compile(
     r"^(?:0x)?[0-9a-fA-F]{4,16}(?::|\s\s|\t)\s*((?:[0-9a-fA-F]{2}[ \t]{0,2}){1,32})(?:\s.*)?$"
 )
-"""A line of ``xxd``, ``hexdump -C`` and similar tools: position, bytes, and maybe the same as text."""
+"""A line of ``xxd``, ``hexdump -C`` and similar tools: position, bytes, and optionally the bytes as text."""
 
 HEX_NOISE: Final = re.compile(r"0x|\\x|[\s,:;_\-\[\]{}()\"'<>]", re.IGNORECASE)
 HEX_COMMENT: Final = re.compile(r"(?:^|\s)[;#][^\n]*")
@@ -41,7 +41,7 @@ def pasted_bytes(content: bytes) -> tuple[bytes, str]:
 def _from_hexdump(text: str) -> bytes | None:
     lines = [line for line in text.splitlines() if line.strip()]
     matches = [HEXDUMP_LINE.match(line) for line in lines]
-    # The last line of hexdump -C holds nothing but the size, and a star stands for lines like the one before.
+    # The last line of hexdump -C holds only the size; a star replaces lines that are equal to the one before.
     if len(matches) > 1 and matches[-1] is None and HEX_DIGITS.fullmatch(lines[-1].strip()):
         matches.pop()
     if not matches or not all(matches):

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_CHECKED_SIZE: Final = 1 << 28
-"""Maximum bytes that a search runs through checksums, so every search ends."""
+"""Maximum bytes whose checksums a search computes, which limits its time."""
 
 
 def runs_of_entries(data: memoryview) -> list[tuple[int, int]]:
-    """Find runs of entries with right checksums.
+    """Find runs of consecutive entries with right checksums.
 
     Args:
-        data: anything.
+        data: any bytes.
 
     Returns:
-        Start and end of each run of entries. If none has a right checksum, the one run that starts at the first
-        plausible size and magic, and extends to the end; empty if there is none.
+        Start and end of each run of entries. If no entry has a right checksum, the one run that starts at the first
+        plausible size and magic, and extends to the end; empty if there is no such position.
     """
     runs = list(_valid_runs(data))
     if runs:
@@ -52,7 +52,7 @@ def _valid_runs(data: memoryview) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_run(data: memoryview, frame: Frame | None) -> int:
-    """Return the end of the last whole entry that follows; its checksum may be wrong."""
+    """Return the end of the last whole entry of a run; its checksum may be wrong."""
     end = 0
     while frame is not None:
         end = frame.end

@@ -36,7 +36,7 @@ TEXTS: Final[dict[str, Construct]] = {
     FileKind.PARTITION_METADATA.value: PartitionMetadata,
     **dict.fromkeys((kind.value for kind in OFFSET_CHECKPOINT_KINDS), OffsetCheckpoint),
 }
-"""Text files with fields, by name."""
+"""Declarations of text files, by name."""
 
 
 def slots_block(
@@ -49,7 +49,7 @@ def slots_block(
         data: the whole file.
         base_offset: of its segment.
         first: first slot to show.
-        count: how many slots to show; None for all that are not zeros at the end, and for what follows them.
+        count: number of slots to show; None for all slots, with the zeros at the end as one field.
 
     Returns:
         The block, and the position after it.
@@ -71,7 +71,7 @@ def slots_block(
 
 
 def _end_of_slots(data: memoryview, size: int) -> int:
-    """Return the number after the last slot that is not zero."""
+    """Return the number of slots up to the last one that is not zero."""
     whole = bytes(data[: len(data) // size * size])
     return -(-len(whole.rstrip(b"\0")) // size)
 
@@ -86,7 +86,7 @@ def _slot_note(base_offset: int) -> Callable[[str, object], str]:
 
 
 def snapshot_block(data: memoryview) -> Block:
-    """Return a producer snapshot, whole."""
+    """Return a block with a whole producer snapshot."""
     traced = trace(ProducerSnapshot, data)
     stored = traced.value.crc if traced.value is not None else None
     computed = crc32c(data[CHECKED_POSITION:])
@@ -110,7 +110,7 @@ def snapshot_block(data: memoryview) -> Block:
 
 
 def text_block(data: memoryview, name: str) -> Block:
-    """Return a text file: its fields if its name is that of a checkpoint that can be read, else its lines.
+    """Return a block with a text file: its fields if its name is that of a checkpoint and it is valid, else its lines.
 
     Args:
         data: the whole file.

@@ -1,7 +1,7 @@
 """The JSON vocabulary: the content of a file, a partition directory or a log directory, one object per line.
 
-Names are Kafka's, in camelCase; numbers are JSON numbers, also those of 64 bits. Lines of one file are consecutive, in
-file order, and files in the order of their paths. ``seglog dump --json`` prints these objects and no others.
+Names are Kafka's, in camelCase; all numbers, even of 64 bits, are JSON numbers. Lines of one file are consecutive and
+in file order; files are in the order of their paths. ``seglog dump --json`` prints these objects and no others.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
 
     Args:
         path: a file, a partition directory or a log directory.
-        bytes_as: how keys, values and headers are written: ``utf8`` (text, or ``{"hex": ...}`` where the bytes are
-            no UTF-8), ``hex`` or ``base64``.
-        digest_over: bytes strings longer than this become ``{"bytes": n, "sha256": hex}``; None never.
-        raw: records also say their attributes and deltas as stored.
-        decode: records of Kafka's own topics and control records also carry ``decoded``.
-        decode_as: name of one of Kafka's own topics, whose records those of all files are taken for, whatever the names
-            of their directories say; with ``decode``.
-        records: whether to decode records; without, only headers and checksums are read.
-        from_offset: with this or ``to_offset``, only the batches and records of logs are given, from this offset on.
+        bytes_as: form of keys, values and headers: ``utf8`` (text, or ``{"hex": ...}`` if the bytes are not UTF-8),
+            ``hex`` or ``base64``.
+        digest_over: byte strings longer than this become ``{"bytes": n, "sha256": hex}``; None for no limit.
+        raw: whether records also have their attributes and deltas as stored.
+        decode: whether records of Kafka's own topics and control records also have ``decoded``.
+        decode_as: name of one of Kafka's own topics: with ``decode``, the records of all files are decoded as records
+            of that topic, whatever the names of their directories.
+        records: whether to decode records; if not, only headers and checksums are read.
+        from_offset: with this or ``to_offset``, only batches and records of logs are yielded, from this offset on.
         to_offset: the first offset that is left out.
-        limit: bytes that one batch may decompress to; beyond, it is ``refused``, which says nothing about its bytes.
+        limit: maximum bytes that one batch may decompress to; a larger one is ``refused``, though it may be valid.
         copy: read files through windows instead of mapping them, because a broker may be writing.
 
     Yields:
-        Dictionaries with ``type`` and ``file``. Damage shows in them (``isValid``, ``invalid``, ``error``) and never
-        raises; a file that cannot be opened is a ``file`` object with ``error``.
+        Dictionaries with ``type`` and ``file``. They report damage (``isValid``, ``invalid``, ``error``), which raises
+        no error; a file that cannot be opened is a ``file`` object with ``error``.
 
     Raises:
-        UsageError: there is no such path.
+        UsageError: the path does not exist.
         OSError: the path itself cannot be read.
     """
     options = LineOptions(
@@ -86,7 +86,7 @@ def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
     """Yield the lines of one file.
 
     Raises:
-        UsageError: the file is in a remote store, and something is needed to read it, such as a private key.
+        UsageError: the file is in a remote store, and an option to read it is missing, such as a private key.
     """
     try:
         with opened(source, copy=options.copy) as content:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     ApplicationDecoder = Callable[[bytes | None, bytes | None], dict[str, object] | None]
 
 MAX_DECODED_SIZE: Final = 16 * 2**20
-"""Maximum bytes of key and value together: many times what a broker writes into its own topics."""
+"""Maximum bytes of key and value together: many times more than in records that brokers write into these topics."""
 
 
 def topic_of(source: Source) -> str:
-    """Return the topic of a file, by the name of its directory; metadata snapshots are known by their own name."""
+    """Return the topic of a file, by the name of its directory, or by its own name for a metadata snapshot."""
     if FileKind.METADATA_SNAPSHOT.value in source.path.name:
         return METADATA_TOPIC
     topic = directory_topic(source)
@@ -36,7 +36,7 @@ def directory_topic(source: Source) -> str:
 
 
 def application_decoder(topic: str) -> ApplicationDecoder:
-    """Return the decoder for key and value of a topic's records; it gives None if Kafka does not own the topic."""
+    """Return the decoder for key and value of a topic's records; it returns None if the topic is not one of Kafka's."""
 
     def decoded(key: bytes | None, value: bytes | None) -> dict[str, object] | None:
         if len(key or b"") + len(value or b"") > MAX_DECODED_SIZE:

@@ -1,4 +1,4 @@
-"""Lines of a `.log` file or a metadata snapshot: batches, their records, and where the log ends."""
+"""Lines of a `.log` file or a metadata snapshot: batches, their records, and the end of the log."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
 
 
 def _zeros(tail: Tail) -> str | None:
-    """Return the error of Kafka's reader at trailing zeros, which it takes for an entry of size 0."""
+    """Return the error text for trailing zeros, which Kafka's reader refuses as an entry of size 0."""
     if tail.kind is not TailKind.ZEROS or tail.size <= MAX_TRAILING_SIZE:
         return None
     return f"the log ends in {tail.size} zero bytes at position {tail.position} [SEG-LOG-005]"
@@ -78,7 +78,7 @@ def _frame_lines(frame: Frame, name: str, options: LineOptions, record_lines: Re
     yield line
     try:
         yield from record_lines.of(batch)
-    except FormatError as problem:  # behind so many records that they were not checked before the first was given
+    except FormatError as problem:  # in a batch of very many records, only some are checked before the first is yielded
         yield _damaged(line, frame, problem)
 
 
@@ -110,7 +110,7 @@ def codec_name(codec_id: int) -> str:
 
 
 def batch_line(name: str, position: int, header: BatchHeader) -> Line:
-    """Return the line of a batch from its header, taken to be valid."""
+    """Return the line of a batch with this header, as a valid batch."""
     return {
         "type": "batch",
         "file": name,

@@ -1,4 +1,4 @@
-"""Values too long for one JSON text: written in pieces, or cut."""
+"""Values too long for one JSON text, which are written in pieces or cut."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LongBytes:
         yield '"}' if self._is_wrapped else '"'
 
     def start(self, size: int) -> str:
-        """Return the text of the first bytes; ``0x`` and hex digits for bytes that are no text."""
+        """Return the text of the first bytes; ``0x`` and hex digits if they are not text."""
         value = self._value[:size]
         match self._bytes_as:
             case "utf8":
@@ -64,11 +64,11 @@ class LongBytes:
 
 
 class LongList:
-    """A list of very many items, each created when it is needed.
+    """A list of very many items, each created during iteration.
 
     Args:
-        items: returns a new iterator over them.
-        count: their number.
+        items: returns a new iterator over the items.
+        count: number of items.
     """
 
     def __init__(self, items: Callable[[], Iterator[Any]], count: int) -> None:
@@ -83,7 +83,7 @@ class LongList:
 
 
 def list_of(items: Callable[[], Iterator[Any]], count: int, long_over: int | None) -> list[Any] | LongList:
-    """Return items as a list, or as a `LongList` if there are more than some number."""
+    """Return items as a list, or as a `LongList` if there are more than ``long_over``."""
     return list(items()) if long_over is None or count <= long_over else LongList(items, count)
 
 

@@ -22,9 +22,9 @@ def opened(source: Source, *, copy: bool) -> SourceFile:
         copy: read it through windows instead of mapping it.
 
     Raises:
-        UsageError: it does not exist, or is no regular file.
-        UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
-        RefusedError: it is too large (SEG-LOG-010, SEG-PDR-020).
+        UsageError: the file does not exist, or is not a regular file.
+        UnreadableError: the user may not read the file, or the disk refuses it (SEG-PDR-022).
+        RefusedError: the file is too large (SEG-LOG-010, SEG-PDR-020).
     """
     check = None
     if source.kind is SourceKind.LOG:
@@ -35,7 +35,7 @@ def opened(source: Source, *, copy: bool) -> SourceFile:
 
 
 def whole(data: Readable, name: str) -> memoryview:
-    """Return all bytes of a file that is decoded at once.
+    """Return all bytes of a file.
 
     Raises:
         RefusedError: the file is too large (SEG-PDR-020).

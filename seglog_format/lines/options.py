@@ -17,10 +17,10 @@ Line: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineOptions:
-    """The keyword arguments of `lines_of` in one value, and options of callers that write lines in pieces.
+    """The keyword arguments of `lines_of` in one value, with an option for callers that write lines in pieces.
 
     Attributes:
-        long_over: bytes strings longer than this become `LongBytes`, and lists of more items `LongList`; None never.
+        long_over: byte strings longer than this become `LongBytes`, lists of more items `LongList`; None for no limit.
     """
 
     bytes_as: BytesAs = "utf8"
@@ -37,11 +37,11 @@ class LineOptions:
 
     @property
     def is_window(self) -> bool:
-        """Return whether only some offsets are wanted, and therefore only batches and records."""
+        """Return whether a range of offsets is requested, so only batches and records are yielded."""
         return self.from_offset is not None or self.to_offset is not None
 
     def wants(self, source: Source) -> bool:
-        """Return whether a file can hold anything wanted."""
+        """Return whether a file can hold a requested line."""
         if not self.is_window:
             return True
         if source.kind is not SourceKind.LOG or not source.is_live:
@@ -51,7 +51,7 @@ class LineOptions:
         return not ends_below and not starts_above
 
     def overlaps(self, base_offset: int, next_offset: int) -> bool:
-        """Return whether an offset from ``base_offset`` up to but excluding ``next_offset`` is wanted."""
+        """Return whether an offset from ``base_offset`` up to but excluding ``next_offset`` is requested."""
         below = self.to_offset is not None and base_offset >= self.to_offset
         above = self.from_offset is not None and next_offset <= self.from_offset
         return not below and not above

@@ -1,4 +1,4 @@
-"""Reader of a line's values, which reports every mistake with the line's number."""
+"""Reader of the values of a line; its errors name the number of the line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LineReader:
         self._line = line
         self._bytes_as = bytes_as
         if not isinstance(line, dict):
-            self.refuse("this is no object")
+            self.refuse("this is not an object")
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise an error about this line."""
@@ -64,7 +64,7 @@ class LineReader:
         return self._line.get(name) is True
 
     def number(self, name: str, *, bits: int = 64) -> int:
-        """Return a signed number of so many bits."""
+        """Return a signed number of at most ``bits`` bits."""
         return self._checked(name, self._take(name), bits)
 
     def number_or(self, name: str, default: int, *, bits: int = 64) -> int:
@@ -77,7 +77,7 @@ class LineReader:
         return value
 
     def difference(self, name: str, value: int, origin: int, *, bits: int = 32) -> int:
-        """Return a value minus an origin; it must fit so many bits."""
+        """Return a value minus an origin; the difference must fit ``bits`` bits."""
         return self._checked(f"{name} minus {origin}", value - origin, bits)
 
     def _list(self, name: str) -> list[Any]:
@@ -96,7 +96,7 @@ class LineReader:
         Args:
             name: of the list.
             base_offset: base of the relative offsets in the file.
-            of_offset: which of the two is the offset; the other is a position, or a timestamp before it.
+            of_offset: index of the offset in a pair; the other number is a position after it, or a timestamp before it.
         """
         entries = [self._pair(name, entry) for entry in self._list(name)]
         for entry in entries:
@@ -132,7 +132,7 @@ class LineReader:
 
 
 def _is_utf8(text: str) -> bool:
-    """Return whether it has no lone surrogates, which JSON can contain."""
+    """Return whether a text has no lone surrogates, which JSON can contain."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -140,8 +140,8 @@ def _decoded(value: object, bytes_as: BytesAs) -> bytes:
     if isinstance(value, dict) and list(value) == ["hex"] and bytes_as == "utf8":
         value, bytes_as = value["hex"], "hex"
     if not isinstance(value, str):
-        msg = "bytes are text here"
-        raise ValueError(msg)  # noqa: TRY004 - as of text that means no bytes
+        msg = "bytes must be text"
+        raise ValueError(msg)  # noqa: TRY004 - the same error as for text that is not bytes
     match bytes_as:
         case "utf8":
             return value.encode()

@@ -1,7 +1,7 @@
 """Conversion of lines to files: the output of ``seglog dump --json``, or lines written by hand.
 
-Sizes and checksums are computed again. What the vocabulary lacks is lost: unknown attribute bits, the producers'
-timestamps where the broker set the time (unless the lines are those of ``dump --raw``), and what follows the last whole
+Sizes and checksums are computed again. Data that the vocabulary lacks is lost: unknown attribute bits, the producers'
+timestamps if the broker set the time (unless the lines are those of ``dump --raw``), and the bytes after the last whole
 entry of a log.
 """
 
@@ -38,8 +38,8 @@ class RebuiltFile:
 
     Attributes:
         name: path below a directory, with slashes.
-        pieces: its bytes; those of a log are made during iteration, which is possible once.
-        rows: of a log, after iteration: the facts about its entries that indexes need.
+        pieces: its bytes; those of a log are created during iteration, which is possible once.
+        rows: facts about the entries of a log, for its indexes; complete after iteration over the pieces.
     """
 
     name: str
@@ -55,18 +55,18 @@ class RebuiltFile:
 
 
 def rebuilt_files(lines: Iterable[Line], *, bytes_as: BytesAs = "utf8") -> Iterator[RebuiltFile]:
-    """Make files from lines; logs without lines for indexes get both indexes all the same.
+    """Make files from lines; a log without lines for its indexes also gets an offset and a time index.
 
     Args:
-        lines: those of one file are consecutive.
-        bytes_as: how keys, values and headers are written in them.
+        lines: the lines of each file are consecutive.
+        bytes_as: form of keys, values and headers in the lines.
 
     Yields:
         The files, in the order of the lines, then the missing indexes. The caller should iterate over the pieces
         of a file before it takes the next one; otherwise they are kept in memory.
 
     Raises:
-        UsageError: a line is not of the vocabulary, or describes damage or omitted bytes.
+        UsageError: a line is not in the vocabulary, or describes damage or omitted bytes.
     """
     logs, names = [], set()
     readers = (LineReader(number, line, bytes_as) for number, line in enumerate(lines, 1))
@@ -142,7 +142,7 @@ def _batches(lines: Iterable[LineReader]) -> Iterator[RecordBatch]:
 
 
 def _indexes(log: RebuiltFile) -> list[RebuiltFile]:
-    """Return both indexes of a log, as recovery would write them; none for files that are no segments."""
+    """Return both indexes of a log, as recovery would write them; none for a file that is not a segment."""
     directory, slash, file_name = log.name.rpartition("/")
     parsed = parse_file_name(file_name)
     if parsed is None or parsed.kind is not FileKind.LOG or parsed.suffix:

@@ -27,7 +27,7 @@ CODECS: Final = {codec.label: codec for codec in CompressionCodec}
 
 
 def rebuilt_batch(line: LineReader, records: Sequence[LineReader]) -> RecordBatch:
-    """Make a batch from its lines.
+    """Build a batch from its lines.
 
     Args:
         line: of the batch.
@@ -37,7 +37,7 @@ def rebuilt_batch(line: LineReader, records: Sequence[LineReader]) -> RecordBatc
         UsageError: a value is invalid, the batch is damaged, or records are missing.
     """
     if not line.flag("isValid") or "invalid" in line or "refused" in line:
-        line.refuse("this batch is damaged or was not read; it cannot be made again")
+        line.refuse("this batch is damaged or was not read; it cannot be rebuilt")
     magic = line.number("magic", bits=8)
     if magic == MAGIC_2:
         return _record_batch(line, records)
@@ -98,7 +98,7 @@ def _record(line: LineReader, header: RecordBatchHeader) -> Record:
 
 def _message_entry(line: LineReader, records: Sequence[LineReader], magic: int) -> RecordBatch:
     if not records:
-        line.refuse("no record follows: a message of magic 0 or 1 is one itself")
+        line.refuse("no record follows: a message of magic 0 or 1 needs a record line")
     header = MessageHeader(
         offset=line.number("lastOffset"),
         message_size=0,
@@ -113,7 +113,7 @@ def _message_entry(line: LineReader, records: Sequence[LineReader], magic: int) 
 
 def _message(line: LineReader, header: MessageHeader, first_offset: int) -> Message:
     if not line.flag("isValid"):
-        line.refuse("this message is damaged; it cannot be made again")
+        line.refuse("this message is damaged; it cannot be rebuilt")
     offset, timestamp_ms = line.number("offset"), line.number("timestamp")
     is_inner = bool(header.codec_id)
     magic = line.number("innerMagic", bits=8) if is_inner else header.magic

@@ -35,7 +35,7 @@ class RecordLines:
         self.decode = application_decoder(options.decode_as or topic_of(source)) if options.decode else None
 
     def of(self, batch: RecordBatch | StreamedBatch) -> Iterator[Line]:
-        """Yield the lines of a batch's records that are within the wanted offsets."""
+        """Yield the lines of a batch's records that are within the requested offsets."""
         header, position = batch.header, batch.position
         wanted = self.options.overlaps
         for record in batch.records:
@@ -84,7 +84,7 @@ class RecordLines:
 
 
 def _raw(record: Record | Message) -> Line:
-    """Return stored values, besides their meaning."""
+    """Return values as stored, for the fields that are shown converted."""
     if isinstance(record, Message):
         return {"timestampDelta": None, "offsetDelta": None, "attributes": record.attributes}
     return {

@@ -29,7 +29,7 @@ MAX_TEXT_SIZE: Final = 1 << 20
 
 
 def file_line(source: Source, data: Readable) -> Line:
-    """Return size and SHA-256 of a file; the reason if the disk refuses to read it."""
+    """Return the line with size and SHA-256 of a file, or with the error if the disk refuses to read it."""
     stored, position, digest = source_of(data), 0, hashlib.sha256()
     line: Line = {"type": "file", "file": source.name, "bytes": stored.size, "sha256": None}
     while position < stored.size:

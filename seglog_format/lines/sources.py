@@ -56,10 +56,10 @@ class Source:
         kind: its kind.
         base_offset: from its name; 0 if the name has none.
         next_base_offset: of the next log in the same directory; None for the last one and for other files.
-        is_live: whether readers of its directory open it: its name has none of the suffixes of files being added or
-            removed, or it is a replacement that is to be put in place (SEG-PDR-010).
+        is_live: whether readers of its directory open it: its name has no suffix of a file being added or removed, or
+            it is a replacement whose swap is not finished (SEG-PDR-010).
         size: its size when it was listed.
-        storage: that holds it.
+        storage: opens the file.
     """
 
     path: Path
@@ -73,7 +73,7 @@ class Source:
 
     @property
     def directory(self) -> str:
-        """Name of the directory that holds the file, which names its topic."""
+        """Name of the file's directory, which contains the name of the topic."""
         return self.path.absolute().parent.name
 
 
@@ -84,7 +84,7 @@ def sources_of(path: str | Path) -> list[Source]:
         path: a file, a partition directory or a log directory.
 
     Raises:
-        UsageError: there is no such path, or it is neither a file nor a directory.
+        UsageError: the path does not exist, or is neither a file nor a directory.
         OSError: a directory cannot be listed.
     """
     root = Path(path)
@@ -105,7 +105,7 @@ def sources_in(directory: Path, storage: LogStorage) -> list[Source]:
     """List the files of one directory of a storage, in the order of their names.
 
     Raises:
-        UsageError: there is no such directory.
+        UsageError: the directory does not exist.
     """
     found = []
     for name in storage.entries(directory).files:
@@ -120,7 +120,7 @@ def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]])
     """Yield the files of a directory and its subdirectories; skip links that lead out of the root."""
     status = directory.stat()
     if (status.st_dev, status.st_ino) in seen:
-        return  # a symbolic link that leads back
+        return  # a symbolic link to a directory that was already visited
     seen.add((status.st_dev, status.st_ino))
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name))
@@ -135,14 +135,14 @@ def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]])
 
 
 def _size_of(entry: os.DirEntry[str]) -> int:
-    """Return the size of a file; 0 if it may not be read."""
+    """Return the size of a file; 0 if the user may not read it."""
     with suppress(OSError):
         return entry.stat().st_size
     return 0
 
 
 def source_of(path: Path, name: str, size: int) -> Source:
-    """Return the source for a file, by its name alone: of a log directory, or of an object of a remote store."""
+    """Return the source for a file of a log directory, or for an object of a remote store, by its name alone."""
     stored = parse_object_name(path.name) or parse_cached_index(path.name)
     if stored is not None:
         of_object = FILE_KINDS.get(stored.kind)
@@ -159,15 +159,15 @@ def source_of(path: Path, name: str, size: int) -> Source:
 
 
 def _kind_by_ending(file_name: str) -> SourceKind:
-    """Return the kind of a file with another name than a broker's, such as ``bad.log``, by its suffix."""
+    """Return the kind of a file by its suffix, for a name that brokers do not write, such as ``bad.log``."""
     plain = next((file_name.removesuffix(end) for end in TEMPORARY_SUFFIXES if file_name.endswith(end)), file_name)
     return next((kind for end, kind in KINDS_BY_ENDING.items() if plain.endswith(end)), SourceKind.OTHER)
 
 
 def _as_opened(sources: list[Source]) -> list[Source]:
-    """Mark the logs that readers of each directory open, and sort them as if all had the names that brokers give.
+    """Mark the logs that readers of each directory open, and sort them by the names that brokers give in the end.
 
-    Readers open some files under temporary or short names, and leave out those that are replaced (SEG-PDR-010,
+    Readers open some files under temporary or short names, and skip the files that these replace (SEG-PDR-010,
     SEG-PDR-018).
     """
     known: set[Path] = set()

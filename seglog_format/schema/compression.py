@@ -1,8 +1,8 @@
 """Headers of compressed data (chapter 34).
 
-Libraries decode the compressed blocks; the headers around them decide what is complete, what is refused and how
-much memory a reader spends, so it is declared here. Numbers of gzip, lz4 and zstd are little-endian, alone in this
-format.
+Libraries decode the compressed blocks. The headers around them decide which data is complete or refused, and how much
+memory a reader needs, so they are declared here. Numbers of gzip, lz4 and zstd are little-endian; all others of this
+format are big-endian.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ ZSTD_SKIPPABLE_SIZE = 8
 
 
 def lz4_flags_are_legal(flags: int) -> bool:
-    """Return whether the flags of an lz4 frame announce one that brokers read (SEG-COD-006)."""
+    """Return whether brokers read an lz4 frame with these flags (SEG-COD-006)."""
     return flags & (LZ4_VERSION_MASK | LZ4_INDEPENDENT | LZ4_RESERVED_FLAGS) == LZ4_VERSION | LZ4_INDEPENDENT
 
 
@@ -53,6 +53,6 @@ def lz4_descriptor_is_legal(descriptor: int) -> bool:
 
 
 def zstd_content_size_size(descriptor: int) -> int:
-    """Return the bytes of the content size of a zstd frame: bits 7 and 6; a single segment always has one."""
+    """Return the size of a zstd frame's content size field, by bits 7 and 6; a single segment always has the field."""
     code = descriptor >> 6
     return 1 << code if code or descriptor & ZSTD_SINGLE_SEGMENT else 0

@@ -1,7 +1,7 @@
 """Keys and values of control records (chapter 32).
 
-Transaction markers have a layout of their own; the KRaft ones are messages of Kafka's protocol, whose first field is
-the version that the rest follows. Names are Kafka's own, in camelCase.
+End markers have a layout of their own. Control records of KRaft are messages of Kafka's protocol; the first field is
+the version, which decides the layout of the rest. Names are Kafka's own, in camelCase.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ LEADER_CHANGE = _kraft_value(
 )
 
 (EARLY_LEADER_CHANGE,) = LEADER_CHANGE.earlier
-"""What Kafka 2.8 wrote, under another number: no version comes first (SEG-CTL-008)."""
+"""LEADER_CHANGE as Kafka 2.8 wrote it: under another type number, and without a version (SEG-CTL-008)."""
 
 SNAPSHOT_HEADER = _kraft_value(
     "SnapshotHeaderRecord",

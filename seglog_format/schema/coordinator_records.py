@@ -1,7 +1,8 @@
 """Records of `__consumer_offsets`, `__transaction_state` and `__share_group_state`: the state of the coordinators.
 
 Key and value each start with a version of 16 bits; the version of the key is the kind of the record. A null value
-deletes. To the log format these are ordinary topics, so these declarations do not decide whether a record is valid.
+deletes the state of the key. To the log format these are ordinary topics, so these declarations do not decide whether
+a record is valid.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ TRANSACTION_STATES: Final = (
 """Names of the states of a transaction, by number."""
 
 DELIVERY_STATES: Final = {0: "Available", 1: "Acquired", 2: "Acknowledged", 3: "Archiving", 4: "Archived"}
-"""Names of what became of records that a share group was given, by number; 3 is new in 4.4."""
+"""Names of the delivery states of records in a share group, by number; 3 is new in 4.4."""
 
 _MEMBER_STATES: Final = {0: "Stable", 1: "UnrevokedPartitions", 2: "UnreleasedPartitions", 127: "Unknown"}
 _STREAMS_MEMBER_STATES: Final = {1: "Stable", 2: "UnrevokedTasks", 3: "UnreleasedTasks", 127: "Unknown"}
@@ -99,7 +100,7 @@ CODES: Final = {
     "shareGroupCurrentMemberAssignment": {"state": _MEMBER_STATES},
     "streamsGroupCurrentMemberAssignment": {"state": _STREAMS_MEMBER_STATES},
 }
-"""What the numbers of a field mean, by type of record and path of the field; members of streams groups count from 1."""
+"""Meaning of the numbers of a field, by type of record and path of the field; states of streams members start at 1."""
 
 EMBEDDED: Final = {
     "groupMetadata": {
@@ -110,4 +111,4 @@ EMBEDDED: Final = {
         "classicMemberMetadata.supportedProtocols.metadata": "ConsumerProtocolSubscription",
     },
 }
-"""The byte fields with such messages, by type of record."""
+"""The byte fields with messages of the consumer protocol, by type of record."""

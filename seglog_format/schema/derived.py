@@ -1,7 +1,7 @@
 """Messages whose fields come from Kafka's own definitions, stored as tables in ``messages/``.
 
-`tools/message_definitions.py` derives the tables from the jars of each release. What a table lacks is added
-by the caller of `message`: requirement ids, one sentence for a field, conditions on a value.
+`tools/message_definitions.py` derives the tables from the jars of each release. The caller of `message` adds what the
+tables do not contain: requirement ids, one sentence for a field, conditions on a value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TABLES: Final = Path(__file__).with_name("messages")
 NEWEST: Final = 2**15 - 1
 """Last version of a field without a last version."""
 OLDEST_LINE: Final = "2.8"
-"""The first line of releases whose jars have definitions; the fields in it may be older."""
+"""The first release line whose jars have definitions; its fields may be older."""
 
 _NO_DOCS: Final[Mapping[str, str]] = {}
 _NO_CHECKS: Final[Mapping[str, Callable[[Construct], Construct]]] = {}
@@ -33,7 +33,7 @@ _NO_CHECKS: Final[Mapping[str, Callable[[Construct], Construct]]] = {}
 
 @cache
 def table(name: str) -> dict[str, Any]:
-    """Return a table: ``release``, the newest that it was derived from, and ``messages``."""
+    """Return a table: ``release``, the newest release that it was derived from, and ``messages``."""
     text = (TABLES / f"{name}.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found

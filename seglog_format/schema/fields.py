@@ -14,7 +14,7 @@ from typing import Any, Self
 from construct import Construct, FormatField, Renamed, SizeofError, Struct
 
 
-class Doc(str):  # noqa: SLOT000 - construct keeps it where a plain str goes
+class Doc(str):  # noqa: SLOT000 - construct stores it in place of a plain str
     """A field's documentation, with the ids of the requirements that define it."""
 
     requirements: tuple[str, ...]
@@ -28,7 +28,7 @@ class Doc(str):  # noqa: SLOT000 - construct keeps it where a plain str goes
             text: one sentence: meaning, unit, sentinel values.
             requirements: ids; an error at this field names the first.
             since: first broker version that has the field.
-            default: the value that a writer stores for nothing; empty if there is always a value.
+            default: the value that a writer stores for an absent value; empty if a value is never absent.
         """
         doc = super().__new__(cls, text)
         doc.requirements = requirements
@@ -75,7 +75,7 @@ class FieldLayout:
         doc: one sentence.
         requirements: ids.
         since: first broker version.
-        default: the value that a writer stores for nothing; empty if there is always a value.
+        default: the value that a writer stores for an absent value; empty if a value is never absent.
     """
 
     name: str
@@ -113,7 +113,7 @@ def _size(field: Construct) -> int | None:
 
 
 def position_of(declaration: Struct, name: str) -> int:
-    """Return the byte position of a field that only fields of fixed size precede."""
+    """Return the byte position of a field; all fields before it must have a fixed size."""
     before = takewhile(lambda field: field.name != name, declaration.subcons)
     return sum(int(field.sizeof()) for field in before)
 

@@ -1,7 +1,7 @@
 """Readers and writers of fixed fields without construct, so walks over entries and slots need not import it.
 
-Each names the fields in the order that the package uses. Their stored order is declared in the
-chapters' modules beside this one, and taken from there (`seglog_format.layouts`).
+Each names the fields in the order that the package uses. Their stored order comes from the declarations in the other
+modules of this package (`seglog_format.layouts`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAGIC_POSITION: Final = ENTRY_PREFIX_LAYOUT.position("magic")
 MESSAGE_V0_HEADER: Final = MESSAGE_V0_HEADER_LAYOUT.packer_of(MessageHeader)
 MESSAGE_V1_HEADER: Final = MESSAGE_V1_HEADER_LAYOUT.packer_of(MessageHeader)
 MESSAGE_HEADERS: Final = {0: MESSAGE_V0_HEADER, 1: MESSAGE_V1_HEADER}
-"""By magic."""
+"""The header of a message, by magic."""
 BYTES_LENGTH: Final = BYTES_LENGTH_LAYOUT.packer("length")
 """The length before a key or a value."""
 MESSAGE_MIN_SIZES: Final = {

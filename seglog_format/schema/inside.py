@@ -1,4 +1,4 @@
-"""What proofs and generators take from here: which messages Kafka's own topics hold, and their declarations.
+"""Names of this package for proofs and generators: the messages in Kafka's own topics, and their declarations.
 
 `seglog schema` prints the layouts of everything else.
 """

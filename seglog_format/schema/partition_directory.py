@@ -1,6 +1,6 @@
 """Names of partition directories and of the files in them, as brokers write them (chapter 10).
 
-`seglog_format.names` reads more than this: what brokers of all versions accept. Both are tested against each other.
+`seglog_format.names` accepts more names: those that brokers of all versions accept. Both are tested against each other.
 """
 
 import re
@@ -35,7 +35,7 @@ Kind = Matched(re.compile(b"(" + _one_of(_KINDS) + rb")(?![^.])"), "suffix")
 Snapshot = Matched(re.compile(b"(" + re.escape(FileKind.METADATA_SNAPSHOT.value.encode()) + rb")(?![^.])"), "suffix")
 Rest = Matched(re.compile(rb"(?s)(.*)"), "suffix")
 
-# The topic goes up to the last dash before the partition; a renamed directory has its unique part behind that.
+# The topic ends at the last dash before the partition; the unique part of a renamed directory follows the partition.
 _STATES = _one_of(STATES)
 Topic = Matched(re.compile(rb"(?s)(.+)(?=-\d+(?:\.[^.]+-(?:" + _STATES + rb"))?\Z)"), "text")
 Partition = Matched(re.compile(rb"-(0|[1-9]\d*)(?!\d)"), "'-' and digits")

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The facts that decide how a field is laid out.
+    """The facts that decide the layout of a field.
 
     Attributes:
         version: of the message.
@@ -148,7 +148,7 @@ SIMPLE_TYPES: Final[dict[str, FieldType]] = {
     "string": Text(),
     "bytes": Blob(),
 }
-"""By Kafka's names."""
+"""Types without parameters, by Kafka's names."""
 
 
 def _required(construct: Construct, shape: Shape) -> Construct:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TAGGED_FIELDS = "taggedFields"
-"""Name of the field that ends every structure of a flexible version."""
+"""Name of the last field of every structure of a flexible version."""
 
 UNKNOWN_TAGGED_FIELDS = "unknownTaggedFields"
-"""Name of the field for tags that the definition lacks."""
+"""Name of the field for tags that are not in the definition."""
 
 
 class CompactLength(UnsignedVarint):
@@ -96,7 +96,7 @@ class Utf8(Measured):
 
 
 class CountedArray(Array):
-    """Elements after their count, of which a negative one is null; memory is bounded by the bytes, not by the count."""
+    """Elements after their count; a negative count is null. The bytes, not the count, limit the memory."""
 
     type_name = "array"
 
@@ -124,7 +124,7 @@ class Optional(Subconstruct):
     Args:
         structure: the optional structure.
         mark: the number: an unsigned varint in a tagged field, else a byte.
-        absent: the number's value if there is none; greater ones mean that there is one.
+        absent: value of the number if the structure is absent; a greater value means that it is present.
     """
 
     def __init__(self, structure: Construct, mark: Construct, absent: int) -> None:

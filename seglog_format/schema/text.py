@@ -1,7 +1,7 @@
 """Building blocks for declarations of names and text files: lines, words, decimal numbers, properties.
 
-Each parses any text as a string; conditions on it are `Checked` fields of the declaration, so
-every error names its requirement. Bytes that are not UTF-8 become surrogates, which no condition accepts.
+Each parses any text as a string. `Checked` fields of the declaration add conditions, so every error names its
+requirement. Bytes that are not UTF-8 become surrogates, which no condition accepts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FOUND_SIZE: Final = 60
 """Characters of a line or word shown in an error."""
 
-# White space and line ends as brokers know them. `\v` and `\f` part fields, but do not end lines.
+# White space and line ends as brokers define them. `\v` and `\f` separate fields, but do not end lines.
 _LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\r|\n)?")
 _FIRST_WORD = re.compile(rb"([^ \t\v\f\r\n]*)")
 _WORD = re.compile(rb"[ \t\v\f]*([^ \t\v\f\r\n]*)")
@@ -112,7 +112,7 @@ class AtEnd(Subconstruct):
 
 
 class UntilEnd(Subconstruct):
-    """A structure repeated up to the end of the file, maybe never."""
+    """A structure repeated zero or more times, up to the end of the file."""
 
     type_name = "lines"
 
@@ -180,7 +180,7 @@ class Member(Construct):
 def json_object(data: bytes) -> dict[str, Any] | None:
     """Parse a JSON object; return None if the bytes are anything else.
 
-    Nesting beyond the parser's limit, numbers of thousands of digits and invalid UTF-8 count as anything else.
+    The result is also None for nesting beyond the parser's limit, numbers of thousands of digits and invalid UTF-8.
     """
     try:
         value = json.loads(data.decode("utf-8"))
@@ -189,7 +189,7 @@ def json_object(data: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-# A logical line goes on behind a backslash at the end of a line; a comment does not.
+# A backslash at the end of a line continues a logical line; it does not continue a comment.
 _BLANK_OR_COMMENT = re.compile(r"[ \t\f]*(?:[#!][^\r\n]*)?(?:\r\n|\r|\n|\Z)")
 _LOGICAL_LINE = re.compile(r"[ \t\f]*((?:\\(?:\r\n|.)|[^\\\r\n])*)(?:\r\n|\r|\n|\\?\Z)", re.DOTALL)
 _CONTINUATION = re.compile(r"\\(?:\r\n|\r|\n)[ \t\f]*")
@@ -221,7 +221,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 def _unescaped(text: str) -> str:
     plain = _ESCAPE.sub(lambda match: _escaped_character(match[1]), text)
-    # Two escapes may make up one character; half of one alone is no text.
+    # Two escapes may form one character as surrogates; a lone surrogate is replaced, since it is not text.
     return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

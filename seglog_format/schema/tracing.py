@@ -1,6 +1,6 @@
 """Traced copies of declarations: the same parse, with the span of every field and the position of an error.
 
-Tracing is slow, so it is made only on demand: for ``seglog inspect``, error messages and documentation.
+Tracing is slow, so it is only done on demand: for ``seglog inspect``, error messages and documentation.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _copy(node: Construct, recorder: _Recorder) -> Construct:
 
 @lru_cache(maxsize=256)
 def _traced_copy(declaration: Construct, _thread: int) -> tuple[Construct, _Recorder]:
-    """Return a traced copy for repeated use by one thread only: it holds the spans of the current parse."""
+    """Return a traced copy for repeated use by one thread only, since it holds the spans of the current parse."""
     recorder = _Recorder()
     return _copy(declaration, recorder), recorder
 

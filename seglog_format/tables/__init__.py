@@ -1,1 +1,1 @@
-"""Logs as tables: files of columns, which are added to exactly once and say themselves how far they reach."""
+"""Logs as tables: files of columns, to which each record is added exactly once, and which store their progress."""

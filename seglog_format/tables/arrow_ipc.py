@@ -15,7 +15,7 @@ CODEC: Final = "zstd"
 
 
 class ArrowFile(ArrowWritten):
-    """An Arrow IPC file that is being written; each group of rows becomes a record batch."""
+    """An Arrow IPC file, open for writing; each group of rows becomes a record batch."""
 
     def __init__(self, file: OutputFile, schema: pa.Schema) -> None:
         super().__init__(file)

@@ -1,4 +1,4 @@
-"""What has become of a log since a table was written from it."""
+"""The changes of a log since a table was written from it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def closed_segments(partition: Partition, next_offset: int) -> tuple[SegmentSize, ...]:
-    """Return the segments whose records all lie below an offset, without the last of the log, which still grows."""
+    """Return the segments with only records below an offset, except the last of the log, which still grows."""
     following = [segment.base_offset for segment in partition.segments[1:]]
     pairs = zip(partition.segments, following, strict=False)
     return tuple((segment.base_offset, segment.size) for segment, base in pairs if base <= next_offset)
 
 
 def changes_of(partition: Partition, progress: Progress, topic: str, number: int) -> Iterator[Change]:
-    """Yield what has changed since the progress was stored.
+    """Yield the changes of the log since the progress was stored.
 
     Raises:
-        FormatError: the place of the last row is damaged now.
+        FormatError: the log is damaged at the offset of the table's last row.
     """
     start, end = partition.log_start_offset, partition.log_end_offset
     known = progress.next_offset
@@ -54,9 +54,9 @@ def changes_of(partition: Partition, progress: Progress, topic: str, number: int
 
 
 def missing_change(gap: Gap, topic: str, number: int) -> Change | None:
-    """Return the change for a gap that an export passes over; None for one that a later run may find filled.
+    """Return the change for a gap that an export skips; None for a gap that a later run may find filled.
 
-    That is the case before the log, where a remote store has the offsets, and at its end.
+    Such gaps are before the log, if a remote store has the offsets, and at its end.
     """
     if gap.kind not in {GapKind.BETWEEN_SEGMENTS, GapKind.MISSING_LOG}:
         return None
@@ -68,7 +68,7 @@ def damage_change(damage: FormatError, gap: Gap | None, topic: str, number: int)
 
     Args:
         damage: the error.
-        gap: the offsets that it hides; None where they are not known.
+        gap: the offsets that it hides; None if they are unknown.
         topic: of the partition.
         number: of the partition.
     """
@@ -76,7 +76,7 @@ def damage_change(damage: FormatError, gap: Gap | None, topic: str, number: int)
 
 
 def _last_row(partition: Partition, progress: Progress) -> str:
-    """Return the digest of what the log has at the table's last offset; empty if it has nothing there any more."""
+    """Return the digest of the log's record at the table's last offset; empty if the log no longer has that record."""
     offset = progress.last_offset
     if offset is None or offset < partition.log_start_offset:
         return ""
@@ -86,7 +86,7 @@ def _last_row(partition: Partition, progress: Progress) -> str:
 
 
 def _were_compacted(partition: Partition, progress: Progress) -> bool:
-    """Return whether segments were joined or became smaller; those that retention removed do not count."""
+    """Return whether segments were joined or became smaller; segments that retention removed are ignored."""
     if not partition.segments:
         return False
     start = partition.segments[0].base_offset

@@ -1,4 +1,4 @@
-"""Decoding of the keys and values of rows: what cannot be decoded is set aside, with the reason."""
+"""Decoding of the keys and values of rows; rows that cannot be decoded are separated, with the reason."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Decoded(NamedTuple):
     """Rows after decoding.
 
     Attributes:
-        rows: those whose keys and values could be decoded.
-        undecoded: the others as they were, with a column for the reason.
+        rows: those whose keys and values were decoded.
+        undecoded: the others, unchanged, with a column for the reason.
     """
 
     rows: pa.Table
@@ -34,7 +34,7 @@ class RowDecoder:
         """Prepare for the settings of a table.
 
         Raises:
-            UsageError: a schema is none of its type, or a library is not installed.
+            UsageError: a schema is not valid for its type, or a library is not installed.
         """
         decoders = {name: decoder_of(form, schemas) for name, form in settings.forms.items()}
         self._decoders = {name: decoder for name, decoder in decoders.items() if decoder is not None}

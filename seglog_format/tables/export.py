@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def location_of(to: str | os.PathLike[str], format: str, catalog: str | None = None) -> Output | IcebergLocation:  # noqa: A002 - the usual name
-    """Return the place of a table: a directory, an address of an object store, or a name in a catalog.
+    """Return the location of a table: a directory, an address of an object store, or a name in a catalog.
 
     Args:
         to: as of `export`.
@@ -46,14 +46,14 @@ def location_of(to: str | os.PathLike[str], format: str, catalog: str | None = N
         catalog: as of `export`.
 
     Raises:
-        UsageError: there is no writer for such addresses, or something is not installed.
+        UsageError: there is no writer for such addresses, or a package is not installed.
     """
     engine_for(Engine.COLUMNAR, 0)
     text = os.fspath(to)
     if format == ICEBERG:
         return _iceberg_location(text, catalog)
     if catalog is not None:
-        msg = "a catalog has Iceberg tables: give the format iceberg, too"
+        msg = "a catalog has Iceberg tables: also give the format iceberg"
         raise UsageError(msg)
     return OutputStore(text) if is_address(text) else OutputDirectory(Path(text))
 
@@ -77,15 +77,15 @@ def _iceberg_location(to: str, catalog: str | None) -> IcebergLocation:
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What a user asks an export for; the parameters of `export`, with the same meanings.
+    """The parameters of `export`, with the same meanings.
 
     Attributes:
         paths: of log directories or partition directories.
         to: the table.
-        topics: leave out all others.
+        topics: to export; None for all.
         format, partition_by, isolation, bytes_as, catalog: the form of the table.
         key, value: how keys and values are decoded.
-        schemas, schema, message, is_plain: what is known of how they were written.
+        schemas, schema, message, is_plain: the schemas and the form that keys and values were written with.
         file_size, is_followed, remote, is_strict, statistics: as of `ExportOptions`.
     """
 
@@ -117,7 +117,7 @@ class ExportRequest:
             schemas: the registry's.
 
         Raises:
-            UsageError: there is no schema, or there are several.
+            UsageError: there is no schema, or the topics have several.
         """
         topics = sorted({source.key[0] for source in sources})
         if len(topics) > 1 and (self.key in TYPES or (self.value in TYPES and self.schema is None)):
@@ -132,7 +132,7 @@ def requested_export(request: ExportRequest) -> AbstractContextManager[TableExpo
     """Find the partitions, the schemas and the table of a request, and open the table; see `opened_export`.
 
     Raises:
-        UsageError: as `export`; or the table would lie in a directory that is read.
+        UsageError: as `export`; or the table would be in a directory that is read.
         FormatError: the log of the schemas is damaged.
     """
     sources = sources_at(request.paths, request.topics)
@@ -148,7 +148,7 @@ def requested_export(request: ExportRequest) -> AbstractContextManager[TableExpo
     return opened_export(sources, location, settings, options)
 
 
-def export(  # noqa: PLR0913 - what an export may be asked for
+def export(  # noqa: PLR0913 - the parameters of an export
     path_or_paths: PathOrPaths,
     to: str | os.PathLike[str],
     *,
@@ -169,16 +169,16 @@ def export(  # noqa: PLR0913 - what an export may be asked for
     remote: RemoteStore | None = None,
     statistics: ScanStatistics | None = None,
 ) -> tuple[ExportedPartition, ...]:
-    """Add the records that a table does not have yet to it, each exactly once; begin the table if there is none.
+    """Add to a table the records that it does not have yet, each exactly once; create the table if there is none.
 
-    Needs the extra ``fast``. The table says itself how far it reaches: an export that was stopped at any moment goes on
-    where the table ends. Where a broker is at work, it ends at the high watermark.
+    Needs the extra ``fast``. The table stores its progress: after an export was stopped at any moment, the next one
+    resumes where the table ends. If a broker uses the log, the export ends at the high watermark.
 
     Args:
         path_or_paths: of log directories or partition directories.
-        to: the directory of the table, or an address of an object store, such as ``s3://bucket/table``, where no one
-            else writes; with ``catalog`` the table's name there, with its namespace.
-        topics: leave out all others.
+        to: the directory of the table, or an address of an object store, such as ``s3://bucket/table``, to which no
+            other program writes; with ``catalog`` the table's name there, with its namespace.
+        topics: to export; None for all.
         format: ``parquet``, ``iceberg``, ``arrow`` (IPC files), ``csv`` or ``jsonl``.
         partition_by: some of ``topic``, ``partition`` and ``day`` of the record's time in UTC: a level of
             directories each, named as Hive does.
@@ -187,7 +187,8 @@ def export(  # noqa: PLR0913 - what an export may be asked for
         bytes_as: how ``csv`` and ``jsonl`` hold keys, values and headers: ``utf8``, ``hex`` or ``base64``.
         catalog: of the Iceberg table, by its name in pyiceberg's configuration; by default one in the directory.
         key: how keys are decoded: ``bytes``, ``string``, ``json``, ``avro``, ``json-schema`` or ``protobuf``.
-        value: how values are decoded. What cannot be decoded goes to a table beside this one, with the reason.
+        value: how values are decoded. Records that cannot be decoded are added to a table beside this one, with the
+            reason.
         schemas: those that keys and values were written by; by default of ``_schemas-0`` in the same log directory.
         schema: text of the reader's schema of values; by default the newest of the topic's subject. The table keeps
             the schema that it was begun with.
@@ -198,14 +199,14 @@ def export(  # noqa: PLR0913 - what an export may be asked for
         statistics: adds the entries that are left to slower code, by cause.
 
     Returns:
-        What was added, for each partition, and what has become of its log since the last run.
+        The added rows of each partition, and the changes of its log since the last run.
 
     Raises:
-        UsageError: a path is no log; the table has another form; or the engine is not installed.
+        UsageError: a path is not a log; the table has another form; or the engine is not installed.
         FormatError: a log is damaged, or a segment that is not the last ends before the next one begins, with no
-            whole entry (SEG-PDR-024); the table has the rows before.
-        UndecodedRecordError: a record cannot be decoded, with ``is_strict``; as above.
-        WriteError: writing failed; the table has what was complete before.
+            whole entry (SEG-PDR-024); the table has the rows before the damage.
+            UndecodedRecordError: a record cannot be decoded, with ``is_strict``; the table has the rows before it.
+            WriteError: writing failed; the table has the files that were complete before.
 
     Examples:
         >>> from seglog_format import export

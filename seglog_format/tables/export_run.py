@@ -1,4 +1,4 @@
-"""The run of an export: partitions whose new records go to a table that is open."""
+"""The run of an export: new records of partitions are added to an open table."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 DEFAULT_FILE_SIZE: Final = 128 * 2**20
 """Bytes after which a file of a table is complete."""
 UNDECODED: Final = "undecoded"
-"""What is added to the name of a table for what cannot be decoded."""
+"""Suffix of the name of a table with records that cannot be decoded."""
 
 
 class ExportOptions(NamedTuple):
-    """What an export may be asked for, besides the form of its table.
+    """Options of an export, besides the form of its table.
 
     Attributes:
         file_size: bytes after which a file is complete.
-        is_followed: the logs grow meanwhile, even if no broker holds their lock.
+        is_followed: whether the logs grow during the export, even if no broker holds their lock.
         remote: the store with tiered segments of the partitions.
         schemas: those that keys and values were written by; None takes the reader's schema for each.
         is_strict: stop at a record that cannot be decoded.
@@ -53,7 +53,7 @@ class ExportOptions(NamedTuple):
 
 
 class TableExport:
-    """A table that is open, and the partitions to add to it; `opened_export` makes one.
+    """An open table, and the partitions to add to it; `opened_export` creates it.
 
     Attributes:
         sources: the partitions.
@@ -77,16 +77,16 @@ class TableExport:
 
         Args:
             source: the partition.
-            advance: called with the done part of the work, up to 1.
+            advance: called with the completed fraction of the work, up to 1.
             on_gap: as of `Partition.scan`; not called for offsets that damage hides.
 
         Returns:
-            What was added. Where the log is damaged, or a record cannot be decoded and that was to end the export, the
-            table has the rows before, and ``stopped_by`` is the error.
+            The added rows. If the log is damaged, or a record cannot be decoded and the options are strict, the table
+            has the rows before it, and ``stopped_by`` is the error.
 
         Raises:
-            FormatError: the name of its topic is no text, so no table can have it (SEG-PDR-002).
-            WriteError: writing failed; the table has what was complete before.
+            FormatError: the name of its topic is not text, so no table can hold it (SEG-PDR-002).
+            WriteError: writing failed; the table has the files that were complete before.
         """
         _require_text(source)
         from seglog_format.tables.partition_export import PartitionExport  # noqa: PLC0415 - loads Arrow
@@ -110,7 +110,7 @@ class TableExport:
 
 
 def _end_of(partition: Partition) -> int:
-    """Return where to stop in a log that a broker writes to: what all replicas have stays in it."""
+    """Return the offset at which to stop in a log that a broker writes to: records below it are on all replicas."""
     end = partition.log_end_offset
     return end if partition.high_watermark is None else min(end, partition.high_watermark)
 
@@ -131,8 +131,8 @@ def opened_export(
         options: of the export.
 
     Raises:
-        UsageError: an invalid setting; the place holds something else; or the engine is not installed.
-        WriteError: the place cannot be written.
+        UsageError: a setting is invalid, the location is not empty and not a table, or the engine is not installed.
+        WriteError: the location cannot be written.
     """
     engine_for(Engine.COLUMNAR, 0)
     if options.file_size < 1:
@@ -149,7 +149,7 @@ def opened_export(
 
 
 def _require_text(source: Source) -> None:
-    """Refuse a topic whose directory is named by bytes that are no UTF-8."""
+    """Refuse a topic whose directory has a name that is not UTF-8."""
     topic = source.key[0]
     if not is_text(topic):
         at = Location(str(source.path), field="name")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from seglog_format.tables.settings import TableSettings
 
 NO_DAY: Final = "__HIVE_DEFAULT_PARTITION__"
-"""The name that stands for null."""
+"""Hive's name of the directory for null."""
 PART_NAME: Final = re.compile(r"(?:(?P<topic>.*)-(?P<partition>\d{1,10})-)?(?P<offset>\d{20})\.(?P<suffix>\w+)")
 
 
@@ -21,7 +21,7 @@ def file_name(settings: TableSettings, key: TopicPartition, first_offset: int, d
     Args:
         settings: of the table.
         key: its partition.
-        first_offset: that its rows begin with, or with a later one.
+        first_offset: a lower bound of the offsets of its rows.
         day: of its rows, such as ``2026-11-24``; None for rows without a time.
     """
     topic, partition = quote(key[0], safe=""), key[1]
@@ -36,7 +36,7 @@ def _is_known_by_directory(settings: TableSettings) -> bool:
 
 
 def parsed_name(settings: TableSettings, name: str) -> tuple[TopicPartition, int] | None:
-    """Return the partition and first offset of a file by its name; None for a file that the table has not."""
+    """Return the partition and first offset in the name of a file; None for a name that no file of the table has."""
     *above, last = name.split("/")
     found = PART_NAME.fullmatch(last)
     levels = dict(level.partition("=")[::2] for level in above)

@@ -1,4 +1,4 @@
-"""A part of a table: files that are written beside those that count, until all of them are committed at once."""
+"""A part of a table: new files, which become visible to readers when all of them are committed at once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from seglog_format.tables.settings import TableSettings
 
 MAX_OPEN_DAYS: Final = 16
-"""Maximum files of a part: each holds memory."""
+"""Maximum open files of a part: each uses memory."""
 
 
 class NewFiles(Protocol):
-    """A place that files are added to."""
+    """A location to which files are added."""
 
     def create(self, name: str) -> OutputFile:
         """Begin a new file."""
@@ -35,7 +35,7 @@ class _Open(NamedTuple):
 
 
 class FilePart:
-    """Files with the rows of some range of offsets of one partition: one file, or one for each day."""
+    """Files with the rows of a range of offsets of one partition: one file, or one for each day."""
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class FilePart:
         """Begin without files.
 
         Args:
-            output: place of the files.
+            output: location of the files.
             settings: of the table.
             key: partition of the rows.
-            name_of: returns the name of the file for a day; None where days have no files of their own.
-            commit: makes published files count, together with the progress.
+            name_of: returns the name of the file for a day; its argument is None if days have no files of their own.
+            commit: commits published files, together with the progress.
         """
         self._output = output
         self._settings = settings
@@ -68,7 +68,7 @@ class FilePart:
 
     @property
     def is_crowded(self) -> bool:
-        """Return whether so many files are open that the part should be published."""
+        """Return whether the part should be published, because it has many open files."""
         return len(self._open) >= MAX_OPEN_DAYS
 
     def write(self, rows: pa.Table) -> None:
@@ -93,10 +93,10 @@ class FilePart:
         return self._open[day].writer
 
     def publish(self, progress: Progress) -> Progress:
-        """Make the part count, with the progress that it brings.
+        """Commit the part, together with the progress.
 
         Args:
-            progress: without the new files, which are added to it.
+            progress: without the new files, which this method adds.
 
         Returns:
             The progress as stored.
@@ -115,7 +115,7 @@ class FilePart:
         return stored
 
     def discard(self) -> None:
-        """Remove what was not published."""
+        """Remove the files that were not published."""
         for each in self._open.values():
             each.writer.abandon()
             each.file.discard()

@@ -1,4 +1,4 @@
-"""A table of files: parts are written beside each other, and count when the manifest has been replaced."""
+"""A table of files: new parts become visible to readers when the manifest is replaced."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_table(output: Output, settings: TableSettings) -> Iterator[FileTable]:
-    """Open the table at a place, or begin one; files of runs that were stopped are removed.
+    """Open the table at a location, or create it; remove files that stopped runs left.
 
     Raises:
-        UsageError: the place holds something else, or another process writes there.
-        WriteError: it cannot be written.
+        UsageError: the location has other content, or another process writes to it.
+        WriteError: the location cannot be written.
     """
     with output.held():
         table = FileTable(output, settings)
@@ -34,10 +34,10 @@ def opened_table(output: Output, settings: TableSettings) -> Iterator[FileTable]
 
 
 class FileTable:
-    """A table of files that is open for writing.
+    """A table of files, open for writing.
 
     Attributes:
-        settings: of the table, as it was begun.
+        settings: of the table when it was created.
     """
 
     def __init__(self, output: Output, settings: TableSettings) -> None:
@@ -46,7 +46,7 @@ class FileTable:
         self.settings = self._manifest.settings
 
     def progress_of(self, key: TopicPartition) -> Progress | None:
-        """Return how far the table reaches in a partition; None for one that it does not have."""
+        """Return the progress of the table in a partition; None if the table does not have the partition."""
         return self._manifest[key]
 
     def store(self, key: TopicPartition, progress: Progress) -> None:
@@ -54,7 +54,7 @@ class FileTable:
         self._manifest.store(key, progress)
 
     def begin(self, key: TopicPartition, first_offset: int) -> FilePart:
-        """Begin a part: rows of a partition from an offset on, which stays hidden before it is published."""
+        """Begin a part with rows of a partition from an offset on; it is hidden until it is published."""
         name_of = partial(file_name, self.settings, key, first_offset)
 
         def commit(_names: Sequence[str], progress: Progress) -> None:
@@ -63,7 +63,7 @@ class FileTable:
         return FilePart(self._output, self.settings, key, name_of, commit)
 
     def remove_unfinished(self) -> None:
-        """Remove files that no manifest counts: a run was stopped before it could replace it."""
+        """Remove files that are not in the manifest: a run was stopped before it replaced the manifest."""
         for name in list(self._output.listed()):
             found = parsed_name(self.settings, unhidden(name))
             if found is not None:

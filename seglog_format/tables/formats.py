@@ -1,4 +1,4 @@
-"""The formats of files."""
+"""The file formats of tables."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class RowFile(Protocol):
-    """A file of rows that is being written."""
+    """A file of rows, open for writing."""
 
     @property
     def size(self) -> int:
-        """Bytes so far, about."""
+        """Approximate number of bytes so far."""
 
     def write(self, rows: pa.Table) -> None:
         """Write rows.
@@ -27,10 +27,10 @@ class RowFile(Protocol):
         """
 
     def close(self) -> None:
-        """Write all that is missing, a footer for example."""
+        """Complete the file, for example with a footer."""
 
     def abandon(self) -> None:
-        """Write nothing more, and hold nothing any more."""
+        """Stop writing, and release all resources."""
 
 
 def begun_file(settings: TableSettings, file: OutputFile, schema: pa.Schema) -> RowFile:

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 CATALOG_NAME: Final = "seglog"
 CATALOG_FILE: Final = "catalog.db"
 TABLE_NAME: Final = "seglog.records"
-"""The table in a catalog of its own."""
+"""Name of the table in a catalog of its own."""
 DATA: Final = "data"
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergLocation:
-    """The place of an Iceberg table.
+    """The location of an Iceberg table.
 
     Attributes:
         catalog: its name in pyiceberg's configuration; None for a directory with a catalog of its own.
         table: its name in the catalog, with its namespace.
-        directory: of the table; None where the catalog chooses it.
+        directory: of the table; None if the catalog chooses it.
     """
 
     catalog: str | None
@@ -38,7 +38,7 @@ class IcebergLocation:
 
     @property
     def address(self) -> str:
-        """The place, as messages name it."""
+        """The location, as text for messages."""
         return self.table if self.directory is None else str(self.directory)
 
     def beside(self, suffix: str) -> IcebergLocation:
@@ -50,13 +50,13 @@ class IcebergLocation:
 
 @contextmanager
 def catalog_errors(work: str) -> Iterator[None]:
-    """Turn whatever a catalog or its files raise in this block into a `WriteError`.
+    """Turn any error of a catalog or its files in this block into a `WriteError`.
 
     Args:
         work: name of the interrupted work.
 
     Raises:
-        WriteError: an operation failed; catalogs raise errors of many libraries.
+        WriteError: an operation failed; the errors that catalogs raise are from many libraries.
     """
     try:
         yield
@@ -70,11 +70,11 @@ def catalog_errors(work: str) -> Iterator[None]:
 
 @contextmanager
 def opened_catalog(location: IcebergLocation) -> Iterator[Catalog]:
-    """Open the catalog of a place, and keep other exports of this machine away from a directory.
+    """Open the catalog of a location; lock its directory, if it has one, against other exports of this machine.
 
     Raises:
-        UsageError: there is no such catalog, the directory holds something else, or another process writes there.
-        WriteError: it does not answer.
+        UsageError: there is no such catalog, the directory has other content, or another process writes to it.
+        WriteError: the catalog does not answer.
     """
     with ExitStack() as stack:
         if location.directory is not None:
@@ -89,8 +89,8 @@ def _take(directory: Path, stack: ExitStack) -> None:
     output = OutputDirectory(directory)
     stack.enter_context(output.held())
     names = set(output.listed())
-    if names - {DATA} and CATALOG_FILE not in names:  # the directory of files comes first
-        msg = f"{directory} is not empty, and no Iceberg table that was exported: it has no {CATALOG_FILE}"
+    if names - {DATA} and CATALOG_FILE not in names:  # the data directory is created before the catalog
+        msg = f"{directory} is not empty, and not an Iceberg table of an export: it has no {CATALOG_FILE}"
         raise UsageError(msg)
     stack.enter_context(OutputDirectory(directory / DATA).held())
 

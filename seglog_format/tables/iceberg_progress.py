@@ -1,4 +1,4 @@
-"""How far an Iceberg table reaches: what its snapshots say, or else its rows."""
+"""The progress of an Iceberg table, from its snapshots, or else from its rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from seglog_format.tables.progress import TopicPartition
 
 PREFIX: Final = "seglog.progress."
-"""Prefix of properties of snapshots: with the partition's directory name."""
+"""Prefix of properties of snapshots; the partition's directory name follows it."""
 SEGMENTS_PREFIX: Final = "seglog.segments."
-"""Prefix of properties of the table: what the log looked like, which only serves to notice compaction."""
+"""Prefix of properties of the table with the closed segments of a log, which only serve to notice compaction."""
 
 FIRST: Final = 1
-"""Sequence number of the first snapshot of a table: with it, none was expired."""
+"""Sequence number of the first snapshot of a table: while it exists, no snapshot was expired."""
 
 
 def property_of(key: TopicPartition) -> str:
@@ -46,13 +46,13 @@ def texts_of(progress: Progress) -> tuple[str, str]:
 
 
 def progress_of_table(table: Table, key: TopicPartition) -> Progress | None:
-    """Return how far a table reaches in a partition; None for one that it does not have.
+    """Return the progress of a table in a partition; None if the table does not have the partition.
 
-    The newest snapshot that mentions the partition decides. Where snapshots were expired and none mentions it, the rows
-    do.
+    The newest snapshot that mentions the partition decides. If snapshots were expired and no other mentions it, the
+    rows decide.
 
     Raises:
-        UsageError: a property is no progress.
+        UsageError: the value of a property is not a progress.
     """
     name = property_of(key)
     oldest: Snapshot | None = None
@@ -78,7 +78,7 @@ def _parsed(text: str, table: Table, key: TopicPartition) -> Progress:
     try:
         return progress_of_json(json.loads(text) | {"segments": json.loads(segments)})
     except (ValueError, TypeError, RecursionError) as error:
-        msg = f"{'.'.join(table.name())}: {property_of(key)} is no progress of an export: {error}"
+        msg = f"{'.'.join(table.name())}: {property_of(key)} is not the progress of an export: {error}"
         raise UsageError(msg) from error
 
 

@@ -1,4 +1,4 @@
-"""An Iceberg table: each commit adds files and says in its snapshot how far the table reaches."""
+"""An Iceberg table: each commit adds files, and stores the progress of the table in its snapshot."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ WITHOUT_STATISTICS: Final = ("key", "value", "headers.element.key", "headers.ele
 WRITE_PROPERTIES: Final = {"write.parquet.compression-codec": "zstd"} | {
     f"write.metadata.metrics.column.{name}": "none" for name in WITHOUT_STATISTICS
 }
-"""What other writers of the table should keep to."""
+"""Properties that other writers of the table should follow."""
 MAX_ATTEMPTS: Final = 10
-"""Maximum commits of a part, of which others may come first."""
+"""Maximum attempts to commit a part: each fails if another writer commits first."""
 FILE_NAME: Final = re.compile(r"(?P<topic>.*)-(?P<partition>\d{1,10})-(?P<offset>\d{20})-[0-9a-f]{32}\.parquet")
 
 
 @contextmanager
 def opened_iceberg(location: IcebergLocation, settings: TableSettings) -> Iterator[IcebergTable]:
-    """Open an Iceberg table, or begin one; files of a directory that runs left behind are removed.
+    """Open an Iceberg table, or create it; remove files that stopped runs left in a directory.
 
     Raises:
-        UsageError: the place holds something else, or another process writes there.
+        UsageError: the location has other content, or another process writes to it.
         WriteError: the catalog or its files fail.
     """
     with opened_catalog(location) as catalog:
@@ -66,7 +66,7 @@ def _loaded(catalog: Catalog, location: IcebergLocation, settings: TableSettings
 def _continued(table: Table, location: IcebergLocation, settings: TableSettings) -> TableSettings:
     stored = table.properties.get(SETTINGS_PROPERTY)
     if stored is None:
-        msg = f"{location.address}: this table was not begun by an export"
+        msg = f"{location.address}: an export did not create this table"
         raise UsageError(msg)
     return settings.continued(json.loads(stored), location.address)
 
@@ -95,17 +95,17 @@ def _begun(catalog: Catalog, location: IcebergLocation, settings: TableSettings)
 
 
 class IcebergTable:
-    """An Iceberg table that is open for writing.
+    """An Iceberg table, open for writing.
 
     Attributes:
-        settings: of the table, as it was begun.
+        settings: of the table when it was created.
     """
 
     def __init__(self, table: Table, location: IcebergLocation, settings: TableSettings) -> None:
-        """Open a table that was loaded.
+        """Open a loaded table.
 
         Raises:
-            UsageError: it has other settings, or was not begun by an export.
+            UsageError: it has other settings, or an export did not create it.
         """
         self._table = table
         self._location = location
@@ -114,17 +114,17 @@ class IcebergTable:
         self._root = f"{table.location()}/{DATA}"
 
     def progress_of(self, key: TopicPartition) -> Progress | None:
-        """Return how far the table reaches in a partition; None for one that it does not have.
+        """Return the progress of the table in a partition; None if the table does not have the partition.
 
         Raises:
-            UsageError: a property of a snapshot is no progress.
+            UsageError: the value of a property of a snapshot is not a progress.
             WriteError: the catalog or its files fail.
         """
         with catalog_errors(f"reading {self._location.address}"):
             return progress_of_table(self._table, key)
 
     def store(self, key: TopicPartition, progress: Progress) -> None:
-        """Record what the log looks like: rows are not committed without files, and say themselves how far they reach.
+        """Record the segments of the log. Snapshots record the rest of the progress, when files are committed.
 
         Raises:
             WriteError: the commit failed.
@@ -134,7 +134,7 @@ class IcebergTable:
             transaction.set_properties({segments_property_of(key): segments})
 
     def begin(self, key: TopicPartition, first_offset: int) -> FilePart:
-        """Begin a part: rows of a partition from an offset on, which stays hidden before it is published."""
+        """Begin a part with rows of a partition from an offset on; it is hidden until it is published."""
         before = self.progress_of(key)
         output = self._local or IcebergStore(self._table.io, self._root)
 
@@ -148,7 +148,7 @@ class IcebergTable:
         return FilePart(output, self.settings, key, name_of, commit)
 
     def _commit(self, key: TopicPartition, names: Sequence[str], before: Progress | None, progress: Progress) -> None:
-        """Commit files together with the progress; where others came first, look what they did and try again."""
+        """Commit files together with the progress; if another writer was first, reload the table and try again."""
         from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 - needs the extra
 
         for _ in range(MAX_ATTEMPTS):
@@ -166,7 +166,7 @@ class IcebergTable:
 
     def _try_commit(self, key: TopicPartition, names: Sequence[str], progress: Progress) -> None:
         text, segments = texts_of(progress)
-        # pyiceberg would commit again by itself after another export has added the same rows; not stored
+        # not stored: without it pyiceberg would repeat the commit, even if another export had added the same rows
         self._table.metadata.properties[RETRIES_PROPERTY] = "0"
         with self._table.transaction() as transaction:
             transaction.set_properties({segments_property_of(key): segments})
@@ -177,7 +177,7 @@ class IcebergTable:
             )
 
     def remove_unfinished(self) -> None:
-        """Remove files of the directory that no snapshot counts: a run was stopped before it could commit them."""
+        """Remove files of the directory that are in no snapshot: a run was stopped before it committed them."""
         if self._local is None:
             return
         names = list(self._local.listed())
@@ -190,7 +190,7 @@ class IcebergTable:
             self._local.remove(name)
 
     def _may_be_left(self, name: str) -> bool:
-        """Return whether a file lies behind the rows of its partition."""
+        """Return whether the offset in the name of a file is after the rows of its partition."""
         found = FILE_NAME.fullmatch(name)
         if found is None:
             return False
@@ -199,5 +199,5 @@ class IcebergTable:
 
 
 def _plain(topic: str) -> str:
-    """Return a topic as part of a file name: other characters than Kafka's come from hostile names only."""
+    """Return a topic as part of a file name; characters that Kafka does not allow in topics are replaced."""
     return re.sub(r"[^\w.-]", "_", topic, flags=re.ASCII)

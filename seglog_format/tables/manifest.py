@@ -1,4 +1,4 @@
-"""The manifest: one small file of a table that is replaced after its other files, and says what counts."""
+"""The manifest: a small file of a table that lists its progress, and is replaced after other files are written."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from seglog_format.tables.settings import TableSettings
 
 MANIFEST_NAME: Final = "_seglog.json"
-"""Begins with an underscore, so readers of tables pass over it."""
+"""Name of the manifest; because of the underscore, readers of tables skip it."""
 KIND: Final = "seglog table"
 VERSION: Final = 1
 
 
 class Manifest:
-    """The progress of a table, as far as it is on disk.
+    """The progress of a table that is on disk.
 
     Attributes:
-        settings: of the table, as it was begun.
+        settings: of the table when it was created.
     """
 
     def __init__(self, output: Output, settings: TableSettings) -> None:
         """Read the manifest, or write an empty one into a new directory.
 
         Raises:
-            UsageError: the place holds something else, or a table of another form.
-            WriteError: it cannot be read or written.
+            UsageError: the location has other content, or a table of another form.
+            WriteError: the manifest cannot be read or written.
         """
         self._output = output
         self.settings = settings
@@ -54,7 +54,7 @@ class Manifest:
     def _begin(self) -> None:
         others = [name for name in self._output.listed() if name != MANIFEST_NAME + TEMPORARY_SUFFIX]
         if others:
-            msg = f"{self._output.address} is not empty, and no table that was exported: it has no {MANIFEST_NAME}"
+            msg = f"{self._output.address} is not empty, and not a table of an export: it has no {MANIFEST_NAME}"
             raise UsageError(msg)
         self._output.replace(MANIFEST_NAME, _data(self.settings, {}))
 

@@ -1,4 +1,4 @@
-"""The outcome of an export: what was added, and what has become of the log since the last run."""
+"""The outcome of an export: the added rows, and the changes of the log since the last run."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 class ChangeKind(Enum):
-    """The kinds of changes.
+    """The kinds of changes of a log since the last export.
 
     Attributes:
         CUT: the log ends before the table does.
-        REWRITTEN: the log has another record where the table has its last one.
+        REWRITTEN: at the offset of the table's last row, the log has a different record.
         DELETED: records were deleted from the log before the table had them.
         COMPACTED: records that the table has were compacted.
-        MISSING: offsets are missing from the log before the ones that were added.
-        DAMAGED: damage hides what follows: the table ends before it, and so does every further run.
+        MISSING: offsets are missing from the log before the added ones.
+        DAMAGED: damage hides the records after it: the table ends before it, and so does every later run.
     """
 
     CUT = "cut"
@@ -32,19 +32,19 @@ class ChangeKind(Enum):
 
     @property
     def is_reported_by_reader(self) -> bool:
-        """Whether reading the log also reports it, by `on_gap` or by an error."""
+        """Whether reading the log also reports the change, by `on_gap` or by an error."""
         return self in {ChangeKind.MISSING, ChangeKind.DAMAGED}
 
 
 class Change(NamedTuple):
-    """A change of a partition behind its table.
+    """A change of a partition since its table was written.
 
     Attributes:
-        kind: what has happened.
+        kind: of the change.
         topic: of the partition.
         partition: its number.
-        text: what it means for the table.
-        missing: the offsets that the log does not have, or hides; None where they are not known.
+        text: the change, and its meaning for the table.
+        missing: the offsets that the log lacks or hides; None if they are unknown.
     """
 
     kind: ChangeKind
@@ -55,12 +55,12 @@ class Change(NamedTuple):
 
     @property
     def is_end(self) -> bool:
-        """Return whether the table cannot go on: it has rows that the log never had in this way."""
+        """Return whether no export can continue the table: it has rows that differ from the log."""
         return self.kind in {ChangeKind.CUT, ChangeKind.REWRITTEN}
 
     @property
     def is_loss(self) -> bool:
-        """Return whether table and log disagree; compaction loses nothing that the table should have."""
+        """Return whether the table lacks records, or differs from the log; compaction is no loss for the table."""
         return self.kind is not ChangeKind.COMPACTED
 
     def __str__(self) -> str:
@@ -74,14 +74,14 @@ class ExportedPartition:
     Attributes:
         topic: its topic.
         partition: its number.
-        first_offset: from which on offsets were read.
+        first_offset: the first offset to read.
         next_offset: first offset that the table does not have.
         row_count: number of new rows.
         file_count: number of new files.
-        size: bytes of them.
-        undecoded_count: number of new rows in the table of what could not be decoded.
-        changes: of the log since the last run, and what this one found missing or damaged.
-        stopped_by: the error at which reading ended; None where it reached the end of the log.
+        size: of the new files, in bytes.
+        undecoded_count: number of new rows in the table of records that cannot be decoded.
+        changes: of the log since the last run, and the gaps and the damage that this run found.
+        stopped_by: the error at which reading ended; None if it reached the end of the log.
     """
 
     topic: str

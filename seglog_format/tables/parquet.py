@@ -1,4 +1,4 @@
-"""Parquet files: sorted by offset, with the statistics by which readers skip what they do not want."""
+"""Parquet files: sorted by offset, with the statistics by which readers skip row groups."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ COUNTED: Final = (
     *("topic", "partition", "offset", "timestamp", "timestamp_type", "leader_epoch"),
     *("file", "position", "reason"),
 )
-"""Columns with statistics; for keys and values they would cost much and say little."""
+"""Columns with statistics; for keys and values they would be large and of little use."""
 
 
 class ParquetFile(ArrowWritten):
-    """A Parquet file that is being written; each group of rows becomes a row group."""
+    """A Parquet file, open for writing; each group of rows becomes a row group."""
 
     def __init__(self, file: OutputFile, schema: pa.Schema) -> None:
         names = set(schema.names)
@@ -37,7 +37,7 @@ class ParquetFile(ArrowWritten):
             write_statistics=[name for name in COUNTED if name in names] + decoded,
             write_page_index=True,
             sorting_columns=pq.SortingColumn.from_ordering(schema, [("offset", "ascending")]),
-            store_schema=False,  # readers get plain Parquet types, and no views of Arrow
+            store_schema=False,  # readers get plain Parquet types, not Arrow's views
         )
 
     def write(self, rows: pa.Table) -> None:

@@ -1,4 +1,4 @@
-"""The export of one partition: what the log has and the table has not, part by part."""
+"""The export of one partition: the records of the log that the table lacks, part by part."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class PartitionExport:
     """An export of one partition.
 
     Attributes:
-        key: topic and number.
+        key: topic and number of the partition.
         partition: open for reading.
-        table: to add rows to.
+        table: receives the rows.
         settings: of the table.
         file_size: bytes after which a file is complete.
-        end: first offset not wanted; None for all that there is.
-        advance: called with the done part of the work, up to 1.
-        on_gap: called with missing offsets that the export passes over; see `Partition.scan`.
+        end: first offset that is not exported; None for the end of the log.
+        advance: called with the completed fraction of the work, up to 1.
+        on_gap: called with missing offsets that the export skips; see `Partition.scan`.
         decoder: of keys and values.
-        undecoded: where what it cannot decode goes; None to stop there.
+        undecoded: receives the rows that cannot be decoded; None to stop at the first.
         statistics: adds the entries that are left to slower code.
     """
 
@@ -69,10 +69,10 @@ class PartitionExport:
     _hidden: Gap | None = field(init=False, default=None)
 
     def run(self) -> ExportedPartition:
-        """Add to the table what it does not have yet, up to the first damage.
+        """Add to the table the records that it does not have yet, up to the first damage.
 
         Raises:
-            WriteError: writing failed; the table has what was published before.
+            WriteError: writing failed; the table has the parts that were published before.
         """
         known = self.table.progress_of(self.key)
         self._progress = self._stored = before = known or Progress()
@@ -106,7 +106,7 @@ class PartitionExport:
             self._store_segments()
 
     def _on_gap(self, gap: Gap) -> None:
-        """Note missing offsets, or end the export where damage hides them: a later run must not be behind them.
+        """Note missing offsets, or end the export if damage hides them, so a later run can export them.
 
         Raises:
             CorruptRecordError: damage hides them.
@@ -122,8 +122,8 @@ class PartitionExport:
     def _copy(self, first: int) -> None:
         if self.end is not None and first >= self.end:
             return
-        asked = first if self._progress.next_offset else None  # from the start, gaps are reported there as well
-        rows = scanned_rows(self.partition, self.settings, (asked, self.end), self._on_gap, self.statistics)
+        from_offset = first if self._progress.next_offset else None  # from the start, so gaps there are reported too
+        rows = scanned_rows(self.partition, self.settings, (from_offset, self.end), self._on_gap, self.statistics)
         total = max(1, (self.partition.log_end_offset if self.end is None else self.end) - first)
         try:
             with read_ahead(groups_of(rows)) as groups:
@@ -167,7 +167,7 @@ class PartitionExport:
         raise UndecodedRecordError(msg)
 
     def _write(self, decoded: pa.Table, rows: pa.Table) -> None:
-        """Write decoded rows, and go on after the rows that they were."""
+        """Write decoded rows, and advance the progress past their source rows."""
         if decoded.num_rows:
             if self._part is None:
                 self._part = self.table.begin(self.key, decoded.column("offset")[0].as_py())
@@ -184,7 +184,7 @@ class PartitionExport:
             self._publish()
 
     def _publish(self) -> None:
-        """Publish what could not be decoded, then the other rows: a run that is stopped between goes on with both."""
+        """Publish the undecoded rows before the others, so the next run loses none if this one stops in between."""
         if self.undecoded is not None:
             self.undecoded.publish()
         if self._part is not None:
@@ -194,7 +194,7 @@ class PartitionExport:
             self._stored = self._progress
 
     def _store_segments(self) -> None:
-        """Remember what the log looks like now, so the next run says only what is new."""
+        """Store the present segments of the log, so the next run reports only new changes."""
         segments = closed_segments(self.partition, self._progress.next_offset)
         if segments != self._progress.segments or self._progress != self._stored:
             self._progress = self._progress.after(segments=segments)

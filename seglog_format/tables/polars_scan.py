@@ -1,4 +1,4 @@
-"""Logs as lazy frames of Polars, which asks them for columns and offsets only."""
+"""Logs as lazy frames of Polars, which reads only the columns and offsets that a query needs."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ BATCH_ROWS: Final = 2**16
 
 
 class Offsets(NamedTuple):
-    """A range of offsets, the second one excluded."""
+    """A range of offsets, without the second one."""
 
     start: int = 0
     end: int = INT64_MAX
 
     def within(self, other: Offsets) -> Offsets:
-        """Return what is in both."""
+        """Return the offsets that are in both ranges."""
         return Offsets(max(self.start, other.start), min(self.end, other.end))
 
 
 class _Scan(NamedTuple):
-    """What is read of each partition."""
+    """The parameters of reading a partition."""
 
     columns: tuple[str, ...]
     isolation: Isolation
@@ -66,7 +66,7 @@ class _Scan(NamedTuple):
         )
 
 
-def scan_polars(  # noqa: PLR0913 - what a scan may be asked for
+def scan_polars(  # noqa: PLR0913 - the parameters of a scan
     path_or_paths: PathOrPaths,
     columns: Sequence[str] = (*TOPIC, *DEFAULT_COLUMNS),
     *,
@@ -77,15 +77,15 @@ def scan_polars(  # noqa: PLR0913 - what a scan may be asked for
     on_undecoded: Callable[[UndecodedRecordError], None] | None = None,
     remote: RemoteStore | None = None,
 ) -> pl.LazyFrame:
-    """Return a lazy frame of Polars over logs: what is not asked for is not read.
+    """Return a lazy frame of Polars over logs, which reads only the data that a query needs.
 
-    Needs the extra ``fast`` and Polars. Columns that a query does not use are not touched, and conditions on ``offset``
-    choose where to read.
+    Needs the extra ``fast`` and Polars. Columns that a query does not use are not read, and conditions on ``offset``
+    limit the range that is read.
 
     Args:
         path_or_paths: of log directories or partition directories.
         columns: of those of `Partition.scan`, and ``topic`` and ``partition``.
-        topics: leave out all others.
+        topics: to read; None for all.
         isolation: as of `Partition.records`.
         key: decodes keys; see `value_decoder`.
         value: decodes values: the column is a struct with the fields of their schema.
@@ -93,7 +93,7 @@ def scan_polars(  # noqa: PLR0913 - what a scan may be asked for
         remote: the store with tiered segments of the partitions, from `open_tier`.
 
     Raises:
-        UsageError: a path is no log, a column is unknown, or Polars is not installed.
+        UsageError: a path is not a log, a column is unknown, or Polars is not installed.
 
     Examples:
         >>> import polars as pl
@@ -144,7 +144,7 @@ def _frames(
     predicate: pl.Expr | None,
     row_count: int | None,
 ) -> Iterator[pl.DataFrame]:
-    """Yield what a query asks for, frame by frame."""
+    """Yield the rows that a query needs, frame by frame."""
     import polars as pl  # noqa: PLC0415 - as above
 
     chosen = list(scan.columns) if wanted is None else wanted
@@ -167,12 +167,12 @@ def _frames(
 
 
 def offsets_of(predicate: pl.Expr) -> Offsets:
-    """Return a range of offsets outside of which a condition is never true; everything if it is unknown."""
+    """Return a range of offsets outside of which a condition is never true; all offsets if that is unknown."""
     import polars as pl  # noqa: PLC0415 - as above
 
     try:
         tree = json.loads(predicate.meta.serialize(format="json"))
-    except (pl.exceptions.PolarsError, ValueError):  # not every expression has this form: all offsets are right, too
+    except (pl.exceptions.PolarsError, ValueError):  # another form of expression: all offsets are correct
         return Offsets()
     return _range(tree)
 
@@ -197,7 +197,7 @@ def _range_of_operator(operator: Any, left: Any, right: Any) -> Offsets:  # noqa
 
 OFFSET: Final = {"Column": "offset"}
 TURNED: Final = {"Gt": "Lt", "GtEq": "LtEq", "Lt": "Gt", "LtEq": "GtEq", "Eq": "Eq"}
-"""Comparisons with the sides changed."""
+"""For each comparison operator, the one with the same meaning when the sides are swapped."""
 
 
 def _compared(operator: str, number: int | None) -> Offsets:
@@ -221,7 +221,7 @@ def _range_of_function(function: dict[str, Any]) -> Offsets:
 
 
 def _number(tree: Any) -> int | None:  # noqa: ANN401 - as above
-    """Return the number that a literal is; None for anything else."""
+    """Return the number in a literal; None for any other expression."""
     while isinstance(tree, dict) and len(tree) == 1:
         tree = next(iter(tree.values()))
     return tree if type(tree) is int else None

@@ -1,4 +1,4 @@
-"""How far a table reaches in each partition, and what is needed to notice that the log has changed behind it."""
+"""The progress of a table in each partition, with the facts by which a later run notices changes of the log."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from seglog_format.model import INT64_MAX
 
 TopicPartition: TypeAlias = tuple[str, int]
 SegmentSize: TypeAlias = tuple[int, int]
-"""Base offset of a segment, and bytes of its log."""
+"""Base offset of a segment, and the size of its log in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What a table has of one partition.
+    """The progress of a table in one partition.
 
     Attributes:
-        next_offset: first offset that it does not have.
-        leader_epoch: of its last row; -1 if unknown.
-        last_offset: of its last row; None without rows.
-        last_row: digest of its last row; empty without rows.
-        file_count: number of its files.
-        row_count: number of its rows.
-        size: bytes of its files.
-        segments: closed segments of the log, as last seen, whose records it has.
+        next_offset: first offset that the table does not have.
+        leader_epoch: of the last row; -1 if unknown.
+        last_offset: of the last row; None without rows.
+        last_row: digest of the last row; empty without rows.
+        file_count: number of files.
+        row_count: number of rows.
+        size: of the files, in bytes.
+        segments: closed segments, at the last run, whose records the table has.
     """
 
     next_offset: int = 0
@@ -37,7 +37,7 @@ class Progress:
     segments: tuple[SegmentSize, ...] = ()
 
     def after(self, **changes: Any) -> Progress:  # noqa: ANN401 - attributes of this class
-        """Return the same with some attributes replaced."""
+        """Return a copy with some attributes replaced."""
         return replace(self, **changes)
 
     def as_json(self) -> dict[str, Any]:
@@ -58,10 +58,10 @@ def progress_of_json(value: object) -> Progress:
     """Return the progress that a manifest holds.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: the value is not a progress.
     """
     if not isinstance(value, dict):
-        raise ValueError("partition")  # noqa: EM101, TRY004 - the field is all there is to say
+        raise ValueError("partition")  # noqa: EM101, TRY004 - the name of the field is enough
     last = value.get("lastOffset")
     return Progress(
         next_offset=_number(value, "nextOffset"),

@@ -1,4 +1,4 @@
-"""An iterator that another thread is one step ahead of: reading goes on while what was read is written."""
+"""An iterator whose items another thread produces one step ahead: reading continues during writing."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ T = TypeVar("T")
 Step: TypeAlias = "tuple[T | None, BaseException | None]"
 
 POLL_SECONDS: Final = 0.01
-"""Time between looks whether the reading thread, which is no longer needed, has something to hand over."""
+"""Time between attempts to take an item from the reading thread, so it ends when it is no longer needed."""
 
 
 @contextmanager
 def read_ahead(items: Iterable[T]) -> Iterator[Iterator[T]]:
-    """Iterate over items that another thread produces, at most one of which waits.
+    """Iterate over items that another thread produces; at most one item waits in between.
 
     Args:
-        items: used by the other thread only.
+        items: only the other thread iterates over them.
 
     Yields:
-        The same items; an error of theirs is raised in its place. At the end of the block the thread has ended.
+        An iterator over the same items, which also raises their errors. At the end of the block the thread has ended.
     """
     queue: Queue[Step[T]] = Queue(maxsize=1)
     stopped = Event()

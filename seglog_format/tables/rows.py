@@ -1,4 +1,4 @@
-"""Rows of a table: Arrow batches of a scan, gathered into groups of bounded size."""
+"""Rows of a table: Arrow batches of a scan, collected in groups of limited size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seglog_format.tables.settings import TableSettings
 
 GROUP_SIZE: Final = 32 * 2**20
-"""Bytes of Arrow buffers in a group, unless one batch alone has more."""
+"""Maximum bytes of Arrow buffers in a group, unless one batch alone has more."""
 GROUP_ROWS: Final = 2**17
 BATCH_ROWS: Final = 2**14
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
@@ -32,7 +32,7 @@ MIN_CALENDAR_MS: Final = -62_135_596_800_000
 MAX_CALENDAR_MS: Final = 253_402_300_799_999
 """Times of the years 1 to 9999; readers of Iceberg tables refuse others."""
 REASON: Final = "reason"
-"""Column of tables of what cannot be decoded."""
+"""Column with the reason, in tables of records that cannot be decoded."""
 NEVER_NULL: Final = frozenset({"topic", "partition", "offset", "headers", "file", "position", "reason"})
 
 
@@ -59,7 +59,7 @@ def groups_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield the rows of a scan in groups of about `GROUP_SIZE` bytes; no group is empty.
 
     Raises:
-        FormatError: as the scan does, after the rows before the damage.
+        FormatError: the scan met damage; all rows before it were yielded.
     """
     held: list[pa.RecordBatch] = []
     size = rows = 0
@@ -92,7 +92,7 @@ def scanned_rows(
     Args:
         partition: to read.
         settings: of the table.
-        offsets: first offset wanted, and first not wanted; None for all.
+        offsets: first offset to read, and the one after the last; None for all.
         on_gap: called with missing offsets.
         statistics: adds the entries that are left to slower code.
     """
@@ -107,10 +107,10 @@ def scanned_rows(
 
 
 def _with_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with the times that Iceberg has.
+    """Return a batch with times in microseconds, as Iceberg has them.
 
     Raises:
-        UsageError: a time is too far away.
+        UsageError: a time is out of range.
     """
     number = batch.schema.get_field_index("timestamp")
     times = batch.column(number)
@@ -124,7 +124,7 @@ def _with_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _with_plain_headers(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch without views inside of lists, which Arrow cannot write to Parquet."""
+    """Return a batch without views inside of lists: Arrow cannot write those to Parquet."""
     number = batch.schema.get_field_index("headers")
     kind = batch.schema.field(number).type
     if kind.value_type.field("key").type != pa.binary_view():
@@ -134,7 +134,7 @@ def _with_plain_headers(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def with_partition(rows: pa.Table, settings: TableSettings, topic: str, partition: int) -> pa.Table:
-    """Return rows with columns for topic and partition, unless directories say them."""
+    """Return rows with columns for topic and partition, unless names of directories contain these."""
     values = {"topic": topic, "partition": partition}
     for number, name in enumerate(name for name in TOPIC_TYPES if name not in settings.in_path):
         column = pa.repeat(pa.scalar(values[name], TOPIC_TYPES[name]), rows.num_rows)
@@ -143,7 +143,7 @@ def with_partition(rows: pa.Table, settings: TableSettings, topic: str, partitio
 
 
 def by_day(rows: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
-    """Split rows by the day of their time in UTC; None for those without a time. Their order stays."""
+    """Yield rows by the day of their time in UTC (None for rows without a time), each in the original order."""
     times = rows.column("timestamp").combine_chunks()
     days = _as_ms(times).to_numpy(zero_copy_only=False).astype("datetime64[ms]").astype("datetime64[D]")
     if times.null_count:
@@ -167,7 +167,7 @@ def last_epoch(rows: pa.Table) -> int:
 
 
 def digest_of_last(rows: pa.Table) -> str:
-    """Return a digest of what compaction leaves as it is in the last row: offset, time, key and value."""
+    """Return a digest of the fields of the last row that compaction never changes: offset, time, key and value."""
     last = rows.slice(rows.num_rows - 1)
     time = _as_ms(last.column("timestamp"))
     values = [last.column("offset"), time, last.column("key"), last.column("value")]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seglog_format.values.schemas import Schemas
 
 DIRECTORY: Final = "_schemas-0"
-"""Partition of the topic, by the registry's default for its name."""
+"""Directory of the topic's partition, under the registry's default name of the topic."""
 
 
 def read_schemas(path: str | os.PathLike[str]) -> Schemas:
@@ -25,10 +25,10 @@ def read_schemas(path: str | os.PathLike[str]) -> Schemas:
         path: of the partition directory, usually ``_schemas-0``.
 
     Returns:
-        The schemas as the registry has them now: by id, or the newest of a subject.
+        The present schemas of the registry: by id, or the newest of a subject.
 
     Raises:
-        UsageError: there is no partition.
+        UsageError: the path is not a partition directory.
         FormatError: the log is damaged.
 
     Example:
@@ -42,7 +42,7 @@ def read_schemas(path: str | os.PathLike[str]) -> Schemas:
 
 
 def beside(paths: Iterable[Path]) -> Path | None:
-    """Return the partition of `_schemas` in the log directory of some partitions; None if it is in none."""
+    """Return the partition directory of `_schemas` in the log directory of some partitions; None if there is none."""
     for directory in sorted({path.absolute().parent for path in paths}):
         if (directory / DIRECTORY).is_dir():
             return directory / DIRECTORY

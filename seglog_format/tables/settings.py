@@ -1,4 +1,4 @@
-"""What a table is: its format, columns and partitioning, which stay the same from run to run."""
+"""The settings of a table: format, columns and partitioning, which stay the same from run to run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ICEBERG: Final = "iceberg"
 FORMATS: Final = ("parquet", ICEBERG, "arrow", "csv", "jsonl")
-"""Formats of tables: those of their files, by which they also end, and Iceberg, whose files are Parquet."""
+"""Formats of tables: those of their files, which are also the suffixes, and Iceberg, whose files are Parquet."""
 TEXT_FORMATS: Final = ("csv", "jsonl")
 BYTES_AS: Final = ("utf8", "hex", "base64")
 PARTITIONINGS: Final = ("topic", "partition", "day")
@@ -38,7 +38,7 @@ class TableSettings:
         bytes_as: how text formats hold bytes; one of `BYTES_AS`.
         key: how keys are decoded.
         value: how values are decoded.
-        has_reasons: the rows are those that could not be decoded, each with the reason.
+        has_reasons: whether the rows are those that could not be decoded, each with the reason.
     """
 
     format: str = "parquet"
@@ -61,22 +61,22 @@ class TableSettings:
 
     @property
     def suffix(self) -> str:
-        """How names of files end, after the dot."""
+        """Suffix of the names of files, without the dot."""
         return "parquet" if self.format == ICEBERG else self.format
 
     @property
     def forms(self) -> dict[str, Form]:
-        """The forms of columns that are decoded."""
+        """The forms of keys and values, for columns that are decoded."""
         forms = {"key": self.key, "value": self.value}
         return {name: form for name, form in forms.items() if form != BYTES}
 
     def undecoded(self) -> TableSettings:
-        """Return the settings of the table beside this one, for what cannot be decoded."""
+        """Return the settings of the table beside this one, for records that cannot be decoded."""
         return replace(self, key=BYTES, value=BYTES, has_reasons=True, bytes_as="base64")
 
     @property
     def layout(self) -> str:
-        """The layout of the scan: Arrow can write views to Parquet without copying, and do little else with them."""
+        """The layout of the scan: views only for Parquet, which Arrow writes from views without copying."""
         is_only_written = self.suffix == "parquet" and "day" not in self.partition_by and not self.forms
         return "view" if is_only_written else "binary"
 
@@ -90,7 +90,7 @@ class TableSettings:
         return found | {"bytes": self.bytes_as} if self.format in TEXT_FORMATS else found
 
     def continued(self, stored: object, address: str) -> TableSettings:
-        """Return the settings to continue a table with: the reader's schemas stay those that it was begun with.
+        """Return the settings with which to continue a table: its reader's schemas do not change.
 
         Raises:
             UsageError: another setting differs, or the caller chose another schema.

@@ -1,4 +1,4 @@
-"""An output file as Arrow's writers take it, and what all files that these write have in common."""
+"""An output file for Arrow's writers, and the base class of the files that these write."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from seglog_format.storage.output_directory import OutputFile
 
 PIECE_SIZE: Final = 2**20
-"""Bytes that are written at once."""
+"""Number of bytes written at once."""
 
 
 class Sink:
-    """An output file as Python files are. Arrow writes many small pieces, which are joined here.
+    """An output file with the interface of Python's files. It joins the many small pieces that Arrow writes.
 
     Attributes:
-        is_abandoned: nothing is written any more.
+        is_abandoned: whether writing has stopped.
     """
 
     closed: bool = False
@@ -35,7 +35,7 @@ class Sink:
         return len(data)
 
     def flush_all(self) -> None:
-        """Write what was joined."""
+        """Write the joined pieces."""
         pieces, self._pieces = self._pieces, bytearray()
         if pieces:
             self._file.write(pieces)
@@ -48,11 +48,11 @@ class Sink:
         """Do nothing: files are synced when they are published."""
 
     def close(self) -> None:
-        """Do nothing: the output file is closed by its opener."""
+        """Do nothing: the caller that opened the output file closes it."""
 
 
 class ArrowWritten:
-    """A file that one of Arrow's writers fills; each format makes its writer, and writes rows with it."""
+    """Base class of files that one of Arrow's writers writes; each format creates its writer."""
 
     _writer: Any
 
@@ -61,7 +61,7 @@ class ArrowWritten:
 
     @property
     def size(self) -> int:
-        """Bytes so far."""
+        """Number of bytes so far."""
         return self._sink.tell()
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class ArrowWritten:
         self._sink.flush_all()
 
     def abandon(self) -> None:
-        """Write nothing more. Arrow writes a footer in any case, which is then dropped."""
+        """Stop writing. Arrow writes a footer in any case; the sink drops it."""
         self._sink.is_abandoned = True
         with suppress(OSError, ValueError):
             self._writer.close()

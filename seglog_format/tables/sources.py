@@ -1,4 +1,4 @@
-"""The partitions to export, at paths that a user gives: log directories, or partition directories."""
+"""The partitions to export, at paths of log directories or partition directories."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Source:
 
     @property
     def is_live(self) -> bool:
-        """Return whether a broker is at work in the directory."""
+        """Return whether a broker uses the directory."""
         return is_locked(self.path.absolute().parent)
 
     def open(self, remote: RemoteStore | None = None, *, copy: bool = False) -> Partition:
@@ -44,7 +44,7 @@ class Source:
 
         Args:
             remote: the store with its tiered segments.
-            copy: read through windows even if no broker is at work.
+            copy: read through windows even if no broker uses the directory.
         """
         return open_partition(self.path, copy=copy or None, remote=remote)
 
@@ -54,10 +54,10 @@ def sources_at(paths: Iterable[str | os.PathLike[str]], topics: Collection[str] 
 
     Args:
         paths: of log directories or partition directories.
-        topics: leave out all others.
+        topics: to return; None for all.
 
     Raises:
-        UsageError: a path is something else; a partition is there twice; a topic is not there, or nothing at all.
+        UsageError: a path is not such a directory, a partition occurs twice, or a topic or any partition is missing.
     """
     found: dict[TopicPartition, Source] = {}
     for source in (each for path in paths for each in _sources(Path(path))):

@@ -1,4 +1,4 @@
-"""Tables, whatever they are made of."""
+"""The interface of tables of all formats."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 
 class Table(Protocol):
-    """A table that is open for writing.
+    """A table, open for writing.
 
     Attributes:
-        settings: of the table, as it was begun.
+        settings: of the table when it was created.
     """
 
     settings: TableSettings
 
     def progress_of(self, key: TopicPartition) -> Progress | None:
-        """Return how far the table reaches in a partition; None for one that it does not have."""
+        """Return the progress of the table in a partition; None if the table does not have the partition."""
 
     def store(self, key: TopicPartition, progress: Progress) -> None:
         """Record progress without new rows."""
 
     def begin(self, key: TopicPartition, first_offset: int) -> FilePart:
-        """Begin a part: rows of a partition from an offset on, which stays hidden before it is published."""
+        """Begin a part with rows of a partition from an offset on; it is hidden until it is published."""
 
 
 def opened(location: Output | IcebergLocation, settings: TableSettings) -> AbstractContextManager[Table]:
-    """Open the table at a place, or begin one; files of runs that were stopped are removed.
+    """Open the table at a location, or create it; remove files that stopped runs left.
 
     Raises:
-        UsageError: the place holds something else, or another process writes there.
-        WriteError: it cannot be written.
+        UsageError: the location has other content, or another process writes to it.
+        WriteError: the location cannot be written.
     """
     from seglog_format.tables.iceberg_catalog import IcebergLocation  # noqa: PLC0415 - of the kinds, one is used
 

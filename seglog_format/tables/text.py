@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.output_directory import OutputFile
 
 BYTES: Final = ("key", "value")
-"""Columns of bytes; headers hold some as well."""
+"""Columns of bytes; headers also contain bytes."""
 WRITERS: Final[dict[str, Callable[[bytes], str]]] = {
     "utf8": bytes.decode,
     "hex": bytes.hex,
@@ -27,7 +27,7 @@ WRITERS: Final[dict[str, Callable[[bytes], str]]] = {
 
 
 class TextFile:
-    """A text file that is being written."""
+    """A text file, open for writing."""
 
     def __init__(self, file: OutputFile, bytes_as: str) -> None:
         self._file = file
@@ -35,14 +35,14 @@ class TextFile:
 
     @property
     def size(self) -> int:
-        """Bytes so far."""
+        """Number of bytes so far."""
         return self._file.size
 
     def write(self, rows: pa.Table) -> None:
         """Write rows.
 
         Raises:
-            UsageError: something is not UTF-8, and should be written so.
+            UsageError: a key, value or header is not UTF-8, and bytes are to be written as UTF-8.
         """
         offset: int = rows.column("offset")[0].as_py()
         try:
@@ -58,13 +58,13 @@ class TextFile:
         """Do nothing: there is no footer."""
 
     def abandon(self) -> None:
-        """Do nothing: what was written is removed."""
+        """Do nothing: the caller removes the file."""
 
     def _written(self, value: bytes | None) -> str | None:
         return None if value is None else WRITERS[self._bytes_as](value)
 
     def _plain(self, value: Any) -> Any:  # noqa: ANN401 - decoded objects
-        """Return a decoded object as JSON has it."""
+        """Return a decoded object as JSON types."""
         if isinstance(value, bytes):
             return self._written(value)
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The table of what cannot be decoded: it lies beside the other, and is begun with the first such record."""
+"""The table of records that cannot be decoded: beside the other table, and created with the first such record."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class UndecodedRows:
-    """What cannot be decoded of one partition.
+    """The records of one partition that cannot be decoded.
 
-    It is published before the rows around it. So it may have more than the other table after a run that was stopped,
-    and what it has is not added again.
+    They are published before the rows around them. So after a stopped run their table may be ahead of the other one;
+    records that it already has are not added again.
 
     Attributes:
         count: number of rows added.
@@ -34,7 +34,7 @@ class UndecodedRows:
 
         Args:
             key: of the partition.
-            opened: opens the table, or begins it.
+            opened: opens the table, or creates it.
         """
         self._key = key
         self._opened = opened
@@ -60,13 +60,13 @@ class UndecodedRows:
         )
 
     def publish(self) -> None:
-        """Make the rows count."""
+        """Commit the rows."""
         if self._part is not None:
             self._part.publish(self._progress)
             self._part = None
 
     def discard(self) -> None:
-        """Remove what was not published."""
+        """Remove the rows that were not published."""
         if self._part is not None:
             self._part.discard()
             self._part = None

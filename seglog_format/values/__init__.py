@@ -1,1 +1,1 @@
-"""Keys and values as columns with types: what serializers made of objects, by the schemas that they used."""
+"""Keys and values as typed columns, decoded by the schemas that their serializers used."""

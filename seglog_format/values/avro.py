@@ -54,7 +54,7 @@ class AvroDecoder:
         """Prepare for a reader's schema.
 
         Raises:
-            UsageError: it is not an Avro schema.
+            UsageError: the text is not an Avro schema.
         """
         try:
             self._reader, self._names = _parsed(reader)
@@ -65,18 +65,18 @@ class AvroDecoder:
         self._writers: dict[SchemaText, tuple[Any, bool]] = {}
 
     def decode(self, data: bytes, writer: SchemaText) -> Any:  # noqa: ANN401 - decoded objects
-        """Return the object that a value is, as Arrow takes it.
+        """Decode a value to an object in the form that Arrow accepts.
 
         Raises:
-            UndecodedError: it is not one of the schemas.
+            UndecodedError: the value does not match the schemas.
         """
         schema, is_recursive = self._writer(writer)
         stream = io.BytesIO(data)
-        # compiled code would go as deep as hostile bytes let it; the other ends at Python's limit
+        # compiled code would recurse as deeply as hostile bytes ask for; Python's own code stops at its recursion limit
         read = plain_reader.schemaless_reader if is_recursive else fastavro.schemaless_reader
         try:
             value = read(stream, schema, self._reader)
-        except Exception as error:  # the library raises whatever its code runs into
+        except Exception as error:  # the library raises errors of any class
             msg = f"not a value of its Avro schema: {type(error).__name__} {error}".rstrip()
             raise UndecodedError(msg) from error
         if stream.tell() != len(data):
@@ -108,7 +108,7 @@ def _kind(schema: Any) -> Any:  # noqa: ANN401 - parsed JSON
 
 
 def _resolved(schema: Any, names: Names) -> Any:  # noqa: ANN401 - as above
-    """Return what a name stands for."""
+    """Return the schema that a name refers to."""
     kind = _kind(schema)
     return names[kind] if isinstance(kind, str) and kind in names else schema
 
@@ -155,7 +155,7 @@ def _leaf(schema: Any, kind: str) -> Shape:  # noqa: ANN401 - as above
 
 
 def _union(branches: list[Any], names: Names, above: tuple[str, ...]) -> Shape:
-    """Return the shape of a union: that of its only branch besides null, or a struct with a member for each."""
+    """Return the shape of a union: that of its only branch besides null, or a struct with a member for each branch."""
     rest = [each for each in branches if each != "null"]
     if len(rest) == 1:
         return _shape(rest[0], names, above)
@@ -168,7 +168,7 @@ def _member(branches: list[Any], shapes: list[Shape], names: Names, value: Any) 
     for number, (branch, shape) in enumerate(zip(branches, shapes, strict=True)):
         if validate(value, _resolved(branch, names), raise_errors=False):
             return {f"member{number}": shape.of(value)}
-    msg = f"no branch of the union takes {type(value).__name__}"
+    msg = f"no branch of the union accepts {type(value).__name__}"
     raise UndecodedError(msg)
 
 
@@ -193,10 +193,10 @@ def _is_recursive(schema: Any, names: Names, above: tuple[str, ...]) -> bool:  #
 
 
 def _refuse_empty_items(schema: Any, names: Names, above: tuple[str, ...]) -> None:  # noqa: ANN401 - as above
-    """Refuse arrays whose items take no bytes: a count of a few bytes would make as many objects as it says.
+    """Refuse arrays whose items take no bytes: a count of a few bytes could create any number of objects.
 
     Raises:
-        UndecodedError: there is one.
+        UndecodedError: the schema has such an array.
     """
     schema = _resolved(schema, names)
     name = schema.get("name") if isinstance(schema, dict) else None
@@ -213,7 +213,7 @@ def _is_empty(schema: Any, names: Names, above: tuple[str, ...]) -> bool:  # noq
     schema = _resolved(schema, names)
     kind = _kind(schema)
     if isinstance(schema, list):
-        return False  # the number of the branch takes a byte
+        return False  # the number of the branch takes at least one byte
     if kind == "fixed":
         return bool(schema["size"] == 0)
     if kind not in {"record", "error"}:

@@ -1,4 +1,4 @@
-"""Whole columns through a decoder."""
+"""Decoding of whole columns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Failure(NamedTuple):
     """A value that does not decode.
 
     Attributes:
-        row: its number, from 0.
-        reason: in words.
+        row: number of the row, from 0.
+        reason: text of the reason.
     """
 
     row: int
@@ -25,7 +25,7 @@ class Failure(NamedTuple):
 
 
 def decoded(decoder: Decoder, column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, list[Failure]]:
-    """Return a column of decoded values, and what does not decode, which is null there."""
+    """Return a column of decoded values, and the failures; a value that does not decode is null."""
     failures: list[Failure] = []
     values: list[Any] = []
     for row, data in enumerate(column.to_pylist()):
@@ -41,7 +41,7 @@ def decoded(decoder: Decoder, column: pa.Array | pa.ChunkedArray) -> tuple[pa.Ar
 
 
 def _one_by_one(kind: pa.DataType, values: list[Any], failures: list[Failure]) -> tuple[pa.Array, list[Failure]]:
-    """Do the same where a value is too much for its type: a number of any size in JSON, for example."""
+    """Convert values one by one, if some do not fit the type of the column, such as a large number in JSON."""
     for row, value in enumerate(values):
         try:
             pa.array([value], kind)

@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from seglog_format.values.schemas import Schemas
 
 TYPES: Final = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}
-"""Types of schemas, by the kinds that need one."""
+"""Types of schemas, by the kinds that need a schema."""
 KINDS: Final = ("bytes", "string", "json", *TYPES)
-"""How keys and values are decoded."""
+"""The ways to decode keys and values."""
 NEEDED: Final = {"avro": ("fastavro",), "json-schema": ("jsonschema",), "protobuf": ("google.protobuf", "grpc_tools")}
 
 
 class Form(NamedTuple):
-    """How a column is decoded.
+    """The way to decode a column.
 
     Attributes:
         kind: one of `KINDS`.
-        schema: the reader's; None for kinds without.
+        schema: the reader's; None for kinds without a schema.
         message: name of a Protobuf message; None for the first of the schema.
-        is_plain: values have no header of Schema Registry: the reader's schema is the writer's.
-        is_chosen: the caller gave the schema.
+        is_plain: whether values have no header of Schema Registry: the reader's schema is also the writer's.
+        is_chosen: whether the caller gave the schema.
     """
 
     kind: str
@@ -47,14 +47,14 @@ class Form(NamedTuple):
         return {"kind": self.kind, "schema": schema, "message": self.message, "plain": self.is_plain}
 
     def continued(self, stored: Form | None) -> Form:
-        """Return the form of a table that was begun with another: the reader's schema stays, unless one was chosen."""
+        """Return the form for a table that has one: the reader's schema stays, unless the caller gave another."""
         if stored is None or self.is_chosen or stored.kind != self.kind:
             return self
         return self._replace(schema=stored.schema)
 
 
 def stored_form(value: object) -> Form | None:
-    """Return the form that `Form.as_json` has made; None for anything else."""
+    """Return the form from the result of `Form.as_json`; None for any other value."""
     if not isinstance(value, dict):
         return None
     try:
@@ -72,15 +72,15 @@ class Decoder(Protocol):
         """Arrow's type of the column."""
 
     def decode(self, data: bytes) -> Any:  # noqa: ANN401 - decoded objects
-        """Return what Arrow takes for a value.
+        """Decode a value to an object in the form that Arrow accepts.
 
         Raises:
-            UndecodedError: the value is something else.
+            UndecodedError: the value cannot be decoded.
         """
 
 
 class TextDecoder:
-    """Decodes text: any, or JSON, which stays text."""
+    """Decodes any text, or JSON, which stays text."""
 
     type: pa.DataType = pa.string()
 
@@ -91,7 +91,7 @@ class TextDecoder:
         """Return the text.
 
         Raises:
-            UndecodedError: it is not UTF-8, or not JSON.
+            UndecodedError: the value is not UTF-8, or not JSON.
         """
         if self._is_json:
             from seglog_format.values.json_schema import parsed_json  # noqa: PLC0415 - loads the library
@@ -116,10 +116,10 @@ class SchemaDecoder:
 
         Args:
             form: with a schema.
-            schemas: the registry's; None takes the reader's schema for each value.
+            schemas: of the registry; None to use the reader's schema for each value.
 
         Raises:
-            UsageError: the schema is none of its type, or a library is not installed.
+            UsageError: the schema is not valid for its type, or a library is not installed.
         """
         assert form.schema is not None
         self._form = form
@@ -129,10 +129,10 @@ class SchemaDecoder:
         self.type = shape
 
     def decode(self, data: bytes) -> Any:  # noqa: ANN401 - decoded objects
-        """Return what Arrow takes for a value.
+        """Decode a value to an object in the form that Arrow accepts.
 
         Raises:
-            UndecodedError: there is no header or no such schema, or the value is something else.
+            UndecodedError: the header or its schema is missing, or the value does not match the schema.
         """
         if self._form.is_plain:
             return self._decode(data, self._reader, is_plain=True)
@@ -153,7 +153,7 @@ class SchemaDecoder:
 
 
 def _by_kind(form: Form) -> tuple[pa.DataType, Callable[..., Any]]:
-    """Return the type of a column, and what decodes a value's bytes by the writer's schema."""
+    """Return the type of a column, and the function that decodes a value's bytes by the writer's schema."""
     schema = form.schema
     assert schema is not None
     if form.kind == "avro":
@@ -184,10 +184,10 @@ def decoder_of(form: Form, schemas: Schemas | None = None) -> Decoder | None:
 
     Args:
         form: of the column.
-        schemas: those that values were written by; None takes the reader's schema for each.
+        schemas: those that values were written by; None to use the reader's schema for each value.
 
     Raises:
-        UsageError: the schema is none of its type, or a library is not installed.
+        UsageError: the schema is not valid for its type, or a library is not installed.
     """
     if form.kind == "bytes":
         return None
@@ -216,15 +216,15 @@ def form_of(
     message: str | None = None,
     is_plain: bool = False,
 ) -> Form:
-    """Return how a column is decoded.
+    """Return the way to decode a column.
 
     Args:
         kind: one of `KINDS`.
-        subject: whose newest schema is the reader's, such as ``orders-value``.
-        schemas: the registry's; None where there is no topic of a registry.
+        subject: its newest schema is the reader's; such as ``orders-value``.
+        schemas: of the registry; None if there is no topic of a registry.
         schema: text of the reader's schema, instead of the subject's.
         message: name of a Protobuf message; by default the first of the schema.
-        is_plain: values have no header of Schema Registry.
+        is_plain: whether values have no header of Schema Registry.
 
     Raises:
         UsageError: there is no such kind or no schema.
@@ -271,11 +271,11 @@ def value_decoder(
 
     Args:
         kind: ``string``, ``json``, ``avro``, ``json-schema`` or ``protobuf``.
-        subject: whose newest schema is the reader's, such as ``orders-value``.
+        subject: its newest schema is the reader's; such as ``orders-value``.
         schemas: those that values were written by, from `read_schemas`.
         schema: text of the reader's schema, instead of the subject's.
         message: name of a Protobuf message; by default the first of the schema.
-        is_plain: values have no header of Schema Registry: they were written by ``schema``.
+        is_plain: whether values have no header of Schema Registry: they were written by ``schema``.
 
     Raises:
         UsageError: there is no such kind or schema, or a library is not installed.

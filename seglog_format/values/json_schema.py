@@ -35,7 +35,7 @@ class JsonSchemaDecoder:
         """Prepare for a reader's schema.
 
         Raises:
-            UsageError: it is not a JSON Schema.
+            UsageError: the text is not a JSON Schema.
         """
         try:
             schema, registry = _parsed(reader)
@@ -46,10 +46,10 @@ class JsonSchemaDecoder:
         self._writers: dict[SchemaText, Any] = {}
 
     def decode(self, data: bytes, writer: SchemaText) -> Any:  # noqa: ANN401 - decoded objects
-        """Return the object that a value is, as Arrow takes it.
+        """Decode a value to an object in the form that Arrow accepts.
 
         Raises:
-            UndecodedError: it is not one of the schemas.
+            UndecodedError: the value does not match the schemas.
         """
         value = parsed_json(data)
         try:
@@ -59,7 +59,7 @@ class JsonSchemaDecoder:
         except ValidationError as error:
             msg = f"not what its JSON Schema says: {error.json_path}: {_short(error.message)}"
             raise UndecodedError(msg) from error
-        except Exception as error:  # of references that lead nowhere, and of circles
+        except Exception as error:  # references without a target, and circles of references
             msg = f"not checked by its JSON Schema: {_short(error)}"
             raise UndecodedError(msg) from error
         return self.shape.of(value)
@@ -78,7 +78,7 @@ class JsonSchemaDecoder:
 
 
 def parsed_json(data: bytes) -> Any:  # noqa: ANN401 - any JSON
-    """Return the object that bytes are in JSON.
+    """Parse bytes as JSON.
 
     Raises:
         UndecodedError: they are not JSON.
@@ -96,7 +96,7 @@ def _short(error: object) -> str:
 
 
 def _parsed(schema: SchemaText) -> tuple[Any, Registry[Any]]:
-    """Return a schema, and where its references lead: nothing is fetched."""
+    """Return a schema, and the registry that resolves its references without fetching any."""
     registry: Registry[Any] = Registry()
     for name, text in schema.references:
         registry = registry.with_resource(name, Resource.from_contents(json.loads(text), DRAFT7))
@@ -105,7 +105,7 @@ def _parsed(schema: SchemaText) -> tuple[Any, Registry[Any]]:
 
 
 MAX_DEPTH: Final = 32
-"""Maximum levels of types in others; what is deeper, or contains itself, is JSON as text."""
+"""Maximum depth of nested types; deeper types, and types that contain themselves, are JSON as text."""
 
 
 def _shape(schema: Any, resolver: Resolver[Any], depth: int) -> Shape:  # noqa: ANN401 - parsed JSON

@@ -29,7 +29,7 @@ WELL_KNOWN: Final = (
     *("any", "source_context", "type", "api", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers"),
     "descriptor",
 )
-"""Files that protobuf brings with it, each after those that it needs: descriptors that clients register lack them."""
+"""Files that protobuf contains, each after those that it imports: registered descriptors do not include them."""
 TYPES: Final = {
     "DOUBLE": pa.float64(),
     "FLOAT": pa.float32(),
@@ -48,7 +48,7 @@ TYPES: Final = {
     "SINT32": pa.int32(),
     "SINT64": pa.int64(),
 }
-"""Arrow's types by Protobuf's; tables know no unsigned numbers, so each gets a type that holds them all."""
+"""Arrow's types by Protobuf's; tables have no unsigned types, so an unsigned one becomes a wider signed one."""
 
 
 class ProtobufDecoder:
@@ -66,7 +66,7 @@ class ProtobufDecoder:
             message: name of the message that the column holds; by default the first of the file.
 
         Raises:
-            UsageError: it is not a Protobuf schema, or has no such message.
+            UsageError: the text is not a Protobuf schema, or has no such message.
         """
         try:
             file = _file_of(reader)
@@ -79,7 +79,7 @@ class ProtobufDecoder:
         self._writers: dict[SchemaText, FileDescriptor] = {}
 
     def decode(self, data: bytes, writer: SchemaText, indexes: tuple[int, ...]) -> Any:  # noqa: ANN401 - decoded objects
-        """Return the object that a value is, as Arrow takes it.
+        """Decode a value to an object in the form that Arrow accepts.
 
         Args:
             data: the message.
@@ -87,7 +87,7 @@ class ProtobufDecoder:
             indexes: path to its type in the writer's file.
 
         Raises:
-            UndecodedError: it is not such a message, or another one.
+            UndecodedError: the value is not a message of the column's type.
         """
         name = _at(self._writer(writer), indexes)
         if name != self._message.full_name:
@@ -96,10 +96,10 @@ class ProtobufDecoder:
         return self.decode_plain(data)
 
     def decode_plain(self, data: bytes) -> Any:  # noqa: ANN401 - as above
-        """Return the object that a message of the column's type is.
+        """Decode a message of the column's type.
 
         Raises:
-            UndecodedError: it is not such a message.
+            UndecodedError: the value is not such a message.
         """
         try:
             return self.shape.of(self._class.FromString(data))
@@ -141,10 +141,10 @@ def _at(file: FileDescriptor, indexes: tuple[int, ...]) -> str:
 
 
 def _file_of(schema: SchemaText) -> FileDescriptor:
-    """Return a schema as protobuf has it; all of its types are in a pool of their own.
+    """Return the descriptor of a schema; its types are in a pool of their own.
 
     Raises:
-        UndecodedError: it does not compile.
+        UndecodedError: the schema does not compile.
     """
     described = _described(schema.text)
     if described is None:
@@ -171,7 +171,7 @@ def _compiled(text: str, others: dict[str, str]) -> list[FileDescriptorProto]:
 
 
 def _described(text: str) -> FileDescriptorProto | None:
-    """Return the descriptor that a schema is, as clients register it; None for the text of a schema."""
+    """Return the descriptor in a schema, in the form that clients register; None if the schema is text."""
     try:
         found = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, DecodeError):

@@ -29,8 +29,9 @@ def with_decoded(
     Args:
         reader: of the scan, with offsets.
         decoders: by column.
-        on_undecoded: called for what cannot be decoded, which is null then; by default the first ends the scan.
-        keeps_offset: the result has offsets.
+        on_undecoded: called for each value that cannot be decoded, which then is null; by default the first such value
+            ends the scan.
+        keeps_offset: whether the result has offsets.
     """
     schema = reader.schema
     for name, decoder in decoders.items():

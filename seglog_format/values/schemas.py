@@ -1,4 +1,4 @@
-"""The schemas of Schema Registry, as the records of its topic `_schemas` have them."""
+"""The schemas of Schema Registry, from the records of its topic `_schemas`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 DEFAULT_TYPE: Final = "AVRO"
-"""The type of a schema whose record names none."""
+"""The type of a schema whose record names no type."""
 
 
 class SchemaText(NamedTuple):
-    """A schema, with all that it refers to.
+    """A schema, with all schemas that it refers to.
 
     Attributes:
         type: ``AVRO``, ``JSON`` or ``PROTOBUF``.
         text: of the schema.
-        references: names and texts of others, each after those that it needs.
+        references: names and texts of other schemas, each after those that it refers to.
     """
 
     type: str
@@ -33,13 +33,13 @@ class SchemaText(NamedTuple):
 
 
 def schema_of_json(value: dict[str, Any]) -> SchemaText:
-    """Return the schema that `SchemaText.as_json` has made."""
+    """Return the schema from the result of `SchemaText.as_json`."""
     return SchemaText(value["type"], value["text"], tuple((name, text) for name, text in value["references"]))
 
 
 DEFAULT_CONTEXT: Final = "."
 QUALIFIED: Final = re.compile(r":(?P<context>\.[^:]*):(?P<name>.*)", re.DOTALL)
-"""Subjects of other contexts, each of which counts its ids for itself."""
+"""Subjects of other contexts; each context numbers its schemas separately."""
 
 
 class _Stored(NamedTuple):
@@ -59,7 +59,7 @@ class Schemas:
     _by_id: dict[int, _Stored] = field(default_factory=dict)
 
     def add(self, key: bytes | None, value: bytes | None) -> None:
-        """Take a record. Whatever says nothing of a schema, such as the registry's own settings, changes nothing."""
+        """Apply a record; ignore one that does not concern a schema, such as a setting of the registry."""
         name = _object(key)
         subject, version = name.get("subject"), name.get("version")
         if not isinstance(subject, str):
@@ -70,7 +70,7 @@ class Schemas:
             self._store((_plain_subject(subject), version), value)
 
     def _store(self, key: tuple[str, int], value: bytes | None) -> None:
-        if not value:  # null, or empty: some registries delete so
+        if not value:  # null, or empty: some registries delete with an empty value
             self._versions.pop(key, None)  # values by its id may still be there
             return
         stored = _stored(_context_of(key[0]), _object(value))
@@ -80,7 +80,7 @@ class Schemas:
             self._by_id[stored.id] = stored
 
     def _delete(self, subject: str, last: object) -> None:
-        """Mark the versions of a subject that there were when it was deleted."""
+        """Mark as deleted the versions that a subject had when it was deleted."""
         for name, version in self._versions:
             if name == subject and type(last) is int and version <= last:
                 self._versions[name, version] = self._versions[name, version]._replace(is_deleted=True)
@@ -112,7 +112,7 @@ class Schemas:
         return SchemaText(stored.type, stored.text, tuple(found.items()))
 
     def _gather(self, stored: _Stored, found: dict[str, str], visited: set[tuple[str, int]]) -> None:
-        """Add what a schema refers to, what is needed first; circles end where they begin."""
+        """Add the schemas that a schema refers to, each after those that it needs; skip schemas already visited."""
         for name, subject, version in stored.references:
             other = self._versions.get((subject, version))
             if other is not None and (subject, version) not in visited:
@@ -122,7 +122,7 @@ class Schemas:
 
 
 def schemas_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> Schemas:
-    """Return the schemas that the records of `_schemas` leave, from their keys and values."""
+    """Return the schemas that result from the records of `_schemas`, given as keys and values."""
     found = Schemas()
     for key, value in records:
         found.add(key, value)
@@ -157,7 +157,7 @@ def _stored(context: str, value: dict[str, Any]) -> _Stored | None:
 
 
 def _references(context: str, values: object) -> Iterator[tuple[str, str, int]]:
-    """Yield names, subjects and versions; a subject without a context is one of the schema's own."""
+    """Yield names, subjects and versions; a subject without a context is in the schema's own."""
     for each in values if isinstance(values, list) else ():
         if isinstance(each, dict):
             name, subject, version = each.get("name"), each.get("subject"), each.get("version")

@@ -1,4 +1,4 @@
-"""How objects become Arrow's: a type, and what has to be done to an object before."""
+"""The conversion of objects to Arrow: a type, and the change of an object that the type needs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class Shape(NamedTuple):
 
     Attributes:
         type: Arrow's.
-        change: makes of an object what Arrow takes; None for nothing to do.
+        change: converts an object to the form that Arrow accepts; None if no conversion is needed.
     """
 
     type: pa.DataType
     change: Change | None = None
 
     def of(self, value: Any) -> Any:  # noqa: ANN401 - decoded objects
-        """Return an object as Arrow takes it; null stays."""
+        """Return an object in the form that Arrow accepts; null stays null."""
         return value if value is None or self.change is None else self.change(value)
 
 
 def text_of(value: Any) -> str:  # noqa: ANN401 - decoded objects
-    """Return an object without a type of its own as JSON."""
+    """Return as JSON an object that has no Arrow type."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
@@ -37,11 +37,11 @@ def _plain(value: Any) -> str:  # noqa: ANN401 - as above
 
 
 JSON_TEXT = Shape(pa.string(), text_of)
-"""The shape of what has no type of columns: alternatives, and what contains itself."""
+"""The shape of types that columns do not have: alternatives, and types that contain themselves."""
 
 
 def struct_of(fields: dict[str, Shape]) -> Shape:
-    """Return the shape of an object with some fields; what it does not have is null."""
+    """Return the shape of an object with the given fields; a missing field is null."""
     parts = tuple(fields.items())
 
     def change(value: dict[str, Any]) -> dict[str, Any]:
@@ -56,6 +56,6 @@ def list_of(items: Shape) -> Shape:
 
 
 def map_of(values: Shape, keys: pa.DataType | None = None) -> Shape:
-    """Return the shape of a map, by text unless said otherwise."""
+    """Return the shape of a map; its keys are text by default."""
     kind = pa.map_(pa.string() if keys is None else keys, values.type)
     return Shape(kind, lambda value: [(key, values.of(each)) for key, each in value.items()])

@@ -1,7 +1,7 @@
-"""What a decoder says of bytes that it cannot decode."""
+"""The error of a decoder for bytes that it cannot decode."""
 
 from __future__ import annotations
 
 
 class UndecodedError(Exception):
-    """Bytes that are not what the schema says. Callers of the package get the reason as text."""
+    """The bytes do not match the schema. Callers of the package get the reason as text."""

@@ -1,4 +1,4 @@
-"""What serializers of Schema Registry write before the bytes of an object."""
+"""The header that serializers of Schema Registry write before the bytes of an object."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from seglog_format.values.undecoded import UndecodedError
 MAGIC: Final = 0
 HEADER: Final = struct.Struct(">bI")
 MAX_INDEXES: Final = 64
-"""Maximum depth of a message in others."""
+"""Maximum nesting depth of a message type."""
 
 
 def id_and_rest(data: bytes) -> tuple[int, bytes]:
     """Return the id of the schema that a value was written by, and the bytes after the header.
 
     Raises:
-        UndecodedError: there is no such header.
+        UndecodedError: the value has no such header.
     """
     if len(data) < HEADER.size or data[0] != MAGIC:
         found = f"first byte {data[0]}" if data else "no bytes"
@@ -27,7 +27,7 @@ def id_and_rest(data: bytes) -> tuple[int, bytes]:
 
 
 def indexes_and_rest(data: bytes) -> tuple[tuple[int, ...], bytes]:
-    """Return which message of its file a Protobuf value is (the path of indexes to it), and the bytes after that.
+    """Return the path of indexes to the type of a Protobuf value in its file, and the bytes after the path.
 
     Raises:
         UndecodedError: the indexes are cut off or too many.

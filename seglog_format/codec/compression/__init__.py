@@ -1,8 +1,9 @@
 """Decompression with a limit on the output (chapter 34).
 
-Libraries decode the compressed blocks. The frames around them are read here: libraries differ in which cut, extended or
-joined streams they accept, and none of them stops where a broker's reader stops. A length that the data claims is
-checked against the maximum that so few bytes can decode to, and against the limit, before memory is allocated for it.
+Libraries decode the compressed blocks. This package reads the frames around them: libraries differ in which truncated,
+extended or concatenated streams they accept, and none of them stops where a broker's reader stops. Before memory is
+allocated for a length that the data claims, the length is compared with the limit, and with the maximum that the
+compressed bytes can decode to.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ def decompress(
     """Decompress a records section of magic 2, or the value of a wrapper of magic 0 or 1.
 
     Args:
-        codec_id: attribute bits 0 to 2, 0 to 7.
-        data: the compressed bytes alone.
+        codec_id: attribute bits 0 to 2, as a number from 0 to 7.
+        data: the compressed bytes and nothing else.
         magic: of the batch or wrapper: 0, 1 or 2.
         at: where the compressed bytes start.
         limit: maximum bytes of output.
-        headers: parses the headers of the compressed data; None for the plain loops.
+        headers: parsers of the headers of compressed data; None for those of the plain engine.
 
     Raises:
-        CorruptRecordError: the data is no complete stream of that codec; names the requirement.
+        CorruptRecordError: the data is not a complete stream of that codec; the error names the requirement.
         RefusedError: the data decompresses to more than the limit (SEG-COD-016).
     """
     output, _ = _decompress(codec_id, data, magic, at, limit, headers)
@@ -59,7 +60,7 @@ def trailing_size(
     limit: int = DEFAULT_OUTPUT_LIMIT,
     headers: ContainerHeaders | None = None,
 ) -> int:
-    """Return how many bytes at the end decompression ignores (SEG-COD-011, SEG-COD-018, SEG-COD-019).
+    """Return the number of bytes at the end that decompression ignores (SEG-COD-011, SEG-COD-018, SEG-COD-019).
 
     Arguments and errors are those of `decompress`.
     """
@@ -82,7 +83,7 @@ def codec_of(codec_id: int, *, magic: int, at: Location) -> CompressionCodec:
     """Return the codec that attribute bits 0 to 2 name.
 
     Raises:
-        CorruptRecordError: they name none (SEG-COD-001), or one that this magic does not have (SEG-MSG-018).
+        CorruptRecordError: they name no codec (SEG-COD-001), or one that this magic does not allow (SEG-MSG-018).
     """
     if codec_id not in set(CompressionCodec):
         raise CorruptRecordError(inside(at, "codec"), "SEG-COD-001", expected="a codec of 0 to 4", found=codec_id)
@@ -95,7 +96,7 @@ def codec_of(codec_id: int, *, magic: int, at: Location) -> CompressionCodec:
 def _decompress(
     codec_id: int, data: Buffer, magic: int, at: Location, limit: int, headers: ContainerHeaders | None
 ) -> tuple[Output, int]:
-    """Return the decompressed bytes, and how many compressed ones were read."""
+    """Return the decompressed bytes, and the number of compressed bytes read."""
     output, headers = Output(limit, at), headers or plain_headers()
     codec = codec_of(codec_id, magic=magic, at=at)
     try:

@@ -1,8 +1,8 @@
 """Decompression of gzip: consecutive members (SEG-COD-002, SEG-COD-017, SEG-COD-018).
 
-Libraries disagree about what may follow a member, so headers and trailers are read here and only the deflate data
-between them is a library's. That is zlib, as in Java: isal is twice as fast, but decodes some data that zlib refuses
-because its codes are incomplete.
+Libraries differ in what they allow after a member. So this module reads headers and trailers, and a library decodes
+only the deflate data between them. The library is zlib, as in Java: isal is twice as fast, but decodes some data with
+incomplete codes that zlib refuses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seglog_format.errors import Location
 
 FEED_SIZE: Final = 2**16
-"""Compressed bytes given to the library at a time: it copies what it does not consume."""
+"""Compressed bytes passed to the library at a time: it copies the bytes that it does not consume."""
 
 RAW_DEFLATE: Final = -15
 ERRORS: Final = (*LIBRARY_ERRORS, zlib.error)
@@ -41,12 +41,12 @@ def decompress(data: memoryview, output: Output, at: Location, headers: Containe
 
     Args:
         data: compressed bytes.
-        output: receives the decompressed ones.
+        output: receives the decompressed bytes.
         at: where the data starts.
-        headers: parses the headers.
+        headers: parsers of the headers.
 
     Returns:
-        Bytes read; the rest starts no further member and is ignored.
+        Number of bytes read. The bytes after them do not start a member, and are ignored.
 
     Raises:
         CorruptRecordError: a member is damaged or cut short (SEG-COD-002).
@@ -59,7 +59,7 @@ def decompress(data: memoryview, output: Output, at: Location, headers: Containe
 
 
 def _member_follows(data: memoryview, position: int, at: Location, headers: ContainerHeaders) -> bool:
-    """Return whether a further member starts here, decided as Java's reader does."""
+    """Return whether another member starts at a position, by the rules of Java's reader."""
     if len(data) - position <= GZIP_HEADER_SIZE + GZIP_TRAILER_SIZE:
         return False
     try:
@@ -96,7 +96,7 @@ def _verify_trailer(stored: GzipTrailer, crc: int, size: int, where: Location) -
 
 
 class _Inflation:
-    """A decoder of raw deflate data in pieces, which knows where the data ended."""
+    """Decodes raw deflate data piece by piece, and finds its end."""
 
     def __init__(self, data: memoryview, position: int) -> None:
         self._data = data
@@ -121,7 +121,7 @@ class _Inflation:
 
     @property
     def complete(self) -> bool:
-        """Return whether the last deflate block has been seen."""
+        """Return whether the last deflate block has been decoded."""
         return self._inflater.eof
 
     @property
@@ -131,7 +131,7 @@ class _Inflation:
 
 
 def _header_end(data: memoryview, start: int, at: Location, headers: ContainerHeaders) -> int:
-    """Return the position after a member's header, with the optional fields that its flags announce."""
+    """Return the position after a member's header, including the optional fields that its flags announce."""
     where = inside(at, "gzip", start)
     flags = headers.gzip(data[start : start + GZIP_HEADER_SIZE], where)
     end = start + GZIP_HEADER_SIZE
@@ -150,7 +150,7 @@ def _header_end(data: memoryview, start: int, at: Location, headers: ContainerHe
 
 
 def _text_end(data: memoryview, start: int) -> int:
-    """Return the position after a zero-terminated text; a position after the data if no zero follows."""
+    """Return the position after a zero-terminated text; a position beyond the data if there is no zero."""
     zero = bytes(data[start:]).find(0)
     return start + zero + 1 if zero >= 0 else len(data) + 1
 

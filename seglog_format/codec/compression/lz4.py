@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CHECKSUM_SIZE: Final = 4
 
 MAX_RATIO: Final = 255
-"""Upper bound for the growth of a block: one byte stands for 255 at most."""
+"""Maximum ratio of decompressed to compressed bytes in a block: one byte encodes at most 255."""
 
 ERRORS: Final = (*LIBRARY_ERRORS, lz4.block.LZ4BlockError)
 
@@ -39,13 +39,13 @@ def decompress(
 
     Args:
         data: compressed bytes.
-        output: receives the decompressed ones.
+        output: receives the decompressed bytes.
         at: where the data starts.
-        headers: parses the headers.
-        verify_header: verify the header's checksum, as from magic 1 on.
+        headers: parsers of the headers.
+        verify_header: whether to verify the header's checksum, as brokers do from magic 1 on.
 
     Returns:
-        Bytes read; bytes after the frame are ignored.
+        Number of bytes read; bytes after the frame are ignored.
 
     Raises:
         CorruptRecordError: the frame is damaged, cut short or of a kind that brokers do not read.

@@ -24,7 +24,7 @@ def inside(at: Location, name: str, position: int = 0, size: int = 0) -> Locatio
 
 
 class Output:
-    """Decompressed bytes, up to a limit that the caller of `decompress` set."""
+    """Decompressed bytes, up to the limit that the caller of `decompress` set."""
 
     def __init__(self, limit: int, at: Location) -> None:
         self._limit = limit
@@ -33,11 +33,11 @@ class Output:
 
     @property
     def room(self) -> int:
-        """Bytes that still fit."""
+        """Number of bytes that still fit."""
         return self._limit - self._buffer.tell()
 
     def reserve(self, size: int) -> None:
-        """Check that so many bytes still fit.
+        """Check that this number of bytes still fits.
 
         Raises:
             RefusedError: they would exceed the limit (SEG-COD-016).
@@ -56,5 +56,5 @@ class Output:
         self._buffer.write(piece)
 
     def content(self) -> bytes:
-        """Return all bytes so far, without another copy."""
+        """Return all bytes so far, without copying them."""
         return self._buffer.getvalue()

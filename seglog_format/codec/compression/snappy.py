@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from seglog_format.errors import Location
 
 MAX_RATIO: Final = 22
-"""Upper bound for the growth of a block: its densest element is three bytes that stand for 64."""
+"""Upper bound for the ratio of decompressed to compressed bytes in a block: three bytes encode at most 64."""
 
 SHORT_LITERAL: Final = 60
-"""Longer literals have their size after the tag."""
+"""Maximum size of a literal whose size is in its tag; the size of a longer one follows the tag."""
 COPY_SIZES: Final = (0, 2, 3, 5)
-"""Bytes of a copy, by kind."""
+"""Sizes of copy elements in bytes, by kind."""
 LONG_TAILS: Final = ((b"\xf0\x00", 1), (b"\xf0\x01", 2), (b"\xf4\x00\x00", 1))
 """Tag and size before a literal that ends fewer than four bytes after its tag, and the literal's size."""
 
@@ -34,12 +34,12 @@ def decompress(data: memoryview, output: Output, at: Location, headers: Containe
 
     Args:
         data: compressed bytes.
-        output: receives the decompressed ones.
+        output: receives the decompressed bytes.
         at: where the data starts.
-        headers: parses the headers.
+        headers: parsers of the headers.
 
     Returns:
-        Bytes read; the rest is too short for a block length and ignored.
+        Number of bytes read. The bytes after them are too few for a block length, and are ignored.
 
     Raises:
         CorruptRecordError: a block is damaged or cut short (SEG-COD-003, SEG-COD-004).
@@ -83,9 +83,9 @@ def _block_end(data: memoryview, position: int, output: Output, at: Location, he
 
 
 def _decompress_block(block: memoryview, output: Output) -> bool:
-    """Decompress one raw block; return False if it is none.
+    """Decompress one raw block; return False if the bytes are not such a block.
 
-    A block starts with its decompressed size, which is first checked to be possible.
+    A block starts with its decompressed size; an impossible one is refused first.
     """
     try:
         claimed = cramjam.snappy.decompress_raw_len(block)
@@ -103,7 +103,8 @@ def _content(block: memoryview) -> Any:  # noqa: ANN401 - a buffer of the librar
     """Return the decompressed content of a block.
 
     The library requires four bytes after the tag of a literal whose size is not in the tag. So it refuses a block
-    that ends with such a literal of one or two bytes. Kafka reads it, so the block is retried with the size in the tag.
+    that ends with such a literal of one or two bytes. Kafka reads such a block, so the function tries again with the
+    size moved into the tag.
 
     Raises:
         DecompressionError: the block is damaged.
@@ -111,13 +112,13 @@ def _content(block: memoryview) -> Any:  # noqa: ANN401 - a buffer of the librar
     try:
         return cramjam.snappy.decompress_raw(block)
     except REFUSED:
-        plain = _with_plain_tail(bytes(block))
+        plain = _with_size_in_last_tag(bytes(block))
         if plain is None:
             raise
     return cramjam.snappy.decompress_raw(plain)
 
 
-def _with_plain_tail(block: bytes) -> bytes | None:
+def _with_size_in_last_tag(block: bytes) -> bytes | None:
     """Move the size of a last literal of one or two bytes into its tag; return None for any other block."""
     for head, size in LONG_TAILS:
         start = len(block) - len(head) - size
@@ -127,7 +128,7 @@ def _with_plain_tail(block: bytes) -> bytes | None:
 
 
 def _element_starts_at(block: bytes, target: int) -> bool:
-    """Return whether the elements of a block, each as long as its tag says, lead to a position."""
+    """Return whether an element starts at a position, when each element before it has the size that its tag gives."""
     position = 0
     while position < target and block[position] & 0x80:  # the decompressed size
         position += 1

@@ -1,8 +1,8 @@
 """Decompression of zstd: consecutive frames (SEG-COD-014, SEG-COD-015, SEG-COD-021 to SEG-COD-023).
 
-The library trusts a frame header: it allocates the window that a frame of ten bytes claims, and some of its
-functions the content size. So the block headers are walked first. They show whether the frame is complete, and how
-much it can decode to at most; the library then gets a header that claims no more than that.
+The library trusts the frame header: it allocates the window that the header claims, even for a frame of ten bytes, and
+some of its functions allocate the claimed content size. So this module walks the block headers first. They show whether
+the frame is complete, and the maximum that it can decode to; the library then gets a header that claims no more.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CHECKSUM_SIZE: Final = 4
 
 MAX_WINDOW_SIZE: Final = 2**27
 MAX_WHOLE_FRAME_SIZE: Final = 64 * 2**20
-"""Maximum bytes that `decompress_whole` allocates for a size that a frame claims."""
+"""Maximum content size that `decompress_whole` allocates because a frame claims it."""
 MIN_WINDOW_LOG: Final = 10
 WINDOW_POSITION: Final = 5
 
@@ -49,15 +49,15 @@ def decompress(data: memoryview, output: Output, at: Location, headers: Containe
 
     Args:
         data: compressed bytes.
-        output: receives the decompressed ones.
+        output: receives the decompressed bytes.
         at: where the data starts.
-        headers: parses the headers.
+        headers: parsers of the headers.
 
     Returns:
-        Bytes read, which is all.
+        Number of bytes read, which is the size of the data.
 
     Raises:
-        CorruptRecordError: a frame is damaged, cut short, or needs what brokers do not have.
+        CorruptRecordError: a frame is damaged, cut short, or uses a feature that brokers do not support.
         RefusedError: the output is full (SEG-COD-016).
     """
     if not len(data):
@@ -93,8 +93,8 @@ class _Frame:
 
     Attributes:
         start, end: positions of its first byte and of the byte after it.
-        window_size: as claimed.
-        content_size: as claimed, or None.
+        window_size: as the header claims.
+        content_size: as the header claims; None if it claims none.
         dictionary_id: 0 for none.
         bound: upper bound for its decompressed size.
     """
@@ -122,7 +122,7 @@ def _walk(data: memoryview, start: int, at: Location, headers: ContainerHeaders)
 
 
 def _content_size(header: ZstdHeader) -> int | None:
-    """Return the decompressed size as claimed; stored in two bytes, it is 256 less."""
+    """Return the decompressed size that the header claims; a size stored in two bytes is 256 less than the claim."""
     if header.content_size is None:
         return None
     return header.content_size + (256 if header.descriptor >> 6 == 1 else 0)
@@ -154,7 +154,7 @@ def _walk_blocks(
 
 
 def _verify_header(frame: _Frame, output: Output, at: Location) -> None:
-    """Check what the header claims against the rules, the possible maximum and the limit, in that order."""
+    """Check the claims of the header against the rules, the possible maximum and the limit, in that order."""
     where = inside(at, "zstd", frame.start, frame.end - frame.start)
     if frame.dictionary_id:
         raise CorruptRecordError(where, "SEG-COD-021", expected="no dictionary", found=frame.dictionary_id)
@@ -168,9 +168,9 @@ def _verify_header(frame: _Frame, output: Output, at: Location) -> None:
 
 
 def _decode(data: memoryview, frame: _Frame, output: Output, at: Location) -> None:
-    from zstandard import ZstdError  # noqa: PLC0415 - its import takes ten times as long as those of other codecs
+    from zstandard import ZstdError  # noqa: PLC0415 - its import takes ten times as long as that of another codec
 
-    stored = _with_modest_window(data[frame.start : frame.end], frame)
+    stored = _with_smallest_window(data[frame.start : frame.end], frame)
     piece_size = min(PIECE_SIZE, frame.bound + 1)
     try:
         if frame.bound > output.room:
@@ -182,8 +182,8 @@ def _decode(data: memoryview, frame: _Frame, output: Output, at: Location) -> No
         raise CorruptRecordError(where, "SEG-COD-014", expected="zstd blocks", found=problem) from None
 
 
-def _with_modest_window(stored: memoryview, frame: _Frame) -> memoryview:
-    """Return the frame with the smallest sufficient window, since the library allocates the claimed one."""
+def _with_smallest_window(stored: memoryview, frame: _Frame) -> memoryview:
+    """Return the frame with the smallest sufficient window in its header, since the library allocates the window."""
     if frame.window_size <= max(frame.bound, 1 << MIN_WINDOW_LOG):
         return stored
     window_log = max((frame.bound - 1).bit_length(), MIN_WINDOW_LOG)
@@ -192,7 +192,7 @@ def _with_modest_window(stored: memoryview, frame: _Frame) -> memoryview:
 
 
 def _measure(stored: memoryview, piece_size: int, output: Output) -> None:
-    """Decode without keeping the output: a frame beyond the limit takes no memory besides the library's window."""
+    """Decode without keeping the output, so a frame beyond the limit takes no memory except the library's window."""
     size = 0
     for piece in _pieces(stored, piece_size):
         size += len(piece)
@@ -208,11 +208,11 @@ def _pieces(stored: memoryview, piece_size: int) -> Iterator[bytes]:
 
 
 def decompress_whole(data: Buffer, size: int) -> bytes | None:
-    """Decompress one frame that states its size, at once; None where it is anything else.
+    """Decompress in one step a frame that states its content size; return None for anything else.
 
     Args:
-        data: the frame, and nothing behind it.
-        size: bytes that it has to state; so many are allocated.
+        data: the frame and nothing else.
+        size: content size in bytes that the frame must state; this size is allocated.
     """
     import zstandard  # noqa: PLC0415 - as above
 

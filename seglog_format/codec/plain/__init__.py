@@ -1,4 +1,4 @@
-"""Decoders by small steps over bytes: the default for small reads, and the fallback of compiled code.
+"""Hand-written decoders in plain Python: the default for small reads, and the fallback of compiled code.
 
-They load no declarations. Values and errors are those of `seglog_format.codec.reference`.
+They do not import the declarations. Values and errors are those of `seglog_format.codec.reference`.
 """

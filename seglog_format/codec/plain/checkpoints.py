@@ -1,4 +1,4 @@
-"""Fast parsers for checkpoints as brokers write them; anything else is left to the declared schema."""
+"""Fast parsers for checkpoints as brokers write them; callers parse any other content with the declared schema."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final
 
 LINE: Final = re.compile(rb"([a-zA-Z0-9._-]+) (0|[1-9][0-9]{0,8}) (0|[1-9][0-9]{0,17})\n")
 CHECKPOINT: Final = re.compile(rb"0\n(0|[1-9][0-9]{0,8})\n((?:%b)*)" % LINE.pattern)
-"""Version, count and lines, with numbers short enough not to overflow."""
+"""Version, count and lines, with so few digits that no number overflows."""
 
 EPOCH_LINE: Final = re.compile(rb"(0|[1-9][0-9]{0,8}) (0|[1-9][0-9]{0,17})\n")
 EPOCHS: Final = re.compile(rb"0\n(0|[1-9][0-9]{0,8})\n((?:%b)*)" % EPOCH_LINE.pattern)
-"""The same of leader epochs."""
+"""Version, count and lines of a leader epoch checkpoint."""
 
 
 def quick_offsets(data: bytes) -> dict[tuple[str, int], int] | None:
-    """Parse offsets by topic and partition, the last line of each; return None for any unusual content.
+    """Parse offsets by topic and partition, where the last line counts; return None for any unusual content.
 
     Args:
         data: the whole file.

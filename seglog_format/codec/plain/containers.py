@@ -1,4 +1,4 @@
-"""Headers of compressed data by small steps over their bytes (chapter 34)."""
+"""Hand-written parsers of the headers of compressed data (chapter 34)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from seglog_format.errors import Location
 
 DICTIONARY_ID_SIZES: Final = (0, 1, 2, 4)
-"""Bytes of a dictionary id, by the bits that announce it."""
+"""Sizes of a dictionary id in bytes, by the bits that announce it."""
 
 
 class _Fields:
-    """Fields of a header one after the other."""
+    """Reads the fields of a header one by one."""
 
     def __init__(self, data: memoryview, at: Location, requirement: str) -> None:
         self.data = data
@@ -79,7 +79,7 @@ def gzip_trailer(data: memoryview, at: Location) -> GzipTrailer:
 
 
 def is_xerial(data: memoryview) -> bool:
-    """Return whether a header of snappy blocks starts here."""
+    """Return whether the bytes start with a header of snappy blocks."""
     return data[: len(XERIAL_MAGIC)] == XERIAL_MAGIC
 
 

@@ -1,4 +1,4 @@
-"""Keys of control records and end markers by their fixed fields (chapter 32)."""
+"""Hand-written parsers of keys of control records and of end markers (chapter 32)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1 by small steps over their bytes (chapter 33)."""
+"""Hand-written parsers of messages of magic 0 and 1 (chapter 33)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_message(data: memoryview, at: Location) -> StoredMessage:
 
     Args:
         data: the message, from its first byte to its last; at least as long as the fixed fields of magic 0.
-        at: where it stands.
+        at: location of the message.
 
     Raises:
         CorruptRecordError: SEG-MSG-003, SEG-MSG-005 or SEG-MSG-026.
@@ -39,7 +39,7 @@ def read_message(data: memoryview, at: Location) -> StoredMessage:
 
 
 def _nullable_bytes(data: memoryview, position: int, at: Location, name: str) -> tuple[bytes | None, int]:
-    """Return bytes behind their length, and where they end."""
+    """Return the bytes after a length field, and the position of their end."""
     start = position + BYTES_LENGTH.size
     if start > len(data):
         refuse_cut_short(data, position, name, at)

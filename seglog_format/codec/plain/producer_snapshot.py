@@ -1,4 +1,4 @@
-"""Producer snapshots by their fixed fields (chapter 50)."""
+"""Hand-written decoder of producer snapshots (chapter 50)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decode_producer_snapshot(data: bytes | memoryview, at: Location) -> DecodedS
     Raises:
         TruncatedError: fewer than 10 bytes (SEG-PSN-003).
         UnsupportedVersionError: a version other than 1 (SEG-PSN-001).
-        CorruptIndexError: checksum or size do not agree (SEG-PSN-002, SEG-PSN-003).
+        CorruptIndexError: the checksum is wrong, or the size does not match the count (SEG-PSN-002, SEG-PSN-003).
     """
     view = memoryview(data)
     check_size(view, at)

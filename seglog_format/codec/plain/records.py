@@ -1,6 +1,6 @@
-"""Records of a magic 2 batch by a small loop over their bytes (chapter 31).
+"""Hand-written decoder of the records of a magic 2 batch (chapter 31).
 
-Values and errors are those of the declared schema, to which the tests hold them; the loop takes a tenth of its time.
+Values and errors are those of the declared schema, as the tests verify; this decoder takes a tenth of its time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INT32_BITS: Final = 32
 INT64_BITS: Final = 64
 GROUP_BITS: Final = 7
 MORE: Final = 0x80
-"""The bit of a byte that says that another one belongs to the number."""
+"""The bit of a byte that says that the number continues in the next byte."""
 
 CUT_SHORT: Final = {
     "length": "SEG-REC-002",
@@ -34,20 +34,20 @@ CUT_SHORT: Final = {
     "timestamp_delta": "SEG-BAT-012",
     "offset_delta": "SEG-REC-012",
 }
-"""The requirement that a field breaks when the bytes end inside it."""
+"""The requirement that each of these fields breaks when the bytes end inside it."""
 ANY_CUT_SHORT: Final = "SEG-REC-006"
-"""The same, of all other fields."""
+"""The requirement that any other field breaks when the bytes end inside it."""
 
 
 class FieldError(Exception):
-    """A field that is wrong; `RecordReading.record` turns it into a `FormatError`.
+    """An invalid field; `RecordReading.record` turns this error into a `FormatError`.
 
     Attributes:
         position: where the field starts.
         name: of the field, within its record.
-        requirement: that it breaks.
-        expected: what the requirement asks for.
-        found: what is there instead.
+        requirement: id of the requirement that it breaks.
+        expected: the value that the requirement demands.
+        found: the value found instead.
     """
 
     def __init__(self, position: int, name: str, requirement: str, expected: str, found: object) -> None:
@@ -67,12 +67,12 @@ def decode_records(
     Args:
         section: everything after the batch header, decompressed.
         header: of the batch.
-        at: where the section stands; positions of errors count from there.
-        max_parts: records and record headers that the batch may have together; None for any number.
+        at: location of the section; positions in errors are relative to it.
+        max_parts: maximum number of records and record headers together; None for any number.
 
     Raises:
-        CorruptRecordError: a record is damaged, or count and section do not agree (SEG-BAT-008).
-        RefusedError: there are more records and headers than that.
+        CorruptRecordError: a record is damaged, or the section does not hold the counted records (SEG-BAT-008).
+        RefusedError: there are more records and headers than ``max_parts``.
     """
     reading = RecordReading(section, header, at)
     if max_parts is not None:
@@ -81,12 +81,12 @@ def decode_records(
 
 
 def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location) -> Record:
-    """Return the first record of a batch that holds one, whatever follows it.
+    """Return the first record of a batch with at least one; ignore the bytes after it.
 
     Args:
         section: everything after the batch header, decompressed.
         header: of the batch.
-        at: where the section stands; positions of errors count from there.
+        at: location of the section; positions in errors are relative to it.
 
     Raises:
         CorruptRecordError: the record is damaged.
@@ -95,11 +95,11 @@ def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location)
 
 
 class FieldReading:
-    """Fields of records one after the other.
+    """Reads fields of records one by one.
 
     Args:
-        data: what holds them.
-        position: of the first.
+        data: bytes with the fields.
+        position: of the first field.
     """
 
     __slots__ = ("data", "position", "size")
@@ -172,12 +172,12 @@ class FieldReading:
 
 
 class RecordReading(FieldReading):
-    """Records one after the other.
+    """Reads records one by one.
 
     Args:
-        data: what holds them.
+        data: bytes with the records.
         header: of their batch.
-        at: where the data stand.
+        at: location of the data.
     """
 
     __slots__ = ("append_time", "at", "base_offset", "base_sequence", "base_time", "batch", "parts_left", "type")
@@ -195,10 +195,10 @@ class RecordReading(FieldReading):
         self.parts_left = INT64_MAX
 
     def allow(self, max_parts: int) -> None:
-        """Read no more records and headers than that.
+        """Limit the number of records and headers that are read.
 
         Raises:
-            RefusedError: there are more records.
+            RefusedError: the header counts more records.
         """
         self.parts_left = max_parts
         self._spend(self.batch.records_count)
@@ -210,10 +210,10 @@ class RecordReading(FieldReading):
             raise RefusedError(self.at, "SEG-COD-016", expected=expected, found=f"{-self.parts_left} more")
 
     def records(self) -> Iterator[Record]:
-        """Read as many records as the header counts, and find the end behind them.
+        """Read as many records as the header counts, and check that the data ends after them.
 
         Raises:
-            CorruptRecordError: a record is damaged, or count and bytes do not agree (SEG-BAT-008).
+            CorruptRecordError: a record is damaged, or the data does not hold the counted records (SEG-BAT-008).
         """
         index = 0
         try:
@@ -281,7 +281,7 @@ class RecordReading(FieldReading):
         )
 
     def _headers(self, count: int, stop: int) -> tuple[RecordHeader, ...]:
-        if count > stop - self.position:  # more than fit: they are read up to the error, and not kept
+        if count > stop - self.position:  # more than fit: headers are read up to the error, and not kept
             for number in range(count):
                 self.header(number)
             return ()

@@ -1,4 +1,4 @@
-"""Transaction indexes by their fixed fields (chapter 42)."""
+"""Hand-written decoder of transaction indexes (chapter 42)."""
 
 from __future__ import annotations
 

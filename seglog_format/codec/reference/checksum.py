@@ -1,4 +1,4 @@
-"""The two checksums of the format, made of their polynomials alone (SEG-MSG-004, SEG-BAT-003, SEG-PSN-002).
+"""The two checksums of the format, computed from their polynomials alone (SEG-MSG-004, SEG-BAT-003, SEG-PSN-002).
 
 Both shift the lowest bit first, start with all bits set, and invert the result.
 """
@@ -40,7 +40,7 @@ def crc32(data: Buffer, start: int = 0) -> int:
 
     Args:
         data: bytes.
-        start: checksum of the bytes before these, when they come in pieces.
+        start: checksum of the preceding bytes, if the data comes in pieces.
     """
     return _CRC32(bytes(data), start)
 
@@ -50,13 +50,13 @@ def crc32c(data: Buffer, start: int = 0) -> int:
 
     Args:
         data: bytes.
-        start: checksum of the bytes before these, when they come in pieces.
+        start: checksum of the preceding bytes, if the data comes in pieces.
     """
     return _CRC32C(bytes(data), start)
 
 
 def computed_crc(frame: Frame) -> int:
-    """Return the checksum that an entry should carry: CRC-32C in magic 2, CRC-32 below (SEG-BAT-003, SEG-MSG-004)."""
+    """Compute the checksum of an entry: CRC-32C in magic 2, CRC-32 below (SEG-BAT-003, SEG-MSG-004)."""
     if isinstance(frame.header, RecordBatchHeader):
         start, extend = position_of(RecordBatchHeaderSchema, "attributes"), crc32c
     else:

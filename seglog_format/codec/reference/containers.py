@@ -1,4 +1,4 @@
-"""Headers of compressed data, by their declarations (chapter 34)."""
+"""Parsers of the headers of compressed data by their declarations (chapter 34)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def gzip_trailer(data: memoryview, at: Location) -> GzipTrailer:
 
 
 def is_xerial(data: memoryview) -> bool:
-    """Return whether a header of snappy blocks starts here: its magic number, which may be all that is there."""
+    """Return whether the bytes start with a header of snappy blocks: with its magic number, even if nothing follows."""
     return data[XERIAL_MAGIC_POSITION : XERIAL_MAGIC_POSITION + len(XERIAL_MAGIC)] == XERIAL_MAGIC
 
 

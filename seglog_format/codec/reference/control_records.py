@@ -1,4 +1,4 @@
-"""Keys of control records and end markers, by their declarations (chapter 32)."""
+"""Parsers of keys of control records and of end markers by their declarations (chapter 32)."""
 
 from __future__ import annotations
 

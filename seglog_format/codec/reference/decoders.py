@@ -1,4 +1,4 @@
-"""The decoders by declaration, all together: what bytes bring along that the reference reads."""
+"""All decoders by declaration, and bytes and files that carry them, for the reference engine."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def declared(data: Readable, path: str = "") -> DeclaredBytes:
 
 
 class DeclaredStorage:
-    """A storage whose files the declarations parse.
+    """A storage with files that the declarations parse.
 
     Args:
-        storage: that holds the files.
+        storage: opens the files.
     """
 
     def __init__(self, storage: LogStorage) -> None:

@@ -1,4 +1,4 @@
-"""From a run of bytes to entries, by their declarations (chapters 20, 30 and 33)."""
+"""Parsers of the entries of a log by their declarations (chapters 20, 30 and 33)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ HEADERS: Final[dict[int, tuple[Struct, type[BatchHeader]]]] = {
     1: (MessageV1Header, MessageHeader),
     2: (RecordBatchHeaderSchema, RecordBatchHeader),
 }
-"""Declaration of the fixed fields of an entry, and the model of them, by magic."""
+"""Declaration and model class of the fixed fields of an entry, by magic."""
 
 
 def frame_at(source: DeclaredBytes, position: int, end: int, path: str) -> Frame | Tail:
-    """Return the entry at a position, or what is there instead, as `seglog_format.codec.framing.frame_at`."""
+    """Return the entry or the tail at a position, as `seglog_format.codec.framing.frame_at`."""
     left = end - position
     if left <= MAX_TRAILING_SIZE:
         return short_tail(source, position, end)
@@ -48,7 +48,7 @@ def frame_at(source: DeclaredBytes, position: int, end: int, path: str) -> Frame
 
 
 def whole_frame(source: DeclaredBytes, position: int, magic: int, at: Location) -> Frame:
-    """Return the entry at a position, whose size field is known to be right.
+    """Return the entry at a position; its size field is already known to be valid.
 
     Raises:
         CorruptRecordError: it is too small for its fixed fields (SEG-BAT-002).
@@ -62,5 +62,5 @@ def whole_frame(source: DeclaredBytes, position: int, magic: int, at: Location) 
 
 
 def model_of(container: Any, model: type[Any]) -> Any:  # noqa: ANN401 - a construct container and what it becomes
-    """Return a value of the model with the fields that were parsed; those of the same name, wherever they stand."""
+    """Return a value of the model with the parsed fields of the same names, in whatever order they are stored."""
     return model(**{field.name: container[field.name] for field in fields(model) if field.name in container})

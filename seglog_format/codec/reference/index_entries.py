@@ -1,4 +1,4 @@
-"""Slots of the index files, by their declarations (chapters 40 to 42)."""
+"""Parsers of the slots of index files by their declarations (chapters 40 to 42)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 class DeclaredSlots:
-    """A packer of slots that parses and builds them with their declaration.
+    """A packer that parses and builds slots with their declaration.
 
     Args:
         declaration: of a slot.
         names: of its fields, in the order of the values.
-        fast: the packer that it stands for.
+        fast: the packer that it replaces.
 
     Attributes:
-        format: of the other packer.
-        size: bytes of a slot.
+        format: of the replaced packer.
+        size: of a slot, in bytes.
     """
 
     def __init__(self, declaration: Struct, names: tuple[str, ...], fast: Packer) -> None:
@@ -67,16 +67,16 @@ DECLARED: Final[Mapping[Packer, Packer]] = {
 
 
 def slots(fast: Packer) -> Packer:
-    """Return the packer by declaration for that of an offset or time index."""
+    """Return the packer by declaration that replaces the one of an offset or time index."""
     return DECLARED[fast]
 
 
 def decode_transaction_index(data: Buffer, at: Location) -> tuple[AbortedTxn, ...]:
-    """Return the entries of a transaction index; bytes after the last whole one are passed over (SEG-TXN-001).
+    """Return the entries of a transaction index; bytes after the last whole one are ignored (SEG-TXN-001).
 
     Args:
         data: the whole file.
-        at: where it starts.
+        at: location of its first byte.
 
     Raises:
         UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).

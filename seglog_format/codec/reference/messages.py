@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1 by their declarations; what wrappers make of them is in `codec.message_set`."""
+"""Parsers of messages of magic 0 and 1 by their declarations; `codec.message_set` reads wrappers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_message(data: memoryview, at: Location) -> StoredMessage:
 
     Args:
         data: the message, from its first byte to its last.
-        at: where it stands.
+        at: location of the message.
 
     Raises:
         CorruptRecordError: SEG-MSG-003, SEG-MSG-005 or SEG-MSG-026.

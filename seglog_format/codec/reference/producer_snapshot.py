@@ -1,4 +1,4 @@
-"""Producer snapshots, by their declarations (chapter 50)."""
+"""Decoder of producer snapshots by their declarations (chapter 50)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def decode_producer_snapshot(data: Buffer, at: Location) -> DecodedSnapshot:
 
     Args:
         data: the whole file.
-        at: where it starts.
+        at: location of its first byte.
 
     Raises:
         TruncatedError: fewer than 10 bytes (SEG-PSN-003).
         UnsupportedVersionError: a version other than 1 (SEG-PSN-001).
-        CorruptIndexError: checksum or size do not agree (SEG-PSN-002, SEG-PSN-003).
+        CorruptIndexError: the checksum is wrong, or the size does not match the count (SEG-PSN-002, SEG-PSN-003).
     """
     view, size = memoryview(data), ProducerSnapshotHeader.sizeof()
     check_size(view, at)

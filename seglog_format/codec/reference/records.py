@@ -1,4 +1,4 @@
-"""Records of a magic 2 batch: the decompressed records section to `Record` values, by declaration (chapter 31)."""
+"""Decoder of the records of a magic 2 batch by their declarations (chapter 31)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location) -> Record:
-    """Return the first record of a batch that holds one, whatever follows it.
+    """Return the first record of a batch with at least one; ignore the bytes after it.
 
     Args:
         section: everything after the batch header, decompressed.
@@ -39,7 +39,7 @@ def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location)
 
 
 def read_records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
-    """Read the records of a batch one after the other.
+    """Yield the records of a batch.
 
     Args:
         section: everything after the batch header, decompressed.
@@ -47,7 +47,8 @@ def read_records(section: bytes, header: RecordBatchHeader, at: Location) -> Ite
         at: location of the section; positions in errors are relative to it.
 
     Raises:
-        CorruptRecordError: while iterating: a record is damaged, or count and section do not agree (SEG-BAT-008).
+        CorruptRecordError: while iterating: a record is damaged, or the section does not hold the counted records
+            (SEG-BAT-008).
     """
     stream = io.BytesIO(section)
     for index in range(header.records_count):
@@ -58,7 +59,7 @@ def read_records(section: bytes, header: RecordBatchHeader, at: Location) -> Ite
 
 
 def decode_record(stream: io.BytesIO, section: bytes, header: RecordBatchHeader, at: Location) -> Record:
-    """Return the record at which a stream over the section stands, for `read_records`."""
+    """Return the record at the current position of a stream over the section, for `read_records`."""
     start = stream.tell()
     try:
         fields = RecordSchema.parse_stream(stream)

@@ -41,7 +41,7 @@ SHORT: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-"""Option for three small queries: for Java to optimize them takes longer than to run them."""
+"""Options for three small queries: for Java to optimize them takes longer than to run them."""
 MISSING: Final = """\
 Spark is not installed here, so this stage is left out. It comes with: pip install 'seglog-format[spark]'"""
 

@@ -29,7 +29,7 @@ DATA_LIMIT: Final = 600 * 2**20
 """Bytes of memory of its own that the process may have."""
 
 WRITE_SHARE: Final = 0.3
-"""One in this many cases is also recovered."""
+"""Share of the cases that are also recovered."""
 
 CAPABILITIES_VERSION: Final = 0x2008_0522
 MAY_READ_ALL: Final = 1 << 1 | 1 << 2

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FETCH_VERSION: Final = 11
 """Maximum version of Fetch that Wireshark 4.0 knows, the one of Debian 12."""
 BROKER_PORT: Final = 9092
-"""Ports in the capture: Wireshark recognizes Kafka's protocol by them."""
+"""Port of the server in the capture, by which Wireshark recognizes Kafka's protocol."""
 CLIENT_PORT: Final = 40_000
 EARLIEST: Final = -2
 """Asks ListOffsets for the first offset of a log."""

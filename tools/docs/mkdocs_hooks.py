@@ -47,7 +47,7 @@ LIBRARY = ("python", "python-types", "python-spark")
 LANGUAGE = re.compile(r"^\[http[^\n]*\), ([A-Z][\w /]*), ?$", re.MULTILINE)
 """The line of an implementation's page that has its language."""
 SEARCH = 'data-md-component="search" role="dialog"'
-"""Label that the theme gives to every dialog."""
+"""Attributes of the theme's search dialog, which has no label."""
 
 DEFINITION = re.compile(
     r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)[^\n]*\n(.+?)(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL

@@ -26,7 +26,7 @@ FIXTURES: Final = "source/fixtures.md"
 SOURCE: Final = re.compile(r"`((?:seglog_format|tests)/[\w/]+\.py)(?:::?([\w.]+))?`")
 FIXTURE: Final = re.compile(r"`((?:kafka-[\d.]+|damaged)/[\w.-]+)`")
 CASE: Final = re.compile(r"`([a-z][a-z0-9-]*)/([\w.-]+)`")
-"""Matches family and slug of a case, if the family exists."""
+"""Matches family and slug of a case; a match without such a family is no case."""
 FENCE: Final = "`" * 6
 FRONT_MATTER: Final = "---\nsearch:\n  exclude: true\n---\n\n"
 

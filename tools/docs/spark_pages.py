@@ -22,7 +22,7 @@ REPOSITORY: Final = Path(__file__).resolve().parents[2]
 TUTORIAL: Final = REPOSITORY / "docs" / "tutorial" / "from-a-broker-to-a-chart.md"
 CHART: Final = REPOSITORY / "docs" / "assets" / "compression-chart.svg"
 DRAWN: Final = "try/compression-chart.svg"
-"""Path in the tutorial's directory."""
+"""Path of the picture in the directory in which the tutorial runs."""
 BLOCK: Final = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<text>.*?)^```\n)?", re.MULTILINE | re.DOTALL
 )

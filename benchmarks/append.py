@@ -99,7 +99,7 @@ class Appending:
         return sum(map(len, self.sent)) // len(self.sent)
 
     def peers(self) -> Iterator[Peer]:
-        """Return our peers, and Kafka's if there is Java."""
+        """Yield our peers, and Kafka's if there is Java."""
         few = self.sent[::SHARE_OF_LEADER]
         yield Peer(LEADER, lambda: self._ours(few, lambda writer: writer.append))
         yield Peer(FOLLOWER, lambda: self._ours(self.placed, lambda writer: writer.append_as_follower))

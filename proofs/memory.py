@@ -117,7 +117,7 @@ def _sparse(
 
 
 def sparse_tasks(made: Made, space: int | None, *, has_hole: bool) -> Iterable[tuple[Task, Callable[[Ended], bool]]]:
-    """Return tasks, each with a check of its answer."""
+    """Yield tasks, each with a check of its answer."""
     first_next = made.readable if has_hole else made.segments[0][1]
     last_next = made.segments[-1][0] + first_next
     yield (

@@ -24,7 +24,7 @@ SPEC: Final = REPOSITORY / "spec"
 
 
 def chapters(commit: str) -> Iterator[tuple[str, str]]:
-    """Return stem and text of each chapter, in reading order.
+    """Yield stem and text of each chapter, in reading order.
 
     Args:
         commit: commit of this repository; empty for the working tree.

@@ -37,7 +37,7 @@ def sha256(path: Path) -> str:
 
 
 def toml_lines(values: dict[str, object]) -> Iterator[str]:
-    """Return ``key = value`` lines for strings, numbers and lists; JSON's notation is also TOML's."""
+    """Yield ``key = value`` lines for strings, numbers and lists; JSON's notation is also TOML's."""
     for key, value in values.items():
         yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
 

@@ -112,7 +112,7 @@ def _topic(file: str) -> str:
 
 
 def _stored(archive: Path) -> Iterator[tuple[tuple[str, int], tuple[str | None, str | None]]]:
-    """Return key and value of every record in the logs and snapshots of an archive, by file and offset."""
+    """Yield key and value of every record in the logs and snapshots of an archive, by file and offset."""
     with tarfile.open(archive) as files:
         for member in files:
             path = PurePosixPath(member.name)

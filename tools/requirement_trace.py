@@ -90,7 +90,7 @@ class Trace:
 
 
 def case_files() -> Iterator[tuple[str, dict[str, object]]]:
-    """Return name and content of every bundled ``case.toml``."""
+    """Yield name and content of every bundled ``case.toml``."""
     root = REPOSITORY / "fixtures"
     for path in sorted(root.rglob("case.toml")):
         yield path.parent.relative_to(root).as_posix(), tomllib.loads(path.read_text(encoding="utf-8"))

@@ -53,7 +53,7 @@ def unreported(batches: Sequence[Json]) -> Json | None:
 
 
 def _inexpressible(batch: Json) -> tuple[tuple[bool, str], ...]:
-    """Yield values that only brokers and cleaners write, or give to a producer, and whether a batch has them."""
+    """Return values that only brokers and cleaners write, or give to a producer, and whether a batch has them."""
     records = batch["records"]
     base = int(batch.get("baseOffset") or 0)
     offsets = [int(record["offset"]) for record in records]

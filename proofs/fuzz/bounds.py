@@ -51,7 +51,7 @@ FAILED: Final = "FAILED "
 
 
 def inputs() -> Iterator[bytes]:
-    """Return all inputs, in a fixed order."""
+    """Yield all inputs, in a fixed order."""
     seeds = import_module("proofs.fuzz.seeds")
     yield from packed()
     yield from seeds.seeds()

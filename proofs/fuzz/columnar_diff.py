@@ -46,7 +46,7 @@ def outcome(read: Callable[[], Iterable[Row]]) -> Answer:
 
 
 def differences(directory: Path, seed: int) -> list[str]:
-    """Yield the ways of reading one log for which the engines differ."""
+    """Return the ways of reading one log for which the engines differ."""
     log, dice = random_log(seed), random.Random(seed)
     path = directory / f"{log.base_offset:020d}.log"
     path.write_bytes(log.data)
@@ -61,7 +61,7 @@ def differences(directory: Path, seed: int) -> list[str]:
 
 
 def compared(directory: Path, name: str) -> list[str]:
-    """Yield the differences in any way of reading."""
+    """Return the differences in any way of reading."""
     with open_partition(directory) as partition:
         middle = (partition.log_start_offset + partition.log_end_offset) // 2
         ways: tuple[dict[str, Any], ...] = ({}, {"from_offset": middle}, {"isolation": "read_committed"})

@@ -70,7 +70,7 @@ class Result:
 
 
 def changes(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Return all changes by name; repeated values, and values that a byte had already, are left out."""
+    """Yield all changes by name; repeated values, and values that a byte had already, are left out."""
     for size in range(len(data)):
         yield f"cut to {size}", data[:size]
     for position, byte in enumerate(data):

@@ -249,7 +249,7 @@ class Candidates:
 
 
 def _functions(text: str) -> list[tuple[int, int, int]]:
-    """Yield first line, last line, and first line of the body of every function."""
+    """Return first line, last line, and first line of the body of every function."""
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     return [(node.lineno, node.end_lineno or 0, node.body[0].lineno) for node in nodes]
 

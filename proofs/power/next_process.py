@@ -169,7 +169,7 @@ def _batches(log: bytes) -> Iterator[tuple[Frame, RecordBatchHeader]]:
 
 
 def _offsets(log: bytes) -> Iterator[int]:
-    """Return the offsets of all records except control records."""
+    """Yield the offsets of all records except control records."""
     for frame, header in _batches(log):
         if not header.is_control:
             yield from (record.offset for record in decode_batch(frame.data).records)

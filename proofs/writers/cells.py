@@ -114,7 +114,7 @@ WRITERS: Final = (
 
 
 def cells_of(writer: Writer) -> Iterator[Cell]:
-    """Return the cells that a writer is asked to write."""
+    """Yield the cells that a writer is asked to write."""
     for kind in writer.wanted:
         yield from (Cell(writer, kind, codec) for codec in CODECS)
     for magic in writer.old_magics:

@@ -161,7 +161,7 @@ def _page(testee: Json) -> Iterator[str]:
 
 
 def _not_asked(reasons: dict[str, int]) -> Iterator[str]:
-    """Return the number of ``must`` cases that were not asked, by the missing feature."""
+    """Yield lines with the number of ``must`` cases that were not asked, by the missing feature."""
     if reasons:
         yield from ("## What was not asked", "", f"{sum(reasons.values()):,} `must` cases, by what was missing:", "")
         yield from (f"- {count:,}: {_plain(reason)}" for reason, count in reasons.items())

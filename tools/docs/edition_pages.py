@@ -53,7 +53,7 @@ def _row(edition: Edition, state: State) -> str:
 
 
 def change_list(old: State, new: State, edition: Edition) -> Iterator[str]:
-    """Return lines about the rules that changed.
+    """Yield lines about the rules that changed.
 
     Args:
         old: the rules of one edition.

@@ -218,7 +218,7 @@ def _packed(name: str, data: bytes) -> dict[str, Any]:
 
 
 def made_files() -> Iterator[tuple[str, str]]:
-    """Return name and content of the files that are built with the site."""
+    """Yield name and content of the files that are built with the site."""
     yield "explorer.js", bundle()
 
 

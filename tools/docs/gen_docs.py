@@ -184,7 +184,7 @@ def _requirement(trace: Trace) -> Iterator[str]:
 
 
 def _cases(cases: list[str]) -> Iterator[str]:
-    """Return the cases of a rule, folded: some rules have more than a hundred."""
+    """Yield the cases of a rule, folded: some rules have more than a hundred."""
     if cases:
         yield f"<details markdown><summary>{len(cases)} {'case' if len(cases) == 1 else 'cases'}</summary>"
         yield ""
@@ -240,7 +240,7 @@ def command_line_page() -> str:
 
 
 def with_transcripts(made: dict[str, str], directory: Path) -> Iterator[tuple[str, str]]:
-    """Return every page with commands or Python in it, after running them again.
+    """Yield every page with commands or Python in it, after running them again.
 
     Args:
         made: the generated pages; other pages are read as committed.

@@ -47,7 +47,7 @@ def text(path: Path, notice: str) -> str:
 
 
 def entries() -> Iterator[str]:
-    """Return lines for a list of the pages."""
+    """Yield lines for a list of the pages."""
     for path in sorted(REPORTS.glob("kafka-[0-9]*.json")):
         release = path.stem.partition("-")[2]
         yield f"- [Kafka {release}]({path.stem}.md): what it changed, from messages to code"

@@ -113,7 +113,7 @@ def page(report: dict[str, Any], notice: str) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> Iterator[str]:
-    """Return the lines of a table: columns of words first, then columns of numbers."""
+    """Yield the lines of a table: columns of words first, then columns of numbers."""
     yield ""
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * words + "---:|" * (len(head) - words)

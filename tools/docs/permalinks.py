@@ -54,7 +54,7 @@ def path_of(name: str) -> str:
 
 
 def made_pages() -> Iterator[tuple[str, str]]:
-    """Return path and text of each page."""
+    """Yield path and text of each page."""
     for entry in requirements().values():
         yield path_of(entry.id), _page(entry.id, entry.chapter, entry.text)
     for name, text in withdrawn().items():

@@ -32,7 +32,7 @@ FRONT_MATTER: Final = "---\nsearch:\n  exclude: true\n---\n\n"
 
 
 def made_pages() -> Iterator[tuple[str, str]]:
-    """Return each page with its path in the site."""
+    """Yield each page with its path in the site."""
     table = (REPOSITORY / "docs" / TABLE).read_text(encoding="utf-8")
     for path in sorted({match[1] for match in SOURCE.finditer(table)}):
         yield _page_of(path), source_page(path)

@@ -126,7 +126,7 @@ def digest(body: Sequence[str]) -> str:
 
 
 def normal(body: Sequence[str]) -> Iterator[str]:
-    """Return code with positions counted in instructions, and with operands replaced by what they refer to."""
+    """Yield code with positions counted in instructions, and with operands replaced by what they refer to."""
     numbers = {match[1]: str(index) for index, match in enumerate(filter(None, map(INSTRUCTION.match, body)))}
     for line in body:
         if match := INSTRUCTION.match(line):

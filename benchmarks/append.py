@@ -1,8 +1,8 @@
-"""How quick appending is: `PartitionWriter` against Kafka's own classes, with the same batches in the same run.
+"""The speed of appends: `PartitionWriter` against Kafka's own classes, with the same batches in the same run.
 
-Batches come ready made, as producers send them, and go to files in memory; nothing is flushed. Kafka's
-``LogSegment.append`` only writes bytes and index entries: what a leader does before is done by then. Kafka's
-``UnifiedLog.appendAsLeader`` and our ``append`` do all of it.
+Batches are made before, as producers send them, and are written to files in memory; nothing is flushed. Kafka's
+``LogSegment.append`` only writes bytes and index entries, without the work of a leader before that. Kafka's
+``UnifiedLog.appendAsLeader`` and our ``append`` include that work.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RELEASE: Final = "4.1"
 TIME_MS: Final = 1_700_000_000_000
 DISTINCT: Final = 32
-"""Batches that are made; they follow each other again and again, at other offsets."""
+"""Number of different batches; they are repeated at increasing offsets."""
 
 SETTINGS: Final = {"segment.bytes": str(1 << 30), "message.timestamp.after.max.ms": str(2**63 - 1)}
 JAVA_OPTIONS: Final = ("-Xmx1g", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
@@ -43,7 +43,7 @@ BROKER: Final = "Kafka UnifiedLog.appendAsLeader"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is appended.
+    """The batches to append.
 
     Attributes:
         value_size: bytes of each record's value.
@@ -71,17 +71,17 @@ class Case:
 
 CASES: Final = (Case(100, 100, 3000), Case(1000, 16, 3000))
 SHARE_OF_LEADER: Final = 40
-"""The reference checks every record, and takes its time: it gets this part of the batches."""
+"""The reference gets one batch in this many: it checks every record, and is slow."""
 
 
 class Appending:
     """The same appends through each peer.
 
     Args:
-        case: what is appended.
-        seed: of its bytes.
+        case: the batches to append.
+        seed: seed of their bytes.
         scratch: a directory for the files of a round.
-        kafka: Kafka's classes, where there are any.
+        kafka: Kafka's classes, if they are available.
     """
 
     def __init__(self, case: Case, seed: int, scratch: Path, kafka: kafka_oracle.Oracle | None) -> None:
@@ -95,11 +95,11 @@ class Appending:
 
     @property
     def batch_size(self) -> int:
-        """Bytes of a batch; they hardly differ."""
+        """Return the size of a batch; sizes hardly differ."""
         return sum(map(len, self.sent)) // len(self.sent)
 
     def peers(self) -> Iterator[Peer]:
-        """Ours, and Kafka's where there is Java."""
+        """Yield our peers, and Kafka's if there is Java."""
         few = self.sent[::SHARE_OF_LEADER]
         yield Peer(LEADER, lambda: self._ours(few, lambda writer: writer.append))
         yield Peer(FOLLOWER, lambda: self._ours(self.placed, lambda writer: writer.append_as_follower))
@@ -131,7 +131,7 @@ class Appending:
 
 
 def result(appending: Appending, times: Sequence[Times]) -> dict[str, Any]:
-    """Figures of a case, and the ratio of our speed to that of each of Kafka's."""
+    """Return the figures of a case, and the ratio of our speed to that of each of Kafka's peers."""
     case, known = appending.case, {each.name: each for each in times}
     return {
         "valueBytes": case.value_size,
@@ -155,7 +155,7 @@ def _speed(appending: Appending, times: Times) -> dict[str, Any]:
 
 
 def text(found: dict[str, Any]) -> Iterator[str]:
-    """Yield a case for people."""
+    """Yield the result of a case as lines of text."""
     size, count = found["batchBytes"], found["recordsPerBatch"]
     yield f"records of {found['valueBytes']} bytes, {count} to a batch of {size:,} bytes"
     for name, speed in found["peers"].items():
@@ -186,10 +186,10 @@ def report(seed: int, rounds: int, kafka: kafka_oracle.Oracle | None) -> dict[st
 
 
 def main() -> int:
-    """Measure, print, and write a report that is only kept where Kafka took part."""
-    parser = argparse.ArgumentParser(description="how quick appending is, against Kafka's own classes")
-    parser.add_argument("--seed", type=int, default=1, help="of the bytes that are appended")
-    parser.add_argument("--rounds", type=int, default=7, help="that each peer is measured in")
+    """Measure and print; write a report only if Kafka's classes were measured."""
+    parser = argparse.ArgumentParser(description="speed of appends, against Kafka's own classes")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the appended bytes")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds for each peer")
     parser.add_argument("--report", type=Path, help="write the figures here, as JSON")
     given = parser.parse_args()
     if unusable := complaints(kafka_oracle.TOOL_CHAIN):

@@ -33,7 +33,7 @@ def measured(data: DataSet, rounds: int) -> list[dict[str, Any]]:
 
     Args:
         data: a log of small batches.
-        rounds: how many; the best one counts.
+        rounds: number of rounds; the best one counts.
     """
     dice = random.Random(1)  # noqa: S311 - chance that repeats
     return [
@@ -54,7 +54,7 @@ def _best(work: Callable[[], object], rounds: int) -> float:
 
 
 Way = tuple[str, float]
-"""A name and its figure."""
+"""The name of a way and its figure."""
 
 
 def _claim(title: str, unit: str, first: Way, second: Way, **more: object) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def _write_seconds(path: Path, size: int, total: int, rounds: int, *, flush: boo
 
 
 def _index_reads(data: DataSet, dice: random.Random, rounds: int) -> dict[str, Any]:
-    """Measure a binary search in a mapped index against one that reads each entry it looks at."""
+    """Measure a binary search in a mapped index against one that reads each entry from the file."""
     path = data.path.with_suffix(".index")
     count, offsets = path.stat().st_size // ENTRY.size, [dice.randrange(data.records) for _ in range(LOOKUPS)]
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -161,7 +161,7 @@ def _search(entry: Callable[[int], tuple[int, int]], count: int, offset: int) ->
 
 
 def _densities(data: DataSet, dice: random.Random, rounds: int) -> Iterable[dict[str, Any]]:
-    """Yield an index with an entry every so many bytes against one with an entry for each batch: size and time."""
+    """Yield size and time of an index with an entry per interval of bytes, against one with an entry for each batch."""
     log = data.path.read_bytes()
     dense = _entries(log, 0)
     offsets = [dice.randrange(data.records) for _ in range(LOOKUPS)]

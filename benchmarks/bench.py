@@ -1,8 +1,8 @@
-"""``make bench``: the columnar engine against every implementation that is there, in one session.
+"""``make bench``: the columnar engine against every available implementation, in one session.
 
-Data comes from seeds and is kept, peers are built once. All take turns, all have to find the same contents, and what
-counts are ratios: to the best of the others, and to what this machine allows. Each piece is kept as soon as it is
-measured: one that fails loses no other, and `--resume` goes on where a run ended.
+Data are generated from seeds and stored; peers are built once. All take turns, and all must find the same contents. The
+results are ratios: to the best of the others, and to the limits of this machine. Each piece is stored as soon as it is
+measured: a failure does not affect the others, and `--resume` continues an interrupted run.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ LIMITED: Final = ("u100", "u1k", "h100", "s100", "p100", "m1u100", "m1lz4")
 
 
 def say(text: str) -> None:
-    """To whoever waits."""
+    """Print a line about the progress."""
     print(text, flush=True)
 
 
 class Bench:
-    """One run.
+    """One run of the benchmarks.
 
     Args:
         given: options of the command line.
@@ -85,7 +85,7 @@ class Bench:
         ]
 
     def run(self) -> dict[str, Any]:
-        """All parts that are wanted."""
+        """Run all selected parts."""
         parts: dict[str, Callable[[], None]] = {
             "limits": self._limits,
             "works": self._works,
@@ -105,7 +105,7 @@ class Bench:
         return self.report
 
     def _limits(self) -> None:
-        """Of memory and checksums over one log; a log a second for each set that they bound."""
+        """Measure and print the limits of memory and checksums on one log, and of the codec for each compressed set."""
         found = self.pieces.measured("limits", self._limits_found)
         if found is not None:
             self.report["limits"] = found
@@ -136,7 +136,7 @@ class Bench:
             self.report["versions"] = {name: each.version for name, each in session.processes.items()}
             self.report["missing"] = {**NOT_COMPARABLE, **session.missing}
             for name, reason in self.report["missing"].items():
-                say(f"passed over: {name}: {reason}")
+                say(f"skipped: {name}: {reason}")
             wanted = [work for work in WORKS if not self.given.works or work.name in self.given.works]
             for turns in dict.fromkeys(work.turns for work in wanted):
                 self._in_turns(session, [work for work in wanted if work.turns == turns])
@@ -187,7 +187,7 @@ class Bench:
 
 
 def processor() -> str:
-    """Return what the processor calls itself."""
+    """Return the name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -196,9 +196,9 @@ def processor() -> str:
 
 
 def is_whole(given: argparse.Namespace, report: dict[str, Any]) -> bool:
-    """Tell whether what was measured was measured at full size, on all sets and by everybody.
+    """Return whether a run had full size, all sets and all contenders.
 
-    It may be some works only: a report tells by what it holds which these are.
+    It may be a run of some works only: the report shows which.
     """
     chosen = given.data or given.programs
     absent = set(report.get("missing", ())) - MAY_BE_MISSING
@@ -207,26 +207,26 @@ def is_whole(given: argparse.Namespace, report: dict[str, Any]) -> bool:
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description="the columnar engine against every implementation that is there")
+    parser = argparse.ArgumentParser(description="the columnar engine against every available implementation")
     parser.add_argument("--scale", type=float, default=1.0, help="of the size of the data; 0.1 for a quick run")
     parser.add_argument("--seed", type=int, default=1, help="of the data")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each work")
     parser.add_argument("--data", nargs="*", default=[], choices=[recipe.name for recipe in RECIPES], metavar="SET")
     parser.add_argument("--works", nargs="*", default=[], choices=sorted({work.name for work in WORKS}), metavar="WORK")
     parser.add_argument("--programs", nargs="*", default=[], choices=[program.name for program in PROGRAMS])
     parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
-    parser.add_argument("--json", type=Path, default=BUILD / "bench.json", help="where any run is written")
-    parser.add_argument("--resume", action="store_true", help="go on with what the last run with these terms has kept")
+    parser.add_argument("--json", type=Path, default=BUILD / "bench.json", help="path for the report of any run")
+    parser.add_argument("--resume", action="store_true", help="continue the last run with the same options")
     parser.add_argument(
-        "--report", type=Path, help="where a run at full size, on all sets and by everybody is written besides"
+        "--report", type=Path, help="path for the report of a run at full size, on all sets and with all contenders"
     )
     return parser.parse_args(arguments)
 
 
 def main() -> int:
-    """Measure, print, and keep the figures."""
+    """Measure, print, and store the figures."""
     given = options(sys.argv[1:])
-    # what is installed has its bytecode beside it, and a checkout has it after its first start
+    # an installed package has its bytecode, and so has a checkout after its first start
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     bench = Bench(given)
     text = json.dumps(bench.run(), indent=1) + "\n"
@@ -234,7 +234,7 @@ def main() -> int:
     if given.report is not None and is_whole(given, bench.report):
         given.report.write_text(text, encoding="utf-8")
     elif given.report is not None:
-        say(f"\nnot at full size, on all sets or by everybody: {given.report} is left as it is")
+        say(f"\nnot at full size, on all sets or with all contenders: {given.report} is not changed")
     return 1 if bench.failed else 0
 
 

@@ -1,4 +1,4 @@
-"""Compression framed as Java producers frame it, by the libraries alone: the measured code makes no data."""
+"""Compression with the framing of Java producers, by the libraries alone: the measured code makes no data."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def _xerial(data: bytes) -> bytes:
 
 
 def _zstd(data: bytes) -> bytes:
-    """Return one frame that does not state its content's size, as a stream's frame does not."""
+    """Return one frame without the size of its content, as a stream writes it."""
     stream = zstandard.ZstdCompressor(ZSTD_LEVEL, write_content_size=False, write_checksum=False).compressobj()
     return stream.compress(data) + stream.flush()

@@ -1,7 +1,7 @@
 """The data: partition directories with one segment each, made from seeds and kept below ``build/bench``.
 
-What is there is used again as long as the recipe and the bytes are the same. Each set is known by the numbers that
-every reader has to arrive at (`contents`), and the reference reads a sample of it when it is made.
+A set is used again as long as the recipe and the bytes are the same. Each set has checksums that every reader must
+compute (`contents`), and the reference reads a sample of it when it is made.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ SOURCES: Final = ("contents.py", "templates.py", "texts.py", "compressing.py", "
 SEGMENT: Final = "00000000000000000000"
 INDEX_INTERVAL_BYTES: Final = 4096
 SAMPLE: Final = 2000
-"""Records that the reference reads of each set."""
+"""Number of records that the reference reads of each set."""
 SAMPLE_BYTES: Final = 8 * MIB
 TEMPLATES: Final = 8
 RUN: Final = 128
-"""Batches that are made at a time, of one template."""
+"""Number of batches of one template that are made at a time."""
 MESSAGES_AT_ONCE: Final = 1024
 FIRST_PRODUCER_ID: Final = 1000
 
@@ -51,14 +51,14 @@ class DataSet:
     """A set on disk.
 
     Attributes:
-        name: of its recipe.
+        name: name of its recipe.
         path: the log file.
-        size: of it, in bytes.
-        crc32c: of it.
-        uncompressed: bytes of records or messages before compression; the size where there is none.
-        records, batches: how many; a plain message of magic 1 counts as a batch.
-        checksums: what each kind of work has to arrive at: ``records``, ``batches``, ``crcs``, ``indexes``, and
-            ``end``, the log end offset.
+        size: size of the file in bytes.
+        crc32c: checksum of the file.
+        uncompressed: bytes of records or messages before compression; the size without compression.
+        records, batches: their numbers; a plain message of magic 1 counts as a batch.
+        checksums: expected result of each kind of work: ``records``, ``batches``, ``crcs``, ``indexes``, and ``end``,
+            the log end offset.
     """
 
     name: str
@@ -73,13 +73,13 @@ class DataSet:
 
     @property
     def directory(self) -> Path:
-        """The partition directory."""
+        """Return the partition directory."""
         return self.path.parent
 
 
 @dataclass(slots=True)
 class Writing:
-    """A set while it is written, with its indexes (SEG-IDX-006: an entry wherever more bytes have passed)."""
+    """A set while it is written, with its indexes (SEG-IDX-006: an entry after each interval of bytes)."""
 
     log: IO[bytes]
     size: int = 0
@@ -96,7 +96,7 @@ class Writing:
     _last: tuple[int, int] = (-1, -1)
 
     def add(self, entries: Entries) -> None:
-        """Entries that follow those before."""
+        """Append entries."""
         self.log.write(entries.data)
         self.crc32c = google_crc32c.extend(self.crc32c, entries.data)
         self.framing = self.framing.then(batch_words(entries.last_offsets, entries.sizes))
@@ -134,9 +134,9 @@ def data_set(recipe: Recipe, scale: float, seed: int) -> DataSet:
     """Make a set, unless it is there.
 
     Args:
-        recipe: what it holds.
-        scale: of its size.
-        seed: of its bytes.
+        recipe: its contents.
+        scale: factor for its size.
+        seed: seed of its bytes.
     """
     conditions = {**asdict(recipe), "scale": scale, "seed": seed, "sources": _source_digest()}
     digest = hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()[:12]
@@ -159,7 +159,7 @@ def _known(home: Path) -> DataSet | None:
 
 
 def file_crc(path: Path) -> int:
-    """CRC-32C of a file."""
+    """Return the CRC-32C of a file."""
     crc = 0
     with path.open("rb") as file:
         while data := file.read(MIB):
@@ -168,7 +168,7 @@ def file_crc(path: Path) -> int:
 
 
 def index_digest(directory: Path) -> int:
-    """One number for both index files of the segment."""
+    """Return one number for both index files of the segment."""
     offsets, times = (file_crc(directory / f"{SEGMENT}.{kind}") for kind in ("index", "timeindex"))
     return offsets << 32 | times
 
@@ -223,7 +223,7 @@ def _fill_from_templates(recipe: Recipe, size: int, dice: np.random.Generator, w
 
 
 def _template(recipe: Recipe, dice: np.random.Generator, number: int) -> Template:
-    """As many records as fit."""
+    """Return a template with as many records as fit."""
     assert recipe.record is not None
     producer = (FIRST_PRODUCER_ID + number, 0, 0) if recipe.producer else NO_PRODUCER
     one = Template(recipe.record, [0]).size - HEADER.size
@@ -241,7 +241,7 @@ def _fill_one_by_one(recipe: Recipe, size: int, dice: np.random.Generator, writi
 
 
 def _next_entries(recipe: Recipe, dice: np.random.Generator, offset: int, number: int) -> Entries:
-    """One batch or wrapper, or many plain messages."""
+    """Return one batch or wrapper, or many plain messages."""
     if recipe.record is not None:
         rows = random_rows(dice, recipe.record.key_size, recipe.record.value_size, MESSAGES_AT_ONCE)
         return messages(offset, times_of(dice, number, len(rows)), rows)
@@ -251,10 +251,10 @@ def _next_entries(recipe: Recipe, dice: np.random.Generator, offset: int, number
 
 
 def _check_sample(made: DataSet, expected: Part) -> None:
-    """Hold what the reference reads at the start against what the writer meant."""
+    """Compare the first records, as the reference reads them, with the written ones."""
     rows = [_row(record) for record in islice(_records(made.path), SAMPLE)]
     found = Part().then(Columns(*(np.array(column, np.int64) for column in zip(*rows, strict=True))).words())
-    assert found == expected, f"{made.name}: the reference reads other records than were written"
+    assert found == expected, f"{made.name}: the reference reads other records than the written ones"
 
 
 def _records(path: Path) -> Iterator[Record | Message]:

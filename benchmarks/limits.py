@@ -32,7 +32,7 @@ WRAPPED_FROM: Final = 34
 """Position at which the payload of a wrapper of magic 1 without a key begins."""
 XERIAL_HEADER: Final = 16
 MIN_SECONDS: Final = 1.5
-"""Shortest time to measure a limit: with less time than the contenders have, they would exceed it by luck."""
+"""Minimum time to measure a limit: if the contenders had more time, they could exceed it by luck."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Limit:
 
 
 def timed(work: Callable[[], object], size: int, rounds: int) -> float:
-    """Return the megabytes per second of the best round; rounds go on for `MIN_SECONDS` at least."""
+    """Return the megabytes per second of the best round; rounds are repeated for at least `MIN_SECONDS`."""
     seconds: list[float] = []
     while len(seconds) <= rounds or sum(seconds) < MIN_SECONDS:
         start = time.perf_counter()

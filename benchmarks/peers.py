@@ -46,7 +46,7 @@ class Program:
         build: commands to run in its own directory below ``build/bench/peers``, to which its sources are copied.
         command: command that starts it, from there.
         environment: environment variables for it.
-        built_as: name of another program whose build it runs, in a process of its own; or nothing.
+        built_as: name of another program whose build it runs, in a process of its own; empty for none.
         shares: source files of other programs that it also needs: where they are, and where to copy them.
         edits: replacements to make in those.
     """

@@ -1,4 +1,4 @@
-"""Pieces of a run, kept as soon as they are measured: a run that ends can go on, one failure loses no other piece."""
+"""Pieces of a run, stored as soon as they are measured: a run can be resumed, and a failure affects one piece only."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 class Pieces:
-    """What was measured so far.
+    """The pieces that were measured so far.
 
     Args:
-        path: where it is kept.
-        conditions: of the run; what was kept under others is not used.
+        path: file that stores them.
+        conditions: conditions of the run; pieces of other conditions are not used.
         say: called with a message about a failure, or about reused results.
-        resume: use what is there already.
+        resume: whether to use stored pieces.
 
     Attributes:
-        failed: why pieces could not be measured, by name.
+        failed: reasons why pieces could not be measured, by name.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class Pieces:
         return pieces
 
     def measured(self, name: str, measure: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is measured
-        """Return a piece: the one that was kept, or measured now; None where that fails.
+        """Return a piece: the stored one, or a new one; None if its measurement fails.
 
         Args:
-            name: of the piece.
-            measure: gives what JSON can hold.
+            name: name of the piece.
+            measure: returns a value that JSON can hold.
         """
         if name not in self._kept:
             try:

@@ -1,4 +1,4 @@
-"""A peer process that stays up and answers one JSON object per line."""
+"""A peer process that keeps running, and answers one JSON object per line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Answer:
 
     Attributes:
         seconds: of each pass.
-        contents: checksum that the last pass found; nothing if it was not requested.
+        contents: checksum of the last pass; None if it was not requested.
         more: all other fields of the answer.
     """
 
@@ -71,7 +71,7 @@ class Process(AbstractContextManager["Process"]):
         return self._process.poll() is not None
 
     def run(self, work: str, /, **fields: object) -> Answer:
-        """Have the peer run some passes of a work.
+        """Make the peer run some passes of a work.
 
         Args:
             work: name of the work; see the peers.

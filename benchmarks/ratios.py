@@ -1,4 +1,4 @@
-"""Our speed in terms of the best of others, and of what the machine allows."""
+"""Ratios of our speed to the best of the others, and to the limits of the machine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from works import Target
 
 SHARE_OF_LIMIT: Final = 0.85
-"""What is asked for where a target lies beyond the limit."""
+"""Share of a limit that replaces a target beyond that limit."""
 NOISE: Final = 1.05
-"""How far beyond a limit somebody may be who only was measured in a better moment."""
+"""Factor by which a contender may exceed a limit, because it was measured at a better moment."""
 COLD_SECONDS: Final = 1e-3
-"""A trusted lookup takes at most so long, opened each time."""
+"""Maximum seconds of a trusted lookup that opens the partition each time."""
 GROWTH: Final = 1.2
 GROWTH_SECONDS: Final = 50e-6
-"""How much longer it takes in the larger of `works.GROWING`: so many times that in the smaller, and so much more."""
+"""Maximum growth of its time in the larger set of `works.GROWING`: a factor and a sum of seconds."""
 OUR_NAMES: Final = ("seglog-format", "seglog verify")
 
 
@@ -27,7 +27,7 @@ def ratios(results: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> l
     """Return a row for each target whose work was measured.
 
     Args:
-        results: rows as `session.Row.reported` and `wholes` give them.
+        results: rows of `session.Row.reported` and `wholes`.
         limits: megabytes a second, by name; ``codec`` has one for each set.
     """
     found = [row for target in TARGETS if (row := _row(target, results, limits)) is not None]
@@ -35,7 +35,7 @@ def ratios(results: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> l
 
 
 def _cold_lookups(results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield how far trusted lookups are below what they may take at most."""
+    """Yield the ratios of trusted lookups to their maximum times."""
     ours = [row for row in results if (row["work"], row["contender"]) == ("lookup-cold", TRUSTING.name)]
     taken = {row["data"]: float(row["median"]) for row in ours if "median" in row}
     for data in LOOKUPS:
@@ -70,7 +70,7 @@ def _row(target: Target, results: Sequence[Mapping[str, Any]], limits: Mapping[s
     ratio = _speed(best) / _speed(mine[0]) if target.is_time else _speed(mine[0]) / _speed(best)
     limit = _limit(target, limits, _speed(best))
     if limit is not None and NOISE * limit < max(_speed(mine[0]), _speed(best)):
-        limit = None  # what somebody passes by far is no limit of the machine
+        limit = None  # a limit that a contender exceeds by far is wrong
     needed = _needed(target, _speed(best), limit)
     row = {**named, "ratio": round(ratio, 3), "against": best["contender"]}
     if limit is not None:
@@ -102,7 +102,7 @@ def _speed(row: Mapping[str, Any]) -> float:
 
 
 def _limit(target: Target, limits: Mapping[str, Any], rival: float) -> float | None:
-    """In logs a second, as `_speed`; None where there is none or it was not measured."""
+    """Return a limit in logs a second, as `_speed`; None if there is none, or if it was not measured."""
     if target.limit == SECOND_CORE:
         gain = limits.get("twoCores", {}).get(target.data)
         return None if gain is None else float(gain["times"]) * rival

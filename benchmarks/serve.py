@@ -1,7 +1,7 @@
-"""How quick fetching is: `seglog serve` against a real broker that holds the same files, in one run.
+"""The speed of fetches: `seglog serve` against a real broker with the same files, in one run.
 
-A client here fetches and throws away; it knows how many records a batch has, so that it need not look inside. Several
-clients are several processes. What is compared takes turns; the report keeps the figure of each round.
+A client fetches and discards batches; it knows their number of records, so it need not parse them. Several clients are
+several processes. The servers take turns; the report has the figure of each round.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parent.parent
 TOPIC: Final = "bench"
 TIME_MS: Final = int(time.time() * 1000)
-"""Brokers remove what is older than a week."""
+"""Time of the records: brokers delete segments that are older than a week."""
 RECORDS: Final = 16
 VALUE_SIZE: Final = 1000
 MEBI: Final = 1 << 20
@@ -43,14 +43,14 @@ LARGE, SINGLE = MEBI, 1
 
 
 def batch() -> bytes:
-    """Return a batch as a producer with some load sends it."""
+    """Return a batch as a busy producer sends it."""
     return encode_batch(
         build_batch([new_record(value=bytes(VALUE_SIZE), timestamp_ms=TIME_MS) for _ in range(RECORDS)])
     )
 
 
 def make_log(directory: Path, size: int) -> int:
-    """Return a log of about so many bytes; how many records it has."""
+    """Write a log of about `size` bytes; return its number of records."""
     one, offset = batch(), 0
     config = LogConfig(segment_bytes=64 * MEBI, retention_ms=-1)
     with PartitionWriter(directory / f"{TOPIC}-0", config) as writer:
@@ -71,7 +71,7 @@ def request(offset: int, size: int) -> bytes:
 
 
 def drain(reported: tuple[int, int, int]) -> int:
-    """Fetch until an offset is reached; how many bytes came."""
+    """Fetch until an offset is reached; report the number of bytes."""
     port, size, end = reported
     batch_size, offset, total = len(batch()), 0, 0
     buffer = bytearray(4 * MEBI)
@@ -81,7 +81,7 @@ def drain(reported: tuple[int, int, int]) -> int:
             answer = _answer(connected, buffer)
             count = answer // batch_size
             if not count:
-                message = f"nothing came from offset {offset} on"
+                message = f"a fetch from offset {offset} returned no records"
                 raise RuntimeError(message)
             offset += count * RECORDS
             total += answer
@@ -89,7 +89,7 @@ def drain(reported: tuple[int, int, int]) -> int:
 
 
 def _answer(connected: socket.socket, buffer: bytearray) -> int:
-    """Take an answer; its size."""
+    """Receive an answer; return its size."""
     view, position, size = memoryview(buffer), 0, 4
     while position < size:
         position += connected.recv_into(view[position : max(size, 4)])
@@ -99,7 +99,7 @@ def _answer(connected: socket.socket, buffer: bytearray) -> int:
 
 
 def throughput(port: int, clients: int, size: int, end: int) -> float:
-    """Megabytes of a second that all clients get together."""
+    """Return the megabytes a second of all clients together."""
     with Pool(clients) as pool:
         pool.map(_warm, range(clients))
         started = time.perf_counter()
@@ -113,7 +113,7 @@ def _warm(_: int) -> None:
 
 @contextmanager
 def our_server(directory: Path) -> Iterator[tuple[int, int]]:
-    """`seglog serve` on a directory: its port and its process."""
+    """Run `seglog serve` on a directory; yield its port and its process."""
     command = [sys.executable, "-m", "seglog_format.cli", "serve", "--port", "0", str(directory)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stderr is not None
@@ -127,7 +127,7 @@ def our_server(directory: Path) -> Iterator[tuple[int, int]]:
 
 
 def memory_of(process_id: int) -> dict[str, float]:
-    """Mebibytes that a process has had at most, and has now beside the files that it has mapped."""
+    """Return a process's peak memory, and its present memory without mapped files, in mebibytes."""
     found = {}
     with suppress(OSError):
         for line in Path(f"/proc/{process_id}/status").read_text(encoding="ascii").splitlines():
@@ -140,7 +140,7 @@ def memory_of(process_id: int) -> dict[str, float]:
 
 
 def first_byte(directory: Path, rounds: int) -> list[tuple[float, float]]:
-    """Milliseconds from the start of the process to the first log byte, and of them on a processor; round by round."""
+    """Return the milliseconds from the start of a server to the first log byte, and its processor time, by round."""
     found = []
     # an installed package has its bytecode beside it, and so has a checkout after its first start
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -163,7 +163,7 @@ def first_byte(directory: Path, rounds: int) -> list[tuple[float, float]]:
 
 
 def _processor_ms(process_id: int) -> float:
-    """So long a process has had a processor by now; 0 where the system does not tell."""
+    """Return the processor time of a process in milliseconds; 0 if it is not known."""
     try:
         fields = Path(f"/proc/{process_id}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     except OSError:
@@ -172,7 +172,7 @@ def _processor_ms(process_id: int) -> float:
 
 
 def bare_start(rounds: int) -> list[float]:
-    """Milliseconds that Python takes to start and to import a command line's library: how busy the machine is."""
+    """Return the milliseconds in which Python starts and imports the command line's library, for comparison."""
     found = []
     for _ in range(rounds):
         started = time.perf_counter()
@@ -182,7 +182,7 @@ def bare_start(rounds: int) -> list[float]:
 
 
 def first_byte_report(root: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Return how soon a server with many partitions sends the first byte of one of them."""
+    """Return the time until a server with many partitions sends the first byte of one of them."""
     times = first_byte(many_partitions(root, options.partitions), options.starts)
     return {
         "partitions": options.partitions,
@@ -213,7 +213,7 @@ def _free_port() -> list[int]:
 
 
 def many_partitions(directory: Path, count: int) -> Path:
-    """Return a log directory with so many partitions, of which the first is asked for."""
+    """Write a log directory with `count` partitions, of which clients request the first."""
     make_log(directory, 200_000)
     for number in range(1, count):
         shutil.copytree(directory / f"{TOPIC}-0", directory / f"{TOPIC}-{number}", copy_function=os.link)
@@ -221,7 +221,7 @@ def many_partitions(directory: Path, count: int) -> Path:
 
 
 def taking_turns(peers: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Return what each peer reaches, round by round."""
+    """Return the figures of each peer, round by round."""
     found: dict[str, list[float]] = {name: [] for name in peers}
     for _ in range(rounds):
         for name, measured in peers.items():
@@ -230,7 +230,7 @@ def taking_turns(peers: dict[str, Callable[[], float]], rounds: int) -> dict[str
 
 
 def compare(root: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Everything, with servers that run at the same time and are asked in turns."""
+    """Measure everything, with servers that run at the same time and are asked in turns."""
     logs = root / "logs"
     end = make_log(logs, options.size * MEBI)
     with ExitStack() as running:
@@ -264,8 +264,12 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=256, help="mebibytes of the log")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--partitions", type=int, default=1000)
-    parser.add_argument("--starts", type=int, default=10, help="of the server, to see how soon the first byte comes")
-    parser.add_argument("--first-byte", action="store_true", help="measure that alone, and put it into the report")
+    parser.add_argument(
+        "--starts", type=int, default=10, help="starts of the server, to measure the time to the first byte"
+    )
+    parser.add_argument(
+        "--first-byte", action="store_true", help="measure only the time to the first byte, and add it to the report"
+    )
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     if options.first_byte and options.report is None:
@@ -293,7 +297,7 @@ def main() -> int:
 
 
 def write(result: dict[str, Any], options: argparse.Namespace) -> int:
-    """Print a report, and store it where that was asked for."""
+    """Print a report, and store it if that was requested."""
     text = json.dumps(result, indent=1)
     print(text)
     if options.report is not None:

@@ -1,4 +1,4 @@
-"""One session: every work, on every set, by all who can, in turns."""
+"""One session: every work on every set, by all contenders that support it, in turns."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from works import Work
 
 MIN_SECONDS: Final = 1.0
-"""Short passes are repeated until a turn lasts about as long: on a machine whose speed wavers, each median then stands
-for as much time."""
+"""Seconds of a turn, for which short passes are repeated: so each median covers an equal time on a machine whose speed
+varies."""
 MAX_PASSES: Final = 40
 SLOW_SECONDS: Final = 2.0
 SLOW_ROUNDS: Final = 1
 LOOKUPS: Final = 200
 STRIDE: Final = 7919
-"""Lookups jump around, by a prime."""
+"""Step between looked up records, a prime, so lookups are spread."""
 
 
 @dataclass(slots=True)
 class Row:
-    """What one contender took for one work on one set.
+    """The times of one contender for one work on one set.
 
     Attributes:
-        seconds: of each pass.
-        note: why there are none.
-        agrees: whether it found what all others did; None where it found nothing.
+        seconds: seconds of each pass.
+        note: reason why there are none.
+        agrees: whether it found the same contents as the others; None if it reported none.
     """
 
     work: Work
@@ -49,11 +49,11 @@ class Row:
 
     @property
     def speed(self) -> float:
-        """Megabytes of the log a second, in the median pass; lookups a second."""
+        """Return the megabytes of the log a second in the median pass, or the lookups a second."""
         return (1.0 if self.work.per_lookup else self.data.size / 1e6) / statistics.median(self.seconds)
 
     def reported(self) -> dict[str, Any]:
-        """For the report."""
+        """Return the row for the report."""
         row = {
             "work": self.work.key,
             "data": self.data.name,
@@ -71,11 +71,11 @@ class Row:
 
 
 class Session(AbstractContextManager["Session"]):
-    """The processes that take part; use it as a context manager.
+    """The processes of the contenders; use it as a context manager.
 
     Args:
-        only: names of programs, where not all are wanted.
-        say: told what is going on.
+        only: names of selected programs; all by default.
+        say: called with messages about the progress.
     """
 
     def __init__(self, only: Sequence[str], say: Callable[[str], None]) -> None:
@@ -100,12 +100,12 @@ class Session(AbstractContextManager["Session"]):
         self._stack.close()
 
     def measured(self, works: Sequence[Work], data: DataSet, rounds: int) -> list[Row]:
-        """Let all who can take turns.
+        """Let all contenders that support the works take turns.
 
         Args:
-            works: that are done, of everybody in each round.
-            data: with which.
-            rounds: how often.
+            works: works that every contender does in each round.
+            data: the set.
+            rounds: number of rounds.
         """
         pairs = [(work, each) for work in works for each in work.contenders if each.program in self.processes]
         rows = [Row(work, data, each) for work, each in pairs if not each.is_reference or data.size <= each.largest]
@@ -118,10 +118,10 @@ class Session(AbstractContextManager["Session"]):
         return rows
 
     def _warmed_up(self, row: Row) -> int:
-        """One pass that is checked, and another to see how many make a turn: the first one starts whatever starts once.
+        """Run one checked pass, which includes one-time work, and another to find the number of passes of a turn.
 
         Returns:
-            How many; 0 for those that take long.
+            The number of passes of a turn; 0 if a pass is too long to repeat.
         """
         if row.data.size > row.contender.largest:
             row.note = "not with so large a log"
@@ -142,7 +142,9 @@ class Session(AbstractContextManager["Session"]):
         wanted = self._expected(row)
         row.agrees = wanted is None or wanted == answer.contents.number
         if not row.agrees:
-            self._say(f"  {row.contender.name}: {row.work.title}, {row.data.name}: other contents than were written")
+            self._say(
+                f"  {row.contender.name}: {row.work.title}, {row.data.name}: other contents than the written ones"
+            )
         seconds = again.seconds[0] * (LOOKUPS if row.work.per_lookup else 1)
         return 0 if seconds > SLOW_SECONDS else min(MAX_PASSES, math.ceil(MIN_SECONDS / max(seconds, 1e-6)))
 
@@ -167,7 +169,7 @@ class Session(AbstractContextManager["Session"]):
         return self._process(row.contender.program).run(row.work.name, path=str(row.data.path), **fields)
 
     def _process(self, name: str) -> Process:
-        """Return the process of a program; another one where it has ended."""
+        """Return the process of a program; a new one if it has ended."""
         if self.processes[name].has_ended:
             program = next(each for each in PROGRAMS if each.name == name)
             self.processes[name] = self._stack.enter_context(program.start())

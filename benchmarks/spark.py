@@ -1,8 +1,8 @@
 """``make bench NAME=spark``: our data source for Spark against its Kafka connector, in one session on the same records.
 
-A real broker gets the records, uncompressed and with zstd. The connector reads them through the broker, everybody else
-from a copy of its directories. All take turns; a ratio is that of the medians, and the best rounds are told beside it.
-What is done is written down after each section, and a run that was stopped goes on from there with ``--resume``.
+A real broker gets the records, uncompressed and with zstd. The connector reads them through the broker, all others from
+a copy of its directories. All take turns; a ratio is that of the medians, and that of the best rounds is reported
+beside it. The report is written after each section, and ``--resume`` continues a stopped run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PEERS: Final = ROOT / "build" / "spark-peers"
-"""Where pandas and aiokafka are, which nothing here needs but the loop that they are for."""
+"""Directory with pandas and aiokafka, which only the loop by hand needs."""
 sys.path.append(str(PEERS))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks"), str(PEERS)])
 
@@ -51,10 +51,10 @@ CODECS: Final = ("none", "zstd")
 PARTITIONS: Final = 4
 TOPIC_CONFIG: Final = {"retention.ms": "-1", "segment.bytes": str(32 * 2**20)}
 TURN_BY_HAND: Final = 1
-"""The only one of what takes twenty times as long as the others."""
+"""The only round with the loop by hand, which takes twenty times as long as the others."""
 POINT_ROUNDS: Final = 7
 POINT_WARM_UPS: Final = 5
-"""Rounds that do not count, for anybody: in the first ones Java compiles what plans such a query."""
+"""Number of first rounds that do not count: in them, Java compiles the planning of such a query."""
 LIFETIME_SECONDS: Final = 3600
 
 TARGETS: Final = {
@@ -70,13 +70,13 @@ TARGETS: Final = {
     ("none", "sum", "by hand"): 4.0,
     ("none", "materialise", "by hand"): 4.0,
 }
-"""How many times as quick as a peer we have to be."""
+"""Required ratio of our speed to a peer's."""
 CEILING: Final = 1.25
-"""How many times as long as the ceiling we may take."""
+"""Maximum ratio of our time to the ceiling's."""
 POINT_SECONDS: Final = 0.5
 POINT_RATIO: Final = 4.0
 MIN_SHARE: Final = 0.01
-"""Of the bytes of a large log, for one offset or one minute."""
+"""Maximum share of the bytes of a large log that a query for one offset or one minute may read."""
 
 BIG_SEGMENT: Final = 2**30
 BIG_VALUE: Final = 1000
@@ -87,7 +87,7 @@ START_MS: Final = 1_700_000_000_000
 
 
 def records(spark: SparkSession, topic: str, count: int) -> DataFrame:
-    """Values of 200 to 1000 bytes that compress about as text does, nearly all with a key."""
+    """Return records with values of 200 to 1000 bytes that compress about like text, nearly all with a key."""
     size = "int(200 + pmod(xxhash64(id), 801))"
     text = "repeat(concat(sha2(string(id), 256), ' the quick brown fox jumps over it '), 11)"
     return spark.range(0, count, 1, 4).selectExpr(
@@ -99,7 +99,7 @@ def records(spark: SparkSession, topic: str, count: int) -> DataFrame:
 
 
 def fill(spark: SparkSession, broker: Broker, count: int) -> None:
-    """Have the broker get the records once for each codec."""
+    """Send the records to the broker once for each codec."""
     Clients(spark, broker.address).create({name_of(codec): (PARTITIONS, TOPIC_CONFIG) for codec in CODECS})
     for codec in CODECS:
         options = {"kafka_compression_type": codec, "kafka_batch_size": "32768", "kafka_linger_ms": "50"}
@@ -107,18 +107,18 @@ def fill(spark: SparkSession, broker: Broker, count: int) -> None:
 
 
 def name_of(codec: str) -> str:
-    """Of the topic."""
+    """Return the name of the topic of a codec."""
     return f"records-{codec}"
 
 
 class Measuring:
-    """The works, whoever does them.
+    """The works of all peers.
 
     Attributes:
         spark: the session.
-        broker: with the records.
+        broker: the broker with the records.
         logs: a copy of its directories.
-        root: for what is written.
+        root: directory for written files.
     """
 
     def __init__(self, spark: SparkSession, broker: Broker, logs: Path, root: Path) -> None:
@@ -128,12 +128,12 @@ class Measuring:
         self.root = root
 
     def ours(self, codec: str, columns: tuple[str, ...] = ()) -> DataFrame:
-        """With the columns of the connector, or only some."""
+        """Return a frame of our source, with the columns of the connector or only some."""
         reader = self.spark.read.format("seglog").option("subscribe", name_of(codec))
         return (reader.schema(projection(*columns)) if columns else reader).load(str(self.logs))
 
     def peers(self, codec: str, *, with_by_hand: bool) -> dict[str, DataFrame]:
-        """Return a frame of each."""
+        """Return a frame of each peer."""
         found = {"seglog": self.ours(codec), "connector": connector(self.spark, self.broker.address, [name_of(codec)])}
         if codec == "none":
             found["ceiling"] = self.spark.read.format("ceiling").load(str(self.root / "ceiling"))
@@ -142,14 +142,14 @@ class Measuring:
         return found
 
     def touch(self) -> None:
-        """Bring every file into memory: the system has dropped some since, and the first peer would pay for that."""
+        """Read every file into memory: the system may have evicted some, which would slow down the first peer."""
         for directory in (self.broker.logs, self.logs, self.root / "ceiling"):
             for path in directory.rglob("*"):
                 if path.is_file():
                     path.read_bytes()
 
     def works(self, frame: DataFrame) -> dict[str, Case]:
-        """Return what is done with a frame."""
+        """Return the works on a frame."""
         target = str(self.root / "parquet")
         return {
             "count": frame.count,
@@ -159,7 +159,7 @@ class Measuring:
         }
 
     def codec(self, codec: str, rounds: int) -> dict[str, dict[str, list[float]]]:
-        """Seconds of each work of each peer, in turns; the first round does not count."""
+        """Return the seconds of each work of each peer, in turns; the first round does not count."""
         seconds: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         answers: dict[str, set[object]] = defaultdict(set)
         for turn in range(rounds + 1):
@@ -181,7 +181,7 @@ class Measuring:
         return seconds
 
     def point(self, count: int) -> dict[str, list[float]]:
-        """Seconds of a query for one offset."""
+        """Return the seconds of a query for one offset."""
         offset = count // PARTITIONS // 2 + 77
         wanted = f"partition = 1 and offset = {offset}"
         topic = name_of("none")
@@ -205,19 +205,19 @@ class Measuring:
 
 
 def in_turns(measuring: Measuring, codec: str, rounds: int) -> dict[str, Any]:
-    """For the report."""
+    """Return the results of a codec for the report."""
     return rounded(measuring.codec(codec, rounds))
 
 
 def timed(case: Case) -> tuple[float, object]:
-    """Seconds that something took, and what came out."""
+    """Return the seconds and the result of a call."""
     started = time.perf_counter()
     answer = case()
     return time.perf_counter() - started, answer
 
 
 def make_big(directory: Path, size: int) -> int:
-    """Write a log of about so many bytes in segments of 1 GiB, a record each few milliseconds; return its count."""
+    """Write a log of about `size` bytes in segments of 1 GiB, a record each few milliseconds; return its count."""
     made = [new_record(value=os.urandom(BIG_VALUE), timestamp_ms=each * BIG_STEP_MS) for each in range(BIG_BATCH)]
     template = encode_batch(build_batch(made))
     config = LogConfig(segment_bytes=BIG_SEGMENT, retention_ms=-1)
@@ -235,7 +235,7 @@ def make_big(directory: Path, size: int) -> int:
 
 
 def big(spark: SparkSession, root: Path, size: int) -> dict[str, Any]:
-    """Bytes of a large log that are read for one offset, and for one minute; counted as pages that came into memory."""
+    """Return the bytes of a large log that are read for one offset, and for one minute, as pages in memory."""
     logs = root / "big"
     count = make_big(logs / "big-0", size)
     total = sum(path.stat().st_size for path in logs.rglob("*") if path.suffix in {".log", ".index", ".timeindex"})
@@ -265,7 +265,7 @@ def big(spark: SparkSession, root: Path, size: int) -> dict[str, Any]:
 
 
 def ratios(codecs: Mapping[str, Any], point: Mapping[str, list[float]] | None) -> list[dict[str, Any]]:
-    """Return what is asked for, and what came out."""
+    """Return the required and the measured ratios."""
     found: list[dict[str, Any]] = []
     for (codec, work, peer), wanted in TARGETS.items():
         times = codecs.get(codec, {}).get(work, {})
@@ -287,13 +287,13 @@ def ratios(codecs: Mapping[str, Any], point: Mapping[str, list[float]] | None) -
 
 
 def compared(ones: list[float], others: list[float]) -> dict[str, float]:
-    """Ratios of the medians and of the best rounds."""
+    """Return the ratios of the medians and of the best rounds."""
     median = statistics.median(ones) / statistics.median(others)
     return {"median": round(median, 2), "best": round(min(ones) / min(others), 2)}
 
 
 def rounded(seconds: Mapping[str, Any]) -> dict[str, Any]:
-    """Milliseconds are enough."""
+    """Return seconds rounded to milliseconds."""
     return {
         name: [round(one, 3) for one in each] if isinstance(each, list) else rounded(each)
         for name, each in seconds.items()
@@ -301,17 +301,17 @@ def rounded(seconds: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Report(Sections):
-    """What is known so far, and what it comes to."""
+    """The results so far, and the ratios."""
 
     def write(self) -> None:
-        """As it is now."""
+        """Write the report in its present state."""
         codecs = {codec: self.known[f"seconds, {codec}"] for codec in CODECS if f"seconds, {codec}" in self.known}
         self.known["ratios"] = ratios(codecs, self.known.get("seconds, one offset"))
         super().write()
 
 
 def run(root: Path, options: argparse.Namespace, report: Report) -> None:
-    """All sections."""
+    """Run all sections."""
     count = int(RECORDS * options.scale)
     subprocess.run([sys.executable, "-m", "seglog_format.cli", "warm"], check=True, stdout=subprocess.DEVNULL)
     spark = connector_session("bench-spark", root)
@@ -340,12 +340,12 @@ def run(root: Path, options: argparse.Namespace, report: Report) -> None:
 
 
 def main() -> int:
-    """Measure, and print what it comes to."""
+    """Measure, and print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="of the data")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--resume", action="store_true", help="go on with the sections that the report does not have")
-    parser.add_argument("--note", default="", help="for the report: what else the machine was doing")
+    parser.add_argument("--resume", action="store_true", help="run only the sections that the report lacks")
+    parser.add_argument("--note", default="", help="other work on the machine, for the report")
     parser.add_argument("--report", type=Path, default=ROOT / "build" / "bench-spark.json")
     options = parser.parse_args()
     report = Report(options.report, resume=options.resume)

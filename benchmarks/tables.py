@@ -77,7 +77,7 @@ def say_memory(rows: Sequence[Mapping[str, Any]], say: Say) -> None:
 
 def say_articles(rows: Sequence[Mapping[str, Any]], say: Say) -> None:
     """Print a line for each claim."""
-    say("\nwhat articles say")
+    say("\nclaims of articles")
     for row in rows:
         ways = ", ".join(f"{name} {figure:.3g}" for name, figure in row["ways"].items())
         more = "".join(f", {key} {row[key]:,}" for key in row if key.endswith("Bytes"))

@@ -134,7 +134,7 @@ class Template:
         self._edges = np.array(layout.edges).T
 
     def entries(self, dice: np.random.Generator, first_batch: int, base_offset: int, count: int) -> Entries:
-        """Make so many batches with random contents.
+        """Make `count` batches with random contents.
 
         Args:
             dice: seeded random number generator.

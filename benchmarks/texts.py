@@ -36,7 +36,7 @@ Row = tuple[bytes | None, bytes]
 
 
 def text_rows(dice: np.random.Generator, size: int) -> list[Row]:
-    """Return rows whose texts have about so many bytes."""
+    """Return rows whose texts have about `size` bytes."""
     count = size // 150
     choices = [dice.integers(0, top, count).tolist() for top in (1 << 62, 7, 40_000, 6, 5000, 20, 2000, 3, 500, 100)]
     rows: list[Row] = []

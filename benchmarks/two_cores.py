@@ -71,7 +71,7 @@ def _run(reported: tuple[Any, ...]) -> None:
 
 
 def second_core(data: DataSet, codec: Limit | None, rounds: int) -> Gain:
-    """Return how much faster two processes are, in the best of some rounds taken in turns.
+    """Return the gain of two processes over one, in the best of some rounds taken in turns.
 
     Args:
         data: a set.

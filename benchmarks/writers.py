@@ -1,10 +1,9 @@
-"""How quick a scan is, by who wrote the log: writer x codec x magic, the same records in every log.
+"""The speed of a scan by the writer of the log: writer x codec x magic, with the same records in every log.
 
-Real producers of many libraries write logs once, which are kept below `build/bench/writers`. Then each log is opened,
-scanned to its end and closed, by what a user calls: `open_partition(directory).scan()`. The logs of a codec take turns,
-so that a busy machine is busy for all of them, and time is that on a processor: a scan by one thread of a file in the
-page cache waits for nothing, so that at rest this is all the time there is. What counts is the ratio to the best writer
-of the same codec.
+Real producers of many libraries write logs once, which are stored below `build/bench/writers`. Then each log is opened,
+scanned to its end and closed by the public call `open_partition(directory).scan()`. The logs of a codec take turns, so
+the load of the machine affects all of them. Time is processor time: a scan by one thread of a file in the page cache
+waits for nothing, so on an idle machine both are equal. The result is the ratio to the best writer of the same codec.
 """
 
 from __future__ import annotations
@@ -42,19 +41,19 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 HOME: Final = ROOT / "build" / "bench" / "writers"
 CALL: Final = "open_partition(directory).scan()"
 MIN_RATIO: Final = 0.4
-"""No log should be slower than this part of the speed of the best one under its codec."""
+"""Minimum ratio of the speed of a log to that of the best log of its codec."""
 LZ4_RATIO: Final = 0.6
-"""What aiokafka's lz4 should reach of librdkafka's."""
+"""Required ratio of the speed of aiokafka's lz4 to librdkafka's."""
 
 
 @dataclass(slots=True)
 class Measured:
-    """A log and how long reading it took.
+    """A log and the times to read it.
 
     Attributes:
         made: the log.
-        statistics: what a scan of it leaves to slower code.
-        seconds: on a processor, of each pass.
+        statistics: numbers of entries that a scan leaves to slower code.
+        seconds: processor seconds of each pass.
     """
 
     made: Made
@@ -63,7 +62,7 @@ class Measured:
 
     @property
     def median(self) -> float:
-        """Seconds of the pass in the middle."""
+        """Return the seconds of the median pass."""
         return statistics.median(self.seconds)
 
 
@@ -88,7 +87,7 @@ def table_of(batches: Sequence[Sequence[Row]]) -> pa.Table:
 
 
 def complaint(made: Made, wanted: pa.Table) -> str:
-    """Return what of a log is not what was to be written; empty where it is."""
+    """Return the differences of a log from the intended records; empty if there are none."""
     try:
         with open_partition(made.path) as partition:
             read = partition.scan(("timestamp", "key", "value"), layout="large_binary").read_all()
@@ -98,7 +97,7 @@ def complaint(made: Made, wanted: pa.Table) -> str:
     wrong = [name for name in ("key", "value") if not read.column(name).equals(wanted.column(name))]
     if has_times and not read.column("timestamp").cast(pa.int64()).equals(wanted.column("timestamp")):
         wrong.append("timestamp")
-    return f"other than what was written: {', '.join(wrong)}" if wrong else ""
+    return f"other than the written records: {', '.join(wrong)}" if wrong else ""
 
 
 def measure(logs: Sequence[Measured], rounds: int) -> None:
@@ -114,7 +113,7 @@ def measure(logs: Sequence[Measured], rounds: int) -> None:
 
 
 def cell_fields(cell: Cell) -> dict[str, Any]:
-    """Return what a report says of a cell, whether it was measured or not."""
+    """Return the fields of a cell for the report, measured or not."""
     return {"writer": cell.writer.title, "kind": cell.kind.value, "codec": cell.codec, "magic": cell.magic}
 
 
@@ -140,7 +139,7 @@ def rows_of_report(logs: Sequence[Measured], record_count: int) -> list[dict[str
 
 
 def ratio_of_lz4(rows: Iterable[dict[str, Any]]) -> float | None:
-    """Return how quick aiokafka's lz4 is beside librdkafka's; None where one of them is missing."""
+    """Return the speed of aiokafka's lz4 relative to librdkafka's; None if one of them is missing."""
     speeds = {
         row["writer"]: row["recordsPerSecond"]
         for row in rows
@@ -152,7 +151,7 @@ def ratio_of_lz4(rows: Iterable[dict[str, Any]]) -> float | None:
 
 
 def logs_of(options: argparse.Namespace) -> tuple[list[Made], list[dict[str, Any]]]:
-    """Make the logs; return those that hold what they should, and why the others are missing."""
+    """Make the logs; return those with the intended records, and the reasons why others are missing."""
     batches = rows_of(options.seed, options.batches)
     wanted = table_of(batches)
     root = HOME / f"seed-{options.seed}-batches-{options.batches}"
@@ -169,7 +168,7 @@ def logs_of(options: argparse.Namespace) -> tuple[list[Made], list[dict[str, Any
 
 
 def command(options: argparse.Namespace) -> str:
-    """Return what repeats the run."""
+    """Return the command that repeats the run."""
     words = [f"--seed {options.seed} --batches {options.batches} --rounds {options.rounds}"]
     words += ["--writers", *options.writers] if options.writers else []
     return f"make bench NAME=writers ARGS='{' '.join(words)}'"
@@ -181,7 +180,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the records")
     parser.add_argument("--batches", type=int, default=200, help=f"of {BATCH_RECORDS} records in each log")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--writers", nargs="+", metavar="NAME", help="some of all writers")
+    parser.add_argument("--writers", nargs="+", metavar="NAME", help="names of the writers; all by default")
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     sound, missing = logs_of(options)
@@ -216,7 +215,7 @@ def main() -> int:
 
 
 def print_report(report: dict[str, Any]) -> None:
-    """Print a table for whoever waits."""
+    """Print a table of the results."""
     for row in report["cells"]:
         name = f"{row['writer']}, {row['kind']}, magic {row['magic']}"
         say(f"{row['codec']:7} {name:45} {row['recordsPerSecond']:>12,}/s {row['ratio']:6.2f}")

@@ -1,1 +1,1 @@
-"""Long proofs, run by ``make proof NAME=...``; each writes what it found to ``reports/``."""
+"""Long proofs, run by ``make proof NAME=...``; each writes its results to ``reports/``."""

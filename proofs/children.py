@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 LOOK_SECONDS: Final = 0.004
-"""How often a process is looked at: a peak of a few milliseconds is not memory that anybody would miss."""
+"""Interval of memory samples: peaks of a few milliseconds do not matter to other programs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What became of a child process.
+    """The end of a child process.
 
     Attributes:
         status: its exit status; negative: the signal that ended it.
-        output: what it printed.
-        errors: what it printed on standard error.
-        anonymous_bytes: the most memory it had that no file stands behind (`RssAnon`), as far as it was seen.
+        output: its standard output.
+        errors: its standard error.
+        anonymous_bytes: peak of its memory that is not backed by files (`RssAnon`), in the samples.
     """
 
     status: int
@@ -36,7 +36,7 @@ class Ended:
 
 
 def anonymous_bytes(pid: int) -> int:
-    """Memory of a process that no file stands behind; 0 where it has ended."""
+    """Return the memory of a process that is not backed by files; 0 if it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     except OSError:
@@ -45,7 +45,7 @@ def anonymous_bytes(pid: int) -> int:
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time of a process so far, in ticks of the system; 0 where it has ended."""
+    """Return the processor time of a process so far, in ticks of the system; 0 if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
@@ -60,13 +60,13 @@ def watched(
     address_space: int | None = None,
     ends_when: Callable[[], bool] | None = None,
 ) -> Ended:
-    """Run Python, and look at its memory until it ends.
+    """Run Python, and sample its memory until it ends.
 
     Args:
-        arguments: of the interpreter.
-        seconds: after which it is killed.
-        address_space: bytes of it that the child may have (`RLIMIT_AS`).
-        ends_when: where it is true, the child is told to end.
+        arguments: arguments of the interpreter.
+        seconds: time limit, after which it is killed.
+        address_space: maximum bytes of the child's address space (`RLIMIT_AS`).
+        ends_when: returns true when the child shall be asked to end.
     """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         command = [*_limited(address_space), sys.executable, *arguments]
@@ -83,7 +83,7 @@ def watched(
 
 
 def _limited(address_space: int | None) -> list[str]:
-    """Return what a command begins with that has only so much address space."""
+    """Return the start of a command that runs another one with limited address space."""
     if address_space is None:
         return []
     return ["/bin/sh", "-c", f'ulimit -v {address_space // 1024}; exec "$@"', "sh"]

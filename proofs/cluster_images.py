@@ -1,4 +1,4 @@
-"""Hold the image of a cluster against Kafka's own after every record of real and made-up metadata logs."""
+"""Compare the image of a cluster with Kafka's own after every record of real and generated metadata logs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RELEASE: Final = "4.4"
 TRANSACTIONS: Final = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD"})
 NOT_COMPARED: Final = frozenset({"ZK_MIGRATION_STATE_RECORD"})
-"""What Kafka 4 no longer has."""
+"""Record types that Kafka 4 no longer has."""
 
 SETS: Final = {"logDirs": str, "endPoints": json.dumps, "features": json.dumps, "entity": json.dumps}
 """Fields without an order of their own, and the order to compare them in."""
@@ -42,14 +42,14 @@ class Step(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare how much is compared."""
+    """Declare the options for the number of comparisons."""
     parser.add_argument("--histories", type=int, default=60, help="made-up histories")
     parser.add_argument("--length", type=int, default=300, help="records of each")
     parser.add_argument("--more", type=Path, metavar="DIR", help="take each __cluster_metadata-0 below it, too")
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Compare all."""
+    """Compare all histories."""
     failures: list[str] = []
     counts = {"real": 0, "made": 0}
     with Oracle(RELEASE, project=CLUSTERS) as kafka, tempfile.TemporaryDirectory() as scratch:
@@ -92,7 +92,7 @@ def _real_steps(log: MetadataLog) -> Iterator[Step]:
 
 
 def made_steps(seed: int, length: int) -> list[Step]:
-    """Return the steps of a made-up history."""
+    """Return the steps of a generated history."""
     state = MetadataState()
     made = made_history(random.Random(seed), state.image, length)
     records = (
@@ -121,12 +121,12 @@ def _decoded(value: bytes) -> tuple[str, Fields]:
 
 
 def snapshot_of(image: MetadataImage) -> frozenset[str]:
-    """Return the records of a snapshot of the image, each in one form."""
+    """Return the records of a snapshot of the image, each in canonical form."""
     return frozenset(_form(kind, fields) for kind, fields in image.records() if kind not in NOT_COMPARED)
 
 
 def _form(kind: str, fields: Fields) -> str:
-    """Write a record in one form: without fields that have their default, sets in order."""
+    """Return a record in canonical form: without fields that have their default, and with sets in order."""
     kept = {name: value for name, value in fields.items() if value not in (None, [], False)}
     if not kept.get("leaderRecoveryState"):
         kept.pop("leaderRecoveryState", None)
@@ -138,12 +138,12 @@ def _form(kind: str, fields: Fields) -> str:
 
 @lru_cache(maxsize=4096)
 def _form_of(record: str) -> str:
-    """Write a record that Kafka wrote, in hex, in one form; most are the same from snapshot to snapshot."""
+    """Return a record of Kafka's, given in hex, in canonical form; most records repeat in each snapshot."""
     return _form(*_decoded(bytes.fromhex(record)))
 
 
 def differences(kafka: Oracle, steps: list[Step]) -> list[str]:
-    """Return where a history gives another image than Kafka's classes do: the first such step."""
+    """Return the first step of a history whose image differs from that of Kafka's classes."""
     answer = kafka.must("image", records=[step.value.hex() for step in steps])
     for step, records in zip(steps, answer["images"], strict=True):
         theirs = frozenset(map(_form_of, records))

@@ -1,10 +1,10 @@
-"""Damage log directories at random: no traceback, no hang, no growth, no loss that nobody names.
+"""Damage log directories at random: no traceback, no hang, no growth, no unreported loss.
 
 A case (`proofs/damaging/worker.py`) is a log directory of one to three partitions that brokers wrote, with one to three
 damages (`proofs/damaging/kinds.py`). `ls`, `verify`, `recover`, `dump`, `salvage` and others run over it in one process
-as an ordinary user and with little memory. No command may end in a traceback, hang, grow, or change anything, not even
-outside; and a record that the undamaged directory delivers and this one does not must be missed by somebody: `verify`
-or the plan of `recover` has to say so by its exit status. `recover --write` loses nothing that its plan did not name.
+as an ordinary user and with little memory. No command may end in a traceback, hang, grow, or change anything, in the
+directory or outside. If the undamaged directory delivers a record and the damaged one does not, `verify` or the plan of
+`recover` must report a loss by its exit status. `recover --write` loses nothing that its plan did not name.
 
 A case repeats by ``python -m proofs damages --seed SEED --first NUMBER --cases 1``.
 """
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Judge so many cases."""
+    """Judge the cases."""
     with tempfile.TemporaryDirectory(prefix="damages-", dir=MEMORY if MEMORY.is_dir() else None) as scratch:
         results = _Pool(Path(scratch), options).results()
     failures = [f"case {each.number}: {each.damages}: {what}" for each in results for what in each.failures]
@@ -93,7 +93,7 @@ class _Worker:
     """A process that judges some cases, one after the other.
 
     Attributes:
-        is_done: it has ended, and all its results were received.
+        is_done: whether it has ended, and all its results were received.
     """
 
     def __init__(self, context: Any, scratch: Path, seed: int, numbers: list[int]) -> None:  # noqa: ANN401 - fork's
@@ -106,24 +106,24 @@ class _Worker:
         self.is_done = False
 
     def received(self) -> list[Result]:
-        """Results that have come, after a short wait for one."""
+        """Return the results that have arrived, after a short wait for one."""
         found = []
         try:
             while self._connection.poll(0.0 if found else 0.05):
                 found.append(self._connection.recv())
                 self.left.remove(found[-1].number)
                 self._since = time.monotonic()
-        except EOFError:  # which poll() would report for ever
+        except EOFError:  # poll() would report the end forever
             self._process.join()
             self.is_done = True
         return found
 
     def hangs(self, limit: float) -> bool:
-        """Tell whether it works on one case for too long."""
+        """Return whether it has worked on one case for too long."""
         return time.monotonic() - self._since > limit
 
     def ended(self) -> list[Result]:
-        """Return the case at which it hung or died, if it did; that one is not tried again."""
+        """Return the case at which it hung or died, if it did; that case is not tried again."""
         hung = self._process.is_alive()
         self._process.kill()
         self._process.join()

@@ -38,7 +38,7 @@ def prove(options: argparse.Namespace) -> Outcome:
     """Run the proof.
 
     Raises:
-        SystemExit: Wireshark's programs are not here.
+        SystemExit: Wireshark's programs are missing.
     """
     if lacking := complaints(PROGRAMS):
         sys.exit(f"this proof needs {'; '.join(lacking)}")
@@ -56,7 +56,7 @@ def prove(options: argparse.Namespace) -> Outcome:
 
 
 def bundled_partitions(scratch: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the partition directories of all bundled cases with a name for each, unpacked where they are archives."""
+    """Yield the partition directories of all bundled cases with a name for each, unpacking archives."""
     for archive in sorted(FIXTURES.glob("kafka-*/*/files.tar.gz")):
         name = str(archive.parent.relative_to(FIXTURES))
         unpack_archive(archive, scratch / name)
@@ -101,7 +101,7 @@ def compare(name: str, ours: Sequence[Entry], theirs: Sequence[Entry], verdict: 
 
 @dataclass(slots=True)
 class Verdict:
-    """What was compared, and what differs.
+    """The number of comparisons, and the differences.
 
     Attributes:
         counts: numbers of things compared.
@@ -116,7 +116,7 @@ class Verdict:
     damaged: list[str] = field(default_factory=list)
 
     def add(self, ours: Entry, theirs: Entry) -> None:
-        """Count an entry that is compared, and what it holds."""
+        """Count an entry that is compared, with its records or messages."""
         magic = ours.fields["magic"]
         self.counts[f"entries of magic {magic}, codec {ours.fields['codec']}"] += 1
         if magic == BATCH_MAGIC:

@@ -33,7 +33,7 @@ TOPICS: Final = {
     STEADY: {"partitions": 3, "replication": 3, "config": {"retention.ms": "3600000"}},
 }
 FIRST, ALONE, AFTER = 200, 50, 30
-"""Records that all brokers get, that only the last one gets, and that the others write after it is gone."""
+"""Numbers of records that all brokers get, that only the last one gets, and that the others get after its end."""
 LAST: Final = BROKERS[-1]
 OTHERS: Final = BROKERS[:-1]
 DAMAGED: Final = OTHERS[0]
@@ -41,12 +41,12 @@ DAMAGED: Final = OTHERS[0]
 
 
 class Truth(NamedTuple):
-    """What a leader served before it was stopped: begin and end offset, number of records and digest of each."""
+    """The records that a leader served before it was stopped: first and end offset, count and digest by partition."""
 
     served: dict[What, Answer]
 
     def ask(self, kafka: Oracle, address: str, topic: str, partitions: int = 1) -> None:
-        """Keep what a consumer gets now."""
+        """Store the records that a consumer gets at present."""
         for number in range(partitions):
             for isolation in ISOLATIONS:
                 what = {"topic": topic, "partition": number, "isolation": isolation}
@@ -54,12 +54,12 @@ class Truth(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare which releases."""
+    """Declare the option for the releases."""
     parser.add_argument("--kafka", nargs="+", default=[*CLUSTERS.releases], help="releases of the brokers")
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Make a cluster of each release, and bring it back."""
+    """Make a cluster of each release, and resurrect it."""
     failures: list[str] = []
     facts: dict[str, Any] = {"clusters": {}}
     for release in options.kafka:
@@ -69,10 +69,10 @@ def prove(options: argparse.Namespace) -> Outcome:
 
 
 def find_diverged_failures(release: str) -> tuple[list[str], dict[str, Any]]:
-    """Let the replicas of a cluster diverge, damage a disk, and compare the node made of them with what was served.
+    """Let the replicas of a cluster diverge, damage a disk, and compare the node made of them with the served records.
 
     Returns:
-        What differs, and what was compared.
+        The differences, and the number of comparisons.
     """
     with tempfile.TemporaryDirectory() as root, Oracle(release, project=CLUSTERS) as kafka:
         cluster = ThreeBrokers(release, Path(root))
@@ -120,7 +120,7 @@ def let_diverge(cluster: ThreeBrokers, kafka: Oracle, truth: Truth) -> None:
 
 
 def _creates(kafka: Oracle, address: str) -> bool:
-    """Create the topics, once enough brokers are there."""
+    """Create the topics, when enough brokers run."""
     return "error" not in kafka.ask("create", bootstrap=address, topics=TOPICS)
 
 
@@ -148,7 +148,7 @@ def damage(log: Path) -> Path:
 
 
 def _unlike_cluster(sources: list[Path]) -> Iterator[str]:
-    """Tell where the directories read other than the cluster was: who might have led each partition."""
+    """Yield differences between the cluster and our reading of it: the possible leaders of each partition."""
     image = open_cluster(sources).image()
     for name, expected in {LOST: [DAMAGED], KEPT: [LAST], STEADY: [LAST]}.items():
         topic = image.topic_named(name)
@@ -159,7 +159,7 @@ def _unlike_cluster(sources: list[Path]) -> Iterator[str]:
 
 
 def _wrong_choices(plan: PreparedResurrection, cluster: ThreeBrokers) -> Iterator[str]:
-    """Tell where another replica is taken than one that an election kept, or a loss is not told."""
+    """Yield partitions whose chosen replica is not one that an election kept, and losses that are not reported."""
     whole = {*BROKERS} - {DAMAGED}
     expected = {(LOST, 0): {*OTHERS} & whole, (KEPT, 0): {LAST}, **{(STEADY, number): whole for number in range(3)}}
     for (topic, number), nodes in expected.items():

@@ -1,4 +1,4 @@
-"""What every proof has in common: its command line, its report, its exit status.
+"""The common parts of all proofs: command line, report, exit status.
 
 A proof is a module of this package with a docstring whose first paragraph describes it, and two functions:
 ``add_arguments(parser)`` declares its own options with their defaults, which are those of the full run, and
@@ -57,12 +57,12 @@ MAX_FAILURES = 50
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a proof found.
+    """The outcome of a proof.
 
     Attributes:
-        facts: what was done and measured, by name; anything that JSON can hold.
-        failures: a line for each thing that should not be, with what repeats it.
-        versions: of the programs that took part, besides Python.
+        facts: counts and measurements by name; anything that JSON can hold.
+        failures: a line for each failure, with the command or number that repeats it.
+        versions: versions of the tested programs, besides Python.
     """
 
     facts: Mapping[str, Any]
@@ -71,7 +71,7 @@ class Outcome:
 
 
 class Proof(Protocol):
-    """A module that proves something."""
+    """The interface of a proof's module."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the proof's own options."""
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one proof.
 
     Returns:
-        0 where nothing failed, else 1; of a program, its exit status.
+        0 if nothing failed, else 1; for a program, its exit status.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or given[0] in {"-h", "--help"}:
@@ -171,7 +171,7 @@ def _report(name: str, options: argparse.Namespace, outcome: Outcome, seconds: f
 
 
 def _words(options: argparse.Namespace) -> list[str]:
-    """Return the options, defaults included, as words of a command; where the report goes changes nothing."""
+    """Return the options, defaults included, as words of a command; the path of the report is left out."""
     words: list[str] = []
     for name, value in sorted(vars(options).items()):
         flag = f"--{name.replace('_', '-')}"

@@ -1,4 +1,4 @@
-"""Lose the cluster of a stock broker in many ways, and compare what the new node serves with the old broker."""
+"""Lose the cluster of a stock broker in many ways, and compare the records of the new node with the old broker's."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ MANY_PARTITIONS: Final = "offsets.topic.num.partitions=50\n"
 
 
 class Lost(NamedTuple):
-    """What is left of a cluster, and what a node of it has to serve.
+    """The remains of a cluster, and the partitions that a node of it must serve.
 
     Attributes:
         sources: log directories.
-        choices: how to resurrect them.
-        gone: partitions of which nothing is left.
+        choices: options of the resurrection.
+        gone: partitions without any remains.
     """
 
     sources: list[Path]
@@ -47,13 +47,13 @@ class Lost(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare which releases and which ways."""
+    """Declare the options for releases and ways."""
     parser.add_argument("--kafka", nargs="+", default=[*CLUSTERS.releases], help="releases of the brokers")
     parser.add_argument("--ways", nargs="+", choices=[*WAYS], default=[*WAYS], help="how clusters are lost")
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Lose a cluster of each release in each way, and bring it back."""
+    """Lose a cluster of each release in each way, and resurrect it."""
     failures: list[str] = []
     facts: dict[str, Any] = {"clusters": {}}
     for release in options.kafka:
@@ -67,7 +67,7 @@ def prove(options: argparse.Namespace) -> Outcome:
 
 
 def filled(release: str, root: Path) -> tuple[Path, dict[What, Answer]]:
-    """Return the log directory that a stock broker left, and what it served."""
+    """Return the log directory that a stock broker left, and the records that it served."""
     home = root / "first"
     home.mkdir()
     broker = Broker(release, home, project=CLUSTERS, settings=SETTINGS + MANY_PARTITIONS)
@@ -89,10 +89,10 @@ def filled(release: str, root: Path) -> tuple[Path, dict[What, Answer]]:
 def find_lost_failures(
     release: str, way: str, old: Path, served: dict[What, Answer], root: Path
 ) -> tuple[list[str], int]:
-    """Lose a copy of a log directory, make a node of what is left, and compare.
+    """Lose parts of a copy of a log directory, make a node of the rest, and compare.
 
     Returns:
-        What differs, and how many partitions were compared.
+        The differences, and the number of compared partitions.
     """
     root.mkdir()
     shutil.copytree(old, root / "old")
@@ -122,13 +122,13 @@ def _several_disks(old: Path) -> Lost:
 
 
 def _no_metadata(old: Path) -> Lost:
-    """Lose the metadata log; what the broker was formatted with is left."""
+    """Lose the metadata log, except for the records with which the broker was formatted."""
     shutil.rmtree(old / METADATA)
     return Lost([old])
 
 
 def _cut_metadata(old: Path) -> Lost:
-    """Cut the metadata log inside of the record that creates the last topic."""
+    """Cut the metadata log inside the record that creates the last topic."""
     (log,) = (old / METADATA).glob("*.log")
     for checkpoint in (old / METADATA).glob("*.checkpoint"):
         if not checkpoint.name.startswith("0" * 20):
@@ -139,7 +139,7 @@ def _cut_metadata(old: Path) -> Lost:
 
 
 def _new_metadata(old: Path) -> Lost:
-    """Give the node a metadata log of a new cluster that knows another topic of the name, with empty partitions."""
+    """Give the node the metadata log of a new cluster with another topic of the same name, with empty partitions."""
     for path in sorted(old.glob("a.b_c-1-?")):
         path.rename(path.with_name(f"{path.name}.{'0' * 32}-stray"))
         path.mkdir()
@@ -149,7 +149,7 @@ def _new_metadata(old: Path) -> Lost:
 
 
 def _leftovers(old: Path) -> Lost:
-    """Leave directories of deleted topics, of moves, and of another topic of the name; break small files."""
+    """Add directories of deleted topics, of moves, and of another topic of the same name; damage small files."""
     shutil.copytree(old / "a_b.c-0", old / f"a_b.c-0.{'1' * 32}-future")
     shutil.copytree(old / "a_b.c-1", old / f"gone.topic-1.{'2' * 32}-delete")
     (old / "orders-0" / "leader-epoch-checkpoint").write_bytes(GARBAGE)
@@ -165,7 +165,7 @@ def _leftovers(old: Path) -> Lost:
 
 
 def _missing_partitions(old: Path) -> Lost:
-    """Lose the metadata, a partition, and those of the groups' topic in which no group is."""
+    """Lose the metadata, a partition, and the partitions of the groups' topic without a group."""
     shutil.rmtree(old / METADATA)
     (old / "bootstrap.checkpoint").unlink(missing_ok=True)
     shutil.rmtree(old / "a.b_c-1-0")
@@ -176,7 +176,7 @@ def _missing_partitions(old: Path) -> Lost:
 
 
 def _first_positions(old: Path) -> Lost:
-    """Lose the metadata, and have the group's positions as the brokers of 0.8.2 wrote them: in messages of magic 0."""
+    """Lose the metadata, and store the group's offsets as brokers of 0.8.2 wrote them: in messages of magic 0."""
     shutil.rmtree(old / METADATA)
     (old / "bootstrap.checkpoint").unlink(missing_ok=True)
     group, topic = (_text(FILLED[name]) for name in ("group", "topic"))

@@ -1,4 +1,4 @@
-"""Reading needs at most 100 MB more under a held lock; sparse and oversized files do no harm."""
+"""Reading needs at most 100 MB more under a held lock; sparse and oversized files cause no failure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _is_wanted(task: Task, options: argparse.Namespace) -> bool:
 
 
 def tasks(scratch: Path, made: Made) -> list[Task]:
-    """Everything that reads a partition."""
+    """Return all tasks that read a partition."""
     scans = ((layout, threads) for layout in ("view", "binary") for threads in (1, 2))
     return [
         command("ls", "ls", "--json"),
@@ -79,7 +79,7 @@ def tasks(scratch: Path, made: Made) -> list[Task]:
 
 
 def _compared(task: Task, made: Made, failures: list[str]) -> dict[str, Any]:
-    """Return a task without and with a held lock."""
+    """Run a task without and with a held lock."""
     free = task.run(made)
     with held(made.root):
         busy = task.run(made)
@@ -100,7 +100,7 @@ def _fact(name: str, ended: Ended) -> dict[str, Any]:
 def _sparse(
     root: Path, options: argparse.Namespace, failures: list[str], *, has_hole: bool
 ) -> Iterable[dict[str, Any]]:
-    """Yield what is said of sparse segments under a held lock, with all address space and with 4 GB of it."""
+    """Yield facts about sparse segments under a held lock, with unlimited address space and with 4 GB of it."""
     made = sparse_log(root, options.sparse_segments, 1900 * MEBIBYTE, has_hole=has_hole)
     for space in (None, ADDRESS_SPACE):
         for task, is_right in sparse_tasks(made, space, has_hole=has_hole):
@@ -117,7 +117,7 @@ def _sparse(
 
 
 def sparse_tasks(made: Made, space: int | None, *, has_hole: bool) -> Iterable[tuple[Task, Callable[[Ended], bool]]]:
-    """Tasks, each with what tells that its answer is right."""
+    """Yield tasks, each with a check of its answer."""
     first_next = made.readable if has_hole else made.segments[0][1]
     last_next = made.segments[-1][0] + first_next
     yield (
@@ -150,7 +150,7 @@ def sparse_tasks(made: Made, space: int | None, *, has_hole: bool) -> Iterable[t
 
 
 def _refused(root: Path, options: argparse.Namespace, failures: list[str]) -> Iterable[dict[str, Any]]:
-    """Yield a log of 10 GB and an index of 10 GB: each is named in one line, and nobody runs out of memory."""
+    """Yield facts about a log and an index of 10 GB: a task reports each in a line, and does not run out of memory."""
     made = huge_files(root, 10 * 2**30)
     space = 6 * 2**30
     lookup = command("lookup", "lookup", "--offset", str(made.segments[1][0] + 1), address_space=space)

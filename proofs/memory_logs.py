@@ -1,4 +1,4 @@
-"""Partitions for the memory proof: large, and known to the last offset. Written with `struct`, not with the package."""
+"""Partitions for the memory proof: large, with known contents. Written with `struct`, not with the package."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Made:
     Attributes:
         root: the log directory.
         path: the partition.
-        segments: base offset of each, and the offset after its last record.
-        readable: how many records a reader gets from the start of each segment, before a hole or the end.
+        segments: base offset of each segment, and the offset after its last record.
+        readable: number of records that a reader gets from the start of each segment, up to a hole or the end.
     """
 
     root: Path
@@ -53,7 +53,7 @@ class Made:
 
 
 def varint(value: int) -> bytes:
-    """Return a signed number as records have it."""
+    """Return a signed number as a zigzag varint."""
     value, groups = value << 1 ^ value >> 63, []
     while value > 127:  # noqa: PLR2004 - seven bits
         groups.append(value & 127 | 128)
@@ -68,10 +68,10 @@ def record(delta: int, value: bytes) -> bytes:
 
 
 class Template:
-    """A batch that may stand at any offset, which no checksum covers.
+    """A batch that can be written at any offset, since no checksum covers the offset.
 
     Args:
-        values: of its records.
+        values: values of its records.
     """
 
     def __init__(self, values: list[bytes]) -> None:
@@ -86,7 +86,7 @@ class Template:
         self.size = len(data)
 
     def parts(self, base_offset: int) -> tuple[bytes, int]:
-        """Its bytes at an offset up to the zeros at its end, and how many of these follow."""
+        """Return its bytes at an offset, without the zeros at its end, and the number of these zeros."""
         return base_offset.to_bytes(8, "big") + self._data[8 : self._kept], self.size - self._kept
 
 
@@ -119,12 +119,12 @@ class SegmentWriter:
         self._file.seek(size, 1)
 
     def fill(self, template: Template, size: int) -> None:
-        """Append the same batch until the log has about so many bytes."""
+        """Append the same batch until the log has about `size` bytes."""
         while self._file.tell() < size:
             self.add(template)
 
     def close(self, first_count: int) -> tuple[int, int]:
-        """Write the indexes; base offset and next offset of the segment."""
+        """Write the indexes; return base offset and next offset of the segment."""
         self._file.truncate()
         self._file.close()
         self._stem.with_suffix(".index").write_bytes(self._index)
@@ -158,9 +158,9 @@ def sparse_log(root: Path, segments: int, size: int, *, has_hole: bool) -> Made:
 
     Args:
         root: the log directory.
-        segments: how many.
-        size: of each, about.
-        has_hole: zeros stand between the ends, as after a power cut; else batches of 8 MiB, nearly all zeros.
+        segments: number of segments.
+        size: approximate size of each.
+        has_hole: whether zeros are between the ends, as after a power failure; else batches of 8 MiB, nearly all zeros.
     """
     path = _directory(root)
     small, large = Template([b"value"] * BATCH_RECORDS), Template([bytes(8 * MEBIBYTE)])
@@ -181,7 +181,7 @@ def sparse_log(root: Path, segments: int, size: int, *, has_hole: bool) -> Made:
 
 
 def huge_files(root: Path, size: int) -> Made:
-    """Return a partition with an intact segment, one whose log is too large, and one whose index is."""
+    """Return a partition with an intact segment, a segment with a too large log, and one with a too large index."""
     path = _directory(root)
     small, found, offset = Template([b"value"] * BATCH_RECORDS), [], 0
     for _ in range(3):
@@ -198,7 +198,7 @@ def huge_files(root: Path, size: int) -> Made:
 
 @contextmanager
 def held(root: Path) -> Iterator[None]:
-    """Another process holds the lock of a log directory, as a broker does."""
+    """Hold the lock of a log directory in another process, as a broker does."""
     command = [sys.executable, "-c", HELD, str(root / ".lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None

@@ -1,4 +1,4 @@
-"""What the memory proof lets each child process do, and a consumer for the server among them."""
+"""The tasks of the memory proof's child processes, and a consumer for the server."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ BATCH_START: Final = struct.Struct(">qi4xb4x2xi")
 
 @dataclass(frozen=True)
 class Task:
-    """One thing that a child process does with a partition.
+    """A task that a child process does with a partition.
 
     Attributes:
-        name: of it.
-        run: does it, and says what became of the child.
+        name: name of the task.
+        run: runs the task, and returns the end of the child.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Task:
 
 
 def command(name: str, *arguments: str, of_root: bool = False, address_space: int | None = None) -> Task:
-    """Return a command of the package; of the partition, or of the log directory."""
+    """Return a task that runs a command on the partition, or on the log directory."""
 
     def run(made: Made) -> Ended:
         path = made.root if of_root else made.path
@@ -88,18 +88,18 @@ def command(name: str, *arguments: str, of_root: bool = False, address_space: in
 
 
 def script(name: str, code: str, *arguments: object, address_space: int | None = None) -> Task:
-    """Return a few lines of Python that are told the partition."""
+    """Return a task that runs a few lines of Python, which get the partition as an argument."""
     words = [str(argument) for argument in arguments]
     return Task(name, lambda made: watched(["-c", code, str(made.path), *words], address_space=address_space))
 
 
 def of_file(name: str, *arguments: str) -> Task:
-    """Return a command about the first log file."""
+    """Return a task that runs a command on the first log file."""
     return Task(name, lambda made: watched([*SEGLOG, *arguments, str(made.log(0))]))
 
 
 def salvage(scratch: Path) -> Task:
-    """Copy what is intact to another place."""
+    """Return a task that copies intact batches to another directory."""
     numbers = iter(range(100))
 
     def run(made: Made) -> Ended:
@@ -109,7 +109,7 @@ def salvage(scratch: Path) -> Task:
 
 
 def serve(limit: int) -> Task:
-    """Serve the directory while one consumer reads so many bytes."""
+    """Return a task that serves the directory while a consumer reads up to `limit` bytes."""
 
     def run(made: Made) -> Ended:
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -125,7 +125,7 @@ def serve(limit: int) -> Task:
 
 
 def _consume(port: int, end: int, limit: int, consumed: list[str], is_done: Event) -> None:
-    """Read from the first offset on, and note where that has led to."""
+    """Read from the first offset on, and note the offset that was reached."""
     try:
         with _connected(port) as connection:
             offset = size = 0

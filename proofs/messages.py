@@ -1,4 +1,4 @@
-"""Decode and encode what Kafka's generated classes of every release since 2.8 write to its own topics."""
+"""Decode and encode the records that Kafka's generated classes of every release since 2.8 write to its own topics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEPT_STYLE: Final = "mixed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what is written."""
+    """Declare the options for the written records."""
     parser.add_argument("--releases", nargs="+", default=list(RELEASES), metavar="RELEASE", help="whose classes write")
     parser.add_argument("--rounds", type=int, default=10, help="times that every kind and version is written")
     parser.add_argument("--jars", type=Path, metavar="DIR", help="take the jars from here instead of fetching them")
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Decode all, and encode it again."""
+    """Decode all records, and encode them again."""
     jars = options.jars or fetch(options.releases)
     records, failures, kept = 0, [], []
     ambiguous: list[str] = []

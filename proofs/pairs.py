@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare who takes part."""
+    """Declare the options for writers and readers."""
     parser.add_argument("--writers", nargs="+", metavar="NAME", help="titles of some writers, instead of all")
     parser.add_argument("--readers", nargs="+", metavar="NAME", help="names of some readers, instead of all")
     parser.add_argument("--codecs", nargs="+", default=list(CODECS), choices=CODECS, metavar="CODEC", help="to try")
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Write all logs, and read each with everyone."""
+    """Write all logs, and read each with every reader."""
     subjects = subjects_of(options.seed)
     writers = [newest(one) for one in WRITERS if not options.writers or one.title in options.writers]
     wanted = [one for one in readers() if not options.readers or one.name in options.readers]
@@ -77,7 +77,7 @@ def _reader_line(listed: Listed, reader: Reader | str) -> Json:
 def _log_line(
     log: Log, changed: Sequence[str], number: int, found: Sequence[tuple[Listed, Reader | str, Differences]]
 ) -> Json:
-    """Return a log and what became of it: readers that are not named read what was written."""
+    """Return a log with its differences; readers that are not named read it as written."""
     read = {listed.name: differences[number] for listed, _, differences in found if differences}
     return {
         "writer": log.writer.title,
@@ -95,7 +95,7 @@ def _log_line(
 
 
 def _empty(written: Iterable[Log | str]) -> list[str]:
-    """Return a line for each log that nothing was written to, with the reason."""
+    """Return a line for each log without any record, with the reason."""
     logs = [log for log in written if isinstance(log, Log) and not log.data]
     reasons = ["; ".join(dict.fromkeys(log.refused.values())) for log in logs]
     return [
@@ -107,7 +107,7 @@ def _empty(written: Iterable[Log | str]) -> list[str]:
 def _failures(
     logs: Sequence[Log], changed: Sequence[list[str]], found: Sequence[tuple[Listed, Reader | str, Differences]]
 ) -> Iterable[str]:
-    """Yield what is wrong with this package; what is wrong with others is what the report is for."""
+    """Yield the failures of this package; the report has those of the others."""
     for log, differences in zip(logs, changed, strict=True):
         if log.writer.title == "seglog-format" and (wrong := log.refused or differences):
             yield f"we do not write what we are given: {wrong}"

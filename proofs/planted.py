@@ -1,7 +1,7 @@
 """Plant 26 faults into each of three decoders written from the specification, and ask the suite.
 
-The decoders were written from the specification alone (`conformance/planted/`), so a case that only repeats how the
-reference works would be of no use against them. A fault is one change to the text of one file.
+The decoders were written from the specification alone (`conformance/planted/`), so cases that only repeat the behaviour
+of the reference do not flag their faults. A fault is one change to the text of one file.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Fault:
 
     Attributes:
         id: its name in reports.
-        what: the decoder does then.
-        why: somebody would write it.
-        file: of the decoder.
+        what: behaviour of the decoder with the fault.
+        why: reason why a programmer might write it.
+        file: file of the decoder.
         find: text that occurs once in the file.
         replace: text in its place.
-        missed_first: it was not flagged when the suite was first asked, before any change.
-        unflagged: why no case flags it, and none has to; empty where one has to.
+        missed_first: whether the suite did not flag it in the first run, before any change.
+        unflagged: reason why no case flags it, and none has to; empty if a case must flag it.
     """
 
     id: str
@@ -81,12 +81,12 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """What came of asking a decoder.
+    """The outcome of asking a decoder.
 
     Attributes:
-        result: of the first case that it failed; None where it passed all.
-        level: of that case.
-        asked: how many cases it answered, that one included; that of scale is not counted.
+        result: result of the first case that it failed; None if it passed all.
+        level: level of that case.
+        asked: number of cases that it answered, including that one, but not the case of scale.
     """
 
     result: Result | None
@@ -106,12 +106,12 @@ def faults(decoder: str) -> list[Fault]:
 
 
 def by_level() -> list[Case]:
-    """All cases, those of the strongest level first, so that a fault is reported with that level."""
+    """Return all cases, those of the strongest level first, so a fault is reported with the strongest level."""
     return sorted(load_cases(), key=lambda case: (LEVELS.index(case.level), case.family))
 
 
 def flag(decoder: str, fault: Fault | None, cases: Sequence[Case]) -> Flag:
-    """Ask a decoder, with a fault or as it is, until it fails a case.
+    """Ask a decoder, with or without a fault, until it fails a case.
 
     Raises:
         UnavailableError: its tool chain is not on this machine.
@@ -127,7 +127,7 @@ def flag(decoder: str, fault: Fault | None, cases: Sequence[Case]) -> Flag:
 
 
 def flag_at_scale(decoder: str, fault: Fault) -> Flag:
-    """Ask a decoder with a fault for a batch of a million records, which it has to pass without the fault."""
+    """Ask a decoder with a fault to decode a batch of a million records, which it decodes without the fault."""
     cases = [case for case in load_cases(scale_directory()) if case.id == AT_SCALE]
     found = flag(decoder, fault, cases)
     if found.result is not None and flag(decoder, None, cases).result is not None:
@@ -160,7 +160,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Ask each decoder as it is, and then with each of its faults."""
+    """Ask each decoder without a fault, and then with each of its faults."""
     cases = by_level()
     chosen = [options.decoder] if options.decoder else decoders()
     facts, failures = {}, []
@@ -206,7 +206,7 @@ def _row(fault: Fault, found: Flag) -> dict[str, Any]:
 
 
 def complaints(decoder: str, sound: Flag, wanted: Sequence[Fault], flags: Sequence[Flag]) -> list[str]:
-    """Return what is wrong: the decoder itself, too few faults flagged, or other ones than the list says."""
+    """Return the problems: a wrong decoder, too few flagged faults, or other flagged faults than in the list."""
     found = []
     if sound.result is not None:
         found.append(f"{decoder} without a fault: {sound.result.verdict} {sound.result.case}: {sound.result.detail}")

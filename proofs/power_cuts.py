@@ -1,14 +1,14 @@
-"""Cut the power while logs are written; open and recover what is left: nothing acknowledged is lost.
+"""Cut the power while logs are written; open and recover the remains: nothing acknowledged is lost.
 
 Each history (`proofs/power/history.py`) is a small log directory on a simulated disk, written by one to eight appenders
-that take turns as a seed says, also in the middle of each other's flushes. After a random operation the power goes;
-what was not synced then survives at random, in part or not at all.
+that take turns in a random order, also during each other's flushes. After a random operation the power fails; of the
+data that were not synced, a random part survives.
 
-What is left is judged twice. The next process opens it as a user would, and so believes a clean-shutdown file; and on a
-copy of the same state, recovery runs first, which may lose the power, too, and starts again. Both times each log has to
-be a beginning of what was appended, with everything that a flush had acknowledged; every record can be read, the next
-one gets the right offset, and `verify` finds no error. Then the directory is written to, cut and judged again
-(chapter 71).
+The remains are checked twice. The next process opens them as a user would, and so trusts a clean-shutdown file; and on
+a copy of the same state, recovery runs first, during which the power may fail again. Both times each log must be a
+beginning of the appended batches, with everything that a flush had acknowledged; every record must be readable, the
+next record must get the right offset, and `verify` must find no error. Then the directory is written, cut and checked
+again (chapter 71).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Do histories until there were so many power cuts."""
+    """Run histories until the number of power cuts is reached."""
     counts: Counter[str] = Counter()
     failures: list[str] = []
     histories = 0
@@ -63,19 +63,19 @@ def prove(options: argparse.Namespace) -> Outcome:
 
 
 def run_all(seed: int, numbers: Iterable[int], *, compacts: bool = False) -> list[Ending]:
-    """Do some of the histories of a seed."""
+    """Run some of the histories of a seed."""
     memory = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it
     with tempfile.TemporaryDirectory(prefix="power-cuts-", dir=memory if memory.is_dir() else None) as name:
         return [History(seed, number, Path(name), compacts=compacts).run() for number in numbers]
 
 
 def command(seed: int, number: int, *, compacts: bool = False) -> str:
-    """Return what repeats one history."""
+    """Return the command that repeats one history."""
     return f"python -m proofs power-cuts --seed {seed} --first {number} --count 1 --workers 1{' --compact' * compacts}"
 
 
 def _chunks(seed: int, first: int, workers: int, *, compacts: bool) -> Iterator[list[Ending]]:
-    """Yield how one history after the other ends, for as long as somebody asks."""
+    """Yield the outcomes of one history after the other, without end."""
     run = partial(run_all, seed, compacts=compacts)
     if workers == 1:
         yield from (run([number]) for number in numbers_from(first))

@@ -1,4 +1,4 @@
-"""Plant each fault that loses data when the power goes, and cut the power until it is noticed."""
+"""Plant each fault that loses data when the power fails, and cut the power until it is noticed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """How a fault was noticed, or was not.
+    """How a fault was noticed, or not.
 
     Attributes:
         plant: the fault.
-        history: the number of the one that noticed it; None where none did.
-        cuts: how many power cuts that took.
-        problem: what was wrong.
+        history: number of the history that noticed it; None if none did.
+        cuts: number of power cuts until then.
+        problem: description of the noticed problem.
     """
 
     plant: Plant
@@ -58,9 +58,9 @@ def prove(options: argparse.Namespace) -> Outcome:
 
 
 def noticed(plant: Plant, *, first: int = 0, most: int, seed: int = 1) -> Notice:
-    """Cut the power with a fault in the package until it is noticed, or so many times.
+    """Cut the power with a fault in the package until it is noticed, or `most` times.
 
-    The histories that have noticed it before are tried first.
+    Histories that noticed it before are run first.
     """
     counts: Counter[str] = Counter()
     with planted(plant):
@@ -75,7 +75,7 @@ def noticed(plant: Plant, *, first: int = 0, most: int, seed: int = 1) -> Notice
 
 
 def complaint(notice: Notice) -> str:
-    """Return what is wrong with how a fault was noticed; nothing where all is as the list says."""
+    """Return the difference between a notice and the list of faults; empty if there is none."""
     if notice.plant.noticed_by == NOT_NOTICED and notice.history is not None:
         return f"{notice.plant.name}: counts as harmless, and yet: {notice.problem}"
     if notice.plant.noticed_by == POWER_CUTS and notice.history is None:

@@ -1,11 +1,11 @@
 """Make a log directory with topics of stock serializers and `_schemas`, by a stock broker and a real registry.
 
-Karapace, a registry that keeps its schemas in the same form as Schema Registry, is no package that pip finds. So this
-takes a directory with its sources, and a Python that has what they need::
+Karapace, a registry that stores its schemas in the same form as Schema Registry, cannot be installed by pip. So this
+program takes a directory with its sources, and a Python with their dependencies::
 
     python -m proofs.registry_topics --karapace DIR --python PYTHON --version 3.15.2 --to fixtures/registry
 
-It writes ``files.tar.gz``, and ``registry.json``: what the registry says of its own schemas.
+It writes ``files.tar.gz``, and ``registry.json`` with the registry's answers about its schemas.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ Serialize = "Callable[[SerializationContext], bytes]"
 
 
 class Registry:
-    """The registry's own interface."""
+    """The registry's HTTP interface."""
 
     def __init__(self, port: int) -> None:
         self.address = f"http://{HOST}:{port}"
 
     def ask(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - JSON
-        """Return an answer; None where there is no such thing."""
+        """Return an answer; None for status 404."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
         request = urllib.request.Request(f"{self.address}{path}", method=method, data=data, headers=headers)  # noqa: S310 - our own
@@ -73,11 +73,11 @@ class Registry:
 
 
 class ByText(SchemaRegistryClient):
-    """A client that registers the text of a Protobuf schema: not each descriptor comes out of this registry as text.
+    """A client that registers the text of a Protobuf schema, as this registry cannot convert every descriptor to text.
 
     Args:
-        registry: of the schema.
-        text: of it.
+        registry: the registry.
+        text: text of the schema.
     """
 
     def __init__(self, registry: Registry, text: str) -> None:
@@ -98,7 +98,7 @@ class ByText(SchemaRegistryClient):
 
 
 def main() -> None:
-    """Run broker and registry, and keep what they leave."""
+    """Run broker and registry, and store their files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--karapace", type=Path, required=True, help="directory with its package")
     parser.add_argument("--python", required=True, help="that runs it")
@@ -149,7 +149,7 @@ def _registry(options: argparse.Namespace, broker: Broker, home: Path) -> Iterat
 
 
 def _wait_for(registry: Registry) -> None:
-    """Wait until the registry may write: it is elected first."""
+    """Wait until the registry is elected, and so may write."""
     end = time.monotonic() + START_SECONDS
     while True:
         try:
@@ -193,7 +193,7 @@ def _protobuf(
 
 
 def _delete_some(registry: Registry) -> None:
-    """Leave records of every kind of deletion, and of a subject's own configuration."""
+    """Write records of every kind of deletion, and of a subject's own configuration."""
     for subject, versions in {"gone": 3, "all-gone": 2, "no-more": 1}.items():
         for number in range(versions):
             fields = [{"name": f"f{each}", "type": "int"} for each in range(number + 1)]
@@ -206,7 +206,7 @@ def _delete_some(registry: Registry) -> None:
 
 
 def _facts(registry: Registry) -> dict[str, Any]:
-    """Return what the registry says: the newest schema of each subject, and the schema of each id."""
+    """Return the registry's answers: the newest schema of each subject, and the schema of each id."""
     subjects = sorted(registry.ask("GET", "/subjects"))
     ids: dict[str, Any] = {}
     for number in count(1):

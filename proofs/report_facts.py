@@ -1,4 +1,4 @@
-"""What reports say in one way: where they were made, without names and paths of the machine, and how times spread."""
+"""Common parts of reports: the machine and versions, without names and paths, and the spread of times."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def machine() -> dict[str, Any]:
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Of Python, and of installed packages that a result depends on."""
+    """Return the versions of Python, and of installed packages that a result depends on."""
     return {"python": platform.python_version()} | {name: version(name) for name in packages}
 
 
 def spread(seconds: Sequence[float]) -> dict[str, float]:
-    """Return the median of what several rounds took, with the least and the most."""
+    """Return the median of the seconds of several rounds, with the least and the most."""
     return {"least": min(seconds), "median": statistics.median(seconds), "most": max(seconds)}

@@ -1,4 +1,4 @@
-"""Start stock brokers from the nodes made of other brokers' directories: they serve every record as it was."""
+"""Start stock brokers from the nodes made of other brokers' directories: they serve every record unchanged."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ log.retention.check.interval.ms=1000
 
 
 class Choices(NamedTuple):
-    """How to resurrect: what a user says of unknown and renamed topics, the cluster, and the store."""
+    """Options of a resurrection: unknown and renamed topics, the cluster, and the store."""
 
     unknown_topics: bool = True
     renamed: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ AS_A_USER: Final = Choices()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare which clusters and which brokers."""
+    """Declare the options for clusters and brokers."""
     parser.add_argument("--clusters", nargs="+", help="versions of the brokers that wrote the directories; all")
     parser.add_argument("--kafka", nargs="+", default=[*CLUSTERS.releases], help="releases that start from the nodes")
     parser.add_argument("--more", type=Path, metavar="DIR", help="a full collection instead of the bundled cases")
@@ -98,7 +98,7 @@ def prove(options: argparse.Namespace) -> Outcome:
 
 
 def _comparisons(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[str], tuple[list[str], int]]]]:
-    """Yield what is compared, and the function that does it for a release."""
+    """Yield the name of each comparison, and its function for a release."""
     for version, archives in clusters(options.more).items():
         if not options.clusters or version in options.clusters:
             yield version, partial(find_archived_failures, archives)
@@ -134,7 +134,7 @@ def _archives(collection: Path | None, is_wanted: Callable[[str], bool]) -> dict
 
 
 def find_archived_failures(archives: Iterable[Path], release: str) -> tuple[list[str], int]:
-    """Make a node of what a broker left that was stopped cleanly.
+    """Make a node of the directory of a broker that was stopped cleanly.
 
     Returns:
         What differs, and how many partitions were compared.
@@ -147,7 +147,7 @@ def find_archived_failures(archives: Iterable[Path], release: str) -> tuple[list
 
 
 def find_crash_failures(archives: Iterable[Path], release: str) -> tuple[list[str], int]:
-    """Make a node of what a killed broker left, and compare it with what that broker made of it when it recovered.
+    """Make a node of the directory of a killed broker, and compare it with that broker's own recovery.
 
     Returns:
         What differs, and how many partitions were compared.
@@ -170,15 +170,15 @@ def find_failures(
     truths: Mapping[tuple[str, int], Path] | None = None,
     choices: Choices = AS_A_USER,
 ) -> tuple[list[str], int]:
-    """Make a node, start a broker from it, and compare what it serves with what the directories hold.
+    """Make a node, start a broker from it, and compare the served records with those in the directories.
 
     Args:
         sources: log directories.
-        target: the new node's.
-        release: of the broker.
-        served: what was served before; where that is not known, our reading of the directories is the truth.
-        truths: partition directories to read instead of those that the node was made of.
-        choices: how to resurrect.
+        target: directory of the new node.
+        release: release of the broker.
+        served: records that were served before; if they are not known, our reading of the directories is expected.
+        truths: partition directories to read instead of the node's sources.
+        choices: options of the resurrection.
 
     Returns:
         What differs, and how many partitions were compared.
@@ -206,7 +206,7 @@ def find_failures(
 
 
 def _ending(cluster: Cluster) -> Counter[tuple[str, int]]:
-    """Return how many open transactions name each partition, where their coordinator ends them in time."""
+    """Return the number of open transactions that name each partition, if their coordinator ends them in time."""
     transactions = cluster.coordinators.transactions.values()
     opened = (fields for fields in transactions if fields["transactionStatus"] in OPEN_STATUSES)
     topics = (topic for fields in opened for topic in fields["transactionPartitions"] or ())
@@ -224,7 +224,7 @@ def new_node(release: str, target: Path) -> KafkaNode:
 
 
 def find_own_failures(release: str) -> tuple[list[str], int]:
-    """Fill a stock broker, stop it, and compare what it said with its directory, and that with the node made of it.
+    """Fill a stock broker, stop it, and compare its answers with its directory, and the directory with its new node.
 
     Returns:
         What differs, and how many partitions were compared.
@@ -246,7 +246,7 @@ def find_own_failures(release: str) -> tuple[list[str], int]:
 
 
 def _unlike_broker(cluster: Cluster, said: dict[str, Any]) -> Iterator[str]:
-    """Tell where a directory reads other than its broker said before it stopped."""
+    """Yield differences between a directory and the answers of its broker before it stopped."""
     group = FILLED["group"]
     positions = cluster.coordinators.groups[group].offsets
     lag = cluster.lag(group)
@@ -262,7 +262,7 @@ def _unlike_broker(cluster: Cluster, said: dict[str, Any]) -> Iterator[str]:
 
 
 def canonical(rows: Iterable[Any]) -> list[str]:
-    """Return rows as sorted text, so that their order does not count."""
+    """Return rows as sorted text, so their order does not matter."""
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
@@ -273,7 +273,7 @@ def fingerprint(directory: Path) -> list[tuple[str, int, str]]:
 
 
 def _wrongly_served(kafka: Oracle, address: str, what: What, accepted: Sequence[Answer]) -> Iterator[str]:
-    """Tell where a consumer gets something else than one of the answers."""
+    """Yield partitions for which a consumer gets none of the accepted answers."""
     topic, number, isolation = what
     found = kafka.ask("served", bootstrap=address, topic=topic, partition=number, isolation=isolation)
     if found not in accepted:

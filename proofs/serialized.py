@@ -1,4 +1,4 @@
-"""Topics whose values stock serializers have made, each by three versions of a schema, and the registry's topic.
+"""Topics with values of stock serializers, each of three versions of a schema, and the registry's topic.
 
 A fixture has them as a stock broker and a registry left them.
 """
@@ -219,13 +219,13 @@ def unpack_topics(directory: Path) -> None:
     """Make a log directory with the same topics as a stock broker left them, and `_schemas` as a real registry did.
 
     Args:
-        directory: to make.
+        directory: directory to create.
     """
     with tarfile.open(REGISTRY / "files.tar.gz") as archive:
         archive.extractall(directory, filter="data")
 
 
 def registry_says() -> dict[str, Any]:
-    """Return what that registry says: the newest schema of each subject, the schema of each id."""
+    """Return that registry's answers: the newest schema of each subject, the schema of each id."""
     found: dict[str, Any] = json.loads((REGISTRY / "registry.json").read_text("utf-8"))
     return found

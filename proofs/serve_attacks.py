@@ -1,8 +1,8 @@
-"""Attack serve: memory, an honest client's latency, and what is stored, in each attack and 40,000 mutants.
+"""Attack serve: memory, an honest client's latency, and stored records, under each attack and 40,000 mutants.
 
-Each attack has a server of its own, once only for reading and once writable. An honest client, in a process of its own,
-measures all the time how long it waits. The server has to stay alive within its memory, to answer honest clients within
-a second, to end within five seconds while it is attacked, and to leave logs that hold everything it acknowledged.
+Each attack runs against a server of its own, once read-only and once writable. An honest client, in a process of its
+own, measures its waiting times throughout. The server must stay alive within its memory, answer honest clients within a
+second, end within five seconds during the attack, and leave logs with everything that it acknowledged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Run every attack against a reading and against a writable server, each its own."""
+    """Run every attack against a new read-only server and against a new writable server."""
     failures: list[str] = []
     results: dict[str, Any] = {}
     for is_writable, attacks in ((False, READING), (True, WRITING)):
@@ -90,7 +90,7 @@ def _attacked(
             found = _measured(target, seen) | {"load_before": round(load, 1)}
             new_group = _takes_new_groups(target)
             still_fighting = Thread(target=attack, args=(battle._replace(seconds=3),), daemon=True)
-            if attack.__name__ != "<lambda>":  # it has to end while it is attacked
+            if attack.__name__ != "<lambda>":  # it must end during the attack
                 still_fighting.start()
                 time.sleep(1)
             target.end()
@@ -123,7 +123,7 @@ def _measured(target: Target, seen: dict[str, Any]) -> dict[str, Any]:
 
 
 def _faults(said: list[str]) -> list[str]:
-    """Return what the server said of a fault of its own, with the traceback."""
+    """Return the server's reports of its own defects, with tracebacks."""
     first = next((at for at, line in enumerate(said) if "not answered" in line or "Traceback" in line), len(said))
     return said[first : first + MAX_FAULT_LINES]
 
@@ -143,7 +143,7 @@ def _lost(directory: Path, acknowledged: dict[str, str]) -> list[str]:
 
 
 def _complaints(found: dict[str, Any], seen: dict[str, Any], options: argparse.Namespace) -> list[str]:
-    """Return a line for each thing that should not be."""
+    """Return a line for each failure."""
     worst = max(seen["worst_seconds"].values())
     checks = {
         f"{found['peak_mb']} MB of memory": found["peak_mb"] <= options.megabytes,

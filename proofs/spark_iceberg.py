@@ -1,7 +1,6 @@
-"""Spark reads Iceberg tables: every field of what stock serializers wrote, in each snapshot.
+"""Spark reads Iceberg tables: every field of records of stock serializers, in each snapshot.
 
-Iceberg has to be made for the release of Spark, and is not made for each. So a release that it knows is fetched, beside
-the one that is installed.
+Iceberg is built for certain releases of Spark only. So a supported release is fetched, besides the installed one.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def prove(_options: argparse.Namespace) -> Outcome:
 
 
 def problems(expected: list[list[Any]], found: list[list[Any]]) -> Iterator[str]:
-    """Yield what is wrong with each snapshot; empty for one that has all rows as they should be."""
+    """Yield the problem of each snapshot; empty for one with the expected rows."""
     if len(expected) != len(found):
         yield f"there are {len(found)}, not {len(expected)}"
     for rows, theirs in zip(expected, found, strict=False):
@@ -100,7 +99,7 @@ def _row(topic: str, record: Record | Message, value: Any) -> dict[str, Any]:  #
 
 
 def _in_steps(log: Path, table: Path) -> Iterator[list[dict[str, Any]]]:
-    """Let a log grow, and export it after each step; yield what the table has then."""
+    """Let a log grow, and export it after each step; yield the rows of the table."""
     with PartitionWriter(log, LogConfig()) as writer:
         writer.become_leader(0)
         for first, end in zip((0, *STEPS), STEPS, strict=False):
@@ -113,7 +112,7 @@ def _in_steps(log: Path, table: Path) -> Iterator[list[dict[str, Any]]]:
 
 
 def _read(tables: Sequence[Path]) -> dict[str, Any]:
-    """Return what Spark reads, by the name of the table."""
+    """Return the rows that Spark reads, by the name of the table."""
     command = [sys.executable, str(READER), *map(_metadata_of, tables)]
     done = subprocess.run(
         command, env=_environment(), capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False
@@ -141,7 +140,7 @@ def _environment() -> dict[str, str]:
 
 
 def _metadata_of(table: Path) -> str:
-    """Return the place of a table's newest metadata, as its catalog has it."""
+    """Return the path of a table's newest metadata, from its catalog."""
     catalog = SqlCatalog("seglog", uri=f"sqlite:///{table}/catalog.db")
     try:
         found: str = catalog.load_table("seglog.records").metadata_location

@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Write a tier, read it, and compare with what the parts of the work take alone."""
+    """Write a tier, read it, and compare its time with that of the parts of the work alone."""
     with tempfile.TemporaryDirectory(prefix="seglog-tier-rate-") as name:
         made = _Made(Path(name), options.seed)
         made.write(options.megabytes * MEBIBYTE)
@@ -106,8 +106,8 @@ class _Made:
     """A partition of which all but the last segment are in a store.
 
     Args:
-        root: where it is written.
-        seed: of the content of records.
+        root: directory for the files.
+        seed: seed of the contents of records.
     """
 
     def __init__(self, root: Path, seed: int) -> None:
@@ -123,7 +123,7 @@ class _Made:
         self.objects: list[tuple[Path, list[int]]] = []
 
     def write(self, size: int) -> None:
-        """Write a log of so many bytes, and put its segments into the store."""
+        """Write a log of about `size` bytes, and move its segments into the store."""
         words = [self.random.randbytes(5).hex() for _ in range(2000)]
         config = LogConfig(segment_bytes=min(SEGMENT_SIZE, size // 2))
         written, number = 0, 0
@@ -245,7 +245,7 @@ def _parts(made: _Made) -> dict[str, float]:
 
 
 def batches_in(data: Data) -> tuple[list[Data], Data]:
-    """Return what the checksums of whole batches are over, and the bytes that are left; a log ends with a batch."""
+    """Return the checksummed bytes of whole batches, and the bytes after them; a log ends with a batch."""
     position = 0
     found: list[Data] = []
     while position + BATCH_HEADER <= len(data):
@@ -258,7 +258,7 @@ def batches_in(data: Data) -> tuple[list[Data], Data]:
 
 
 def _lookup(made: _Made) -> dict[str, int]:
-    """Return what a lookup in the middle of the tier fetches."""
+    """Return the traffic of a lookup in the middle of the tier."""
     command = ["-m", "seglog_format.cli", "lookup", "--json", "--offset", str(made.end // 2), "--remote"]
     child = watched([*command, str(made.store), "--key", f"key1={made.key}", str(made.partition)])
     answer = json.loads(child.output.splitlines()[-1])

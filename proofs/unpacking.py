@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 def unpack_archive(archive: Path | str, target: Path) -> None:
     """Extract all of a tar archive, compressed or not, and nothing outside the directory.
 
-    Python before 3.11.4 does not know the filter that sees to that; the archives are the repository's own.
+    Python before 3.11.4 lacks the filter that ensures this; the archives are the repository's own.
 
     Args:
-        archive: to read.
-        target: directory; made where it is missing.
+        archive: archive to read.
+        target: directory, created if it is missing.
     """
     target.mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive) as files:

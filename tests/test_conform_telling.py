@@ -59,7 +59,7 @@ def test_encodings_that_differ_are_told_by_the_field_where_they_part(other: str,
 
 
 def test_a_part_that_is_missing_is_told_by_where_it_ends_being_right() -> None:
-    text = "data from byte 5, behind 3 right bytes of a part: expected 0405, found aa05"
+    text = "data from byte 5, after 3 right bytes of a part: expected 0405, found aa05"
     assert str(nearest_part("data", "0102ff0405", "00000102ffaa05")) == text
     assert "found the end" in str(nearest_part("data", "0102", "01"))
 
@@ -67,7 +67,7 @@ def test_a_part_that_is_missing_is_told_by_where_it_ends_being_right() -> None:
 def test_an_encoding_that_cannot_be_read_says_why() -> None:
     judgement = compare(ENCODED, {"ok": True, "data": changed(30)}, EVERYTHING)
     assert judgement.detail.startswith(
-        "what was encoded cannot be read: crc CorruptRecordError <bytes>:17: crc: expected"
+        "the encoded bytes cannot be read: crc CorruptRecordError <bytes>:17: crc: expected"
     )
 
 

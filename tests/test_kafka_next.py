@@ -348,7 +348,7 @@ def test_a_release_that_there_is_not_is_named(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(jars, "WORK", tmp_path)
     monkeypatch.setattr(jars, "PLUGIN", "--no-such-option")
     need("Kafka's jars", ["mvn"])
-    with pytest.raises(jars.JarsError, match=r"^Maven brings no Kafka 0\.0\.1: \S[^\n]*$"):
+    with pytest.raises(jars.JarsError, match=r"^Maven cannot fetch Kafka 0\.0\.1: \S[^\n]*$"):
         jars.fetch("0.0.1")
     assert not (tmp_path / "0.0.1" / "complete").exists()
 

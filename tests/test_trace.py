@@ -72,7 +72,7 @@ def test_what_is_not_checked_says_why() -> None:
 
 @pytest.mark.parametrize("text", ["A rule.", "A rule SHOULD be kept.", "A rule MUST be kept, and MAY be broken."])
 def test_the_sentence_of_a_rule_says_its_level_and_no_other(text: str) -> None:
-    assert "SEG-XXX-001: its sentence has to say MUST, and no other level" in list(trace.gaps(entry(text=text)))
+    assert "SEG-XXX-001: its sentence must say MUST, and no other level" in list(trace.gaps(entry(text=text)))
 
 
 def test_sites_of_every_form_are_found(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:

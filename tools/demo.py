@@ -23,7 +23,7 @@ TARGET = Path("demo")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command of the tour: why it is shown, how many lines of its output, and the stage that it belongs to."""
+    """One command of the tour: its comment, the number of lines to show of its output, and its stage."""
 
     why: str
     command: str
@@ -134,10 +134,10 @@ How it works: docs/index.md. The rules themselves: spec/.
 
 
 def main() -> int:
-    """Take the tour.
+    """Run the tour.
 
     Returns:
-        The exit status: 1 when a command of the tour could not do its work.
+        The exit status: 1 when a command of the tour failed.
     """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stages", default=" ".join(FIRST), help=f"some of: {' '.join(STAGES)}")
@@ -158,7 +158,7 @@ def show(step: Step) -> bool:
     """Print a command and the head of its output.
 
     Returns:
-        Whether it did its work; findings (exit status 1) are an answer as well.
+        Whether it succeeded; findings (exit status 1) count as success.
     """
     print(f"\n# {step.why}\n$ {step.command}", flush=True)
     program, *arguments = shlex.split(step.command)

@@ -1,6 +1,6 @@
 """Unpack bundled fixtures into ``demo/``: one log directory for each broker version, and one that is broken.
 
-The packed files are those that the brokers wrote. Nothing here is made up or changed.
+The packed files are those that the brokers wrote, unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEFT_OUT = ("crash-", "root")
 
 
 def unpack(target: Path) -> Path:
-    """Make ``target`` hold the demonstration data; nothing is done when it does already.
+    """Write the demonstration data to ``target``, unless it is there already.
 
     Returns:
         The target.

@@ -19,7 +19,7 @@ NAMES: Final = re.compile(r"^[ ]{4}([\w*`]+(?:, [\w*`]+)*):\s", re.MULTILINE)
 
 
 def documented_names_exist(root: Path) -> Iterator[str]:
-    """Complain about each documented parameter and attribute that the function or class does not have."""
+    """Yield each documented parameter and attribute that the function or class does not have."""
     trees = {name: ast.parse(text) for name, text in python_files(root)}
     classes: defaultdict[str, list[ast.ClassDef]] = defaultdict(list)
     for tree in trees.values():
@@ -56,7 +56,7 @@ def _missing(
 
 
 def _with_bases(node: ast.ClassDef, classes: Mapping[str, list[ast.ClassDef]]) -> Iterator[ast.ClassDef]:
-    """Yield a class and those of the repository with the names of its bases."""
+    """Yield a class, and the classes of the repository with the names of its bases."""
     yield node
     for base in node.bases:
         name = base.value if isinstance(base, ast.Subscript) else base

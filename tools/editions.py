@@ -24,10 +24,10 @@ SPEC: Final = REPOSITORY / "spec"
 
 
 def chapters(commit: str) -> Iterator[tuple[str, str]]:
-    """Stem and text of each chapter, in reading order.
+    """Yield stem and text of each chapter, in reading order.
 
     Args:
-        commit: of this repository; empty for the working tree.
+        commit: commit of this repository; empty for the working tree.
     """
     if not commit:
         yield from ((path.stem, path.read_text(encoding="utf-8")) for path in sorted(SPEC.glob("*.md")))
@@ -43,7 +43,7 @@ def _git(*words: str) -> str:
 
 
 def main() -> int:
-    """Write the rules of an edition, and print what publishes it."""
+    """Write the rules of an edition, and print the digest that publishes it."""
     parser = argparse.ArgumentParser(description="record an edition of the specification")
     parser.add_argument("action", choices=["record"])
     parser.add_argument("--version", default=editions()[-1].version, help="of the edition (default: the last)")

@@ -32,12 +32,12 @@ EXPECTED = "expected.jsonl.gz"
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file, in hex."""
+    """Return the SHA-256 of a file, in hex."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def toml_lines(values: dict[str, object]) -> Iterator[str]:
-    """One ``key = value`` line each for strings, numbers and lists; JSON's notation is TOML's as well."""
+    """Yield ``key = value`` lines for strings, numbers and lists; JSON's notation is also TOML's."""
     for key, value in values.items():
         yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
 
@@ -93,7 +93,7 @@ def build_case(selection: dict[str, Any], collection: dict[str, Any], name: str,
 
 
 def build_selection(source: Path) -> None:
-    """Replace every `kafka-*` directory by what the selection asks for."""
+    """Replace every `kafka-*` directory by the cases of the selection."""
     selection = tomllib.loads((FIXTURES / "selection.toml").read_text(encoding="utf-8"))
     for old in FIXTURES.glob("kafka-*"):
         shutil.rmtree(old)
@@ -104,12 +104,12 @@ def build_selection(source: Path) -> None:
 
 
 def fixture_files() -> Iterable[Path]:
-    """Every file that the manifest covers."""
+    """Return all files that the manifest covers."""
     return sorted(path for path in FIXTURES.rglob("*") if path.is_file() and path != FIXTURES / MANIFEST)
 
 
 def manifest() -> dict[str, Any]:
-    """Size and SHA-256 of every file, with totals."""
+    """Return size and SHA-256 of every file, with totals."""
     files = {
         path.relative_to(FIXTURES).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
         for path in fixture_files()
@@ -126,7 +126,7 @@ def write_manifest() -> None:
 
 
 def differences() -> Iterator[str]:
-    """Yield what is wrong with `fixtures/`, one line each; nothing when it is as the manifest says."""
+    """Yield the differences of `fixtures/` from its manifest, one line each."""
     stored = json.loads((FIXTURES / MANIFEST).read_text(encoding="utf-8"))
     actual = manifest()
     for name in sorted(stored["files"].keys() | actual["files"].keys()):
@@ -148,7 +148,7 @@ def main(arguments: list[str]) -> int:
     build = commands.add_parser("build", help="copy the selection and write the manifest")
     build.add_argument("--from", dest="source", type=Path, required=True, metavar="DIR", help="the full collection")
     commands.add_parser("handbook", help="build the articles' examples and write the manifest")
-    commands.add_parser("manifest", help="write the manifest of what is there")
+    commands.add_parser("manifest", help="write the manifest of the present files")
     commands.add_parser("check", help="compare the manifest with the files")
     options = parser.parse_args(arguments)
     if options.command == "check":

@@ -1,7 +1,7 @@
 """Build `fixtures/handbook/`: the example directories of the articles, byte by byte.
 
-Nothing of the package is used here: the messages are packed with `struct` and checked with `zlib.crc32`, so
-what the package reads in them was not written by the package. ``tools/fixtures.py`` calls `build`.
+This module uses nothing of the package: it packs the messages with `struct` and computes checksums with `zlib.crc32`,
+so the package never reads its own output here. ``tools/fixtures.py`` calls `build`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ARTICLE_SEGMENT = 368769
 TOPICS = ("report_push", "launch_info")
 PARTITIONS = 4
 FIRST_POSITIONS = (0, 139, 497, 830, 1262, 1407, 1508, 1686)
-"""Where the messages 368770 to 368777 start, as the articles print it."""
+"""Positions of the messages 368770 to 368777, as the articles print them."""
 USUAL_SIZE = 100
 ENDS = {0: (0, 1, 2, 3, 368768, 368769), 368769: range(368770, 369001), 737337: range(737338, 737342)}
 """Segments of `report_push-0` by name, with the offsets in them: each name is the last offset before."""
@@ -48,7 +48,7 @@ LISTED_SIZES = {
     13022594: (1073718237, 249464),
     13645244: (1073715210, 273096),
 }
-"""Bytes of the log and of the index of each, as the listing shows them: a broker's, unlike the files here."""
+"""Bytes of each log and its index in the listing: those of a broker, unlike the files here."""
 LISTED_PARTITIONS = 16
 LISTED_END = 13645246
 
@@ -64,7 +64,7 @@ def message(offset: int, size: int) -> bytes:
 
 
 def sizes(base: int) -> Iterator[int]:
-    """Sizes of a segment's messages, without end: those of the article first, then the usual one."""
+    """Yield sizes of a segment's messages without end: those of the article first, then the usual one."""
     if base == ARTICLE_SEGMENT:
         yield from (end - start for start, end in itertools.pairwise(FIRST_POSITIONS))
     while True:
@@ -77,13 +77,13 @@ def segment(base: int) -> Segment:
 
 
 def listed_segment(base: int) -> Segment:
-    """Two messages that say where a listed file starts and ends: its first offset and the last before the next."""
+    """Return two messages for a listed file: at its first offset, and at the last offset before the next file."""
     following = [*LISTED[1:], LISTED_END][LISTED.index(base)]
     return [(offset, message(offset, 64)) for offset in (base, following - 1)]
 
 
 def positions(messages: Segment) -> dict[int, int]:
-    """Byte position by offset."""
+    """Return the byte positions by offset."""
     result, position = {}, 0
     for offset, data in messages:
         result[offset] = position
@@ -98,14 +98,14 @@ def index(base: int, messages: Segment, indexed: tuple[int, ...]) -> bytes:
 
 
 def write_pair(directory: Path, base: int, messages: Segment, indexed: tuple[int, ...]) -> None:
-    """One `.log` and one `.index` file."""
+    """Write one `.log` and one `.index` file."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{base:020d}.log").write_bytes(b"".join(data for _, data in messages))
     (directory / f"{base:020d}.index").write_bytes(index(base, messages, indexed))
 
 
 def write_segments(root: Path) -> None:
-    """`report_push-0` with its three segments; the other partitions are empty."""
+    """Write `report_push-0` with its three segments; the other partitions are empty."""
     for base in ENDS:
         write_pair(root / "report_push-0", base, segment(base), INDEXED[base])
     for topic in TOPICS:
@@ -115,14 +115,14 @@ def write_segments(root: Path) -> None:
 
 
 def write_listing(root: Path) -> None:
-    """`nginx_services-0` with its six pairs; the other partitions are empty."""
+    """Write `nginx_services-0` with its six pairs; the other partitions are empty."""
     for base in LISTED:
         write_pair(root / "nginx_services-0", base, listed_segment(base), ())
     for partition in range(1, LISTED_PARTITIONS):
         write_pair(root / f"nginx_services-{partition}", 0, [], ())
 
 
-# What a reader finds, written out from the lists above and not from the bytes.
+# The lines that a reader returns, from the lists above and not from the bytes.
 
 
 def expected(root: Path) -> Iterator[dict[str, Any]]:
@@ -137,14 +137,14 @@ def expected(root: Path) -> Iterator[dict[str, Any]]:
 
 
 def content(directory: str, base: int) -> tuple[Segment, tuple[int, ...]]:
-    """Messages and indexed offsets of one segment."""
+    """Return messages and indexed offsets of one segment."""
     if directory == "report_push-0":
         return segment(base), INDEXED[base]
     return (listed_segment(base), ()) if directory == "nginx_services-0" else ([], ())
 
 
 def log_lines(name: str, messages: Segment) -> Iterator[dict[str, Any]]:
-    """Lines of a `.log` file."""
+    """Yield the lines of a `.log` file."""
     position = 0
     for offset, data in messages:
         yield batch_line(name, position, offset, data)
@@ -201,7 +201,7 @@ def index_lines(name: str, messages: Segment, indexed: tuple[int, ...]) -> Itera
     yield {"type": "offsetIndex", "file": name, **sizes, "entries": entries}
 
 
-# What a lookup answers. `sought` is the segment that the offset belongs to by the names of the files, `indexEntry`
+# Answers of lookups. `sought` is the segment that the offset belongs to by the names of the files, `indexEntry`
 # the floor entry in it, `segment` and `position` where the read starts, `firstOffset` the first offset it delivers.
 
 
@@ -252,8 +252,8 @@ LISTING_LOOKUPS = (
     {"offset": 13645247, "outcome": "outOfRange"},
 )
 
-# What the articles say themselves: the file they look into, the number they look for in its index, the entry they
-# take, the position they then read at, and the offset of the message that stands there (None: no message starts there).
+# The claims of the articles: the file, the number that they look up in its index, the entry that they take, the
+# position at which they then read, and the offset of the message there (None: no message starts there).
 ARTICLE_LOOKUPS = (
     {"article": "A", "offset": 368776, "segment": 368769, "relative": 368776, "entry": [228, 23686], "position": 23686},
     {"article": "B", "offset": 368776, "segment": 368769, "relative": 368776, "entry": [228, 23686], "position": 23686},

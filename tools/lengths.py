@@ -1,4 +1,4 @@
-"""How long modules and functions may be, in every directory with Python in it."""
+"""Maximum lengths of modules and functions, in every directory with Python in it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def python_files(root: Path) -> Iterator[tuple[str, str]]:
-    """Find the name and text of every Python file of the repository."""
+    """Yield name and text of every Python file of the repository."""
     for source in SOURCES:
         for path in sorted((root / source).rglob("*.py")) or [root / source]:
             if path.is_file():
@@ -60,7 +60,7 @@ def limits_of(name: str) -> tuple[int, int]:
 
 
 def modules_are_short(root: Path) -> Iterator[str]:
-    """Complain about modules that are too long to be read in one sitting, unless they say why."""
+    """Yield complaints about modules that are too long, except for those with a reason."""
     for name, text in python_files(root):
         count = len(text.splitlines())
         if count > limits_of(name)[0] and name not in LONGER_MODULES:
@@ -68,7 +68,7 @@ def modules_are_short(root: Path) -> Iterator[str]:
 
 
 def functions_are_short(root: Path) -> Iterator[str]:
-    """Complain about functions that are too long to be seen at once, unless they say why."""
+    """Yield complaints about functions that are too long, except for those with a reason."""
     for name, text in python_files(root):
         for function in (node for node in ast.walk(ast.parse(text)) if isinstance(node, Function)):
             count = _lines_of(function)
@@ -77,7 +77,7 @@ def functions_are_short(root: Path) -> Iterator[str]:
 
 
 def exceptions_are_needed(root: Path) -> Iterator[str]:
-    """Complain about exceptions for what is short by now, or gone."""
+    """Yield complaints about exceptions for code that is short enough now, or no longer exists."""
     files = dict(python_files(root))
     for name in LONGER_MODULES:
         if len(files.get(name, "").splitlines()) <= limits_of(name)[0]:

@@ -1,7 +1,7 @@
 """Write `seglog_format/layouts.py` from the declarations in `seglog_format/schema`; with ``--check``, only compare.
 
-Reading an entry's fixed fields must not load construct, which takes longer than reading a small log. So the layouts
-are kept as plain values. The tests fail when the file is out of date.
+A reader of an entry's fixed fields must not load construct, which takes longer than reading a small log. So the layouts
+are stored as plain values. The tests fail when the file is out of date.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def field_codes(declaration: Struct) -> dict[str, str]:
 
 
 def main() -> int:
-    """Write the module, or compare it."""
+    """Write the module, or compare it with the declarations."""
     text = module_text(declared_codes())
     if "--check" not in sys.argv[1:]:
         TARGET.write_text(text, encoding="utf-8")

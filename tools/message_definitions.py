@@ -36,7 +36,7 @@ ARTIFACTS: Final = {
     "kafka-transaction-coordinator": ("3.8", ""),
     "kafka-share-coordinator": ("4.0", ""),
 }
-"""Which jars hold them, from one line of releases to another."""
+"""Jars with definitions, from one line of releases to another."""
 
 TABLES_OF_MESSAGES: Final = {
     "ShareSnapshot": "share_group_state",
@@ -53,7 +53,7 @@ TABLES_OF_MESSAGES: Final = {
     "SnapshotHeaderRecord": "control_records",
     "VotersRecord": "control_records",
 }
-"""Tables of the messages whose definitions do not say it by their kind or jar."""
+"""Tables of the messages whose table does not follow from their type or jar."""
 TABLE_NAMES: Final = (
     *("consumer_offsets", "share_group_state", "transaction_state", "remote_log_metadata", "cluster_metadata"),
     *("control_records", "consumer_protocol", "side_files"),
@@ -65,12 +65,12 @@ Layout = dict[str, Any]
 
 
 def line_of(release: str) -> str:
-    """``4.3`` of ``4.3.0``."""
+    """Return the line of a release: ``4.3`` for ``4.3.0``."""
     return release.rpartition(".")[0]
 
 
 def order(release: str) -> tuple[int, ...]:
-    """Return what releases, and lines of them, are sorted by."""
+    """Return the sort key of a release or of a line of releases."""
     return tuple(map(int, release.split(".")))
 
 
@@ -78,10 +78,10 @@ def order(release: str) -> tuple[int, ...]:
 
 
 def fetch(releases: Sequence[str]) -> Path:
-    """Have Maven copy the jars of some releases.
+    """Copy the jars of some releases with Maven.
 
     Returns:
-        The directory that they are in.
+        The directory with the jars.
     """
     items = "".join(
         f"<artifactItem><groupId>org.apache.kafka</groupId><artifactId>{artifact}</artifactId>"
@@ -114,7 +114,7 @@ def artifacts_of(release: str) -> list[str]:
 
 
 def definitions(jars: Path, release: str) -> Iterator[tuple[str, Definition]]:
-    """Yield the definitions of stored messages in a release's jars, each with the table that it belongs to."""
+    """Yield the definitions of stored messages in a release's jars, each with its table."""
     for artifact in artifacts_of(release):
         with zipfile.ZipFile(jars / f"{artifact}-{release}.jar") as jar:
             for name in sorted(jar.namelist()):
@@ -143,7 +143,7 @@ def _table_of(artifact: str, definition: Definition) -> str | None:
 
 
 def layout(definition: Definition) -> Layout:
-    """Return what a definition says of the bytes of its message."""
+    """Return the facts of a definition that determine the bytes of its message."""
     is_key = definition["name"].endswith("Key")
     number = definition.get("apiKey", definition["validVersions"].partition("-")[0] if is_key else None)
     shared = {each["name"]: each["fields"] for each in definition.get("commonStructs", ())}
@@ -176,7 +176,7 @@ def _field(field: Definition, shared: Mapping[str, list[Definition]], *, is_key:
 
 
 def stored(each: Layout, version: int) -> list[Any]:
-    """Return the layout of one version, without tagged fields: a reader passes over those that it does not know."""
+    """Return the layout of one version, without tagged fields: a reader skips those that it does not know."""
     return [_is_in(each.get("flexible", "none"), version), *_stored(each["fields"], version)]
 
 
@@ -199,7 +199,7 @@ def _is_in(versions: str, version: int) -> bool:
 
 
 def span(versions: str) -> tuple[int, int]:
-    """First and last of ``3``, ``0-4``, ``2+`` or ``none``."""
+    """Return first and last version of a range such as ``3``, ``0-4``, ``2+`` or ``none``."""
     if versions == "none":
         return 1, 0
     first, _, last = versions.removesuffix("+").partition("-")
@@ -207,14 +207,14 @@ def span(versions: str) -> tuple[int, int]:
 
 
 def messages_of(found: Mapping[str, Mapping[str, Definition]]) -> list[Layout]:
-    """Return the messages of a table: as the newest release lays each out, and as earlier ones did where that differs.
+    """Return the messages of a table: the layout of each in the newest release, and earlier layouts that differ.
 
     Args:
         found: definitions by name and release.
     """
     messages = {name: _message(name, by_release) for name, by_release in found.items()}
     for name, message in messages.items():
-        if "type" not in message and name.endswith("Value"):  # before 4.1 only the key told it
+        if "type" not in message and name.endswith("Value"):  # before 4.1 only the key has the type
             message["type"] = messages[f"{name.removesuffix('Value')}Key"]["type"]
     return sorted(messages.values(), key=lambda message: (message.get("type", 0), message["name"]))
 

@@ -1,9 +1,9 @@
-"""The fixtures of messages in Kafka's own topics: a selection of what its generated classes wrote and read.
+"""The fixtures of messages in Kafka's own topics: a selection of messages that its generated classes wrote and read.
 
 ``kinds.jsonl.gz`` has messages of every kind and version, with random content; ``records.jsonl.gz`` has records that
 brokers wrote, key and value as bytes and as Kafka's converters print them. ``releases.jsonl.gz`` has records of every
 kind and version that the classes of each release wrote; ``python -m proofs messages --keep`` makes it.
-``early-access.jsonl.gz`` has the metadata log of a node of Kafka 2.8.2, with what its own tool printed.
+``early-access.jsonl.gz`` has the metadata log of a node of Kafka 2.8.2, with the output of its own tool.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ CASES: Final = (
     *("cluster-metadata-kinds", "cluster-metadata"),
 )
 EACH: Final = 3
-"""Messages of each kind and version that are taken."""
+"""Number of selected messages of each kind and version."""
 MAX_SIZE: Final = 600
-"""Bytes of the longest message that is taken, where there are shorter ones."""
+"""Maximum bytes of a selected message, unless all messages are longer."""
 ABOUT: Final = """\
 producer = "generated classes and brokers of Apache Kafka 4.4.0, generated classes of 2.8.2 to 4.4.0"
 version = "4.4.0"
@@ -47,7 +47,7 @@ RENAMED: Final = {
     ("PartitionRecord", "lastKnownELR"): "lastKnownElr",
     ("PartitionChangeRecord", "lastKnownELR"): "lastKnownElr",
 }
-"""Fields that a later release gave another name: the same bytes, shown by the newest name."""
+"""Fields that a later release renamed: the same bytes, shown by the newest name."""
 Line = dict[str, Any]
 
 
@@ -66,7 +66,7 @@ def build(source: Path, fixtures: Path) -> None:
 
 
 def write(path: Path, lines: Iterable[Line]) -> None:
-    """Write lines to a compressed file, always as the same bytes."""
+    """Write lines to a compressed file; the same lines give the same bytes."""
     text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
     path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
@@ -78,7 +78,7 @@ def read(path: Path) -> Iterator[Line]:
 
 
 def renamed(kind: str, fields: Mapping[str, Any]) -> Line:
-    """Return the fields of a message of any release by the names that the newest release gives them."""
+    """Return the fields of a message of any release under the names of the newest release."""
     return {RENAMED.get((kind, name), name): value for name, value in fields.items()}
 
 
@@ -112,7 +112,7 @@ def _topic(file: str) -> str:
 
 
 def _stored(archive: Path) -> Iterator[tuple[tuple[str, int], tuple[str | None, str | None]]]:
-    """Key and value of every record in the logs and snapshots of an archive, by file and offset."""
+    """Yield key and value of every record in the logs and snapshots of an archive, by file and offset."""
     with tarfile.open(archive) as files:
         for member in files:
             path = PurePosixPath(member.name)

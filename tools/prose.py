@@ -1,8 +1,8 @@
-"""Have Vale read the pages and the docstrings, with the substitutions of `tools.wording`. ``make prose`` runs it.
+"""Check the pages and docstrings with Vale, by the substitutions of `tools.wording`. ``make prose`` runs it.
 
-`tools.tidy` looks for the same turns of phrase. Vale reads Markdown and Python by its own parsers, comments included,
-and adds words that are repeated and sentences that are too long. It is one Go program, which is built once into
-``build/``. Where neither it nor Go works, nothing is checked, and a line says so.
+`tools.tidy` looks for the same turns of phrase. Vale parses Markdown and Python itself, comments included, and also
+finds repeated words and sentences that are too long. It is one Go program, which is built once into ``build/``. If
+neither Vale nor Go works, nothing is checked, and a line says so.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> int:
     """Check the pages and the docstrings.
 
     Returns:
-        The exit status of Vale; 0 where there is no Vale.
+        The exit status of Vale; 0 without Vale.
     """
     program = vale()
     if program is None:
@@ -62,25 +62,25 @@ def main() -> int:
 
 
 def command(program: str) -> list[str]:
-    """Return how to call Vale, without the files that it is to read."""
+    """Return the command of Vale, without the files to read."""
     return [program, "--config", str(HOME / ".vale.ini"), "--output", "line"]
 
 
 def vale() -> str | None:
-    """Return the program, built if need be; None, with a line on standard error, where that does not work."""
+    """Return the program, built if necessary; None, with a line on standard error, if that fails."""
     found = shutil.which("vale") or shutil.which("vale", path=HOME / "bin")
     if found:
         return found
     go = shutil.which("go")
     if go is None:
-        print("skipped: Vale is not here, and neither is Go, which builds it; tools.tidy has read the same words")
+        print("skipped: neither Vale nor Go, which builds it, is installed; tools.tidy checks the same words")
         return None
     environment = os.environ | {"GOBIN": str(HOME / "bin")}
     built = subprocess.run(
         [go, "install", MODULE], env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
     )
     if built.returncode != 0:
-        print(f"skipped: Vale could not be built; tools.tidy has read the same words. {built.stderr.strip()[-300:]}")
+        print(f"skipped: Vale could not be built; tools.tidy checks the same words. {built.stderr.strip()[-300:]}")
         return None
     return str(HOME / "bin" / "vale")
 
@@ -108,7 +108,7 @@ def substitution(phrases: Mapping[str, str]) -> dict[str, object]:
 
 
 def read() -> list[str]:
-    """Return the pages and modules that Vale reads: those of `tools.wording`, but for what repeats other text."""
+    """Return the pages and modules that Vale reads: those of `tools.wording`, except those that repeat other text."""
     names = [path.relative_to(REPOSITORY).as_posix() for path in tracked_files(REPOSITORY)]
     pages = [name for name in names if name.startswith(PAGES) and not name.startswith(REPEATED)]
     texts = [name for name in pages if name.endswith(".md")]

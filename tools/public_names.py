@@ -1,7 +1,7 @@
 """Which names of the package each part of the repository may use.
 
-Benchmarks, examples and the code in documents enter as a user does: by the names that `seglog_format` and its public
-modules list. A figure that no user can reach is not published, and what a page shows works for every user.
+Benchmarks, examples and the code in documents use the package as a user does: by the names that `seglog_format` and its
+public modules list. So every user can reach the published figures, and can run the code on a page.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INSIDERS: Final = ("proofs/**/*.py", "tools/**/*.py")
 """Proofs and generators, which may import what `LIST` names besides."""
 LIST: Final = "tools/private_imports.toml"
 MAX_LISTED: Final = 12
-"""Modules, which may become fewer."""
+"""Maximum number of listed modules, which may be reduced."""
 DOCSTRINGS: Final = ("seglog_format/**/*.py", "pyspark_seglog.py")
 
 FENCED: Final = re.compile(
@@ -47,12 +47,12 @@ MODULE_NAME: Final = re.compile(rf"{PACKAGE}\.[\w.]*")
 
 
 class Use(NamedTuple):
-    """A name of the package that is used somewhere.
+    """A use of a name of the package.
 
     Attributes:
-        line: of the text, from 1.
-        module: that it is taken from.
-        name: or nothing, where the module itself is imported.
+        line: line of the text, from 1.
+        module: module that has the name.
+        name: the name; empty if the module itself is imported.
     """
 
     line: int
@@ -64,7 +64,7 @@ class Use(NamedTuple):
 
 
 def public_names(root: Path) -> dict[str, frozenset[str]]:
-    """Return the names that each public module lists; of a module without a list, its classes."""
+    """Return the names that each public module lists; for a module without a list, its classes."""
     files = {module: root / PACKAGE / file for module, file in PUBLIC_MODULES.items()}
     return {module: _listed(file.read_text(encoding="utf-8")) for module, file in files.items() if file.is_file()}
 
@@ -78,7 +78,7 @@ def _listed(source: str) -> frozenset[str]:
 
 
 def is_public(use: Use, public: Mapping[str, frozenset[str]]) -> bool:
-    """Return whether a name is listed, or is that of a public module."""
+    """Return whether a name is listed, or is the name of a public module."""
     if use.module not in public:
         return False
     return not use.name or use.name in public[use.module] or f"{use.module}.{use.name}" in public
@@ -120,7 +120,7 @@ def _uses_in_block(language: str, code: str) -> list[Use]:
     if language in {"py", "python"}:
         try:
             return list(uses_in_code(dedent(code)))
-        except SyntaxError:  # what is shown need not be a program
+        except SyntaxError:  # code in a page may not be a whole program
             pass
     return list(uses_in_text(code))
 
@@ -133,7 +133,7 @@ def uses_in_examples(source: str) -> Iterator[Use]:
 
 
 def private_uses(root: Path) -> Iterator[str]:
-    """Complain about each private name in benchmarks, examples and the code of documents."""
+    """Yield complaints about private names in benchmarks, examples and the code of documents."""
     public = public_names(root)
     readers = ((SCRIPTS, uses_in_code), (DOCUMENTS, uses_in_document), (DOCSTRINGS, uses_in_examples))
     for patterns, uses in readers:
@@ -144,11 +144,11 @@ def private_uses(root: Path) -> Iterator[str]:
 
 
 class Listed(NamedTuple):
-    """A private module that may be imported; those below it are not meant.
+    """A private module that may be imported, without the modules below it.
 
     Attributes:
-        name: of the module.
-        by: directories whose files may do so.
+        name: name of the module.
+        by: directories whose files may import it.
     """
 
     name: str
@@ -168,15 +168,15 @@ def listed_modules(root: Path) -> list[Listed]:
 
 
 def of_module(use: Use, root: Path) -> Use:
-    """Return the use of a module, where the name that is taken from a package is a module of it."""
+    """Return the use as that of a module, if the imported name is a module of its package."""
     path = root.joinpath(*str(use).split("."))
     return Use(use.line, str(use)) if path.with_suffix(".py").is_file() or path.is_dir() else use
 
 
 def unlisted_uses(root: Path) -> Iterator[str]:
-    """Complain about private names in proofs and generators that the list does not allow, and about a long list.
+    """Yield complaints about private names in proofs and generators that are not listed, and about a long list.
 
-    An entry stands for one module: a package in the list does not allow the modules in it.
+    An entry allows one module: an entry for a package does not allow the modules in it.
     """
     public, listed = public_names(root), listed_modules(root)
     used: set[Listed] = set()
@@ -193,5 +193,5 @@ def unlisted_uses(root: Path) -> Iterator[str]:
 
 
 def files_of(root: Path, patterns: Iterable[str]) -> list[Path]:
-    """Return the files that some patterns name, each once."""
+    """Return the files that match some patterns, each once."""
     return sorted(set(chain.from_iterable(root.glob(pattern) for pattern in patterns)))

@@ -1,8 +1,8 @@
 """Find the faults of tests/faults again after code has moved: report where each is now, or write it with ``--write``.
 
-A fault names its module, the symbol around its text, and the text. Where the text is no longer there, every module is
-searched: first in a symbol of the same dotted name, then of the same last name, then anywhere. One place is taken;
-none or several are reported, and are for a person to decide.
+A fault names its module, the symbol around its text, and the text. If the text is no longer there, every module is
+searched: first a symbol of the same dotted name, then of the same last name, then all of the text. A single match is
+used; no match or several matches are reported for a person to decide.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENTRY = "[[fault]]"
 
 
 def is_at_home(entry: Mapping[str, Any], sources: Mapping[str, str]) -> bool:
-    """Say whether the text of a fault occurs once in the symbol and file that it names."""
+    """Return whether the text of a fault occurs once in the symbol and file that it names."""
     try:
         occurrence_in(sources.get(entry["file"], ""), entry.get("symbol", ""), entry["find"])
     except ValueError:
@@ -31,7 +31,7 @@ def is_at_home(entry: Mapping[str, Any], sources: Mapping[str, str]) -> bool:
 
 
 def rehomed(text: str, sources: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Return the text of a list of faults with every fault at home, and what was changed or could not be.
+    """Return the text of a list of faults with the present place of each fault, and reports of changes and failures.
 
     Args:
         text: of a file in tests/faults.
@@ -60,17 +60,17 @@ def _rehomed(block: str, entry: Mapping[str, Any], sources: Mapping[str, str]) -
 
 
 def lists() -> Iterator[tuple[Path, str, list[str]]]:
-    """Yield each list of faults, its new text, and what there is to say."""
+    """Yield each list of faults with its new text and the reports."""
     sources = {relative(path): path.read_text(encoding="utf-8") for path in source_files()}
     for path in sorted(FAULTS.glob("*.toml")):
         yield path, *rehomed(path.read_text(encoding="utf-8"), sources)
 
 
 def main() -> int:
-    """Rehome all faults.
+    """Find the place of all faults again.
 
     Returns:
-        1 where one is lost, or is not at home and nothing was to be written.
+        1 if a fault is lost, or if one has moved and ``--write`` is not given.
     """
     writes, is_wrong = "--write" in sys.argv[1:], False
     for path, text, reported in lists():

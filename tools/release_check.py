@@ -1,4 +1,4 @@
-"""``make release-check``: what a release would hand out, built and tried where nothing of this repository can be seen.
+"""``make release-check``: the files of a release, built and tried without access to this repository.
 
 Builds a wheel, an sdist and the archive of test vectors into ``dist/``, installs the wheel into an empty environment in
 a temporary directory, and uses it from there: rules, test data, verification, the suite, the columnar engine, and the
@@ -22,7 +22,7 @@ from proofs.unpacking import unpack_archive
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 DIST: Final = REPOSITORY / "dist"
 LARGEST: Final = 10 * 2**20
-"""Bytes of a wheel; package indexes take more, users should not have to."""
+"""Maximum bytes of a wheel; package indexes accept more, but users have to download it."""
 
 COMMANDS: Final = (
     "seglog --version",
@@ -64,7 +64,7 @@ def environment(directory: Path) -> Path:
 
 
 def try_wheel(wheel: Path, programs: Path, working_directory: Path) -> None:
-    """Use what the wheel brings, from a directory that is not the repository's."""
+    """Use the content of the wheel, from a directory outside of the repository."""
     say("installing the wheel into an empty environment")
     install(programs, str(wheel), working_directory)
     run([str(programs / "python"), "-c", "import numba"], working_directory, fails=True)
@@ -92,14 +92,14 @@ def install(programs: Path, what: str, working_directory: Path) -> None:
 def run(
     command: list[str], working_directory: Path, *, quiet: bool = False, fails: bool = False, path: Path | None = None
 ) -> None:
-    """Run a command, and end if it does not go as expected.
+    """Run a command, and end with an error if its exit status is not the expected one.
 
     Args:
         command: its words.
-        working_directory: where.
-        quiet: show its output only where it fails.
-        fails: it has to.
-        path: for ``PYTHONPATH``; nothing else is on it.
+        working_directory: its working directory.
+        quiet: whether to show its output only if it fails.
+        fails: whether it must fail.
+        path: the only entry of ``PYTHONPATH``.
     """
     if not quiet:
         reported = " ".join(word for word in [Path(command[0]).name, *command[1:]] if "\n" not in word)

@@ -1,4 +1,4 @@
-"""Join every requirement of spec/ with what points at it: fields, code, tests, fixtures, faults, cases, documents.
+"""The trace of every requirement of spec/: fields, code, tests, fixtures, faults, cases and documents that name it.
 
 ``python -m tools.trace`` prints the table, ``--json`` the same as data. With ``--check`` it fails when an id is
 unknown or defined twice, when a MUST has no test on bytes, when a rule that is said to be checked has no enforcing
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from seglog_format.types import Requirement
 
 PLACEHOLDER = "SEG-XXX-"
-"""Ids of this made-up area stand for no requirement: tests and guides use them as examples."""
+"""Area of ids that are no requirements: tests and guides use them as examples."""
 
 LIST = "docs/reference/requirements.md"
 """The generated page that mentions every requirement."""
 
 LEVEL = re.compile(r"\b(?:MUST|SHOULD|MAY)\b")
 REASON = re.compile(r"\b(?:because|cannot|nothing)\b", re.IGNORECASE)
-"""What an explanation contains that says why a rule is not checked."""
+"""Words in an explanation of why a rule is not checked."""
 
 KEPT = ("yes", "partly", "no")
 BASES = ("source", "bytes", "run")
 VERSION = re.compile(r"\d+\.\d+\.\d+(?:\.\d+)?")
-"""What a mark about brokers is made of."""
+"""Valid parts of a mark about brokers."""
 
 TEXT_FILES = (
     "seglog_format/**/*.py",
@@ -62,7 +62,7 @@ TEXT_FILES = (
 
 @dataclass(slots=True)
 class Trace:
-    """Everything that points at one requirement.
+    """All places that name one requirement.
 
     Attributes:
         requirement: the table entry.
@@ -72,8 +72,8 @@ class Trace:
         tests: node ids of tests on bytes.
         fixtures: bundled cases that exercise it.
         damaged: bundled cases that break it.
-        faults: kept by hand.
-        cases: of the conformance suite that are about it.
+        faults: faults in ``tests/faults`` that break it.
+        cases: cases of the conformance suite that are about it.
         documents: pages that mention it.
     """
 
@@ -90,14 +90,14 @@ class Trace:
 
 
 def case_files() -> Iterator[tuple[str, dict[str, object]]]:
-    """Name and content of every bundled ``case.toml``."""
+    """Yield name and content of every bundled ``case.toml``."""
     root = REPOSITORY / "fixtures"
     for path in sorted(root.rglob("case.toml")):
         yield path.parent.relative_to(root).as_posix(), tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def mentions() -> Iterator[tuple[str, int, str]]:
-    """Every id in every text file: file, line number, id."""
+    """Yield every id in every text file: file, line number, id."""
     files = {path for pattern in TEXT_FILES for path in REPOSITORY.glob(pattern)}
     for path in sorted(files):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -106,20 +106,20 @@ def mentions() -> Iterator[tuple[str, int, str]]:
 
 
 def named_in_fields() -> Iterator[tuple[str, str, str]]:
-    """Every id that a schema field names, the attribute of its trace, structure and field."""
+    """Yield every id that a schema field names, the attribute of its trace, structure and field."""
     for structure in structures():
         for one in structure.fields:
             yield from ((identifier, "fields", f"{structure.name}.{one.name}") for identifier in one.requirements)
 
 
 def named_in_cases() -> Iterator[tuple[str, str, str]]:
-    """Every id that a case of the conformance suite is about, the attribute of its trace, the id of the case."""
+    """Yield every id that a case of the conformance suite is about, the attribute of its trace, the id of the case."""
     for case in load_cases():
         yield from ((identifier, "cases", case.id) for identifier in case.requirements)
 
 
 def named_in_fixtures() -> Iterator[tuple[str, str, str]]:
-    """Every id that a bundled case exercises or breaks, the attribute of its trace, the name of the case."""
+    """Yield every id that a bundled case exercises or breaks, the attribute of its trace, the name of the case."""
     for name, case in case_files():
         for key, attribute in (("requirements", "fixtures"), ("violates", "damaged")):
             yield from ((identifier, attribute, name) for identifier in case.get(key, ()))  # type: ignore[attr-defined]
@@ -145,7 +145,7 @@ def join() -> dict[str, Trace]:
 
 
 def unknown() -> Iterator[str]:
-    """Complaints about ids that no chapter defines."""
+    """Yield complaints about ids that no chapter defines."""
     for file, number, identifier in mentions():
         if identifier not in requirements() and not identifier.startswith(PLACEHOLDER):
             yield f"{file}:{number}: {identifier} is not defined in spec/"
@@ -163,12 +163,12 @@ def explanation(entry: Requirement) -> str:
 
 
 def gaps(trace: Trace) -> Iterator[str]:
-    """Complaints about one requirement."""
+    """Yield complaints about one requirement."""
     entry = trace.requirement
     if not (entry.text and all(entry.binds) and entry.check in ("auto", "behaviour", "none")):
         yield f"{entry.id}: text, binds or check is missing or not known"
     if set(LEVEL.findall(entry.text)) != {entry.level}:
-        yield f"{entry.id}: its sentence has to say {entry.level}, and no other level"
+        yield f"{entry.id}: its sentence must say {entry.level}, and no other level"
     yield from _marks(entry)
     if entry.check == "none":
         if not REASON.search(explanation(entry)):
@@ -181,11 +181,11 @@ def gaps(trace: Trace) -> Iterator[str]:
     if entry.check == "behaviour" and not trace.faults and entry.level == "MUST":
         yield f"{entry.id}: check=behaviour, and no fault in tests/faults breaks it"
     if (trace.code or trace.faults) and not trace.tests:
-        yield f"{entry.id}: held by code that no test on bytes is marked for"
+        yield f"{entry.id}: enforced by code, but no test on bytes is marked for it"
 
 
 def _marks(entry: Requirement) -> Iterator[str]:
-    """Complaints about what is said of brokers."""
+    """Yield complaints about the marks of a rule about brokers."""
     mark = entry.brokers
     if not (mark.kept in KEPT and VERSION.fullmatch(mark.version) and mark.basis in BASES):
         yield f"{entry.id}: brokers is not yes, partly or no with a version and a basis, such as yes:4.3.0:bytes"
@@ -196,14 +196,14 @@ def _marks(entry: Requirement) -> Iterator[str]:
 
 
 def untold() -> Iterator[str]:
-    """Complaints about rules that brokers depart from, while no paragraph of the chapter says what they do."""
+    """Yield complaints about rules that brokers depart from, if no paragraph of the chapter says what they do."""
     for entry in requirements().values():
         if entry.brokers.departs and "*What brokers do" not in explanation(entry):
             yield f"{entry.id}: brokers={entry.brokers.kept}, and no paragraph '*What brokers do.*' follows it"
 
 
 def misplaced_faults() -> Iterator[str]:
-    """Complaints about faults that do not fit the source any more."""
+    """Yield complaints about faults that do not fit the source any more."""
     for fault in faults():
         try:
             fault.apply((REPOSITORY / fault.file).read_text(encoding="utf-8"))
@@ -212,20 +212,20 @@ def misplaced_faults() -> Iterator[str]:
 
 
 def damaged_fixtures() -> Iterator[str]:
-    """Complaints about damaged cases that do not name the one rule they break. A test holds them to it."""
+    """Yield complaints about damaged cases that do not name the one rule that they break; a test checks the rule."""
     for name, case in case_files():
         if "violates" in case and len(case["violates"]) != 1:  # type: ignore[arg-type]
             yield f"fixtures/{name}/case.toml: violates {case['violates']}, and should name one requirement"
 
 
 def complaints(traces: dict[str, Trace]) -> list[str]:
-    """Everything that is wrong, worst first."""
+    """Return all complaints, the worst first."""
     whole_table = (line for trace in traces.values() for line in gaps(trace))
     return list(dict.fromkeys([*unknown(), *whole_table, *untold(), *misplaced_faults(), *damaged_fixtures()]))
 
 
 def table(traces: dict[str, Trace]) -> Iterator[str]:
-    """One line for each requirement, chapter by chapter."""
+    """Yield one line for each requirement, chapter by chapter."""
     chapter = ""
     for trace in traces.values():
         entry = trace.requirement
@@ -240,7 +240,7 @@ def table(traces: dict[str, Trace]) -> Iterator[str]:
 
 
 def as_data(trace: Trace) -> dict[str, object]:
-    """One requirement as a JSON object."""
+    """Return one requirement as a JSON object."""
     entry = trace.requirement
     return {
         "requirement": entry.id,
@@ -264,7 +264,7 @@ def as_data(trace: Trace) -> dict[str, object]:
 
 
 def summary(traces: dict[str, Trace]) -> str:
-    """One line with totals."""
+    """Return one line with totals."""
     levels = [trace.requirement.level for trace in traces.values()]
     tested = sum(bool(trace.tests) for trace in traces.values())
     counts = ", ".join(f"{levels.count(level)} {level}" for level in ("MUST", "SHOULD", "MAY"))
@@ -281,7 +281,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Print the trace; with ``--check`` answer whether it is whole."""
+    """Print the trace; with ``--check`` return whether it is complete."""
     arguments = _arguments()
     try:
         traces = join()

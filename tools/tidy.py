@@ -1,4 +1,4 @@
-"""Rules about the source tree that no linter knows. ``python -m tools.tidy`` prints what breaks them.
+"""Rules about the source tree that linters do not have. ``python -m tools.tidy`` prints the violations.
 
 Each rule is a function that takes the repository's root and yields complaints.
 """
@@ -67,7 +67,7 @@ def tracked_files(root: Path) -> list[Path]:
 
 
 def text_lines(root: Path) -> Iterator[tuple[str, int, str]]:
-    """File, number and text of every line that is text; the licence is not ours to change."""
+    """Yield file, number and text of every line of text; the licence is left out, as we may not change it."""
     for path in tracked_files(root):
         name = path.relative_to(root).as_posix()
         data = path.read_bytes()
@@ -78,7 +78,7 @@ def text_lines(root: Path) -> Iterator[tuple[str, int, str]]:
 
 
 def no_machine_in_text(root: Path) -> Iterator[str]:
-    """No path of one machine, no package registry by name, and no open end without its reason."""
+    """Yield lines with a path of one machine, the host of a package registry, or an open end without its reason."""
     patterns = ((MACHINE_PATH, "a path of one machine"), (REGISTRY_HOST, "the host of a registry"))
     patterns += ((BARE_TODO, "an open end without a reason of three words or more"),)
     for name, number, line in text_lines(root):
@@ -88,7 +88,7 @@ def no_machine_in_text(root: Path) -> Iterator[str]:
 
 
 def files_are_small(root: Path) -> Iterator[str]:
-    """No file above 5 MB; all fixtures together below 40 MB."""
+    """Yield files above 5 MB, and the size of all fixtures if it is above 40 MB."""
     sizes = {path.relative_to(root).as_posix(): path.stat().st_size for path in tracked_files(root)}
     for name, size in sizes.items():
         if size > LARGEST_FILE_BYTES:
@@ -99,7 +99,7 @@ def files_are_small(root: Path) -> Iterator[str]:
 
 
 def stems_agree(root: Path) -> Iterator[str]:
-    """One stem from chapter to schema, test and page, so a reader finds each from the other."""
+    """Yield chapters, schemas, tests and pages of different stems: a reader finds each by the stem of another."""
     chapters = {path.stem for path in root.glob("spec/*.md")}
     stems = {chapter.partition("-")[2].replace("-", "_") for chapter in chapters}
     for path in sorted(root.glob("seglog_format/schema/*.py")):
@@ -116,7 +116,7 @@ def stems_agree(root: Path) -> Iterator[str]:
 
 
 def links_out_are_dated(root: Path) -> Iterator[str]:
-    """Yield the sections that say something of a page elsewhere, and not when that was so."""
+    """Yield the sections that link to another site without the month and year of the visit."""
     for path in sorted([*root.glob("docs/explanation/*.md"), *root.glob("spec/*.md")]):
         for section in re.split(r"^(?=#+ )", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
             if EXTERNAL_LINK.search(section) and not MONTH.search(section):
@@ -135,7 +135,7 @@ def text_follows_glossary(root: Path) -> Iterator[str]:
 
 
 def prose_is_plain(root: Path) -> Iterator[str]:
-    """Yield the turns of phrase in pages and strings for people that have a plainer word."""
+    """Yield the turns of phrase in pages and strings that have a plainer word."""
     yield from pages_are_plain(root, tracked_files(root))
     yield from texts_are_plain(root, tracked_files(root))
 

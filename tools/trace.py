@@ -1,4 +1,4 @@
-"""``python -m tools.trace``: see `requirement_trace`, which has a name that the standard library does not use."""
+"""``python -m tools.trace``: see `requirement_trace`, whose name differs from the standard library's module."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ KEPT: Final = {f"{PACKAGE}/handbook.py": "the dialect of the articles, which no 
 
 
 def functions_are_used(root: Path) -> Iterator[str]:
-    """Complain about each function and class of the package whose name occurs nowhere else but in tests.
+    """Yield complaints about functions and classes of the package whose name occurs elsewhere only in tests.
 
     Whatever has a decorator may be reached through it, as commands and checks are.
     """
@@ -35,7 +35,7 @@ def functions_are_used(root: Path) -> Iterator[str]:
 
 
 def constants_are_used(root: Path) -> Iterator[str]:
-    """Complain about each constant of a module whose name occurs nowhere else, in tests neither."""
+    """Yield complaints about constants whose name occurs nowhere else, not even in tests."""
     trees = {
         path: _parsed(path) for directory in (*CALLERS, "tests") for path in sorted((root / directory).rglob("*.py"))
     }
@@ -47,7 +47,7 @@ def constants_are_used(root: Path) -> Iterator[str]:
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Yield name and line of each constant; those unpacked from a row are one layout, some of which is not needed."""
+    """Yield name and line of each constant; those that are unpacked from a row are left out: some may not be needed."""
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         for target in targets:

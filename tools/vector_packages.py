@@ -1,7 +1,7 @@
 """Write the cases of the suite as packages for five registries: ``python -m tools.vector_packages -o DIRECTORY``.
 
-Each directory is ready to be built and published by the registry's own client. All hold the same file, with a case to a
-line; what reads it is in ``conformance/vectors/``.
+Each directory is ready to be built and published by the registry's own client. All hold the same file, with a case on
+each line; the readers of the file are in ``conformance/vectors/``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FILE: Final = "vectors.jsonl"
 
 
 def lines_of(cases: Iterable[Case]) -> Iterator[str]:
-    """Yield a line for each case whose fixtures are here."""
+    """Yield a line for each case that has its fixtures."""
     for case in cases:
         try:
             asked = {"request": case.request, "expect": case.expect}
@@ -49,8 +49,8 @@ def write_packages(directory: Path, cases: Iterable[Case], version: str, home: s
 
     Args:
         directory: where the packages go; earlier ones are replaced.
-        cases: to pack.
-        version: of the packages.
+        cases: cases to pack.
+        version: version of the packages.
         home: host and path that the Go module begins with; its host, backwards, is the group of Maven.
     """
     text = "".join(lines_of(cases))

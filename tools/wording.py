@@ -19,7 +19,7 @@ PUBLISHED = ("spec/editions/", "fixtures/", "reports/", "conformance/cases/", "c
 
 PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 USUAL_NAMES = frozenset({"clear", "in_place", "records_section", "section"})
-"""Names with a usual meaning: what Python's collections do, a change in place, and the records section of a batch."""
+"""Names with their usual meaning: a method of collections, a change in place, and the records section of a batch."""
 TEST = "test_"
 """Begins the names of tests, which are sentences: prose is read by people."""
 

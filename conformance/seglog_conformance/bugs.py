@@ -133,7 +133,7 @@ def show(builder: Builder, bugs: Sequence[Bug], cases: Sequence[Case]) -> list[S
     """
     known = {case.id: case for case in cases}
     if gone := sorted({case for bug in bugs for case in bug.cases} - set(known)):
-        msg = f"{CLAIMS} names cases that there are not: {', '.join(gone)}"
+        msg = f"{CLAIMS} names cases that do not exist: {', '.join(gone)}"
         raise AdapterError(msg)
     outcomes = {}
     for listed, ids in _releases(bugs):

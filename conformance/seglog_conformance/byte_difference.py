@@ -33,12 +33,12 @@ def byte_difference(name: str, expected: str, found: str) -> Difference:
 
 
 def nearest_part(name: str, wanted: str, found: str) -> Difference:
-    """Return the difference after the longest prefix of the expected bytes that occurs in the others."""
+    """Return the difference after the longest prefix of the expected bytes that occurs anywhere in the other bytes."""
     length = next(size for size in range(len(wanted), -1, -2) if wanted[:size] in found)
-    behind = found.find(wanted[:length]) + length
-    sizes = slice(length, length + 2 * MAX_BYTES), slice(behind, behind + 2 * MAX_BYTES)
+    start = found.find(wanted[:length]) + length
+    sizes = slice(length, length + 2 * MAX_BYTES), slice(start, start + 2 * MAX_BYTES)
     texts = (wanted[sizes[0]], found[sizes[1]] or "the end")
-    return Difference(f"{name} from byte {behind // 2}, behind {length // 2} right bytes of a part", *texts)
+    return Difference(f"{name} from byte {start // 2}, after {length // 2} right bytes of a part", *texts)
 
 
 def _field_at(data: bytes, position: int) -> Field | None:

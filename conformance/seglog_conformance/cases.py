@@ -1,4 +1,4 @@
-"""Cases: what to ask, what the answer has to be, and why."""
+"""Cases: a request, the expected answer, and the reason."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FIXTURE_DIRECTORIES: Final = (PACKAGE / "_fixtures", PACKAGE.parent / "fixtures"
 
 
 class CaseError(Exception):
-    """A case file is not as its schema says."""
+    """A case file does not fit its schema."""
 
 
 class MissingFixtureError(CaseError):
-    """A case needs a file that is not here."""
+    """A case needs a file that is missing."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,19 @@ class Case:
 
     Attributes:
         id: a slug with the family's name before the slash; never used again for other bytes.
-        family: number and `family_name` name of the file that it stands in.
-        op: what is asked.
-        requirements: that it is about.
+        family: number of its file; `family_name` is the file's name.
+        op: operation that the testee is asked for.
+        requirements: ids of the requirements that it is about.
         level: ``must`` (interoperability, loss of data), ``should`` (hostile bytes), ``may`` (quality).
         result: ``valid``, ``invalid``, ``acceptable`` or ``undefined``.
-        needs: features without which it makes no sense.
-        flags: why it exists; explained in its file.
-        why: one sentence.
-        since: the broker version from which this is so.
-        source: what the expectation rests on.
-        stored_request: as in the file; `request` has fixtures filled in.
-        stored_expect: the same of the expected answer.
-        smoke: it belongs to the smoke test.
+        needs: features that it requires of a testee.
+        flags: kinds of reasons for the case; explained in its file.
+        why: reason for the case, in one sentence.
+        since: first broker version with this behaviour.
+        source: basis of the expected answer.
+        stored_request: request as in the file; `request` has fixtures filled in.
+        stored_expect: expected answer as in the file.
+        smoke: whether it belongs to the smoke test.
     """
 
     id: str
@@ -69,10 +69,10 @@ class Case:
 
     @property
     def request(self) -> Json:
-        """Return what the adapter is asked, without ``seq`` and ``op``; of a recipe, made each time.
+        """Return the request to the adapter, without ``seq`` and ``op``; the bytes of a recipe are made each time.
 
         Raises:
-            MissingFixtureError: a fixture is not here or is not the one that was meant.
+            MissingFixtureError: a fixture is missing, or has another digest than the case states.
         """
         return _filled(self.stored_request) if self.is_summed_up else self._request
 
@@ -83,43 +83,43 @@ class Case:
 
     @property
     def is_summed_up(self) -> bool:
-        """Counts and digests are expected instead of records: there would be too many."""
+        """Whether counts and digests are expected instead of records, because there are too many records."""
         return "summary" in self.stored_expect
 
     @cached_property
     def expect(self) -> Json:
-        """The answer that is expected.
+        """The expected answer.
 
         Raises:
-            MissingFixtureError: a fixture is not here or is not the one that was meant.
+            MissingFixtureError: a fixture is missing, or has another digest than the case states.
         """
         filled: Json = _filled(self.stored_expect)
         return filled
 
     @cached_property
     def digest(self) -> str:
-        """Changes when anything about the case does that a verdict can depend on."""
+        """Digest of everything in the case that a verdict can depend on."""
         parts = [self.op, self.level, self.result, self.needs, self.stored_request, self.stored_expect]
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @cached_property
     def input_size(self) -> int:
-        """Bytes that the request holds, about."""
+        """Approximate number of bytes in the request."""
         return _hex_size(self.request)
 
     @cached_property
     def answer_size(self) -> int:
-        """Bytes that the largest expected answer holds, about, digests counted as what they stand for."""
+        """Approximate number of bytes in the largest expected answer; a digest counts as the bytes that it replaces."""
         return _hex_size(self.expect)
 
     @cached_property
     def answer_text_size(self) -> int:
-        """Characters that the expected answers have as JSON."""
+        """Number of characters of the expected answers in JSON."""
         return len(json.dumps(self.expect, separators=(",", ":")))
 
     def request_with(self, seq: int) -> Json:
-        """Return the line that asks it."""
+        """Return the request line of the case."""
         return {"seq": seq, "op": self.op, "case": self.id, **self.request}
 
 
@@ -144,10 +144,10 @@ def _fixture(value: Json) -> str:
         if path.is_file() and path.resolve().is_relative_to(directory):
             data = path.read_bytes()
             if hashlib.sha256(data).hexdigest() != value["sha256"]:
-                msg = f"fixture {name} has another SHA-256 than the case says"
+                msg = f"fixture {name} has another SHA-256 than the case states"
                 raise MissingFixtureError(msg)
             return data.hex()
-    msg = f"fixture {name} is not here"
+    msg = f"fixture {name} is missing"
     raise MissingFixtureError(msg)
 
 
@@ -166,7 +166,7 @@ def _hex_size(value: object) -> int:
 
 
 def case_directory() -> Path:
-    """Return where the cases of the suite are."""
+    """Return the directory of the suite's cases."""
     return part("cases")
 
 
@@ -176,7 +176,7 @@ def case_files(directory: Path | None = None) -> list[Path]:
 
 
 def scale_directory() -> Path:
-    """Return where the cases are that take minutes; they are asked by name only."""
+    """Return the directory of the cases that take minutes; they are only asked by name."""
     return case_directory() / "scale"
 
 
@@ -185,17 +185,17 @@ def load_cases(paths: Path | Iterable[Path] | None = None, *, checked: bool = Fa
 
     Args:
         paths: files, or a directory with them; the suite's own by default.
-        checked: hold the files against their schema; costs a second for every few hundred cases.
+        checked: whether to check the files against their schema, which takes a second for every few hundred cases.
 
     Raises:
-        CaseError: a file is no file of cases.
+        CaseError: a file does not hold cases.
     """
     files = case_files(paths) if paths is None or (isinstance(paths, Path) and paths.is_dir()) else _listed(paths)
     cases = [case for path in files for case in _cases_of(path, checked=checked)]
     seen: set[str] = set()
     for case in cases:
         if case.id in seen:
-            msg = f"case {case.id} stands in two places"
+            msg = f"case {case.id} is defined twice"
             raise CaseError(msg)
         seen.add(case.id)
     return cases
@@ -220,7 +220,7 @@ def _cases_of(path: Path, *, checked: bool) -> Iterator[Case]:
         for stored in content["cases"]:
             yield _case(content, stored)
     except (KeyError, TypeError) as error:
-        msg = f"{path}: {error!r}: hold the file against its schema: python -m seglog_conformance.check {path}"
+        msg = f"{path}: {error!r}: check the file against its schema: python -m seglog_conformance.check {path}"
         raise CaseError(msg) from None
 
 
@@ -254,7 +254,7 @@ def _case(content: Json, stored: Json) -> Case:
 
 
 def case_problems(case: Case) -> list[str]:
-    """Return what is wrong with a case beyond the form of its file; empty for a sound one."""
+    """Return the problems of a case that the schema of its file does not exclude; empty for a valid case."""
     problems = [f"op {case.op} is not known"] if case.op not in OPS else _body_problems(case)
     problems += [f"flag {flag} is not explained in its file" for flag in case.flags if flag not in case.families_flags]
     return problems
@@ -288,7 +288,7 @@ def _body_problems(case: Case) -> list[str]:
 
 
 def _result_problems(op: str, expect: Json) -> list[str]:
-    """Return an expected answer; one that refuses may say what was delivered before."""
+    """Return the schema violations of an expected answer; a refusal may include batches that were delivered before."""
     if "reject" not in expect:
         return [f"expect/{text}" for text in schema_errors(expect, "protocol", f"result-{op}")]
     answer = {"seq": 0, "ok": False, **expect}
@@ -296,7 +296,7 @@ def _result_problems(op: str, expect: Json) -> list[str]:
 
 
 def selected(cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:
-    """Return the cases whose id, family number or family name fits one of some patterns; all without a pattern.
+    """Return the cases whose id, family number or family name matches one of some patterns; all without a pattern.
 
     Args:
         cases: to choose from.

@@ -1,7 +1,7 @@
 """The columnar engine as a testee: it delivers Arrow columns, which answers report as records.
 
-The engine leaves unusual entries to the reference, and counts them: a test can then see that the engine reads most of
-them. It reads logs, which deliver no offset twice: bytes whose offsets decrease are scanned in several pieces.
+The engine leaves unusual entries to the reference, and counts them, so a test can check that the engine reads most
+entries itself. It reads logs, which deliver no offset twice: bytes whose offsets decrease are scanned in pieces.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An answer against a case: the verdict."""
+"""The verdict on an answer to a case."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 MAX_DIFFERENCES: Final = 20
 RECORDS_FIRST: Final = "correct records, then the error"
-"""The branch of a refusal by a reader that hands out records one at a time: those in front of the damage came first."""
+"""Name of the branch for readers that deliver records one at a time: the records before the damage, then an error."""
 UNSTABLE: Final = frozenset({"position", "sizeInBytes", "crc"})
-"""What a compressor decides; left out of the comparison of what was encoded."""
+"""Fields that depend on the compressor; they are not compared in encoded batches."""
 
 
 def compare(case: Case, answer: Json, features: Json) -> Judgement:
     """Give a verdict on an answer.
 
     Args:
-        case: that was asked.
+        case: the case.
         answer: a result or a refusal; no skip and no error.
-        features: of the implementation; what it does not tell is not compared.
+        features: of the implementation; fields that it does not report are not compared.
     """
     if case.result == "undefined":
         return Judgement(Verdict.PASS)
@@ -63,9 +63,9 @@ def _against(case: Case, expect: Json, answer: Json, features: Json) -> Judgemen
 
 
 def _compare_rule(case: Case, expect: Json, judgement: Judgement, answer: Json) -> Judgement:
-    """Return a refusal that names its rule: the one of the expected answer, or the first of the case.
+    """Compare the rule that a refusal names: with the rule of the expected answer, or with the first of the case.
 
-    Where no rule is named, the refusal rests on none, as that of a setting that is out of its range.
+    A refusal without a rule rests on none, such as the refusal of a setting that is out of its range.
     """
     wanted = expect.get("reject", {}).get("requirement", case.requirements[0])
     found = answer["reject"].get("requirement")
@@ -92,7 +92,7 @@ def _by_op(case: Case, expect: Json, answer: Json, features: Json) -> Judgement:
 
 
 def _without_entry(found: Json | None) -> Json | None:
-    """Return where something is found, without the index entry that the search began with."""
+    """Return the result of a lookup without the index entry at which the search began."""
     return found and {name: value for name, value in found.items() if name != "entry"}
 
 
@@ -107,13 +107,13 @@ def _rejected(answer: Json) -> Judgement:
 
 
 def reject_text(answer: Json) -> str:
-    """Return what a refusal says, in a line."""
+    """Return the text of a refusal, in one line."""
     reject = answer.get("reject", {})
     return " ".join(str(reject[name]) for name in ("class", "error", "message") if reject.get(name)) or "refused"
 
 
 def _plain(op: str, expect: Json, answer: Json) -> Judgement:
-    """Return an answer of fields that are compared one by one, as far as they are expected."""
+    """Compare the fields of an answer one by one, as far as they are expected."""
     if not answer["ok"]:
         return _rejected(answer)
     names = tuple(name for name in expect if name != "branch")
@@ -124,7 +124,7 @@ def _plain(op: str, expect: Json, answer: Json) -> Judgement:
 
 
 def _decoded(answer: Json) -> Json:
-    """Return what was encoded, as the reference reads it."""
+    """Return the encoded batches as the reference reads them."""
     if not answer["ok"]:
         return answer
     from seglog_conformance.reference import decode  # noqa: PLC0415 - the reference is needed for this alone
@@ -144,7 +144,7 @@ def _decoded(answer: Json) -> Json:
 
 
 class _Comparison:
-    """Batches, or records alone, against what is expected."""
+    """The comparison of batches, or of records alone, with the expected ones."""
 
     def __init__(self, op: str, expect: Json, answer: Json, mask: Mask) -> None:
         self.op = op
@@ -163,11 +163,11 @@ class _Comparison:
         return _batches(self.op, self.answer)
 
     def result(self) -> Judgement:
-        """Return the answer to bytes that have to be read."""
+        """Return the verdict on the answer to bytes that must be read."""
         if not self.answer["ok"]:
             return _rejected(self.answer)
         if self.op == "encode" and self.answer["unreadable"]:
-            return self._judgement(Verdict.DIFFER, f"what was encoded cannot be read: {reject_text(self.answer)}")
+            return self._judgement(Verdict.DIFFER, f"the encoded bytes cannot be read: {reject_text(self.answer)}")
         if "batches" in self.expect or "records" in self.expect:
             self._compare(self.expected_batches, self.given_batches)
         for name in self._other_fields():
@@ -191,13 +191,13 @@ class _Comparison:
             yield from (name for name in ("data", "nextOffset") if name in self.expect)
 
     def _look_for_fixed_bytes(self) -> None:
-        """Compare what the format fixes of an encoding that is the encoder's choice otherwise."""
+        """Compare the bytes of an encoding that the format fixes; the encoder chooses the others."""
         wanted = self.expect.get("contains", "") if self.op == "encode" else ""
         if wanted not in self.answer.get("data", ""):
             self.found.append(nearest_part("data", wanted, self.answer["data"]))
 
     def _compare_tail(self) -> None:
-        """Tell whether something follows, and where; what it is called is not a question of right and wrong."""
+        """Compare whether bytes follow, and from where on; the kind that the answer gives is not compared."""
         if "tail" not in self.expect:
             return
         self.compared["tail"] = None
@@ -207,22 +207,22 @@ class _Comparison:
             self.found.append(Difference("tail", expected, found))
 
     def _lost_count(self) -> int:
-        """Return how many records are missing from an answer that is right otherwise."""
+        """Return the number of records that are missing from an answer, if all others are right."""
         expected, given = self._records(self.expected_batches), self._records(self.given_batches)
         if len(given) >= len(expected):
             return 0
         return len(expected) - len(given) if self._are_part_of(given, expected) else 0
 
     def _are_part_of(self, given: Sequence[Json], expected: Sequence[Json]) -> bool:
-        """Tell whether records are some of others, in the same order."""
+        """Return whether records are part of the expected ones, in the same order."""
         left = iter(expected)
         return all(any(self._is_same_record(one, record) for one in left) for record in given)
 
     def refusal(self, case: Case) -> Judgement:
-        """Return the answer to bytes that have to be refused; what stands before the damage may have been delivered."""
+        """Return the verdict on an answer to bytes that must be refused; records before the damage may be delivered."""
         allowed, given = self._records(self.expected_batches), self._records(self.given_batches)
         if len(given) > len(allowed):
-            return self._from_the_damage_on(case, given, len(given) - len(allowed))
+            return self._records_from_damage_on(case, given, len(given) - len(allowed))
         for number, (one, other) in enumerate(zip(allowed, given, strict=False)):
             self._compare_record(f"records[{number}]", one, other)
         if self.found:
@@ -279,17 +279,17 @@ class _Comparison:
         headers = list(record.get("headers") or [])
         return sorted(headers, key=_header_order) if self.mask.header_order == "unordered" else headers
 
-    def _from_the_damage_on(self, case: Case, given: Sequence[Json], extra: int) -> Judgement:
-        """Return what more records than those of the batches before the damage are worth."""
+    def _records_from_damage_on(self, case: Case, given: Sequence[Json], extra: int) -> Judgement:
+        """Return the verdict on an answer with more records than those of the batches before the damage."""
         if not self.answer["ok"]:
             if self._begins(given, self._records(_leading_batches(case))):
                 return Judgement(Verdict.PASS, compared=tuple(self.compared), branch=RECORDS_FIRST)
         elif self._are_part_of(given, self._records(_sound_batches(case))):
-            return self._judgement(Verdict.SILENT, "the damage was passed over without an error")
+            return self._judgement(Verdict.SILENT, "the damage was skipped without an error")
         return self._judgement(Verdict.ACCEPTS_INVALID, f"{extra} records were delivered from the damage on")
 
     def _begins(self, given: Sequence[Json], whole: Sequence[Json]) -> bool:
-        """Tell whether records are the first of others."""
+        """Return whether records are the first ones of the whole."""
         if len(given) > len(whole):
             return False
         for number, (one, other) in enumerate(zip(whole, given, strict=False)):
@@ -308,14 +308,14 @@ class _Comparison:
 
 
 def _sound_batches(case: Case) -> list[Json]:
-    """Return what can be read of a log by one who leaves out each batch that is damaged."""
+    """Return the batches of a log that a reader delivers if it skips damaged batches."""
     from seglog_conformance.reference import sound_batches  # noqa: PLC0415 - as above
 
     return sound_batches(case.request) if case.op == "decode" else []
 
 
 def _leading_batches(case: Case) -> list[Json]:
-    """Return what stands in front of the damage, record by record."""
+    """Return the records before the damage, one by one."""
     from seglog_conformance.reference import leading_batches  # noqa: PLC0415 - as above
 
     return leading_batches(case.request) if case.op == "decode" else []

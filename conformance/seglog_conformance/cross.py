@@ -1,4 +1,4 @@
-"""Producers by consumers: what each encoder writes, as each decoder reads it."""
+"""Producers by consumers: the logs of each encoder, as each decoder reads them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Pair:
     Attributes:
         producer: name.
         consumer: name.
-        counts: how often each verdict was given.
-        failures: results that are not as they should be.
+        counts: number of results by verdict.
+        failures: results that fail.
     """
 
     producer: str
@@ -50,7 +50,7 @@ class Pair:
 
 
 def models(cases: Sequence[Case]) -> list[Case]:
-    """Return the cases whose batches are written: those of encoders that have one right answer."""
+    """Return the cases whose batches are written: cases of encoders with one right answer."""
     return [case for case in cases if case.op == "encode" and case.result == "valid"]
 
 
@@ -58,8 +58,8 @@ def cross(examiners: Sequence[Examiner], cases: Sequence[Case]) -> Iterator[Pair
     """Let each testee that encodes write, and each that decodes read it.
 
     Args:
-        examiners: testees, up.
-        cases: to take the batches from.
+        examiners: of testees that have been started.
+        cases: cases with the batches.
     """
     consumers = [one for one in examiners if one.hello is not None and "decode" in one.hello.ops]
     for producer in examiners:
@@ -74,7 +74,7 @@ def cross(examiners: Sequence[Examiner], cases: Sequence[Case]) -> Iterator[Pair
 
 
 def _written(producer: Examiner, case: Case) -> str | None:
-    """Return the bytes of a case's batches; None where the producer does not write such."""
+    """Return the bytes of a case's batches; None if the producer does not write them."""
     assert producer.hello is not None
     if missing_feature(case.needs, producer.hello.features):
         return None
@@ -85,7 +85,7 @@ def _written(producer: Examiner, case: Case) -> str | None:
 
 
 def _read_case(case: Case, data: str, producer: str) -> Case:
-    """Return the case of a decoder: to read what somebody has written."""
+    """Return the case for a decoder: to read the bytes of a producer."""
     batches = [_reported(batch) for batch in case.expect.get("batches") or case.request["batches"]]
     return replace(
         case,
@@ -93,7 +93,7 @@ def _read_case(case: Case, data: str, producer: str) -> Case:
         op="decode",
         stored_request={"data": data, "options": {"crc": True}},
         stored_expect={"batches": batches},
-        why=f"What {producer} writes has to be read: {case.why}",
+        why=f"Bytes of {producer} must be read: {case.why}",
     )
 
 

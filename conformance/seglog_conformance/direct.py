@@ -1,4 +1,4 @@
-"""Testees in this process: fast, and protected only in that an exception counts as a crash."""
+"""Testees in this process: fast, with no other protection than that an exception counts as a crash."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ OUT_OF_MEMORY: Final = ("out of memory", "outofmemory", "memoryerror", "bad_allo
 
 
 def allowance_of(case: Case, *, seconds: float = 10.0, extra: int = 0) -> Allowance:
-    """Return the memory limit of a case: 64 MiB, eight times the larger of input and answer, and the adapter's own.
+    """Return the limits of a case: in memory, 64 MiB, eight times the larger of input and answer, the adapter's own.
 
     The adapter's own is for its runtime, and for the answer in JSON: a tree of values is many times larger than its
     text. Where a summary is expected, an adapter may first hold the whole answer: its memory then shows nothing.
@@ -96,7 +96,7 @@ class Examiner:
         is_as_listed = judgement.verdict is expected and (
             not difference or self._fingerprint(case, reply, judgement.verdict) == difference
         )
-        if is_as_listed or (reply.kind is Kind.ANSWER and self._is_believed(judgement, expected)):
+        if is_as_listed or (reply.kind is Kind.ANSWER and self._is_final(judgement, expected)):
             return self._result(case, reply, judgement)
         self._is_up = False
         again = self.ask(case)
@@ -106,7 +106,7 @@ class Examiner:
         return self._result(case, again, repeated, *notes)
 
     @staticmethod
-    def _is_believed(judgement: Judgement, expected: Verdict | None) -> bool:
+    def _is_final(judgement: Judgement, expected: Verdict | None) -> bool:
         """Return whether an answer counts at once: there is no list, or the adapter failed or skipped the case."""
         return expected is None or judgement.verdict in {Verdict.SKIP, Verdict.ADAPTER_ERROR}
 
@@ -116,7 +116,7 @@ class Examiner:
             if not self._is_up:
                 self.start()
         except StartError as error:
-            return Reply(Kind.BROKEN, detail=f"it did not come up again: {error}")
+            return Reply(Kind.BROKEN, detail=f"it did not start again: {error}")
         self._seq += 1
         allowance = allowance_of(case, seconds=self.seconds, extra=self.extra_growth)
         reply = self.testee.ask(case.request_with(self._seq), allowance)

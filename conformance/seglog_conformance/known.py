@@ -1,4 +1,4 @@
-"""Known failures: one file for each implementation, and nothing in it may be out of date."""
+"""Known failures: one file for each implementation, in which no line may be out of date."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 KNOWN: Final = part("known_failures")
 WITHHELD: Final = "withheld"
 UNREPORTED: Final = "unreported"
-"""In the place of a link: nobody has told the maintainers yet."""
+"""Value instead of a link: the failure has not been reported to the maintainers yet."""
 
 
 class KnownFailuresError(Exception):
@@ -28,15 +28,15 @@ class KnownFailuresError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One failure that is expected.
+    """One expected failure.
 
     Attributes:
-        case: id.
-        verdict: that it fails with.
-        reason: in a sentence.
-        issue: where it was reported, or ``unreported``.
+        case: id of the case.
+        verdict: its verdict.
+        reason: reason for the failure, in a sentence.
+        issue: link to the report, or ``unreported``.
         disclosure: ``withheld`` keeps the bytes out of published reports.
-        difference: fingerprint of the wrong answer; empty where none comes, or where none was recorded.
+        difference: fingerprint of the wrong answer; empty if there is no answer, or no recorded fingerprint.
     """
 
     case: str
@@ -53,7 +53,7 @@ class KnownFailures:
 
     Attributes:
         implementation: name in the registry.
-        version: that it is about.
+        version: version of the implementation.
         entries: by case id.
     """
 
@@ -62,17 +62,17 @@ class KnownFailures:
     entries: Mapping[str, Known] = field(default_factory=dict)
 
     def expected(self, case: str) -> Verdict | None:
-        """Return what the list makes of a case: its failure, or that it passes; None where the list is empty."""
+        """Return the verdict that the list expects of a case, PASS for an unlisted one; None if the list is empty."""
         entry = self.entries.get(case)
         return entry.verdict if entry is not None else Verdict.PASS if self.entries else None
 
     def difference(self, case: str) -> str:
-        """Return the fingerprint that the list has of a case; empty for any."""
+        """Return the fingerprint that the list has for a case; empty if any answer fits."""
         entry = self.entries.get(case)
         return entry.difference if entry is not None else ""
 
     def applied(self, result: Result) -> Result:
-        """Return a result as the list makes it: XFAIL if it fails as listed, XPASS if it passes against the list."""
+        """Return a result with the list applied: XFAIL if it fails as listed, XPASS if it passes but is listed."""
         known = self.entries.get(result.case)
         if known is None:
             return result
@@ -87,11 +87,11 @@ class KnownFailures:
         return replace(result, notes=(*result.notes, f"listed as {known.verdict}"))
 
     def unused(self, results: Iterable[Result], asked: Iterable[str]) -> list[str]:
-        """Ids in the list of cases that are no more, or that are skipped.
+        """Return the listed ids of cases that no longer exist, or that were skipped.
 
         Args:
             results: of the run.
-            asked: ids of all cases that the run was about.
+            asked: ids of all cases of the run.
         """
         skipped = {result.case for result in results if result.raw is Verdict.SKIP}
         present = set(asked) - skipped
@@ -127,19 +127,19 @@ def read_known(name: str, version: str = "", directory: Path | None = None) -> K
         return KnownFailures(name, version)
     entries = [Known(**{**entry, "verdict": Verdict(entry["verdict"])}) for entry in stored.get("failure", ())]
     if len({entry.case for entry in entries}) != len(entries):
-        msg = f"{path}: a case stands in it twice"
+        msg = f"{path}: a case is listed twice"
         raise KnownFailuresError(msg)
     return KnownFailures(name, stored["version"], {entry.case: entry for entry in entries})
 
 
 def rewritten(old: KnownFailures, version: str, results: Iterable[Result], asked: Iterable[str]) -> KnownFailures:
-    """Return the list as a run makes it. Reasons and links stay; so does what the run was not about.
+    """Return the list, updated by a run. Reasons and links are kept, and so are entries for cases outside of the run.
 
     Args:
         old: the list so far.
         version: of the implementation that ran.
         results: of the run.
-        asked: ids of the cases that it was about.
+        asked: ids of the cases of the run.
     """
     about = set(asked)
     entries = {case: known for case, known in old.entries.items() if case not in about}

@@ -20,7 +20,7 @@ UNTOUCHED: Final = frozenset({"crc"})
 HEADER_FIELDS: Final = tuple(name for name, row in FIELDS.items() if row.size and name not in UNTOUCHED)
 VALUES: Final = ("zero", "minus one", "largest", "smallest", "one more", "one less", "twice")
 ENDS: Final = ("cut",)
-"""Changes of the end; the effect of bytes after the last batch depends on the reader, and fixed cases cover them."""
+"""Changes of the end. Readers differ about other bytes after the last batch; fixed cases cover those."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Generated partitions: every magic, indexes as brokers of different times wrote them, and cases about them.
+"""Generated partitions: every magic, indexes as brokers of different versions write them, and cases about them.
 
 The expected lookups and reads follow from a walk over all generated records. The expected indexes and recovered logs
 come from the reference.

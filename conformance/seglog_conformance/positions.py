@@ -61,8 +61,8 @@ def after_error(judgement: Judgement, expect: Json, answer: Json) -> Judgement:
     """Return a verdict on a refusal adjusted to what the client did when it was polled again.
 
     By then Kafka's consumer has delivered all records before the damage. Its position is the first record that it
-    cannot deliver, and it raises again. A client that goes on has lost records, one that goes back delivers some twice,
-    and one that keeps refusing valid records never delivers them.
+    cannot deliver, and it raises again. A client that continues after the damage loses records; a client that goes back
+    delivers some records twice; and a client that keeps refusing valid records never delivers them.
 
     Args:
         judgement: verdict on the refusal.
@@ -81,7 +81,7 @@ def after_error(judgement: Judgement, expect: Json, answer: Json) -> Judgement:
         return replace(judgement, verdict=Verdict.JUMP, detail=detail, differences=(difference,))
     kept_back = set(_offsets(expect["batches"])) - {*handed_out, *_offsets([after])}
     if kept_back:
-        detail = f"asked again, it raises again, and never hands out {len(kept_back)} good records before the damage"
+        detail = f"polled again, it raises again, and never delivers {len(kept_back)} valid records before the damage"
         return replace(judgement, verdict=Verdict.STALL, detail=detail)
     return judgement
 

@@ -1,4 +1,4 @@
-"""Testees in processes of their own: a failure of one costs a case, never the run."""
+"""Testees in processes of their own: the failure of a process fails a case, and never ends the run."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class ProcessTestee:
         return hello
 
     def ask(self, request: Json, allowance: Allowance) -> Reply:
-        """Send a request once; after any outcome but an answer the process is gone."""
+        """Send a request once; after any outcome but an answer, the process has ended."""
         child = self._child
         if child is None:
             return Reply(Kind.CRASH, detail="there is no process")
@@ -147,7 +147,7 @@ class ProcessTestee:
             return self._end(stop.kind, str(stop), start, watch)
         growth = watch.growth()
         if allowance.growth is not None and growth is not None and growth > allowance.growth:
-            detail = f"memory grew by {growth >> 20} MiB, {allowance.growth >> 20} MiB are explained"
+            detail = f"memory grew by {growth >> 20} MiB, {allowance.growth >> 20} MiB are allowed"
             return self._end(Kind.MEMORY, detail, start, watch)
         return Reply(Kind.ANSWER, answer, "", child.stderr(), time.perf_counter() - start, growth)
 
@@ -253,7 +253,7 @@ class _Child:
     """A process with its three pipes; one thread, and no blocking call but the wait for all pipes at once.
 
     Attributes:
-        has_company: whether it had other processes when it greeted: their memory then is no growth.
+        has_company: whether it had child processes when it greeted: their memory at that time is no growth.
     """
 
     def __init__(self, command: Command) -> None:
@@ -302,7 +302,7 @@ class _Child:
                 ready = {key.fd for key, _ in selector.select(WATCH_SECONDS)}
                 watch.look()
                 if not ready and self._process.poll() is not None:
-                    raise self._ended()  # a process that it has started still has the pipe open
+                    raise self._ended()  # a child process still has the pipe open
                 if self._err in ready and not self._take_stderr():
                     selector.unregister(self._err)
                 if self._in in ready:
@@ -338,7 +338,7 @@ class _Child:
         try:
             code = self._process.wait(EXIT_SECONDS)
         except subprocess.TimeoutExpired:
-            return _Stopped(Kind.BROKEN, "it closed its standard output and went on")
+            return _Stopped(Kind.BROKEN, "it closed its standard output and continued to run")
         self._take_stderr()
         if code < 0:
             return _Stopped(Kind.CRASH, f"ended by {_signal_name(-code)}")

@@ -124,7 +124,7 @@ def _is_dead(pid: int) -> bool:
 
 
 def cap_address_space(pid: int, size: int) -> None:
-    """Limit the address space of a process to its present size plus so many bytes, if the system supports that."""
+    """Limit the address space of a process to its present size plus `size` bytes, if the system supports that."""
     if not HAS_PROC or not size:
         return
     import resource  # noqa: PLC0415 - not everywhere

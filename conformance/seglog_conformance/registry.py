@@ -1,4 +1,4 @@
-"""Adapters: reading `adapter.toml`, building them, and making testees of them."""
+"""Adapters: their `adapter.toml`, their builds, and testees that run them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ EACH: Final = 21
 
 
 def console(columns: int) -> Console:
-    """Return a console wide enough for so many columns; a terminal has its own width."""
+    """Return a console wide enough for some columns; a terminal has its own width."""
     found = Console(highlight=False)
     return found if found.is_terminal else Console(highlight=False, width=max(found.width, FIRST + EACH * columns))
 

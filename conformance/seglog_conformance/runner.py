@@ -1,4 +1,4 @@
-"""Runs: cases on testees, side by side, and what is kept of it."""
+"""Runs: cases on testees in parallel, and their outcomes."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ UNAVAILABLE: Final = "unavailable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a run goes.
+    """Options of a run.
 
     Attributes:
-        jobs: testees that are asked at the same time.
-        seed: shuffles the cases; None keeps the order of the families.
-        seconds: for each case, where it is not what the adapter says.
+        jobs: number of testees that are asked at the same time.
+        seed: seed for a random order of the cases; None keeps the order of the families.
+        seconds: time limit for each case, instead of the adapter's.
         smoke: whether to start with the smoke test.
         known: directory of the lists of known failures; None for the suite's.
-        earlier: results that need not be asked for again, by testee, version, case and digest.
+        earlier: results of an earlier run, which are not asked again, by testee, version, case and digest.
     """
 
     jobs: int = 1
@@ -52,17 +52,17 @@ class Options:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run found of one testee.
+    """The outcome of a run for one testee.
 
     Attributes:
-        listed: who was asked.
+        listed: the testee.
         state: ``complete``, ``broken`` (the adapter), or ``unavailable`` (a tool chain is missing).
-        reason: why it is not complete.
-        hello: what it said of itself.
+        reason: reason why the run is not complete.
+        hello: greeting of the adapter.
         results: in the order of the cases.
-        smoke: what the smoke test found.
-        unused: ids in its list of known failures that this run has no use for.
-        known: its list.
+        smoke: outcome of the smoke test.
+        unused: ids in its list of known failures that no longer apply.
+        known: its list of known failures.
     """
 
     listed: Listed
@@ -76,27 +76,27 @@ class Outcome:
 
     @property
     def name(self) -> str:
-        """Of the testee."""
+        """Name of the testee."""
         return self.listed.name
 
     @property
     def version(self) -> str:
-        """Of the implementation, as it says itself."""
+        """Version of the implementation, from the greeting."""
         return self.hello.implementation.version if self.hello else self.listed.version
 
     @property
     def failures(self) -> list[Result]:
-        """Results that fail the run."""
+        """Return the results that fail the run."""
         return [result for result in self.results if result.verdict not in FINE]
 
     @property
     def is_fine(self) -> bool:
-        """Nothing that was not expected; what cannot be run here is none of its faults."""
+        """Whether there is nothing unexpected; a testee that cannot run on this machine counts as fine."""
         return self.state == UNAVAILABLE or (self.state == COMPLETE and not self.failures and not self.unused)
 
 
 def ordered(cases: Sequence[Case], seed: int | None) -> list[Case]:
-    """Cases in the order in which they are asked: of the families, or as a seed shuffles them."""
+    """Return the cases in the order in which they are asked: that of the families, or a random one from a seed."""
     result = sorted(cases, key=lambda case: case.family)
     if seed is not None:
         random.Random(seed).shuffle(result)  # noqa: S311 - no secret
@@ -107,11 +107,11 @@ class Runner:
     """Runs cases on testees.
 
     Args:
-        builder: of adapters.
-        cases: to ask.
-        all_cases: that there are, for lists of known failures and the smoke test; the same by default.
-        options: how.
-        on_result: called with each result as it comes, from one thread at a time.
+        builder: builder of adapters.
+        cases: cases to ask.
+        all_cases: all cases, for lists of known failures and the smoke test; by default the same.
+        options: options of the run.
+        on_result: called with each result, from one thread at a time.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Runner:
         self._is_interrupted = False
 
     def run(self, wanted: Sequence[Listed]) -> list[Outcome]:
-        """Ask all testees; the outcomes are in their order. An interrupt ends the run after the cases at hand."""
+        """Ask all testees; return the outcomes in their order. An interrupt ends the run after the present cases."""
         with ThreadPoolExecutor(max_workers=max(self.options.jobs, 1)) as pool:
             try:
                 return list(pool.map(self.run_one, wanted))
@@ -190,7 +190,7 @@ class Runner:
         outcome.unused = self._unused(outcome)
 
     def _unused(self, outcome: Outcome) -> list[str]:
-        """Only a run of everything but scale can say that a line is of no use; a smaller one sees to its own cases."""
+        """Return the ids of unused lines; after a run of only some cases, those of cases that do not exist."""
         every = {case.id for case in self.all_cases}
         if {case.id for case in self.cases} >= {case.id for case in self.all_cases if not case.is_summed_up}:
             return outcome.known.unused(outcome.results, every)
@@ -203,7 +203,7 @@ class Runner:
 
 
 def family_counts(outcome: Outcome, cases: Sequence[Case]) -> dict[int, dict[Verdict, int]]:
-    """Return how often each verdict was given, by family."""
+    """Return the number of results by verdict, for each family."""
     families = {case.id: case.family for case in cases}
     counts: dict[int, dict[Verdict, int]] = {}
     for result in outcome.results:

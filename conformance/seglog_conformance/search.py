@@ -103,7 +103,7 @@ class Search:
 
 
 class Counterexample(Exception):  # noqa: N818 - not an error of this program
-    """A search has a finding."""
+    """Raised in a search at a finding."""
 
 
 def wrong_verdict(examine: Callable[[Case], Result]) -> Callable[[Case], tuple[str, tuple[str, ...]] | None]:

@@ -1,4 +1,4 @@
-"""A run with everything around it: taken up where it was left, told as it goes, reported in the forms asked for."""
+"""A run with its reports: it may resume an earlier run, and writes the requested reports."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """Where results go beside the terminal; None for nowhere.
+    """Files for the results besides the terminal; None for none.
 
     Attributes:
-        jsonl: JSON lines, written as results come.
-        resumes: the results that stand there are not asked for again.
-        junit: JUnit XML.
-        html: the matrix.
-        badges: a directory for an SVG of each testee.
-        withholds: what is not to be disclosed stays out of the JSON lines.
+        jsonl: file of JSON lines, written as results come.
+        resumes: whether to skip cases whose results are in that file.
+        junit: file of JUnit XML.
+        html: file of the matrix.
+        badges: directory for an SVG of each testee.
+        withholds: whether to leave out of the JSON lines what a list of known failures withholds.
     """
 
     jsonl: Path | None = None
@@ -53,18 +53,18 @@ def run_session(  # noqa: PLR0913 - keyword arguments
     reports: Reports,
     on_result: Callable[[Outcome, Result], None] | None = None,
 ) -> list[Outcome]:
-    """Run cases on testees and write what is asked for.
+    """Run cases on testees and write the requested reports.
 
     Args:
-        builder: of adapters.
-        wanted: testees.
-        cases: to ask.
-        all_cases: that there are.
-        options: of the run.
-        reports: to write.
+        builder: builder of adapters.
+        wanted: testees to ask.
+        cases: cases to ask.
+        all_cases: all cases.
+        options: options of the run.
+        reports: reports to write.
         on_result: called with each result, from one thread at a time.
     """
-    kept = _put_aside(reports.jsonl) if reports.resumes and reports.jsonl is not None else None
+    kept = _moved_aside(reports.jsonl) if reports.resumes and reports.jsonl is not None else None
     if kept is not None:
         options = replace(options, earlier=read_results(kept))
     head = environment(all_cases)
@@ -88,8 +88,8 @@ def run_session(  # noqa: PLR0913 - keyword arguments
     return outcomes
 
 
-def _put_aside(path: Path) -> Path | None:
-    """Return what earlier runs have written, in a file of its own until this run has ended; None for nothing."""
+def _moved_aside(path: Path) -> Path | None:
+    """Move the results of earlier runs to a file of their own, and return its path; None if there are none."""
     kept = path.with_name(f"{path.name}.earlier")
     if path.is_file():
         with kept.open("ab") as file:
@@ -128,11 +128,11 @@ def _write_badges(directory: Path, outcomes: Sequence[Outcome], cases: Sequence[
 
 
 def rewrite_known(outcomes: Sequence[Outcome], asked: Sequence[Case], directory: Path | None = None) -> list[Path]:
-    """Write the lists of known failures again from what a run found.
+    """Write the lists of known failures again from the outcomes of a run.
 
     Args:
         outcomes: of the run; only complete ones are written.
-        asked: the cases that it was about.
+        asked: the cases of the run.
         directory: of the lists; the suite's by default.
 
     Returns:
@@ -140,7 +140,7 @@ def rewrite_known(outcomes: Sequence[Outcome], asked: Sequence[Case], directory:
     """
     base = directory or KNOWN
     with write_errors("the list of known failures"):
-        base.mkdir(parents=True, exist_ok=True)  # the next run wants it, though there may be no list to write
+        base.mkdir(parents=True, exist_ok=True)  # the next run needs the directory, even if there is no list to write
     changed = []
     for outcome in outcomes:
         if outcome.state != COMPLETE:

@@ -1,4 +1,4 @@
-"""Smoke first: a dozen valid cases tell an adapter that is broken from an implementation that is wrong."""
+"""The smoke test: a dozen valid cases distinguish a broken adapter from a wrong implementation."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ADAPTERS_FAULT: Final = frozenset({Verdict.ADAPTER_ERROR})
 
 @dataclass(frozen=True, slots=True)
 class Smoke:
-    """What the smoke test found.
+    """The outcome of the smoke test.
 
     Attributes:
-        results: of its cases.
-        is_broken: the adapter is; nothing that it says of the implementation is worth publishing.
-        hint: what to look at first; empty where there is nothing.
+        results: results of its cases.
+        is_broken: whether the adapter is broken, so its answers say nothing about the implementation.
+        hint: most likely reason of the failures; empty if there are none.
     """
 
     results: tuple[Result, ...]
@@ -37,19 +37,19 @@ class Smoke:
 
 
 def smoke_cases(cases: Iterable[Case]) -> list[Case]:
-    """Return the cases of the smoke test: those marked so, else the first valid ones that have to be read."""
+    """Return the cases of the smoke test: the marked ones, else the first valid cases of decoders."""
     valid = [case for case in cases if case.result == "valid"]
     marked = [case for case in valid if case.smoke]
     return (marked or [case for case in valid if case.op == "decode" and case.level == "must"])[:MOST]
 
 
 def smoke(examiner: Examiner, cases: Sequence[Case], known: KnownFailures | None = None) -> Smoke:
-    """Ask the cases of the smoke test, and say what their verdicts mean taken together.
+    """Ask the cases of the smoke test, and judge the adapter by all their verdicts.
 
     Args:
-        examiner: asks.
-        cases: to choose from.
-        known: failures that are the implementation's, as somebody has found; they do not speak against the adapter.
+        examiner: examiner of the testee.
+        cases: cases to choose from.
+        known: known failures of the implementation, which do not count against the adapter.
     """
     results = tuple(examiner.examine(case) for case in smoke_cases(cases))
     listed_results = [known.applied(result) for result in results] if known is not None else results
@@ -62,14 +62,14 @@ def smoke(examiner: Examiner, cases: Sequence[Case], known: KnownFailures | None
     return Smoke(results, is_broken, f"{hint}{'' if hint.endswith('?') else '.'} {GO_ON}" if is_broken else hint)
 
 
-GO_ON: Final = "If you have looked, and it is the library that is wrong, go on with run --no-smoke --update-known."
+GO_ON: Final = "If the library is wrong, not the adapter, continue with run --no-smoke --update-known."
 NOTHING_ASKED: Final = (
-    "every case was skipped: ops and features in the answer to hello leave nothing to ask. A decoder has at least"
+    "every case was skipped: ops and features in the answer to hello exclude all cases. A decoder has at least"
     ' {"ops": ["decode"], "features": {"magic": [2], "codec": ["none"]}}.'
 )
 HINTS: Final = {
-    Verdict.CRASH: "the process ends on valid bytes: pipe into it what seglog conform repro CASE prints, and look at"
-    " its stderr",
+    Verdict.CRASH: "the process ends on valid bytes: pipe the output of seglog conform repro CASE into it, and look"
+    " at its stderr",
     Verdict.HANG: "no answer to valid bytes: is standard output flushed after each line, and does the loop read one"
     " line at a time?",
     Verdict.SILENT: "records are missing on valid bytes, and there is no error: does the adapter go through every batch"

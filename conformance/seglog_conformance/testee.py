@@ -1,4 +1,4 @@
-"""An implementation under test, as the runner sees it, and the outcomes of a request."""
+"""The interface of an implementation under test, and the outcomes of a request."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class StartError(Exception):
 
 
 class Testee(Protocol):
-    """An implementation, however it is reached."""
+    """An implementation under test, in this process or in another."""
 
     @property
     def name(self) -> str:

@@ -45,7 +45,7 @@ class Verdict(StrEnum):
     """The implementation lacks a feature that the case needs."""
 
     XFAIL = "XFAIL"
-    """The case fails as its list of known failures says."""
+    """The case fails as listed in the known failures."""
 
     XPASS = "XPASS"
     """The case passes, but the list says that it fails."""

@@ -2,19 +2,20 @@
 
     python -m seglog_conformance.wire COMMAND...
 
-COMMAND is a program around a client that speaks the adapter protocol. This one stands between it and the runner, and
-runs an endpoint of `seglog serve --raw` for both. Instead of `data`, a request to the program has a `place`:
+COMMAND is a program around a client that speaks the adapter protocol. This module is between that program and the
+runner, and runs an endpoint of `seglog serve --raw` for it. Instead of `data`, a request to the program has a `place`:
 
     {"bootstrap": "127.0.0.1:40123", "topic": "case-7", "ended": "/tmp/.../ended"}
 
-The program consumes partition 0 of the topic from offset 0 on, and answers with what was handed out and, if there was
-one, the error. A file `ended` tells that the client has asked for what follows the last record, or for the same offset
-again and again; what the client hands out after that is still in its buffers. What it asked for is added to the answer.
+The program consumes partition 0 of the topic from offset 0 on, and answers with the delivered records and, if there was
+one, the error. The file `ended` appears when the client has requested the offset after the last record, or the same
+offset again and again; records that it delivers after that were in its buffers. This module adds the requested offsets
+to the answer.
 
-With `encode` there are `batches` and a place without `ended`. The program has the records of each batch sent to
-partition 0, and answers once the producer was told that they have arrived, or has failed. What it sent is added to the
-answer, as a broker would store it: with base offsets and the leader epoch, which no producer knows. A place may have
-`producer`: `idempotent` or `transactional`, each batch in a transaction of its own; the suite asks for neither.
+For `encode` there are `batches`, and a place without `ended`. The program sends the records of each batch to partition
+0, and answers when the producer has got the acknowledgement or an error. This module adds the sent bytes to the answer
+as a broker would store them: with base offsets and the leader epoch, which no producer knows. A place may have
+`producer`: `idempotent` or `transactional`, each batch in a transaction of its own; the suite uses neither.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
 
 OPS: Final = ("decode", "position")
-"""What a consumer can be asked; the program behind answers ``decode`` alone."""
+"""Operations for a consumer; its program only answers ``decode``."""
 PRODUCER_OP: Final = "encode"
-"""What a producer can be asked, where the program behind has one."""
+"""Operations for a producer, if the program has one."""
 
 MAX_POSITIONS: Final = 1000
 UNKNOWN_EPOCH: Final = -1
@@ -56,7 +57,7 @@ class Client:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, request: Json) -> Json:
-        """Have it answer; when it ends instead, so does this process, and in the same way."""
+        """Return the answer of the program; if it ends instead, end this process in the same way."""
         self.send(request)
         assert self._process.stdout is not None
         line = self._process.stdout.readline(NO_LIMIT)
@@ -66,7 +67,7 @@ class Client:
         return answer
 
     def send(self, request: Json) -> None:
-        """Write a line to it."""
+        """Write a request to the program."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(request_line(request))
@@ -75,12 +76,12 @@ class Client:
             end_like(self._process.wait())
 
     def stop(self) -> None:
-        """Have it end by itself; whoever started this process ends what is left."""
+        """Ask the program to end; the runner ends any processes that remain."""
         self.send({"seq": 0, "op": "stop"})
 
 
 def end_like(code: int) -> None:
-    """End this process as another has ended: by the same signal, or with the same status."""
+    """End this process as the program has ended: by the same signal, or with the same status."""
     sys.stdout.flush()
     if code < 0:
         signal.signal(-code, signal.SIG_DFL) if -code not in {signal.SIGKILL, signal.SIGSTOP} else None
@@ -89,7 +90,7 @@ def end_like(code: int) -> None:
 
 
 class Wire:
-    """Answers requests with what a client makes of bytes that it fetches."""
+    """Answers requests with the records that a client delivers from fetched bytes, or with the bytes that it sends."""
 
     def __init__(self, client: Client, endpoint: Endpoint, scratch: Path) -> None:
         self._client = client
@@ -114,7 +115,7 @@ class Wire:
         return {"ok": True, "positions": positions} if found.get("ok") else {**found, "batches": None}
 
     def _produced(self, request: Json) -> Json:
-        """Return what the client sends."""
+        """Return the batches that the client sends."""
         topic, partition = self._new_topic()
         first = request["batches"][0]
         try:
@@ -127,7 +128,7 @@ class Wire:
             partition.rmdir()
 
     def _new_topic(self) -> tuple[str, Path]:
-        """Return a name that no topic had before, and the empty directory of its partition."""
+        """Return a new topic name, and the empty directory of its partition."""
         self._number += 1
         topic = f"{TOPIC_PREFIX}{self._number}"
         partition = self._scratch / f"{topic}-0"
@@ -135,7 +136,7 @@ class Wire:
         return topic, partition
 
     def _consumed(self, request: Json) -> tuple[Json, list[str]]:
-        """Return what the client hands out, and the offsets that it asked for."""
+        """Return the records that the client delivers, and the offsets that it requested."""
         topic, partition = self._new_topic()
         ended = self._scratch / f"{topic}.ended"
         (partition / f"{0:020}.log").write_bytes(bytes.fromhex(request["data"]))
@@ -154,9 +155,9 @@ def main(command: Sequence[str], lines: IO[str], out: IO[str]) -> None:
     """Answer requests until there are no more.
 
     Args:
-        command: of the program around a client.
+        command: command of the program around a client.
         lines: requests.
-        out: where answers go.
+        out: stream for the answers.
     """
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="seglog-wire-")))

@@ -95,13 +95,13 @@ class CaseCatalog(Catalog):
 
     def show(self, watched: WatchedPartition) -> None:
         """Replace the topic by this one."""
-        self._turn_to(watched.source.topic, watched.source.path, watched)
+        self._replace_topic(watched.source.topic, watched.source.path, watched)
 
     def show_empty(self, topic: str, path: Path) -> None:
         """Replace the topic by this one, which cannot be read."""
-        self._turn_to(topic, path, None)
+        self._replace_topic(topic, path, None)
 
-    def _turn_to(self, topic: str, path: Path, watched: WatchedPartition | None) -> None:
+    def _replace_topic(self, topic: str, path: Path, watched: WatchedPartition | None) -> None:
         self._shown, before = watched, self._shown
         self.topics = {topic: Topic(topic, {0: path})}
         self._known_topic_ids = None

@@ -1,8 +1,8 @@
-"""What stock producers send: the endpoint's end of ``encode``.
+"""The batches of stock producers: the endpoint's part of ``encode``.
 
-The Produce requests of ``seglog serve --writable`` end here, before anything is written: a batch is kept as it came.
-Only base offset and leader epoch are filled in, as a broker does with every batch that it takes; no checksum covers
-them.
+The Produce requests of ``seglog serve --writable`` end in this module, and no file is written: a batch is kept as it
+was received. Only base offset and leader epoch are filled in, as a broker does with every batch that it accepts; no
+checksum covers them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
 
 MAGIC: Final = 2
-"""Of the batches that producers send in the versions of Produce that are answered."""
+"""Magic of the batches that producers send in the supported versions of Produce."""
 MAX_CAPTURED: Final = 1000
-"""Batches of one request; one who sends more is not asked what else there is."""
+"""Maximum batches of one request to encode."""
 
 BASE_OFFSET: Final = struct.Struct(">q")
 LEADER_EPOCH: Final = struct.Struct(">i")
@@ -33,10 +33,10 @@ LAST_OFFSET_DELTA_POSITION: Final = 23
 
 
 def unreported(batches: Sequence[Json]) -> Json | None:
-    """Return the answer that skips what no producer can express of some batches; None if there is nothing.
+    """Return the answer that skips a request if no producer can express its batches; None if producers can.
 
     Args:
-        batches: of a request to encode.
+        batches: batches of a request to encode.
     """
     for batch in batches:
         magic = batch.get("magic", MAGIC)
@@ -53,7 +53,7 @@ def unreported(batches: Sequence[Json]) -> Json | None:
 
 
 def _inexpressible(batch: Json) -> tuple[tuple[bool, str], ...]:
-    """Return what brokers and cleaners write, or give to a producer, and whether a batch has it."""
+    """Return values that only brokers and cleaners write, or give to a producer, and whether a batch has them."""
     records = batch["records"]
     base = int(batch.get("baseOffset") or 0)
     offsets = [int(record["offset"]) for record in records]
@@ -70,10 +70,10 @@ def _inexpressible(batch: Json) -> tuple[tuple[bool, str], ...]:
 
 
 class Captured:
-    """The log of a producer: the end of what it has sent, and the bytes.
+    """The log of a producer: the batches that it has sent.
 
     Attributes:
-        log_start_offset: of the log, which holds nothing before.
+        log_start_offset: start offset of the log.
     """
 
     def __init__(self, start: int, leader_epoch: int) -> None:
@@ -81,7 +81,7 @@ class Captured:
 
         Args:
             start: offset of its first record.
-            leader_epoch: that batches get.
+            leader_epoch: leader epoch for the batches.
         """
         self.log_start_offset = start
         self._end = start
@@ -91,12 +91,12 @@ class Captured:
 
     @property
     def data(self) -> bytes:
-        """The batches, in the order in which they came."""
+        """The batches, in the order in which they were received."""
         with self._taking:
             return b"".join(self._batches)
 
     def take(self, data: bytes) -> Appended:
-        """Keep a batch, whatever is in it."""
+        """Keep a batch without any check."""
         with self._taking:
             first, delta = self._end, LAST_OFFSET_DELTA.unpack_from(data, LAST_OFFSET_DELTA_POSITION)[0]
             if len(self._batches) < MAX_CAPTURED:
@@ -113,26 +113,26 @@ def _as_stored(data: bytes, base_offset: int, leader_epoch: int) -> bytes:
 
 
 class Capturing(Writers):
-    """Takes what producers send to the topic that is shown, and writes nothing."""
+    """Takes the batches that producers send to the present topic, and writes no file."""
 
     def __init__(self) -> None:
         super().__init__()
         self._shown: tuple[str, Captured] | None = None
 
     def show(self, topic: str, captured: Captured | None) -> None:
-        """Have the producers of a topic heard; with None, those of no topic."""
+        """Accept batches for a topic; with None, for no topic."""
         self._shown = None if captured is None else (topic, captured)
 
     def find(self, topic: str, number: int) -> Any:  # noqa: ANN401 - in place of a writer, for `append` alone
-        """Return the log of a producer; None where nobody is asked to send."""
+        """Return the log of a topic; None if its batches are not accepted."""
         shown = self._shown
         return shown[1] if shown is not None and (topic, number) == (shown[0], 0) else None
 
     def check(self, writer: Any, data: bytes, limits: object) -> Any:  # noqa: ANN401, ARG002 - what `find` gives
-        """Take the bytes as they are: it is for the suite to judge them."""
+        """Return the bytes without a check: the suite judges them."""
         return data
 
     def append(self, writer: Any, checked: Any) -> Appended:  # noqa: ANN401 - as above
-        """Keep what a producer sent."""
+        """Keep the batch of a producer."""
         kept: Appended = writer.take(checked)
         return kept

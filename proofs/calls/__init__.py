@@ -1,1 +1,1 @@
-"""Watching the system calls that reach the disk: what is acknowledged was synced before."""
+"""Proof by system calls that everything is synced before it is acknowledged."""

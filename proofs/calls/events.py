@@ -1,4 +1,4 @@
-"""What a process did to its files."""
+"""Events of a process's files."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import Final
 
 EMPTIES: Final = "empties"
-"""What a file that is created loses, if it was there already."""
+"""Detail of a creation that empties a file which exists already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened to the file system, in the order in which calls returned; a sync also when it begins.
+    """An operation on the file system, in the order in which calls returned; a sync also when it begins.
 
     Attributes:
         what: create, write, truncate, sync begins, sync, rename, link, remove, make directory, send.
         path: of the file or directory.
-        more: the new path of what was renamed or linked; the text that was written; that creating empties.
+        more: new path of a renamed or linked file; text that was written; or that the creation empties the file.
     """
 
     what: str

@@ -1,4 +1,4 @@
-"""A producer and a server: what is answered was synced before."""
+"""A producer and a server, which must sync before it answers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SIZE: Final = struct.Struct(">i")
 
 
 def produce(root: Path, topic: str, begins: Callable[[], None], ends: Callable[[], None]) -> None:
-    """Serve a log directory, and append to it by the network.
+    """Serve a log directory, and append to it over the network.
 
     Args:
         root: the log directory.
-        topic: that has a partition 0.
-        begins: called when the server is ready: from now on it acknowledges what it answers.
-        ends: called before it is closed.
+        topic: topic with a partition 0.
+        begins: called when the server is ready: from then on, each answer is an acknowledgement.
+        ends: called before the server is closed.
     """
     with (
         serve_process("--writable", str(root)) as port,

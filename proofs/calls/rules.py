@@ -1,7 +1,7 @@
-"""What has to be on the disk when, stated over the calls of a process.
+"""Rules about what must be on the disk at which moment, checked on the system calls of a process.
 
-The process writes what it has reported to others into a file called `reported`: ``flushed /logs/t-0``. All
-it does is in a directory that was empty when it began, so that every name in it is known.
+The process writes its acknowledgements into a file called `reported`: ``flushed /logs/t-0``. It works in a directory
+that was empty when it began, so every name in it is known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ON_THEIR_WAY_OUT: Final = (".deleted",)
 NEVER_READ: Final = ".lock"
 TEMPORARY: Final = ".tmp"
 STAGED: Final = "/_seglog_"
-"""In paths of what the Spark writer has not committed yet, or keeps for itself."""
+"""Parts of paths of files that the Spark writer has not committed yet, or keeps for itself."""
 REPORTED: Final = "reported"
 
 
@@ -33,8 +33,8 @@ class _File:
     """A file.
 
     Attributes:
-        changed: number of the last event that changed its bytes; 0 where it never had any.
-        synced: number of the event with which the last sync that worked began.
+        changed: number of the last event that changed its bytes; 0 if it never had any.
+        synced: number of the event at which the last successful sync began.
     """
 
     changed: int = 0
@@ -47,7 +47,7 @@ class _File:
 
 @dataclass(slots=True)
 class Disk:
-    """The files that a process knows, and what of them is on the disk.
+    """The files of a process, and the state of each on the disk.
 
     Attributes:
         files: by path; two paths may lead to one file.
@@ -59,7 +59,7 @@ class Disk:
     begun: dict[str, int] = field(default_factory=dict)
 
     def apply(self, number: int, event: Event) -> None:
-        """Take an event into account."""
+        """Apply an event."""
         match event.what:
             case "create":
                 if event.path not in self.files:
@@ -103,13 +103,13 @@ class Disk:
             self.names[path] = {name: at for name, at in self.names[path].items() if at > begun}
 
     def unsynced_bytes(self, below: str) -> Iterator[str]:
-        """Files whose bytes are not all on the disk."""
+        """Yield the files whose bytes are not all on the disk."""
         for path, file in self.files.items():
             if _is_in(path, below) and not file.is_synced and Path(path).name != NEVER_READ:
                 yield path
 
     def unsynced_names(self, below: str) -> Iterator[str]:
-        """Paths that were made, renamed or removed, and whose names are not on the disk."""
+        """Yield the paths that were created, renamed or removed, and whose names are not on the disk."""
         for above, names in self.names.items():
             yield from (f"{above}/{name}" for name in names if _is_in(f"{above}/{name}", below))
 
@@ -119,7 +119,7 @@ def _is_in(path: str, below: str) -> bool:
 
 
 class Checker:
-    """Goes through the events of a process, and collects what breaks a rule."""
+    """Checks the events of a process, and collects violations of rules."""
 
     def __init__(self, top: str) -> None:
         self.problems: list[str] = []
@@ -134,7 +134,7 @@ class Checker:
             if event.what == "send":
                 self._answered()
             elif event.what == "write" and Path(event.path).name == REPORTED:
-                self._hear(event.more)
+                self._check_report(event.more)
             elif _is_in(event.path, self._top):
                 self._before(event)
                 self._disk.apply(number, event)
@@ -145,7 +145,7 @@ class Checker:
         goal = event.more if event.what in {"rename", "link"} else event.path
         is_filled = any(each.name.endswith(TEMPORARY) for path in (event.path, goal) for each in Path(path).parents)
         if is_filled or STAGED in goal:
-            return  # a directory that is being filled, and of which nobody has been told
+            return  # a directory that is being filled, and has not been acknowledged
         if event.what in {"create", "rename", "link"} and Path(goal).name == CLEAN:
             self._all_synced(str(Path(goal).parent), "the clean-shutdown file is made", apart_from=event.path)
         if event.what in {"rename", "link"} and not goal.endswith(ON_THEIR_WAY_OUT):
@@ -160,23 +160,23 @@ class Checker:
             self._complain(f"{each} is not synced when {when}")
 
     def _lower_segments_are_synced(self, path: str) -> None:
-        """SEG-FLS-009: a segment is on the disk before the next one begins."""
+        """Check SEG-FLS-009: a segment is on the disk before the next one begins."""
         directory = Path(path).parent
         for each in self._disk.unsynced_bytes(str(directory)):
             if Path(each).suffix in SEGMENT_FILES and Path(each).stem < Path(path).stem:
                 self._complain(f"{each} is not synced when {Path(path).name} begins")
 
     def _trusted_is_unchanged(self, what: str, path: str) -> None:
-        """SEG-FLS-006, SEG-FLS-010: nothing changes while the disk may have a clean-shutdown file."""
+        """Check SEG-FLS-006, SEG-FLS-010: nothing changes while the disk may have a clean-shutdown file."""
         root = str(Path(path).parent.parent)
         if f"{root}/{CLEAN}" in self._disk.files:
             self._complain(f"{path} changes ({what}) while there is a clean-shutdown file")
         elif CLEAN in self._disk.names.get(root, {}):
             self._complain(f"{path} changes ({what}), and the clean-shutdown file may come back")
 
-    # What is told to others
+    # Acknowledgements
 
-    def _hear(self, text: str) -> None:
+    def _check_report(self, text: str) -> None:
         what, _, path = text.partition(" ")
         self.reported.append(what)
         if what in {"opened", "flushed"}:
@@ -187,13 +187,13 @@ class Checker:
             self._serves = path
 
     def _answered(self) -> None:
-        """Check what is sent to clients: it may be an acknowledgement."""
+        """Check the state at an answer to a client, which may be an acknowledgement."""
         if self._serves:
             self.reported.append("answered")
             self._acknowledged(self._serves, "a client is answered", (LOG,))
 
     def _acknowledged(self, directory: str, when: str, kinds: tuple[str, ...] = SEGMENT_FILES) -> None:
-        """SEG-FLS-002: bytes and names of segments are on the disk, and so is the way to them."""
+        """Check SEG-FLS-002: bytes and names of segments are on the disk, and so are the directories above them."""
         for path in self._disk.unsynced_bytes(directory):
             if Path(path).suffix in kinds:
                 self._complain(f"{path} is not synced: {when}")
@@ -205,7 +205,7 @@ class Checker:
                 self._complain(f"the name {path} is not synced: {when}")
 
     def _all_synced(self, root: str, when: str, apart_from: str = "") -> None:
-        """Everything below a directory, and its own name."""
+        """Check that everything below a directory is synced, and its own name."""
         for path in self._disk.unsynced_bytes(root):
             if path != apart_from and STAGED not in path:
                 self._complain(f"{path} is not synced when {when}")
@@ -218,7 +218,7 @@ class Checker:
 
 
 def broken_rules(events: Iterable[Event], top: str) -> tuple[list[str], list[str]]:
-    """Return what breaks a rule, and what was told to others, in the order of both."""
+    """Return the violations of rules, and the acknowledgements, each in order."""
     checker = Checker(top)
     checker.run(events)
     return checker.problems, checker.reported

@@ -1,4 +1,4 @@
-"""A write of the data source for Spark, as Spark calls it, without Spark: rows are staged, then committed."""
+"""A write of the data source for Spark, called as Spark does, but without Spark: rows are staged, then committed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def commit(root: Path) -> None:
-    """Write two batches of rows to a topic that was closed, one after the other."""
+    """Write two batches of rows to a closed topic, one after the other."""
     with LogWriter(root) as logs:
         logs.open("t", 0)
     schema = StructType().add("topic", StringType()).add("partition", IntegerType()).add("value", BinaryType())

@@ -1,4 +1,4 @@
-"""Running a Python module and reading the system calls that it made: by strace, or by a preloaded library."""
+"""The system calls of a Python module, recorded by strace or by a preloaded library."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CALLS: Final = {
     "sendto": "send",
     "sendmsg": "send",
 }
-"""System calls that are watched, and what each counts as; an open may count as several things or as nothing."""
+"""Watched system calls, each with its kind of event; an open may be several events or none."""
 
 LINE: Final = re.compile(r"^(?P<thread>\d+) +(?P<call>\w+)\((?P<rest>.*)$")
 RESUMED: Final = re.compile(r"^(?P<thread>\d+) +<\.\.\. (?P<call>\w+) resumed>(?P<rest>.*)$")
@@ -58,14 +58,14 @@ WRITTEN_MAP: Final = re.compile(r"PROT_WRITE.*MAP_SHARED")
 
 
 class CannotWatchError(Exception):
-    """This machine has no such way to watch a process."""
+    """This machine cannot watch a process in this way."""
 
 
 def watched_by_strace(module: str, arguments: Sequence[str], log: Path) -> list[Event]:
     """Run a module under strace.
 
     Raises:
-        CannotWatchError: there is no strace, or it may not watch.
+        CannotWatchError: strace is missing, or has no permission to watch.
     """
     strace = shutil.which("strace")
     if strace is None:
@@ -81,10 +81,10 @@ def watched_by_strace(module: str, arguments: Sequence[str], log: Path) -> list[
 
 
 def watched_by_preload(module: str, arguments: Sequence[str], log: Path) -> list[Event]:
-    """Run a module with a library before the C library's functions, which needs no rights, but a compiler.
+    """Run a module with a preloaded library around the C library's functions: this needs a compiler, but no rights.
 
     Raises:
-        CannotWatchError: there is no compiler, or this is no Linux.
+        CannotWatchError: there is no compiler, or this is not Linux.
     """
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None or sys.platform != "linux":
@@ -105,7 +105,7 @@ def _run(command: Sequence[str], environment: dict[str, str]) -> None:
 
 
 def events_of(lines: Sequence[str]) -> Iterator[Event]:
-    """Read what strace wrote down of several threads; calls that failed changed nothing."""
+    """Parse the output of strace for several threads; failed calls are left out, since they changed nothing."""
     begun: dict[str, str] = {}
     for line in lines:
         if (resumed := RESUMED.match(line)) is not None:
@@ -146,13 +146,13 @@ def _events(call: str, rest: str) -> Iterator[Event]:
 
 
 def _path(arguments: str) -> str:
-    """Of the first descriptor."""
+    """Return the path of the first descriptor."""
     found = DESCRIPTOR.search(arguments)
     return found[1] if found else ""
 
 
 def _named(arguments: str) -> list[str]:
-    """All paths that are given by name, each below the directory that is given before it."""
+    """Return all paths that are given by name, each below the directory that is given before it."""
     paths, above = [], ""
     for found in re.finditer(f"{DESCRIPTOR.pattern}|{TEXT.pattern}", arguments):
         if found[1] is not None:

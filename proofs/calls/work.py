@@ -1,4 +1,4 @@
-"""What is watched: one operation of the public interface after the other, each told when it has returned.
+"""The watched work: one operation of the public interface after the other, each reported when it has returned.
 
 ``python -m proofs.calls.work DIRECTORY [FAULT]``; a fault is the name of one in `plants.toml`.
 """
@@ -33,7 +33,7 @@ records = 50
 
 
 class Work:
-    """Operations below an empty directory, and a file beside it that says what was told."""
+    """Operations below an empty directory, and a file beside it with the acknowledgements."""
 
     def __init__(self, top: Path) -> None:
         self.top = top
@@ -41,11 +41,11 @@ class Work:
         self._reported = os.open(top.with_name(REPORTED), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def write_event(self, what: str, path: Path) -> None:
-        """Tell somebody."""
+        """Report an acknowledgement."""
         os.write(self._reported, f"{what} {path}\n".encode())
 
     def write(self) -> None:
-        """Append, flush, roll, checkpoint, retain, close; twice, so that the second time trusts the first."""
+        """Append, flush, roll, checkpoint, retain and close, twice: the second time trusts the files of the first."""
         for _ in range(2):
             with LogWriter(self.root, SMALL) as logs:
                 writers = [logs.open("t", number, topic_id="AAAAAAAAAAEAAAAAAAAAAg") for number in range(2)]
@@ -61,7 +61,7 @@ class Work:
             self.write_event("done", self.root)
 
     def go_on(self) -> None:
-        """Go on where a process has died that did not wait for the disk."""
+        """Continue where a process has died that did not wait for the disk."""
         root = self.top / "died"
         dead = LogWriter(root, SMALL)
         dead.open("t", 0).append(RECORDS)
@@ -87,7 +87,7 @@ class Work:
         self.write_event("done", self.root)
 
     def _lose_indexes(self) -> None:
-        """Somebody deletes indexes, with care, so that there is something to recover."""
+        """Delete indexes and sync, as an operator might, so there is something to recover."""
         (self.root / ".kafka_cleanshutdown").unlink()
         sync_directory(self.root)
         for path in self.root.glob("t-*"):
@@ -105,7 +105,7 @@ class Work:
         self.write_event("done", self.top / "generated")
 
     def serve(self) -> None:
-        """Take records from a client of the network; the sync comes before the answer."""
+        """Accept records from a client over the network; the sync comes before the answer."""
         from proofs.calls.produce import produce  # noqa: PLC0415 - needs what not everybody has installed
 
         root = self.top / "served"
@@ -115,7 +115,7 @@ class Work:
         self.write_event("done", root)
 
     def commit(self) -> None:
-        """Commit what tasks of Spark have staged; Spark itself is not needed for that."""
+        """Commit the rows that tasks of Spark have staged; this does not need Spark itself."""
         from proofs.calls.stage import commit  # noqa: PLC0415 - the same
 
         commit(self.top / "spark")
@@ -129,7 +129,7 @@ class Work:
 
 
 def sync_directory(path: Path) -> None:
-    """Have the names in a directory on the disk."""
+    """Sync the names in a directory to the disk."""
     directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)
@@ -138,7 +138,7 @@ def sync_directory(path: Path) -> None:
 
 
 def main() -> None:
-    """Do all of it, with a fault or without."""
+    """Do all operations, with a fault or without."""
     top, *names = sys.argv[1:]
     fault = next((planted(plant) for plant in plants() if plant.name in names), nullcontext())
     work = Work(Path(top))

@@ -1,1 +1,1 @@
-"""Random damages of log directories, and what has to hold of every command afterwards."""
+"""Random damages of log directories, and the conditions for every command afterwards."""

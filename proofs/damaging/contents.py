@@ -1,4 +1,4 @@
-"""What records hold, whatever their offsets are; and what a directory still delivers."""
+"""Contents of records without their offsets, and the records that a directory still delivers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Held:
     """A record that was in a log.
 
     Attributes:
-        offset: of it.
+        offset: its offset.
         content: timestamp, key and value.
     """
 
@@ -41,14 +41,14 @@ def held_in(records: Iterable[Record]) -> list[Held]:
 
 
 def missing(held: list[Held], partition: Path, kept: Counter[Content]) -> int:
-    """Return how many records are not delivered any more that should be.
+    """Return the number of records that should be delivered and are not.
 
-    Retention removes segments from the beginning on, and nothing but their absence tells of it: the records before the
-    first log that is left are not missed, unless an index is left that belonged to them.
+    Retention removes the first segments, and leaves no other trace. So records before the first remaining log are not
+    counted as missing, unless an index of theirs remains.
     """
     try:
         names = [path.name for path in partition.glob("*.*")]
-    except PermissionError:  # the log directory may not be entered: all of it is missed
+    except PermissionError:  # no permission for the log directory: all records are missing
         names = []
     bases = {name: int(name[:20]) for name in names if NUMBERED.fullmatch(name)}
     first = min((base for name, base in bases.items() if name.endswith(".log")), default=0)
@@ -58,18 +58,18 @@ def missing(held: list[Held], partition: Path, kept: Counter[Content]) -> int:
 
 
 def current_path(partition: Path) -> Path:
-    """Return a partition directory, or what it was renamed to as brokers rename it, with everything in it."""
+    """Return a partition directory, or the directory with a broker's suffix to which it was renamed."""
     try:
         if partition.exists():
             return partition
-    except PermissionError:  # the log directory may not be entered
+    except PermissionError:  # no permission for the log directory
         return partition
     renamed = sorted(path for path in partition.parent.glob(f"{partition.name}.*-*") if path.is_dir())
     return renamed[0] if renamed else partition
 
 
 def delivered(partition: Path) -> Counter[Content]:
-    """Return what can be read of a partition directory; an error ends it, and says so aloud."""
+    """Return the records that can be read of a partition directory, up to an error, which readers report."""
     partition = current_path(partition)
     found: Counter[Content] = Counter()
     with warnings.catch_warnings():

@@ -1,7 +1,7 @@
-"""Random damages: what disks, people, backups and programs that died do to directories.
+"""Random damages to directories, as disks, people, backups and killed programs cause them.
 
-Written from scratch, without a look at the generators of the tests: what both leave out would else be left out twice.
-Every damage changes something at or below one directory, whatever stands in it by then, and says in one line what.
+This module was written independently of the generators in the tests, so it does not share their omissions. Every damage
+changes something at or below one directory, in its present state, and describes the change in one line.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ HUGE: Final = (2**31 - 1, 2**31, 2**63 - 1, 2**63, 10**30)
 
 
 def files_below(root: Path, ending: str = "") -> list[Path]:
-    """Regular files whose names end so; those that an earlier damage has made huge are left alone."""
+    """Return the regular files with this suffix, except those that an earlier damage has made huge."""
     found = (path for path in root.rglob(f"*{ending}") if path.is_file() and not path.is_symlink())
     return sorted(path for path in found if path.stat().st_size < LARGEST)
 
 
 def partitions_of(root: Path) -> list[Path]:
-    """Directories right below the root."""
+    """Return the directories directly below the root."""
     return sorted(path for path in root.iterdir() if path.is_dir() and not path.is_symlink())
 
 
@@ -300,7 +300,7 @@ def damage(root: Path, outside: Path, dice: random.Random) -> list[tuple[str, st
     """Damage a directory one to three times.
 
     Returns:
-        For each damage its name, and what it did. One that was not possible any more says so.
+        For each damage, its name and its description, which says if it was no longer possible.
     """
     done = []
     for _ in range(dice.choice((1, 1, 1, 2, 3))):

@@ -1,4 +1,4 @@
-"""Undamaged partition directories, put together into a log directory with checkpoints."""
+"""Undamaged partition directories, combined into a log directory with checkpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 ROOTS: Final = (REPOSITORY / "fixtures", REPOSITORY.parent / "shared" / "authentic")
 LARGEST: Final = 300_000
-"""Bytes of an archive, unpacked: ten thousand cases have to be made from them."""
+"""Maximum bytes of an unpacked archive: ten thousand cases are made from them."""
 
 META: Final = "version=1\nbroker.id=1\nnode.id=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n"
 
@@ -51,7 +51,7 @@ class Source:
 
 @cache
 def sources() -> tuple[Source, ...]:
-    """Return the partitions of all undamaged fixtures, and of directories of brokers where these are at hand."""
+    """Return the partitions of all undamaged fixtures, and of directories of brokers if those are available."""
     archives = [*ROOTS[0].glob("kafka-*/*/files.tar.gz"), *ROOTS[1].glob("*/*.tar.gz")]
     return tuple(source for path in sorted(archives) for source in _sources_in(path))
 
@@ -77,8 +77,8 @@ def build(root: Path, dice: random.Random) -> dict[str, list[Held]]:
     """Make a log directory of one to three partitions.
 
     Args:
-        root: where; made.
-        dice: which.
+        root: path of the log directory, which is created.
+        dice: random number generator for the choice.
 
     Returns:
         For each partition, its records.
@@ -106,7 +106,7 @@ def build(root: Path, dice: random.Random) -> dict[str, list[Held]]:
 
 
 def discard(root: Path) -> None:
-    """Remove a directory, whatever modes were given to what is in it."""
+    """Remove a directory, whatever the modes of the files in it."""
     for path in [root, *root.rglob("*")]:
         if path.is_dir() and not path.is_symlink():
             path.chmod(0o700)

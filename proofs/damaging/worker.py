@@ -1,4 +1,4 @@
-"""One case: a log directory, damaged, and every command over it. Runs in a process that has little memory."""
+"""One case: a damaged log directory, and every command on it. Runs in a process with little memory."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ DATA_LIMIT: Final = 600 * 2**20
 """Bytes of memory of its own that the process may have."""
 
 WRITE_SHARE: Final = 0.3
-"""Of the cases, so many are recovered, too."""
+"""Share of the cases that are also recovered."""
 
 CAPABILITIES_VERSION: Final = 0x2008_0522
 MAY_READ_ALL: Final = 1 << 1 | 1 << 2
-"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: without them, root is held to the modes of files, too."""
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: without them, modes of files also apply to root."""
 
 
 @dataclass
 class Result:
-    """What one case found.
+    """The result of one case.
 
     Attributes:
-        number: of the case.
-        damages: names, and what they did.
-        statuses: of each command.
-        lost: records that are not delivered any more.
-        failures: what should not be.
-        seconds: that the slowest command took.
+        number: number of the case.
+        damages: names and descriptions of the damages.
+        statuses: exit status of each command.
+        lost: number of records that are no longer delivered.
+        failures: descriptions of failures.
+        seconds: seconds that the slowest command took.
     """
 
     number: int
@@ -63,15 +63,15 @@ class Sink(io.StringIO):
     KEPT: Final = 100_000
 
     def write(self, text: str) -> int:
-        """Keep what there is room for."""
+        """Keep as much of the text as there is room for."""
         super().write(text[: max(self.KEPT - self.tell(), 0)])
         return len(text)
 
 
 def confine() -> None:
-    """Give up what a normal user has not, most of the memory, and the compiled code that a sparse file would call for.
+    """Give up privileges, most of the memory, and the compiled engine, which would be chosen for a large sparse file.
 
-    Tests hold the columnar engine to the findings of the reference, and it wants much more memory to begin with.
+    Tests compare the columnar engine with the findings of the reference; it needs much more memory from its start.
     """
     sys.modules["numba"] = None  # type: ignore[assignment] - as if it were not installed
     resource.setrlimit(resource.RLIMIT_DATA, (DATA_LIMIT, DATA_LIMIT))
@@ -91,8 +91,8 @@ class Case:
 
     Args:
         scratch: an empty directory.
-        seed: of all cases.
-        number: of this one.
+        seed: seed of all cases.
+        number: number of this case.
     """
 
     def __init__(self, scratch: Path, seed: int, number: int) -> None:
@@ -149,7 +149,7 @@ class Case:
         return status
 
     def _check_refusal(self, name: str, said: str) -> None:
-        """Check that a write which fails has a reason that a damage gave."""
+        """Check that a failed write has a reason that a damage explains."""
         reasons = (
             "Permission denied",
             "Is a directory",
@@ -171,7 +171,7 @@ class Case:
             self._fail(f"silent loss: {', '.join(f'{count} of {name}' for name, count in gone.items() if count)}")
 
     def _recover(self, kept: dict[str, Counter[Content]], outside: object) -> None:
-        """Recover, and compare with the plan: what is not to be cut is still there."""
+        """Recover, and compare with the plan: records outside of its cuts are still there."""
         planned = self.result.statuses["recover"]
         done = self._run("recover --write", "recover", "--write", str(self.root))
         if state_of(self.outside) != outside:
@@ -185,7 +185,7 @@ class Case:
 
 
 def state_of(root: Path) -> dict[str, tuple[int, ...]]:
-    """Return what shows that something has changed: kind, size and times of everything below a directory."""
+    """Return kind, size and times of everything below a directory, to detect changes."""
     found = {}
     for directory, inner, files in os.walk(root, onerror=None):
         for name in [*inner, *files]:
@@ -197,7 +197,7 @@ def state_of(root: Path) -> dict[str, tuple[int, ...]]:
 
 
 def result_of(scratch: Path, seed: int, number: int) -> Result:
-    """Make, damage and judge one case, and leave nothing."""
+    """Make, damage and judge one case, and remove its files."""
     word = scratch / f"case-{number}"
     word.mkdir()
     try:

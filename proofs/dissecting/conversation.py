@@ -1,4 +1,4 @@
-"""What a consumer and ``seglog serve`` say to each other, written down as a capture that Wireshark reads."""
+"""The frames between a consumer and ``seglog serve``, written as a capture that Wireshark reads."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 FETCH_VERSION: Final = 11
 """Maximum version of Fetch that Wireshark 4.0 knows, the one of Debian 12."""
 BROKER_PORT: Final = 9092
-"""What the capture says, so that Wireshark takes the stream for Kafka's protocol."""
+"""Port of the server in the capture, by which Wireshark recognizes Kafka's protocol."""
 CLIENT_PORT: Final = 40_000
 EARLIEST: Final = -2
 """Asks ListOffsets for the first offset of a log."""
 FETCH_BYTES: Final = 1 << 20
 ONE_ENTRY: Final = 1
-"""The first entry comes whole, whatever was asked for: with so few bytes, nothing comes after it."""
+"""The first entry is sent whole in any case: with this maximum, nothing follows it."""
 SEGMENT_BYTES: Final = 32_768
 """Bytes of a TCP segment in the capture; an IP packet holds less than 65,536."""
 LINE_BYTES: Final = 16
@@ -36,7 +36,7 @@ class Said(NamedTuple):
     """One frame with the size before it.
 
     Attributes:
-        is_answer: the server has sent it.
+        is_answer: whether the server has sent it.
         frame: its bytes.
     """
 
@@ -50,7 +50,7 @@ class Conversation(NamedTuple):
     Attributes:
         said: requests and answers, in turns.
         answers: the log bytes of each answer, none in the last.
-        is_damaged: the last answer says that the log is damaged there.
+        is_damaged: whether the last answer reports damage.
     """
 
     said: Sequence[Said]
@@ -59,19 +59,19 @@ class Conversation(NamedTuple):
 
 
 class _Listening(Client):
-    """A client that remembers the frames of both sides."""
+    """A client that records the frames of both sides."""
 
     def __init__(self, port: int) -> None:
         super().__init__(port)
         self.said: list[Said] = []
 
     def send_frame(self, frame: bytes) -> None:
-        """Send bytes with their size before them, and remember them."""
+        """Send bytes with their size before them, and record them."""
         self.said.append(Said(is_answer=False, frame=_sized(frame)))
         super().send_frame(frame)
 
     def receive_frame(self) -> bytes | None:
-        """Return the next answer, remembered."""
+        """Return the next answer, and record it."""
         frame = super().receive_frame()
         if frame is not None:
             self.said.append(Said(is_answer=True, frame=_sized(frame)))
@@ -85,8 +85,8 @@ def _sized(frame: bytes) -> bytes:
 def fetch_all(directory: Path) -> Conversation:
     """Serve a partition directory and fetch its log from its start to its end.
 
-    Batches come as many at a time as a consumer asks for. Where the log has messages of magic 0 or 1, entries come one
-    at a time: what a reader makes of one then moves no other.
+    Each fetch returns as many batches as a consumer requests. If the log has messages of magic 0 or 1, each fetch
+    returns one entry, so a reader's mistake about an entry does not affect the next one.
     """
     with serve_process(str(directory)) as port:
         with Client(port) as client:
@@ -108,7 +108,7 @@ class _Answer(NamedTuple):
 
 
 def _answers(client: Client, partition: str, start: int, size: int) -> Iterator[_Answer]:
-    """Yield one answer after the other, up to the one that is empty: at the end of the log, or at damage.
+    """Yield the answers up to the first empty one: at the end of the log, or at damage.
 
     Raises:
         ValueError: an answer has another error.

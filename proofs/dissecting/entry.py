@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A batch or a message with what it holds; or a record, which holds nothing.
+    """A batch or a message with its records or messages; or a record.
 
     Attributes:
         fields: by name. Times are milliseconds, keys and values bytes or None, headers pairs of such.
         items: the records of a batch, or the messages of a wrapper.
-        circumstances: values that may explain a difference, and are not compared.
+        circumstances: values that may explain a difference; they are not compared.
     """
 
     fields: Mapping[str, Any]
@@ -50,7 +50,7 @@ def _shortened(value: object, most: int = 60) -> str:
 
 
 def differences(ours: Entry, theirs: Entry, kind: str = "entry") -> Iterator[Difference]:
-    """Yield every field that differs, of the entry and of what it holds in order."""
+    """Yield every field that differs, of the entry and of its records or messages in order."""
     for name, value in ours.fields.items():
         if name not in theirs.fields or theirs.fields[name] != value:
             yield Difference(name, value, theirs.fields.get(name), (ours, theirs), kind)

@@ -1,4 +1,4 @@
-"""Differences that are known, each with what explains it; whatever else differs is a failure."""
+"""Known differences, each with its explanation; any other difference is a failure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ BEFORE_THE_ATTRIBUTES: Final = frozenset({"offset", "size", "crc", "magic", "cod
 
 
 def is_late(theirs: Entry) -> bool:
-    """Tell whether the dissector has stepped over the attributes of this message twice, and read on from there."""
+    """Return whether the dissector has skipped the attributes of this message twice, and then read on."""
     return bool(theirs.circumstances.get("is_late"))
 
 
 def attributes_of_two_bytes(difference: Difference) -> bool:
-    """Wireshark 4.0 steps over the attributes of a message of magic 0 or 1 twice; all that follows is read one late."""
+    """Wireshark 4.0 skips the attributes of a message of magic 0 or 1 twice, and reads all that follows a byte late."""
     _, theirs = difference.entries
     return is_late(theirs) and difference.name not in BEFORE_THE_ATTRIBUTES
 
@@ -34,7 +34,7 @@ def text_of_batch_times(difference: Difference) -> bool:
 
 
 def append_time(difference: Difference) -> bool:
-    """Tell whether a record has the time of its batch, where Wireshark shows what the producer has stored."""
+    """Return whether a record has the time of its batch, and Wireshark shows the time that the producer stored."""
     ours, _ = difference.entries
     return difference.name == "timestamp_ms" and difference.theirs == ours.circumstances.get("stored_timestamp_ms")
 
@@ -54,5 +54,5 @@ KNOWN: Final[tuple[Callable[[Difference], bool], ...]] = (
 
 
 def reason(difference: Difference) -> str | None:
-    """Return the name of what explains a difference, or None."""
+    """Return the name of the explanation of a difference, or None."""
     return next((each.__name__ for each in KNOWN if each(difference)), None)

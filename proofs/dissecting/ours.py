@@ -60,7 +60,7 @@ def _record(record: Record, header: RecordBatchHeader) -> Entry:
 
 
 def _outermost(batch: RecordBatch) -> Entry:
-    """Return a plain message, or a wrapper with its messages as they are stored in it."""
+    """Return a plain message, or a wrapper with its messages as stored."""
     header: Any = batch.header
     if not header.codec_id:
         [message] = batch.records

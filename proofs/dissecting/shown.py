@@ -51,14 +51,14 @@ TIMESTAMP: Final = "kafka.message_timestamp"
 
 
 def dissector_version() -> str:
-    """Return what ``tshark`` says of itself in its first line."""
+    """Return the version line of ``tshark``."""
     command = ["tshark", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[0]
 
 
 def shown_answers(capture: Path) -> Iterator[list[Entry]]:
-    """Yield the entries of one Fetch response after the other.
+    """Yield the entries of each Fetch response in order.
 
     Raises:
         subprocess.CalledProcessError: ``tshark`` fails.

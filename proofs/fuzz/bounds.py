@@ -1,9 +1,9 @@
 """Run every kernel on hostile bytes with each load and store checked, and once without.
 
-A position out of range is an `IndexError` then, and a failure here. Verdicts have to be the same both times, and each
-time those of the reference (`fuzz_targets`). Inputs: the corpus of the fuzzer and what it started from; small logs of
-every magic and codec, cut everywhere and changed at every byte, with checksums that are right again; and blocks put
-together by hand. Each way of running has a process of its own: numba decides once whether it checks.
+With checks, a position out of range is an `IndexError`, and a failure of this proof. Verdicts must be the same both
+times, and equal those of the reference (`proofs.fuzz.targets`). Inputs: the corpus of the fuzzer and its seeds; small
+logs of every magic and codec, cut everywhere and changed at every byte, with corrected checksums; and generated blocks.
+Each mode runs in a process of its own, because numba decides once whether it checks.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FAILED: Final = "FAILED "
 
 
 def inputs() -> Iterator[bytes]:
-    """Every input, in an order that stays."""
+    """Yield all inputs, in a fixed order."""
     seeds = import_module("proofs.fuzz.seeds")
     yield from packed()
     yield from seeds.seeds()
@@ -67,7 +67,7 @@ def inputs() -> Iterator[bytes]:
 
 
 def cuts(log: bytes) -> Iterator[bytes]:
-    """Yield the log cut everywhere, and so that the size of its first entry fits."""
+    """Yield the log cut at every byte, unchanged and with the size of its first entry corrected."""
     for size in range(len(log)):
         yield log[:size]
         if size > 26:  # noqa: PLR2004 - less is no entry
@@ -91,7 +91,7 @@ def chosen(share: float, seed: int) -> list[bytes]:
 
 
 def work(directory: Path, share: float, seed: int) -> dict[str, Any]:
-    """Return what each input leads to here, which kernels were called, and whether positions are checked at all."""
+    """Return the result of each input, the called kernels, and whether positions are checked."""
     from seglog_format.columnar.inside import all_kernels  # noqa: PLC0415 - only workers need it
 
     targets = import_module("proofs.fuzz.targets")
@@ -108,7 +108,7 @@ def work(directory: Path, share: float, seed: int) -> dict[str, Any]:
 
 
 def checks_bounds() -> bool:
-    """Tell whether a load behind the end of a region is noticed, in a helper of a kernel as everywhere."""
+    """Return whether a load after the end of a region is noticed, also in a helper of a kernel."""
     from numba import njit  # noqa: PLC0415 - only workers need it
 
     from seglog_format.columnar.inside import helper, load_64, region  # noqa: PLC0415
@@ -127,7 +127,7 @@ def checks_bounds() -> bool:
 
 
 def worker(name: str, scratch: Path, share: float, seed: int) -> dict[str, Any]:
-    """Run a worker in one of the ways; dying is a failure, too."""
+    """Run a worker in one of the modes; its death also is a failure."""
     answer = scratch / "answer.json"
     command = [
         sys.executable,
@@ -148,7 +148,7 @@ def worker(name: str, scratch: Path, share: float, seed: int) -> dict[str, Any]:
 
 
 def failures(found: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Yield what is wrong with the answers of all ways."""
+    """Yield the failures in the answers of all modes."""
     *_, usual = found.values()
     for name, result in found.items():
         if "died" in result:
@@ -163,7 +163,7 @@ def failures(found: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 
 def run_tests() -> int:
-    """Run the tests that hold kernels against the reference, with checks."""
+    """Run the tests that compare kernels with the reference, with checks."""
     names = [f"tests/columnar/test_{name}.py" for name in TESTS]
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *names]
     return subprocess.run(command, env={**os.environ, **CHECKED}, check=False, cwd=ROOT).returncode
@@ -183,7 +183,7 @@ def report(found: dict[str, dict[str, Any]], wrong: list[str], options: argparse
 
 
 def main() -> int:
-    """Run all ways, compare, tell."""
+    """Run all modes, compare their answers, and report."""
     parser = argparse.ArgumentParser(description="run every kernel on hostile bytes with each load and store checked")
     parser.add_argument("--sample", type=float, default=1.0, help="a share of all inputs; tests are left out then")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")

@@ -1,4 +1,4 @@
-"""What fuzzing and checks of bounds run of the codecs: what is decompressed is what the libraries decompress."""
+"""Targets of fuzzing and bounds checks for codecs: the engine must decompress the same bytes as the libraries."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ LZ4_SIZE: Final = 65536
 
 
 def batch_around(stored: bytes, codec: CompressionCodec) -> bytes:
-    """Return an entry of magic 2 whose records section is these bytes; nobody looks at its checksum here."""
+    """Return an entry of magic 2 whose records section is these bytes; its checksum is not verified here."""
     return HEADER.pack(0, 49 + len(stored), 0, 2, 0, codec, 0, 0, 0, -1, -1, -1, 1) + stored
 
 
 def message_around(stored: bytes, codec: CompressionCodec) -> bytes:
-    """Return a wrapper of magic 0 with these bytes: for it, the header of an lz4 frame is not held to its checksum."""
+    """Return a wrapper of magic 0 with these bytes: in it, the header checksum of an lz4 frame is not verified."""
     return struct.pack(">qiIbbii", 0, 14 + len(stored), 0, 0, codec, -1, len(stored)) + stored
 
 
 def decompressed(
     stored: bytes, codec: CompressionCodec, *, magic: int = 2, used: int = 0, room: int = ROOM, limit: int = 2**20
 ) -> bytes | None:
-    """Return what the kernel decompresses, or None; nothing else may have changed in the arena, but for its slack.
+    """Return the bytes that the kernel decompresses, or None; in the arena, nothing else but its slack may change.
 
     Args:
         stored: compressed bytes, to the last one before memory that may not be read.
-        codec: of them.
-        magic: of the entry, 0 or 2.
-        used: bytes of the arena that are taken.
-        room: bytes after them.
+        codec: their codec.
+        magic: magic of the entry, 0 or 2.
+        used: number of used bytes of the arena.
+        room: number of bytes after them.
         limit: bytes that an entry may decompress to.
     """
     log = LOG.holding(batch_around(stored, codec) if magic else message_around(stored, codec))
@@ -66,7 +66,7 @@ def decompressed(
 
 
 def by_reference(stored: bytes, codec: CompressionCodec, magic: int = 2) -> bytes | None:
-    """Return what the library decompresses; None where it refuses."""
+    """Return the bytes that the library decompresses; None if it refuses."""
     try:
         return decompress(codec, stored, magic=magic, at=Location("p", 0), limit=2**20)
     except FormatError:
@@ -76,7 +76,7 @@ def by_reference(stored: bytes, codec: CompressionCodec, magic: int = 2) -> byte
 def compare_content(
     stored: bytes, codec: CompressionCodec, option: int, *, magic: int = 2, is_plain: bool = False
 ) -> str:
-    """Content is that of the library; with ``is_plain``, there is content whenever the library has some."""
+    """Compare content with that of the library; with ``is_plain``, the engine must not leave any to the fallback."""
     wanted = by_reference(stored, codec, magic)
     used = (option & 3) * 21
     found = decompressed(stored, codec, magic=magic, used=used)
@@ -90,7 +90,7 @@ def compare_content(
 
 
 def lz4(data: bytes, option: int) -> str:
-    """Blocks, or whole frames. Options: two bits for the place; a whole frame; of magic 0."""
+    """Decompress blocks or whole frames. Options: two bits for the place; a whole frame; of magic 0."""
     if option & 4:
         return compare_content(data, CompressionCodec.LZ4, option, magic=0 if option & 8 else 2)
     data = data[:LZ4_SIZE]
@@ -99,12 +99,12 @@ def lz4(data: bytes, option: int) -> str:
 
 
 def snappy(data: bytes, option: int) -> str:
-    """Return a raw block, or xerial blocks, as the first bytes say. Options: two bits for the place."""
+    """Decompress a raw block, or xerial blocks, as the first bytes say. Options: two bits for the place."""
     return compare_content(data, CompressionCodec.SNAPPY, option, is_plain=True)
 
 
 def libraries(data: bytes, option: int) -> str:
-    """Return what functions of libraries decompress: gzip, or zstd, by the first bit; a small limit, by the second."""
+    """Decompress by library functions: gzip or zstd, by the first bit; with a small limit, by the second bit."""
     codec = CompressionCodec.GZIP if option & 1 else CompressionCodec.ZSTD
     limit = SMALL_LIMIT if option & 2 else LIMIT
     found = decompressed(data, codec, room=LIMIT, limit=limit)

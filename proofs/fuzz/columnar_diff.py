@@ -1,4 +1,4 @@
-"""Read random logs with the columnar engine and with the reference: both deliver the same.
+"""Read random logs with the columnar engine and with the reference: both must deliver the same.
 
 Each seed gives one log. It is read whole, from its middle, committed records only, by two threads, and once more with
 one byte changed: records and errors must be equal each time.
@@ -36,7 +36,7 @@ Answer = tuple[list[Row], str]
 
 
 def outcome(read: Callable[[], Iterable[Row]]) -> Answer:
-    """Return what is delivered, and the error that ends it, or keeps it from starting."""
+    """Return the delivered rows, and the error that ends the read, or prevents it."""
     found: list[Row] = []
     try:
         found.extend(read())
@@ -46,7 +46,7 @@ def outcome(read: Callable[[], Iterable[Row]]) -> Answer:
 
 
 def differences(directory: Path, seed: int) -> list[str]:
-    """Ways of reading one log that do not agree."""
+    """Return the ways of reading one log for which the engines differ."""
     log, dice = random_log(seed), random.Random(seed)
     path = directory / f"{log.base_offset:020d}.log"
     path.write_bytes(log.data)
@@ -61,7 +61,7 @@ def differences(directory: Path, seed: int) -> list[str]:
 
 
 def compared(directory: Path, name: str) -> list[str]:
-    """Differences in any way of reading."""
+    """Return the differences in any way of reading."""
     with open_partition(directory) as partition:
         middle = (partition.log_start_offset + partition.log_end_offset) // 2
         ways: tuple[dict[str, Any], ...] = ({}, {"from_offset": middle}, {"isolation": "read_committed"})
@@ -75,7 +75,7 @@ def compared(directory: Path, name: str) -> list[str]:
 
 
 def run_of(seeds: range) -> list[str]:
-    """Differences in some logs, whose first offsets are random: that offsets are missing before them is no news."""
+    """Return the differences in some logs; their first offsets are random, so a gap before them is ignored."""
     warnings.simplefilter("ignore", MissingOffsetsWarning)
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(scratch) / "chance-0"
@@ -84,7 +84,7 @@ def run_of(seeds: range) -> list[str]:
 
 
 def of_many(seeds: range, workers: int, minutes: float) -> tuple[int, list[str]]:
-    """Return how many logs were compared in a time, and the differences, of which a few are enough."""
+    """Return the number of logs that were compared in a time, and the first differences."""
     parts = [seeds[start : start + PART] for start in range(0, len(seeds), PART)]
     end, logs, found = time.monotonic() + 60 * minutes, 0, []
     with ProcessPoolExecutor(workers) as pool:
@@ -107,6 +107,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Compare what both engines read of random logs; the seed is that of the first."""
+    """Compare the records that both engines read from random logs; the seed is that of the first log."""
     logs, found = of_many(range(options.seed, options.seed + options.logs), options.workers, options.minutes)
     return Outcome({"comparedLogs": logs}, list(map(str, found)), versions("numba", "numpy", "pyarrow"))

@@ -1,9 +1,9 @@
 """Fuzz the columnar engine against the reference, guided by the reference's coverage.
 
-The fuzzer is atheris, with libFuzzer inside (the extra ``fuzz``). What inputs mean, and what is compared, stands in
-`fuzz_targets`. Rounds with kernels that check each load and store take turns with rounds with the kernels that
-everybody uses. Each round is a process of its own, so that one that dies is a finding and not the end. At the end the
-corpus is reduced to what reaches all that the whole of it reached.
+The fuzzer is atheris, with libFuzzer inside (the extra ``fuzz``). `proofs.fuzz.targets` defines the meaning of inputs
+and the comparisons. Rounds with kernels that check each load and store alternate with rounds with the usual kernels.
+Each round is a process of its own, so its death is a finding and does not end the run. At the end the corpus is reduced
+to inputs that reach the same code as the whole corpus.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def fuzz_in_this_process(directory: Path, given: list[str]) -> None:
     """Let libFuzzer call the targets; does not return.
 
     Args:
-        directory: takes findings, and files of the targets.
+        directory: directory for findings, and for files of the targets.
         given: options and directories of libFuzzer.
     """
     import atheris  # noqa: PLC0415 - only the worker needs it
@@ -99,7 +99,7 @@ def fuzz_in_this_process(directory: Path, given: list[str]) -> None:
 
 
 def note(directory: Path, data: bytes, problem: Exception, seen: set[str]) -> None:
-    """Keep a finding, once for each place that it shows in."""
+    """Store a finding, once for each place in the code."""
     where = traceback.extract_tb(problem.__traceback__)[-1]
     reported = str(problem).partition(":")[0][:60]
     name = f"{data[0] & 7} {type(problem).__name__} {Path(where.filename).name}:{where.lineno} {reported}"
@@ -116,7 +116,7 @@ def note(directory: Path, data: bytes, problem: Exception, seen: set[str]) -> No
 
 @dataclass(slots=True)
 class Total:
-    """What all rounds came to."""
+    """The sum of all rounds."""
 
     rounds: list[dict[str, Any]] = field(default_factory=list)
     findings: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class Total:
 
 
 def run_worker(scratch: Path, options: Iterable[str], kind: dict[str, str]) -> tuple[int, str]:
-    """Run one fuzzer to its end; its exit status and what it printed."""
+    """Run one fuzzer to its end; return its exit status and output."""
     launcher = scratch / "worker"
     launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m proofs.fuzz.fuzz --worker "{scratch}" "$0" "$@"\n')
     launcher.chmod(0o755)
@@ -137,14 +137,14 @@ def run_worker(scratch: Path, options: Iterable[str], kind: dict[str, str]) -> t
 
 
 def compile_ahead() -> None:
-    """Have kernels of all kinds on disk before anybody counts seconds."""
+    """Compile kernels of all kinds before time is measured."""
     command = [sys.executable, "-m", "seglog_format.cli", "warm"]
     for kind in KINDS.values():
         subprocess.run(command, env={**os.environ, **kind}, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
 def one_round(scratch: Path, number: int, seconds: int, seed: int) -> dict[str, Any]:
-    """Fuzz for some time, with kernels of one of the kinds in turn."""
+    """Fuzz for some time, with the kind of kernels whose turn it is."""
     name, kind = list(KINDS.items())[number % len(KINDS)]
     options = [
         f"-max_total_time={seconds}",
@@ -209,7 +209,7 @@ def fuzz(scratch: Path, seconds: int, seed: int) -> Total:
 
 
 def output_end(scratch: Path) -> str:
-    """Return what the last worker said last."""
+    """Return the end of the last worker's output."""
     return (scratch / "output.txt").read_text(encoding="utf-8", errors="replace")[-3000:]
 
 
@@ -217,7 +217,7 @@ def output_end(scratch: Path) -> str:
 
 
 def packed(path: Path = CORPUS) -> list[bytes]:
-    """Return the inputs that are kept."""
+    """Return the stored inputs."""
     if not path.exists():
         return []
     with zipfile.ZipFile(path) as archive:
@@ -232,7 +232,7 @@ def unpack(inputs: Iterable[bytes], directory: Path) -> None:
 
 
 def pack(directory: Path, path: Path) -> tuple[int, int]:
-    """Pack inputs into one file, smallest first, as many as may be; how many they are, and its size."""
+    """Pack inputs into one file, smallest first, up to a limit; return their number and the size of the file."""
     files = sorted(directory.iterdir(), key=lambda file: (file.stat().st_size, file.name))
     made, count = io.BytesIO(), 0
     with zipfile.ZipFile(made, "w", zipfile.ZIP_LZMA) as archive:
@@ -247,7 +247,7 @@ def pack(directory: Path, path: Path) -> tuple[int, int]:
 
 
 def reduced(scratch: Path) -> Path:
-    """Return the part of the corpus that reaches all that the whole reaches, in a directory."""
+    """Return a directory with the part of the corpus that reaches the same code as the whole corpus."""
     target = scratch / "reduced"
     target.mkdir()
     options = ["-merge=1", f"-max_len={MAX_SIZE}", f"-timeout={INPUT_SECONDS}", str(target), str(scratch / "corpus")]
@@ -287,7 +287,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Fuzz, tell, answer whether nothing was found."""
+    """Fuzz, report, and return whether nothing was found."""
     arguments = _arguments()
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory()) as name:
         scratch = Path(name)
@@ -313,7 +313,7 @@ def main() -> int:
 
 
 def memory() -> str | None:
-    """Return a place in memory where there is one: every input is written to a file."""
+    """Return a directory in memory if there is one, because every input is written to a file."""
     shared = "/dev/shm"  # noqa: S108 - a directory of its own is made in it
     return shared if os.access(shared, os.W_OK) else None
 

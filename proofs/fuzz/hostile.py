@@ -1,9 +1,9 @@
 """Change small inputs at every byte: a result, a finding or a `FormatError`, nothing else.
 
 Every input of `fixtures/hostile/inputs.json` is cut at every byte; every byte has each of its bits flipped and is set
-to 00, 7f, 80 and ff; where a checksum hides what comes behind it, a second variant has the checksum made right.
-Whatever reads such bytes must answer within two seconds and 64 MiB. Each input has a process of
-its own, watched from outside, so that a hang or a crash names the change that caused it.
+to 00, 7f, 80 and ff. If a checksum protects the bytes, a second variant has the corrected checksum. Every reader of
+such bytes must answer within two seconds and 64 MiB. Each input has a process of its own, which another process
+watches, so a hang or a crash is reported with the change that caused it.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ LIBRARIES: Final = ("construct", "cramjam", "google-crc32c", "isal", "lz4", "zst
 
 @dataclass(slots=True)
 class Result:
-    """What became of one input.
+    """The result of one input.
 
     Attributes:
-        name: of the input.
+        name: name of the input.
         size: bytes of the input.
-        changes: how many changed inputs were read.
-        outcomes: how many gave a result, a finding, a `FormatError`; each counted once, by the strongest.
+        changes: number of changed inputs that were read.
+        outcomes: numbers of results, findings and `FormatError`; each input is counted once, by its strongest outcome.
         slowest_seconds, slowest: the longest reading and its change.
-        growth: bytes by which the worker's memory grew at most, over all changes.
-        failures: change and what went wrong.
+        growth: maximum growth of the worker's memory in bytes, over all changes.
+        failures: each change with its failure.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Result:
 
 
 def changes(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Every change by name; values that a byte had already, or that another change gave it, are left out."""
+    """Yield all changes by name; repeated values, and values that a byte had already, are left out."""
     for size in range(len(data)):
         yield f"cut to {size}", data[:size]
     for position, byte in enumerate(data):
@@ -123,7 +123,7 @@ class Worker:
         self.result.changes += 1
         try:
             seconds, outcome = self._timed(data, depth)
-            if seconds > MAX_SECONDS:  # once more, in case that the machine was busy
+            if seconds > MAX_SECONDS:  # once more, in case the machine was busy
                 seconds = min(seconds, self._timed(data, depth)[0])
         except Exception as problem:  # noqa: BLE001 - finding these is what this program is for
             self._fail(name, "".join(traceback.format_exception(problem)[-6:]))
@@ -144,7 +144,7 @@ class Worker:
 
 
 def depth_of(number: int) -> Depth:
-    """Return how much of a change is read: the bytes; of some also the directory around them, or what people see."""
+    """Return the depth of a change: the bytes; for some changes also the directory, or the commands."""
     if number % COMMAND_LINE_EVERY == 0:
         return Depth.COMMAND_LINE
     if number % FIELDS_EVERY == 0:
@@ -153,12 +153,12 @@ def depth_of(number: int) -> Depth:
 
 
 def peak_memory() -> int:
-    """High-water mark of this process, in bytes."""
+    """Return the peak memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def limit_address_space() -> None:
-    """Let a large allocation fail instead of succeeding unseen: pages that nobody touches do not count as memory."""
+    """Make large allocations fail: else they would succeed unseen, since untouched pages do not count as memory."""
     if sys.platform != "linux":
         return
     mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
@@ -167,19 +167,19 @@ def limit_address_space() -> None:
 
 
 def note(beat: mmap.mmap, number: int, name: str) -> None:
-    """Tell the process that watches which change comes next."""
+    """Report the next change to the watching process."""
     beat[:] = f"{number} {name}".encode()[: len(beat)].ljust(len(beat))
 
 
 def work(name: str, share: float, seed: int, beat_path: str) -> None:
-    """Read the changes of one input and print the result: what a worker process does."""
+    """Read the changes of one input and print the result, in a worker process."""
     with Path(beat_path).open("r+b") as file, mmap.mmap(file.fileno(), 0) as beat, scratch() as root:
         result = Worker(inputs()[name], Path(root) / "data", beat).run(share, seed)
     print(json.dumps({name: getattr(result, name) for name in Result.__slots__}))
 
 
 def scratch() -> tempfile.TemporaryDirectory[str]:
-    """Return a directory in memory where there is one: a run writes some hundred thousand small files."""
+    """Return a directory in memory if there is one: a run writes some hundred thousand small files."""
     memory = Path("/dev/shm")  # noqa: S108 - a directory of its own is made in it
     return tempfile.TemporaryDirectory(prefix="hostile-", dir=memory if os.access(memory, os.W_OK) else None)
 
@@ -188,7 +188,7 @@ def scratch() -> tempfile.TemporaryDirectory[str]:
 
 
 def watched(name: str, share: float, seed: int) -> Result:
-    """Run a worker; one that hangs or dies fails with the change that it was at."""
+    """Run a worker; if it hangs or dies, its present change fails."""
     given = inputs()[name]
     with tempfile.NamedTemporaryFile(prefix="hostile-") as beat:
         beat.write(b" " * 64)
@@ -204,7 +204,7 @@ def watched(name: str, share: float, seed: int) -> Result:
 
 
 def supervise(run: subprocess.Popen[str], beat: Path) -> tuple[str, dict[str, str]]:
-    """Wait for a worker as long as it gets on from change to change."""
+    """Wait for a worker as long as it proceeds from change to change."""
     seen, since = b"", time.monotonic()
     while True:
         try:
@@ -224,7 +224,7 @@ def supervise(run: subprocess.Popen[str], beat: Path) -> tuple[str, dict[str, st
 
 
 def where(beat: bytes) -> str:
-    """Return the change that a worker noted last."""
+    """Return the change that a worker reported last."""
     return beat.decode(errors="replace").strip().partition(" ")[2] or "before the first"
 
 
@@ -265,7 +265,7 @@ def report(results: list[Result], arguments: argparse.Namespace) -> dict[str, An
 
 
 def print_result(result: Result, seconds: float) -> None:
-    """One line for an input, and one for each failure."""
+    """Print one line for an input, and one for each failure."""
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(result.outcomes.items()))
     growth = result.growth / MEBIBYTE
     print(

@@ -1,6 +1,6 @@
-"""What `hostile` lets loose on changed bytes: every way in which the package reads a log, a side file or a name.
+"""The readers that `hostile` runs on changed bytes: all ways in which the package reads a log, a side file or a name.
 
-A reader may answer, find something, or raise a `FormatError`. Anything else that it raises goes through.
+A reader may return a result, report a finding, or raise a `FormatError`. Any other exception is passed on.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Input:
     """Bytes to start from.
 
     Attributes:
-        name: unique.
-        kind: what the bytes are, such as ``log`` or ``offset-index``.
-        data: unchanged.
-        topic: that the bytes belong to.
-        base_offset: of the segment.
-        log: name of the input whose bytes are the log beside this file; empty where this is the log.
-        magic: of the wrapper around messages.
+        name: unique name.
+        kind: kind of the bytes, such as ``log`` or ``offset-index``.
+        data: the unchanged bytes.
+        topic: topic that the bytes belong to.
+        base_offset: base offset of the segment.
+        log: name of the input with the log beside this file; empty if this is the log.
+        magic: magic of the wrapper around messages.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Input:
 
 
 def inputs() -> dict[str, Input]:
-    """Every input by name."""
+    """Return all inputs by name."""
     rows = json.loads(INPUTS.read_text(encoding="utf-8"))
     return {
         row["name"]: Input(
@@ -86,7 +86,7 @@ def inputs() -> dict[str, Input]:
 
 
 def variants(given: Input, changed: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the changed bytes as they are, and with right checksums: else nothing behind a checksum is reached."""
+    """Yield the changed bytes unmodified, and with corrected checksums: else no code after a checksum is reached."""
     if given.kind == "messages-inside":
         yield "wrapped", wrapper_of(changed, given.magic)
         return
@@ -109,7 +109,7 @@ def wrapper_of(messages: bytes, magic: int) -> bytes:
 
 
 def seal_log(original: bytes, changed: bytes) -> bytes:
-    """Return the checksum of every entry made right, entries taken where they were in the original."""
+    """Return the bytes with corrected checksums of all entries, at their positions in the original."""
     data = bytearray(changed)
     for frame in walk(original):
         start, end = frame.position, min(frame.end, len(data))
@@ -121,7 +121,7 @@ def seal_log(original: bytes, changed: bytes) -> bytes:
 
 
 def seal_snapshot(_original: bytes, changed: bytes) -> bytes:
-    """Return the checksum of a producer snapshot made right."""
+    """Return the bytes of a producer snapshot with a corrected checksum."""
     return changed[:2] + struct.pack(">I", google_crc32c.value(changed[6:])) + changed[6:]
 
 
@@ -132,7 +132,7 @@ SEALS: Final = {"log": seal_log, "metadata-snapshot": seal_log, "producer-snapsh
 
 
 class Reading:
-    """One attempt: what was refused, what was found."""
+    """One attempt with its refusals and findings."""
 
     def __init__(self) -> None:
         self.refused: Counter[str] = Counter()
@@ -140,13 +140,13 @@ class Reading:
 
     @property
     def outcome(self) -> str:
-        """``FormatError``, ``finding`` or ``result``."""
+        """Return the strongest outcome: ``FormatError``, ``finding`` or ``result``."""
         if self.refused:
             return "FormatError"
         return "finding" if self.findings else "result"
 
     def find(self, findings: Iterable[Finding]) -> None:
-        """Count what a validator reports, notes aside."""
+        """Count the findings of a validator, except notes."""
         for finding in findings:
             self.findings += bool(str(finding)) and finding.severity is not Severity.NOTE
 
@@ -167,7 +167,7 @@ class Reading:
 
 
 def read_log(reading: Reading, data: bytes, given: Input, file: Path) -> None:
-    """Walk, decode, decode what the records hold, verify."""
+    """Walk, decode entries and the contents of records, and verify."""
     found: list[Frame] = []
     reading.attempt(lambda: found.extend(walk(data, path="log")))
     for frame in found:
@@ -186,7 +186,7 @@ def _decode_contents(reading: Reading, frame: Frame, topic: str) -> None:
 
 
 def read_partition(reading: Reading, path: Path, *, trust_indexes: bool = False) -> tuple[object, ...]:
-    """Everything that can be asked of a partition directory; also the answers, to compare."""
+    """Read a partition directory in all ways; return the answers, to compare them."""
     answers: list[object] = []
 
     def ask(read: Callable[[], object]) -> None:
@@ -215,7 +215,7 @@ def _askable(partition: Partition) -> list[int]:
 
 
 def read_root(reading: Reading, root: Path) -> None:
-    """Everything that can be asked of a log directory."""
+    """Read a log directory in all ways."""
     directories = open_log_directory(root)
     for directory in directories.directories:
         for answer in (directory.recovery_points, directory.log_start_offsets, directory.high_watermarks):
@@ -226,7 +226,7 @@ def read_root(reading: Reading, root: Path) -> None:
 
 
 def read_command_line(root: Path, file: Path) -> None:
-    """Commands that print what they read; their status is not looked at, only that they end."""
+    """Run commands that print files; they only have to end, with any status."""
     partition = str(root / "topic-0")
     for arguments in (
         ["ls", str(root)],
@@ -240,11 +240,11 @@ def read_command_line(root: Path, file: Path) -> None:
 
 
 def command(*arguments: str, given: bytes = b"") -> None:
-    """Run a command, whose output goes nowhere.
+    """Run a command, and discard its output.
 
     Args:
-        arguments: of the command line.
-        given: on standard input.
+        arguments: arguments of the command line.
+        given: bytes on standard input.
 
     Raises:
         AssertionError: there is no such command or option.
@@ -305,10 +305,10 @@ NAMES: Final = {"file-names", "directory-names"}
 
 
 class Depth(IntEnum):
-    """How much is read; each includes those before it, and costs several times as much.
+    """The depth of a read; each includes those before it, and takes several times as long.
 
     ``BYTES``: decode and verify. ``DIRECTORY``: also lookups, recovery and lines of the log directory around.
-    ``FIELDS``: also the field tree of `inspect`. ``COMMAND_LINE``: also what commands print.
+    ``FIELDS``: also the field tree of `inspect`. ``COMMAND_LINE``: also the output of commands.
     """
 
     BYTES = 1
@@ -379,7 +379,7 @@ class Target:
 
 
 def read_names(reading: Reading, data: bytes, kind: str, root: Path) -> None:
-    """Each line is a name: understood, and given to a file or a directory where the system takes it."""
+    """Parse each line as a name, and give it to a file or a directory if the system accepts it."""
     names = [os.fsdecode(line) for line in data.split(b"\n")]
     for name in names:
         reading.attempt(lambda name=name: parse_file_name(name))
@@ -390,12 +390,12 @@ def read_names(reading: Reading, data: bytes, kind: str, root: Path) -> None:
     for name in filter(is_possible, names):
         (parent / name).mkdir(exist_ok=True) if kind == "directory-names" else (parent / name).touch()
     if kind == "file-names":
-        with suppress(UsageError):  # among these names is none of Kafka's
+        with suppress(UsageError):  # none of these names is one of Kafka's
             read_partition(reading, parent)
     with suppress(UsageError):
         read_root(reading, root)
 
 
 def is_possible(name: str) -> bool:
-    """Tell whether a file can have this name."""
+    """Return whether a file can have this name."""
     return name not in {"", ".", ".."} and "/" not in name and "\0" not in name and len(os.fsencode(name)) <= 255  # noqa: PLR2004

@@ -1,4 +1,4 @@
-"""How fuzzing and checks of bounds compare engine and reference, and the memory they give to the engine."""
+"""Comparison of engine and reference in fuzzing and bounds checks, and the guarded memory for the engine."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ OUTCOME = tuple[list[Any], str]
 
 
 class DifferenceError(Exception):
-    """Engine and reference, or a library, do not agree."""
+    """The engine differs from the reference, or from a library."""
 
 
-# Memory that ends where it may not be read
+# Memory that ends at an inaccessible page
 
 
 class Guarded:
-    """Some bytes that end where a page begins that nobody may touch: whoever goes on behind them, ends the process.
+    """Bytes that end at an inaccessible page: a read or write after them ends the process.
 
-    Where a page cannot be taken away, they are like any others.
+    If the system cannot protect a page, they are ordinary bytes.
     """
 
     def __init__(self, size: int) -> None:
@@ -44,11 +44,11 @@ class Guarded:
             ctypes.CDLL(None).mprotect(ctypes.c_void_p(self._bytes.ctypes.data + whole), mmap.PAGESIZE, 0)
 
     def last(self, size: int) -> Bytes:
-        """Return the last so many bytes."""
+        """Return the last `size` bytes."""
         return self._bytes[len(self._bytes) - size :]
 
     def holding(self, data: bytes) -> memoryview:
-        """Return the bytes, put to the end; valid until the next call."""
+        """Return the given bytes at the end of the memory; valid until the next call."""
         if len(data) > len(self._bytes):
             return memoryview(data)
         start = self.last(len(data))
@@ -64,7 +64,7 @@ ARENA: Final = Guarded(2**20)
 
 
 def outcome(parts: Callable[[], Iterable[Any]]) -> OUTCOME:
-    """Return what was delivered, and the error that ended it."""
+    """Return the delivered parts, and the error that ended the read."""
     found: list[Any] = []
     try:
         for each in parts():
@@ -75,7 +75,7 @@ def outcome(parts: Callable[[], Iterable[Any]]) -> OUTCOME:
 
 
 def compare_results(what: str, engine: object, reference: object) -> str:
-    """Both say the same, or it is a finding; returns what they say, in short."""
+    """Compare both results, and return a short form of them; a difference is a finding."""
     if engine != reference:
         msg = f"{what}: engine {clipped(engine)}, reference {clipped(reference)}"
         raise DifferenceError(msg)
@@ -83,6 +83,6 @@ def compare_results(what: str, engine: object, reference: object) -> str:
 
 
 def clipped(value: object) -> str:
-    """Enough of a value to see what it is."""
+    """Return the start of a value's text."""
     text = repr(value)
     return text if len(text) <= 400 else f"{text[:200]} ... {text[-200:]}"  # noqa: PLR2004

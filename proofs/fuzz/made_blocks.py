@@ -1,4 +1,4 @@
-"""Blocks of lz4 and snappy made element by element: valid ones, and ones that no compressor makes."""
+"""Blocks of lz4 and snappy made element by element: valid blocks, and blocks that no compressor makes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def snappy_block(elements: Sequence[Element], surplus: int = 0) -> bytes:
 
 
 def literal(data: bytes, width: int) -> bytes:
-    """Return a literal whose size is in the tag, or in so many bytes after it."""
+    """Return a literal whose size is in the tag, or in `width` bytes after it."""
     if len(data) <= 60 and not width:  # noqa: PLR2004 - the format
         return bytes([len(data) - 1 << 2]) + data
     width = max(width, 1 if len(data) <= 256 else 2)  # noqa: PLR2004

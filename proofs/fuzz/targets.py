@@ -1,14 +1,11 @@
-"""What fuzzing and checks of bounds run: bytes go to the columnar engine and to the reference, which have to agree.
+"""Targets of fuzzing and bounds checks: the columnar engine and the reference read the same bytes, and must agree.
 
-The first byte of an input says to whom the others go, whether checksums are made right before, and what is asked:
+The first byte of an input selects the target, whether checksums are corrected before, and the options:
 
-====  ==============================================================================
-bits  meaning
-====  ==============================================================================
-0-2   number of the target, in the order of `TARGETS`
-3     sizes are right already, or not: checksums (and headers of lz4 frames) are made right
-4-7   what is asked of the target
-====  ==============================================================================
+====  ============================================================================== bits  meaning ====
+============================================================================== 0-2   number of the target, in the order
+of `TARGETS` 3     whether checksums (and headers of lz4 frames) are corrected 4-7   options of the target ====
+==============================================================================
 """
 
 from __future__ import annotations
@@ -59,7 +56,7 @@ ENGINE: Final = recovery_kernels()
 
 
 def ignore_gaps() -> None:
-    """Do not warn of missing offsets in this process: most inputs are cut somewhere."""
+    """Suppress warnings of missing offsets in this process: most inputs are cut somewhere."""
     warnings.simplefilter("ignore", MissingOffsetsWarning)
 
 
@@ -67,7 +64,7 @@ def ignore_gaps() -> None:
 
 
 def sealed(data: bytes) -> bytes:
-    """Return the same entries, as far as their sizes lead, with right checksums and right headers of lz4 frames."""
+    """Return the entries, as far as their sizes lead, with corrected checksums and headers of lz4 frames."""
     made, position = bytearray(data), 0
     while len(made) - position > 16:  # noqa: PLR2004 - positions of the format, here and below
         (size,) = struct.unpack_from(">i", made, position + 8)
@@ -85,7 +82,7 @@ def sealed(data: bytes) -> bytes:
 
 
 def seal_frame(data: bytearray, start: int, end: int) -> None:
-    """Make the checksum in the header of an lz4 frame right."""
+    """Correct the checksum in the header of an lz4 frame."""
     last = start + 6 + (8 if end - start > 6 and data[start + 4] & 8 else 0)  # noqa: PLR2004
     if last < end:
         data[last] = xxhash.xxh32_intdigest(bytes(data[start + 4 : last])) >> 8 & 0xFF
@@ -95,10 +92,10 @@ def seal_frame(data: bytearray, start: int, end: int) -> None:
 
 
 class Targets:
-    """Everything that takes an input.
+    """All targets.
 
     Args:
-        directory: for a partition directory that is written again for each input that needs one.
+        directory: directory for a partition that is written again for each input that needs one.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -119,11 +116,11 @@ class Targets:
         """Give one input to its target.
 
         Returns:
-            What the engine made of it, in short: the same wherever it runs.
+            A short form of the engine's result, which is the same on all machines.
 
         Raises:
-            DifferenceError: the reference says otherwise.
-            Exception: anything at all, and that is a finding too.
+            DifferenceError: the result of the reference differs.
+            Exception: any error, which also is a finding.
         """
         if not data:
             return ""
@@ -138,7 +135,7 @@ class Targets:
         return open_partition(self._directory, limit=SMALL_LIMIT if option & 1 else LIMIT)
 
     def scan(self, data: bytes, option: int) -> str:
-        """Rows of Arrow batches. Options: a small limit; committed records; copied layout; from the middle on."""
+        """Compare Arrow rows. Options: a small limit; committed records; copied layout; from the middle on."""
         with self._partition(data, option) as partition:
             shared = bounds_of(partition, option)
             if isinstance(shared, str):
@@ -154,7 +151,7 @@ class Targets:
             return compare_results("rows", found, wanted) + str([part.to_pylist() for part in narrow[0]])[-60:]
 
     def objects(self, data: bytes, option: int) -> str:
-        """Return records as objects. Options as for `scan`, but the third: with room that a broker has preallocated."""
+        """Compare records as objects. Options as for `scan`, but the third: with preallocated zeros after the log."""
         with self._partition(data + bytes(PREALLOCATED if option & 4 else 0), option) as partition:
             shared = bounds_of(partition, option)
             if isinstance(shared, str):
@@ -165,7 +162,7 @@ class Targets:
 
 
 def bounds_of(partition: Partition, option: int) -> dict[str, Any] | str:
-    """Return what to read; the error where a damaged log does not even tell."""
+    """Return the range to read, or the error if a damaged log has no known range."""
     shared: dict[str, Any] = {"isolation": "read_committed"} if option & 2 else {}
     if option & 8:
         try:
@@ -176,7 +173,7 @@ def bounds_of(partition: Partition, option: int) -> dict[str, Any] | str:
 
 
 def verify(data: bytes, option: int) -> str:
-    """Return findings. Options: a small limit; a base offset of 1."""
+    """Compare findings. Options: a small limit; a base offset of 1."""
     log, limit, base_offset = LOG.holding(data), SMALL_LIMIT if option & 1 else LIMIT, option >> 1 & 1
     wanted = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit, engine=Engine.REFERENCE))
     found = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit, engine=Engine.COLUMNAR))
@@ -184,7 +181,7 @@ def verify(data: bytes, option: int) -> str:
 
 
 def recover(data: bytes, option: int) -> str:
-    """Yield what recovery keeps, and side files. Options: an index entry for each; of first offsets; as brokers do."""
+    """Compare recovered logs and side files. Options: an index entry for each; of first offsets; as brokers do."""
     log, base_offset = LOG.holding(data), 0
     settings = IndexSettings(
         0 if option & 1 else 200, IndexedOffset.FIRST if option & 2 else IndexSettings().indexed_offset
@@ -203,12 +200,12 @@ def recover(data: bytes, option: int) -> str:
 
 
 def entries_or_rows(data: bytes, option: int) -> str:
-    """Return the table of entries and what goes from entry to entry; or, by the first bit of the option, encoding."""
+    """Compare the tables of entries; or, by the first bit of the option, the encoding of rows."""
     return encoded(data, option) if option & 1 else entries(data)
 
 
 def entries(data: bytes) -> str:
-    """Return what the table says of entries is what the reference finds, as far as it goes; it never goes further."""
+    """Compare the table of entries with the entries of the reference; it may end earlier, but not later."""
     log = LOG.holding(data)
     rows, end = table_of(log)
     wanted, _ = outcome(lambda: walk(log))
@@ -239,7 +236,7 @@ def entries(data: bytes) -> str:
 
 
 def table_of(log: memoryview) -> tuple[list[list[Any]], int]:
-    """Return position, size, magic, last offset and soundness of each entry that the engine reads; where it ends."""
+    """Return position, size, magic, last offset and validity of each entry that the engine reads, and their end."""
     rows: list[list[Any]] = []
     end = 0
     for part in batch_tables()(log):
@@ -249,7 +246,7 @@ def table_of(log: memoryview) -> tuple[list[list[Any]], int]:
 
 
 def encoded(data: bytes, option: int) -> str:
-    """Rows made out of the input are encoded as the reference does. Options: three bits, the codec."""
+    """Compare the encoding of rows from the input with that of the reference. Options: three bits, the codec."""
     codec = CompressionCodec((option >> 1) % 5)
     records = list(records_in(data))
     if not records:
@@ -281,7 +278,7 @@ SCHEMA: Final = pa.schema(
 
 
 def records_in(data: bytes) -> Iterator[Record]:
-    """Yield records that any input describes: a few bytes for sizes and numbers, then the bytes meant."""
+    """Yield records that the input describes: a few bytes for sizes and numbers, then the content."""
     position, offset = 0, 0
 
     def taken(size: int) -> bytes:

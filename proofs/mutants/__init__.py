@@ -1,1 +1,1 @@
-"""Proofs that tests and cases notice what is broken on purpose."""
+"""Proofs that tests and cases notice deliberate faults."""

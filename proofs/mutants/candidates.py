@@ -1,4 +1,4 @@
-"""Which mutants there are: those that operators make, and those made by hand."""
+"""All mutants: those that operators generate, and those made by hand."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Mutant:
     """A change to the package, and where it is.
 
     Attributes:
-        kind: ``generated``, ``fault`` (of tests/faults) or ``rule`` (a requirement's enforcing statements are out).
-        name: what it is about: the operator, or the requirement.
+        kind: ``generated``, ``fault`` (of tests/faults) or ``rule`` (without a requirement's enforcing statements).
+        name: the operator, or the requirement.
         scope_path: file and scope.
-        line: where it begins.
-        source: that line as it is, without indentation.
-        change: before and after.
+        line: its first line.
+        source: the unchanged line, without indentation.
+        change: text before and after.
         texts: changed sources by file.
         near: cases that run the changed lines, likely killers.
         around: further cases that run the function around them.
@@ -72,15 +72,15 @@ class Mutant:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Stays the same while lines move."""
+        """Return a key that does not change when lines move."""
         return self.scope_path, self.source, *self.change
 
 
 class Candidates:
-    """Mutants of the modules that the reference behind the suite loads.
+    """Mutants of the modules that the suite's reference loads.
 
     Attributes:
-        unreached: places in functions that no case gets into, with the count of mutants in each.
+        unreached: places in functions that no case runs, with the number of mutants in each.
     """
 
     def __init__(self, files: Iterable[str], cases: Sequence[Case], reach: Reach) -> None:
@@ -99,7 +99,7 @@ class Candidates:
                 self.by_requirement[requirement].add(number)
 
     def generated(self) -> list[tuple[Mutation, Mutant]]:
-        """Return what the operators make of the four layers, as far as a case gets into the function."""
+        """Return the mutants that the operators make of the four layers, in functions that a case runs."""
         found = []
         for file in self.files:
             if file.startswith(LAYERS) and file not in OUT_OF_SIGHT:
@@ -130,11 +130,11 @@ class Candidates:
         )
 
     def changed(self, one: Mutation, mutant: Mutant) -> Mutant:
-        """Return the same mutant, its source text made."""
+        """Return the mutant with its changed source text."""
         return replace(mutant, texts={one.file: one.apply(self.texts[one.file])})
 
     def _cases(self, file: str, first: int, last: int) -> tuple[frozenset[int], frozenset[int]]:
-        """Those that run some lines, and those that run the function around them; all for what a module declares."""
+        """Return the cases that run some lines, and those that run the function around; all cases for declarations."""
         function = self._around(file, first)
         if function is None:
             using = self._using(self._declared(file, first))
@@ -146,13 +146,13 @@ class Candidates:
         return near, around
 
     def _declared(self, file: str, line: int) -> str:
-        """Return the name that the statement around a line gives to a value; empty where it is not that simple."""
+        """Return the name that the statement around a line assigns to; empty if it is no simple assignment."""
         found = [one for one in self.trees[file].body if one.lineno <= line <= (one.end_lineno or 0)]
         target = getattr(found[0], "targets", [getattr(found[0], "target", None)])[0] if found else None
         return target.id if isinstance(target, ast.Name) else ""
 
     def _using(self, name: str) -> frozenset[int]:
-        """Return the cases that run a function with such a name in it, or around it; all where that is unsure."""
+        """Return the cases that run a function that uses a name, or one around it; all cases if that is uncertain."""
         waiting, seen, found = [name], {name}, set[int]()
         while waiting:
             for file, function, declared in self.uses[waiting.pop()] if waiting[-1] else [("", None, "")]:
@@ -166,7 +166,7 @@ class Candidates:
         return frozenset(found)
 
     def _uses(self) -> dict[str, list[tuple[str, tuple[int, int, int] | None, str]]]:
-        """Return where each name is read: in which function, or in the declaration of which other name."""
+        """Return the functions that read each name, and the other names whose declarations read it."""
         found = defaultdict(list)
         for file, tree in self.trees.items():
             for node in ast.walk(tree):
@@ -184,17 +184,17 @@ class Candidates:
         return min(found, key=lambda one: one[1] - one[0], default=None)
 
     def _is_inside(self, file: str, line: int) -> bool:
-        """Tell whether a line belongs to the body of a function that no module runs while it loads."""
+        """Return whether a line belongs to the body of a function that does not run while modules load."""
         function = self._around(file, line)
         if function is None or line < function[2]:
             return False
         return self.reach.loading.get(file, frozenset()).isdisjoint(range(function[2], function[1] + 1))
 
     def by_hand(self) -> tuple[list[Mutant], list[Mutant]]:
-        """Return faults of tests/faults and rules without their statements: in sight of the suite, and out of it.
+        """Return faults of tests/faults and rules without their statements: those that cases can flag, and the others.
 
-        One is in sight where a case names its requirement, or runs the changed lines, unless the list of faults gives
-        a reason why no case can flag it.
+        The suite can flag one if a case names its requirement or runs the changed lines, unless the list of faults
+        gives a reason why no case can.
         """
         found = [*self._faults(), *self._rules()]
         reached = [one for one in found if one.near or (one.around and one.name in self.by_requirement)]
@@ -249,13 +249,13 @@ class Candidates:
 
 
 def _functions(text: str) -> list[tuple[int, int, int]]:
-    """First line, last line, and first line of the body of every function."""
+    """Return first line, last line, and first line of the body of every function."""
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     return [(node.lineno, node.end_lineno or 0, node.body[0].lineno) for node in nodes]
 
 
 def levels() -> dict[str, str]:
-    """MUST, SHOULD or MAY, by requirement."""
+    """Return MUST, SHOULD or MAY, by requirement."""
     definition = re.compile(r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)\b", re.MULTILINE)
     texts = [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "spec").glob("*.md"))]
     return dict(found for text in texts for found in definition.findall(text))

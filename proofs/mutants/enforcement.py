@@ -1,4 +1,4 @@
-"""Where the package holds a requirement, and how to switch that off.
+"""The places where the package enforces a requirement, and their removal.
 
 A rule is enforced in one of three forms, each with the id as a literal: a ``raise`` statement, a `Checked` field of a
 schema, or a function decorated ``@checks(...)``. `sites` finds them; `disabled` gives the source text without them.
@@ -25,14 +25,14 @@ IDENTIFIER = re.compile(r"SEG-[A-Z]{3}-\d{3}\b")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One place in the package that points at a requirement.
+    """One place in the package that names a requirement.
 
     Attributes:
         requirement: id.
         form: ``raise``, ``Checked``, ``checks`` (enforcing) or ``Doc`` (documentation of a schema field).
         file: below the repository.
         scope: dotted name of the function or declaration around it.
-        line: where it starts.
+        line: its first line.
     """
 
     requirement: str
@@ -43,7 +43,7 @@ class Site:
 
     @property
     def scope_path(self) -> str:
-        """File and scope: stable while lines move."""
+        """Return file and scope, which do not change when lines move."""
         return f"{self.file}:{self.scope}" if self.scope else self.file
 
 
@@ -58,7 +58,7 @@ class Fault:
         find: text that occurs exactly once in the symbol.
         replace: text that breaks the rule.
         listed_in: file that lists the fault, below the repository.
-        unseen: why no case of the conformance suite can flag the fault; empty where one has to.
+        unseen: reason why no case of the conformance suite can flag the fault; empty if a case must flag it.
     """
 
     requirement: str
@@ -84,12 +84,12 @@ class Fault:
 
 
 def source_files() -> list[Path]:
-    """Every module of the package."""
+    """Return every module of the package."""
     return sorted(PACKAGE.rglob("*.py"))
 
 
 def relative(path: Path) -> str:
-    """Return a path as it is written in reports."""
+    """Return a path in the form of reports."""
     return path.relative_to(REPOSITORY).as_posix()
 
 
@@ -103,7 +103,7 @@ def faults() -> list[Fault]:
 
 
 def literal_ids(*nodes: ast.AST) -> list[str]:
-    """Return the requirement ids that stand as string literals under these nodes, in order."""
+    """Return the requirement ids in string literals under these nodes, in order."""
     return [
         node.value
         for root in nodes
@@ -124,7 +124,7 @@ def _checks_ids(node: ast.AST) -> list[str]:
 
 
 def ids_of(node: ast.AST) -> tuple[str, list[str]]:
-    """Return the form of this node and the ids it points at; no ids where it is none of the forms."""
+    """Return the form of this node and the ids that it names; no ids if it has none of the forms."""
     if isinstance(node, ast.Raise):
         return "raise", literal_ids(node)
     if _called(node) == "Checked":
@@ -136,7 +136,7 @@ def ids_of(node: ast.AST) -> tuple[str, list[str]]:
 
 
 def sites() -> list[Site]:
-    """Every place in the package that enforces or documents a requirement."""
+    """Return every place in the package that enforces or documents a requirement."""
     return [
         site
         for path in source_files()
@@ -182,6 +182,6 @@ class _Disable(ast.NodeTransformer):
 
 
 def disabled(text: str, requirement: str) -> str:
-    """Return the source text of a module without the rule: it raises, refuses and finds nothing for this id."""
+    """Return the source text of a module without the rule: it does not refuse or report anything for this id."""
     tree = _Disable(requirement).visit(ast.parse(text))
     return ast.unparse(ast.fix_missing_locations(tree))

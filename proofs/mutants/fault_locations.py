@@ -1,4 +1,4 @@
-"""Find the text that a fault replaces: by the symbol around it, so that the same text elsewhere does not matter.
+"""Find the text that a fault replaces by the symbol around it, so the same text may occur elsewhere.
 
 When code moves, ``python -m tools.rehome_faults --write`` finds each fault's symbol and text in its new module.
 """
@@ -23,7 +23,7 @@ class Occurrence:
 
     Attributes:
         symbol: dotted name of the innermost function, class or assignment around the whole text.
-        position: of its first character.
+        position: position of its first character.
     """
 
     symbol: str
@@ -42,7 +42,7 @@ def occurrence_in(source: str, symbol: str, find: str) -> Occurrence:
     """Return the only place of a text in a symbol.
 
     Raises:
-        ValueError: the symbol holds the text not exactly once.
+        ValueError: the symbol does not hold the text exactly once.
     """
     found = [occurrence for occurrence in occurrences(source, find) if occurrence.symbol == symbol]
     if len(found) != 1:
@@ -52,14 +52,14 @@ def occurrence_in(source: str, symbol: str, find: str) -> Occurrence:
 
 
 def homes(sources: Mapping[str, str], symbol: str, find: str) -> list[tuple[str, str]]:
-    """Return file and symbol of every place that the text of a fault may have moved to, the likeliest kind only.
+    """Return file and symbol of every place to which the text of a fault may have moved, of the likeliest kind only.
 
     Places in a symbol of the same dotted name come before places in one of the same last name, and those before all
     others.
 
     Args:
         sources: text of each module, by file name.
-        symbol: in which the text was.
+        symbol: symbol in which the text was.
         find: the text.
     """
     found = [(file, occurrence.symbol) for file, text in sources.items() for occurrence in occurrences(text, find)]
@@ -82,7 +82,7 @@ def _symbol(spans: list[tuple[str, int, int]], start: int, end: int) -> str:
 
 
 def _spans(source: str) -> Iterator[tuple[str, int, int]]:
-    """Dotted name, first and last character of every function, class and assignment, in whole lines."""
+    """Yield dotted name, first and last character of every function, class and assignment, in whole lines."""
     lines = source.splitlines(keepends=True)
     starts = [0, *accumulate(map(len, lines))]
     for name, first, last in _lines_under(ast.parse(source), ""):
@@ -101,7 +101,7 @@ def _lines_under(node: ast.AST, scope: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _name(node: ast.AST) -> str:
-    """Name of a function, a class, a constant or a field; local names are no symbols."""
+    """Return the name of a function, a class, a constant or a field; local names are no symbols."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name

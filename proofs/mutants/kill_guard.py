@@ -1,7 +1,7 @@
 """A pytest plugin for runs on a copy of the package in which one rule is broken.
 
-It makes sure that the copy is what the tests import, keeps a test from running on for ever (without its rule a loop
-may not end), and writes down which test failed while it ran: an error while collecting does not count.
+It makes sure that the tests import the copy, ends tests that run too long (without its rule a loop may not end), and
+records the test that failed during its call: an error during collection does not count.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _too_long(_signal: int, _frame: FrameType | None) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Iterator[None]:
-    """Bound the time of one test."""
+    """Limit the time of one test."""
     signal.signal(signal.SIGALRM, _too_long)
     signal.alarm(TEST_SECONDS)
     try:
@@ -62,7 +62,7 @@ def pytest_runtest_call() -> Iterator[None]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Remember what failed while a test ran."""
+    """Record a test that failed during its call."""
     if report.when == "call" and report.failed:
         crash = getattr(report.longrepr, "reprcrash", None)
         _failed.append({"test": report.nodeid, "message": str(getattr(crash, "message", "")).split("\n")[0]})
@@ -71,7 +71,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Write down the outcome, and where the package came from."""
+    """Write the outcome, and the path of the imported package."""
     module = sys.modules.get("seglog_format")
     origin = Path(str(module.__file__)).parent if module is not None else None
     outcome = {

@@ -1,6 +1,6 @@
-"""Which tests are marked with which requirement: asked of pytest itself, so parametrized cases count too.
+"""The tests that are marked with each requirement, collected by pytest itself, so parametrized cases are included.
 
-`marked_tests` starts ``pytest --collect-only`` with this module as a plugin and reads what it printed.
+`marked_tests` starts ``pytest --collect-only`` with this module as a plugin, and reads its output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PREFIX = "marked-test "
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Print one line for each test that is marked."""
+    """Print one line for each marked test."""
     lines = []
     for item in session.items:
         ids = [identifier for mark in item.iter_markers("req") for identifier in mark.args]
@@ -36,7 +36,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @cache
 def marked_tests() -> dict[str, list[str]]:
-    """Node ids of the tests on bytes, by requirement id.
+    """Return the node ids of the tests on bytes, by requirement id.
 
     Raises:
         RuntimeError: pytest could not collect the tests.

@@ -1,8 +1,8 @@
 """Put small faults into the package, one at a time, and expect the conformance suite to flag each.
 
-The suite is the fixed cases, asked of the reference; the unit tests have no part in it. Generated mutants are sampled
-by seed from what `mutation.operators` can change in schemas, codec, logs with their indexes, and recovery. Mutants made
-by hand are the faults of tests/faults and, for every requirement, the package without the statements that enforce it.
+The suite consists of the fixed cases, asked of the reference, without the unit tests. Generated mutants are a random
+sample, by seed, of the changes of `operators` to schemas, codec, logs with their indexes, and recovery. Mutants made by
+hand are the faults of tests/faults and, for every requirement, the package without the statements that enforce it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ Outcome = tuple[Mutant, Flag]
 
 
 def chosen(found: list[tuple[Any, Mutant]], count: int, seed: int) -> list[tuple[Any, Mutant]]:
-    """Return a seeded choice in the order of the draw, so that the beginning of a long run is a sample, too.
+    """Return a seeded choice in random order, so the beginning of a long run is also a sample.
 
-    Each mutant draws its own lot, so that a change to the package or to the suite redraws no other.
+    The random number of a mutant depends on the mutant alone, so a change to the package or to the suite does not
+    affect the choice of others.
     """
     seen: Counter[tuple[str, ...]] = Counter()
     lots = []
@@ -46,13 +47,13 @@ def _lot(*texts: str) -> str:
 
 
 def killers(report: Path | None) -> dict[tuple[str, ...], str]:
-    """By place, name and change of a mutant the case that flagged it in an earlier run: a likely killer, no more."""
+    """Return, by place, name and change of a mutant, the case that flagged it in an earlier run: a likely killer."""
     rows = json.loads(report.read_text(encoding="utf-8"))["killed"] if report else []
     return {(one["place"], one["name"], one["before"], one["after"]): one["killedBy"] for one in rows}
 
 
 def in_turn(mutant: Mutant, candidates: Candidates, seed: int, likely: str = "") -> list[Any]:
-    """Return the cases that can tell the mutant from the package, likely killers first, in no order otherwise."""
+    """Return the cases that can flag the mutant: likely killers first, the others in random order."""
     mixed = random.Random(seed).sample(range(len(candidates.cases)), len(candidates.cases))
     own = candidates.by_requirement.get(mutant.name, set())
 
@@ -67,7 +68,7 @@ def in_turn(mutant: Mutant, candidates: Candidates, seed: int, likely: str = "")
 
 
 def attempt(mutants: list[Mutant], candidates: Candidates, arguments: argparse.Namespace) -> list[Outcome]:
-    """Every mutant that there was time for and its flag, in the order of the mutants."""
+    """Return every attempted mutant and its flag, in the order of the mutants; the time may not suffice for all."""
     until = time.monotonic() + arguments.minutes * 60
     known = killers(arguments.first_ask)
     tasks = []
@@ -87,7 +88,7 @@ def attempt(mutants: list[Mutant], candidates: Candidates, arguments: argparse.N
 
 
 def row(outcome: Outcome, known: dict[tuple[str, ...], str]) -> dict[str, Any]:
-    """One mutant of the report."""
+    """Return one mutant for the report."""
     mutant, flag = outcome
     found: dict[str, Any] = {
         "kind": mutant.kind,
@@ -166,7 +167,7 @@ def _hidden(one: Mutant) -> dict[str, Any]:
 
 
 def _outcome(one: dict[str, Any]) -> Outcome:
-    """Return a row of a report, as far as rates depend on it."""
+    """Return the values in a row of a report on which the rates depend."""
     nothing, change = frozenset[int](), (one["before"], one["after"])
     texts = (one["kind"], one["name"], one["place"], one["line"], one.get("source", ""))
     mutant = Mutant(*texts, change, {}, nothing, nothing, is_inside=True)
@@ -174,7 +175,7 @@ def _outcome(one: dict[str, Any]) -> Outcome:
 
 
 def counted_again(found: dict[str, Any]) -> dict[str, Any]:
-    """Return a report with the list of equivalents as it is now; nothing is asked."""
+    """Return a report with the present list of equivalents, without asking any case."""
     known = equivalents()
     outcomes = [_outcome(one) for one in (*found["survivors"], *found["killed"])]
     generated = _of_kind(outcomes, "generated")
@@ -209,9 +210,9 @@ def _arguments() -> argparse.Namespace:
 
 
 def kept(mutants: list[Mutant], report: Path) -> tuple[list[Mutant], list[Outcome]]:
-    """Return what is left to attempt of a sample, and what is taken over from an earlier report.
+    """Return the mutants of a sample to attempt, and the results to reuse from an earlier report.
 
-    Taken over is what a case of today flagged then, and what survived and was shown equivalent.
+    Results are reused if a case that still exists flagged the mutant, or if it survived and was shown equivalent.
     """
     found = json.loads(report.read_text(encoding="utf-8"))
     known, today = equivalents(), {case.id for case in suite()} | {"(import)"}
@@ -242,7 +243,7 @@ def _wanted(mutants: list[Mutant], arguments: argparse.Namespace) -> list[Mutant
 
 
 def plan(candidates: Candidates, arguments: argparse.Namespace) -> tuple[list[Mutant], list[Mutant], int]:
-    """Return the mutants to attempt, the hand-made ones out of sight, and how many could have been generated."""
+    """Return the mutants to attempt, the hand-made ones that no case can flag, and the number of possible mutants."""
     generated = candidates.generated()
     sample = chosen(generated, arguments.count, arguments.seed)
     own = [candidates.changed(one, mutant) for one, mutant in sample]
@@ -252,7 +253,7 @@ def plan(candidates: Candidates, arguments: argparse.Namespace) -> tuple[list[Mu
 
 
 def main() -> int:
-    """Run, print survivors, answer whether the shares are reached."""
+    """Run, print survivors, and return whether the shares are reached."""
     arguments = _arguments()
     started = time.monotonic()
     if arguments.count_anew:
@@ -278,7 +279,7 @@ def main() -> int:
 
 
 def verdict(found: dict[str, Any], seconds: float) -> int:
-    """Print both rates; 1 where one is too low."""
+    """Print both rates; return 1 if one is too low."""
     for name in ("generated", "byHand", "byHandOfMusts"):
         counts = found[name]
         print(f"{name}: {', '.join(f'{key} {value}' for key, value in counts.items())}")

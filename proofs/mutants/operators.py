@@ -1,14 +1,15 @@
 """Small changes to a source text, one at a time, each made from the syntax tree.
 
-What no answer of the suite can tell is left alone, by these rules and never by hand:
+Code that cannot affect an answer of the suite is not changed. These rules decide, never a list:
 
 - texts: docstrings, f-strings, string constants that are no `struct` format;
-- what an error says: the arguments of a ``raise``, of `Doc`, of `Location` and of ``at``, and arguments by the names
+- texts of errors: the arguments of a ``raise``, of `Doc`, of `Location` and of ``at``, and arguments by the names
   of `WORDS`;
-- what only type checkers and the class machinery read: annotations, decorators, asserts, ``if TYPE_CHECKING``;
-- functions that only show something: ``__repr__``, ``__str__``, and those that give the `Location` of an error, with
+- code for type checkers and the class machinery: annotations, decorators, asserts, ``if TYPE_CHECKING``;
+- functions that only display something: ``__repr__``, ``__str__``, and those that give the `Location` of an error, with
   the arguments of their calls;
-- what only the machine sees: calls that flush, close or release something, and what depends on the platform;
+- effects that only the machine sees: calls that flush, close or release something, and code that depends on the
+  platform;
 - the byte order of numbers that are single bytes.
 """
 
@@ -61,13 +62,13 @@ class Mutation:
 
     Attributes:
         file: below the repository.
-        line: of the changed expression or statement, from 1.
+        line: line of the changed expression or statement, from 1.
         scope: dotted name of the function or declaration around it.
         operator: kind of change.
-        before: the source text that goes.
-        after: what comes in its place.
-        start: where, in bytes of the file.
-        end: the same.
+        before: the removed source text.
+        after: the text that replaces it.
+        start: position of the text in bytes of the file.
+        end: position after it.
         function: first line of the innermost function around it; None at the level of a module or a class.
     """
 
@@ -97,7 +98,7 @@ Change = tuple[str, ast.AST, ast.AST | str]
 
 
 def mutations(text: str, file: str) -> list[Mutation]:
-    """Every change that the operators can make to a module, in the order of its text."""
+    """Return every change that the operators can make to a module, in the order of its text."""
     found = _Finder(text, file).found
     distinct = {(one.start, one.end, one.after): one for one in found if one.before != one.after}
     return sorted(distinct.values(), key=lambda one: (one.start, one.end, one.operator, one.after))
@@ -164,7 +165,7 @@ def _asks_the_platform(node: ast.AST) -> bool:
 
 
 def _mutable_children(node: ast.AST, saying: frozenset[str]) -> Iterator[ast.AST]:
-    """Yield what of a node the rules of the module's docstring leave."""
+    """Yield the children of a node that may be changed by the rules in the module's docstring."""
     skipped: list[ast.AST] = [getattr(node, name, None) for name in ("annotation", "returns")]  # type: ignore[misc]
     skipped += getattr(node, "decorator_list", [])
     if isinstance(node, ast.Raise):

@@ -1,8 +1,8 @@
 """Disable each rule in turn, in a copy of the package, and expect a test on bytes to fail.
 
-For every requirement that code enforces, the copy loses exactly those statements (see `enforcement`); for every fault
-of tests/faults, one text is replaced. Then the tests marked with that requirement run against the copy. A rule that
-no test misses is a survivor: either the test is not worth its mark, or the rule is not needed.
+For every requirement that code enforces, the enforcing statements are removed from the copy (see `enforcement`); for
+every fault of tests/faults, one text is replaced. Then the tests marked with that requirement run against the copy. If
+none fails, the rule is a survivor: either the tests do not test it, or the rule is not needed.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Breakage:
 
     Attributes:
         requirement: id.
-        kind: ``rule`` (its enforcing statements are taken out) or ``fault`` (a text is replaced).
+        kind: ``rule`` (its enforcing statements are removed) or ``fault`` (a text is replaced).
         files: changed source text by file below the repository.
-        scope_paths: where, in words that stay the same while lines move.
+        scope_paths: changed places, in a form that does not change when lines move.
     """
 
     requirement: str
@@ -49,7 +49,7 @@ class Breakage:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one breakage: the test that failed, or why none did."""
+    """The outcome of one breakage: the test that failed, or the reason why none did."""
 
     breakage: Breakage
     killed_by: str | None
@@ -57,7 +57,7 @@ class Outcome:
 
 
 def breakages() -> list[Breakage]:
-    """Every rule and every fault, in the order of the specification."""
+    """Return every rule and every fault, in the order of the specification."""
     order = {identifier: number for number, identifier in enumerate(requirements())}
     found = [*_rules(), *(_with_fault(fault) for fault in faults())]
     return sorted(
@@ -106,7 +106,7 @@ def attempt(breakage: Breakage, tests: list[str]) -> Outcome:
 
 
 def _in_turn(requirement: str, tests: list[str]) -> list[list[str]]:
-    """Return the files to run first, the files to run then."""
+    """Return the files to run first, and the files to run after them."""
     files = list(dict.fromkeys(test.split("::")[0] for test in tests))
     entry = requirements().get(requirement)
     stem = "" if entry is None else entry.chapter.partition("-")[2].replace("-", "_")
@@ -170,7 +170,7 @@ def sample(found: list[Breakage], share: float, seed: int) -> list[Breakage]:
 
 
 def digest(breakage: Breakage, killed_by: str) -> str:
-    """Of the broken code and of the test module that noticed: while both stand, so does the result."""
+    """Return a digest of the broken code and of the test module that noticed: the result holds until one changes."""
     found = hashlib.sha256()
     for file, text in sorted(breakage.files.items()):
         found.update(f"{file}\n{text}\n".encode())
@@ -179,7 +179,7 @@ def digest(breakage: Breakage, killed_by: str) -> str:
 
 
 def taken_over(path: Path, chosen: list[Breakage]) -> dict[Breakage, Outcome]:
-    """Return what an earlier report says where neither code nor test have changed since; survivors run again."""
+    """Return the results of an earlier report for unchanged code and tests; survivors run again."""
     if not path.is_file():
         return {}
     rows = {
@@ -235,7 +235,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run, print survivors, answer whether there were none."""
+    """Run, print survivors, and return whether there were none."""
     arguments = _arguments()
     started = time.monotonic()
     wanted = tuple(arguments.only or [""])

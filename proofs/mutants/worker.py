@@ -1,10 +1,10 @@
 """The suite on one mutant: in a process of its own, forked with everything loaded that does not depend on it.
 
-A change inside a function is made by giving the function its new code; any other change, and one in a function that
-runs while modules load, by loading the whole package again.
+For a change inside a function, the function gets its new code; for any other change, or one in a function that runs
+while modules load, the whole package is loaded again.
 
-A case that is not answered as expected ends it. Processor time is limited for each case and memory for the process;
-a mutant that hangs or eats memory is flagged as any other.
+The first case with an unexpected answer ends the process. Processor time is limited for each case, and memory for the
+process; a mutant that exceeds a limit counts as flagged.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ RELOADED: Final = ("seglog_format", "seglog_conformance.reference")
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """What became of one mutant: the case that flagged it, or None."""
+    """The outcome of one mutant: the case that flagged it, or None."""
 
     case: str | None
     verdict: str
@@ -72,8 +72,8 @@ class Task:
 
     Attributes:
         texts: changed sources by file.
-        cases: to ask.
-        is_inside: only functions change, and none that runs while modules load.
+        cases: cases to ask.
+        is_inside: whether only functions change, and none that runs while modules load.
     """
 
     texts: Mapping[str, str]
@@ -89,7 +89,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
         self._text = text
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Return the text, translated."""
+        """Return the compiled text."""
         return self.source_to_code(self._text.encode(), self.get_filename(fullname))
 
 
@@ -116,15 +116,15 @@ LOADED_LATE: Final = ("codec", "codec.compression")
 
 
 def loaded_files() -> list[str]:
-    """Return the modules of the package that the reference behind the suite loads."""
+    """Return the modules of the package that the suite's reference loads."""
     paths = [Path(str(module.__file__)) for name, module in sys.modules.items() if name.startswith(RELOADED[0])]
     return sorted(path.relative_to(REPOSITORY).as_posix() for path in paths)
 
 
 def suite() -> list[Case]:
-    """Return the fixed cases, with everything in them that is worked out once; the reference is loaded, too.
+    """Return the fixed cases with their cached values; load the reference as well.
 
-    So are the codecs, which it loads itself when it meets one: what is not loaded is not judged.
+    The codecs are also loaded, which the reference loads at their first use: only loaded modules are changed.
     """
     importlib.import_module("seglog_conformance.reference")
     for package in (importlib.import_module(f"{RELOADED[0]}.{name}") for name in LOADED_LATE):
@@ -140,19 +140,19 @@ class Functions:
     """The functions of the loaded package, by file, so that a fork can change them.
 
     Args:
-        texts: the sources that were loaded, by file: somebody may write to the files meanwhile.
+        texts: the loaded sources by file, because the files may change meanwhile.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
         self._found: dict[str, list[FunctionType]] = defaultdict(list)
-        gc.unfreeze()  # a command may have set aside what was loaded before, and that is not listed
+        gc.unfreeze()  # a command may have frozen loaded objects, which are not listed then
         for one in gc.get_objects():
             if isinstance(one, FunctionType) and one.__code__.co_filename.startswith(str(PACKAGE)):
                 self._found[one.__code__.co_filename].append(one)
 
     def change(self, file: str, text: str) -> None:
-        """Give the functions of a module the code of another text of it."""
+        """Give the functions of a module the code from a changed text."""
         path = str(REPOSITORY / file)
         new = {key: code for code, key in _numbered(_codes(compile(text, path, "exec", dont_inherit=True)))}
         source = self._texts[file]
@@ -174,7 +174,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _numbered(codes: Iterable[CodeType]) -> Iterator[tuple[CodeType, tuple[str, int]]]:
-    """Codes with name and place among those of the same name, which stay the same while lines move."""
+    """Yield codes with their name and their number among codes of that name, which do not change when lines move."""
     counts: Counter[str] = Counter()
     for code in sorted(codes, key=lambda one: (one.co_firstlineno, one.co_name)):
         yield code, (code.co_qualname, counts[code.co_qualname])
@@ -205,7 +205,7 @@ def _changed(task: Task, functions: Functions) -> Examiner:
 
 
 def _limit() -> None:
-    cap_address_space(os.getpid(), ADDRESS_SPACE_BYTES)  # a fork begins with all that its parent has mapped
+    cap_address_space(os.getpid(), ADDRESS_SPACE_BYTES)  # a fork starts with all mappings of its parent
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDWR)
@@ -238,7 +238,7 @@ def _ask(task: Task, functions: Functions, send: Callable[[Flag], None]) -> None
 def run(
     tasks: Sequence[Task], sources: Mapping[str, str], jobs: int, until: float = math.inf
 ) -> Iterator[tuple[int, Flag]]:
-    """Yield the number of each task, and what became of it, as they end; none begins after a monotonic time."""
+    """Yield the number and the flag of each task as they end; start none after a monotonic time."""
     functions = Functions(sources)
     with tempfile.TemporaryDirectory(prefix="seglog-mutants-") as scratch:
         waiting = list(enumerate(tasks))[::-1]
@@ -287,7 +287,7 @@ def _ended(running: dict[int, tuple[int, Path, float]]) -> Iterator[tuple[int, F
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Which case runs which line.
+    """The lines that each case runs.
 
     Attributes:
         lines: indexes of cases by file and line.
@@ -304,7 +304,7 @@ class Reach:
 
 
 def reach(cases: Sequence[Case]) -> tuple[Reach, list[str]]:
-    """Run the suite on the package as it is: what each case runs, and what is not answered as expected."""
+    """Run the suite on the unchanged package; return the lines that each case runs, and unexpected answers."""
     with tempfile.TemporaryDirectory(prefix="seglog-reach-") as scratch:
         path = Path(scratch) / "reach.json"
         process = os.fork()
@@ -330,7 +330,7 @@ def _measured(cases: Sequence[Case]) -> tuple[dict[str, dict[int, list[int]]], d
     for number, case in enumerate(cases):
         measuring.switch_context(str(number))
         for cache in own:
-            cache.cache_clear()  # so that every case runs what it needs itself
+            cache.cache_clear()  # so every case runs all the code that it needs
         if examiner.examine(case).verdict in FAILURES:
             failing.append(case.id)
     measuring.stop()

@@ -1,1 +1,1 @@
-"""Every writer by every reader: the same chosen records, written by real producers, read by all implementations."""
+"""Every writer by every reader: real producers write the same chosen records, and all implementations read them."""

@@ -1,4 +1,4 @@
-"""Have every reader read the logs, and say what is not as it was written."""
+"""Reads of the logs by every reader, and the differences from the written records."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ Differences = list[list[str] | None]
 
 
 def readers() -> list[Listed]:
-    """Return all that read: this package, and each implementation in the release that the matrix asks first."""
+    """Return all readers: this package, and each implementation in the first release of the matrix."""
     return [*OURS, *(Listed(one.name, one.asked[0], one) for one in adapters())]
 
 
 class Reader:
-    """A reader that is up; to be closed.
+    """A started reader; to be closed.
 
     Args:
-        wanted: which one.
+        wanted: its testee.
 
     Attributes:
-        version: of the library.
-        language: of the library.
+        version: version of the library.
+        language: language of the library.
         way: ``wire`` for a whole client, ``disk`` for one that is given files, ``records`` for a decoder.
 
     Raises:
-        AdapterError: it cannot be built here.
-        StartError: it does not come up.
+        AdapterError: it cannot be built on this machine.
+        StartError: it does not start.
     """
 
     def __init__(self, wanted: Listed) -> None:
@@ -68,12 +68,12 @@ class Reader:
         """Read a log.
 
         Args:
-            number: of the log.
-            log: as it is on disk.
-            batches: as the reference decodes them.
+            number: number of the log.
+            log: the log on disk.
+            batches: its batches as the reference decodes them.
 
         Returns:
-            What differs; an empty list where all is equal, None where the reader has no such feature.
+            The differences; None if the reader lacks a feature of the log.
         """
         result = self._examiner.examine(_case(number, log, batches, reads_files=self.way == "disk"))
         if result.verdict is Verdict.SKIP:
@@ -91,7 +91,7 @@ class Reader:
         return found or [f"{result.verdict}: {(result.differences or (result.detail,))[0]}"]
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """End the reader and remove its files."""
         self._examiner.close()
 
 
@@ -99,11 +99,11 @@ def read_logs(logs: Sequence[Log], wanted: Sequence[Listed]) -> Iterator[tuple[L
     """Have each reader read each log.
 
     Args:
-        logs: what was written.
+        logs: the written logs.
         wanted: the readers.
 
     Yields:
-        The reader, as it came up or why it did not, and what differs, by log; see `Reader.read`.
+        The started reader, or the reason why it did not start, and the differences by log; see `Reader.read`.
     """
     decoded = [decode({"data": log.data.hex()})["batches"] for log in logs]
     for listed in wanted:
@@ -118,7 +118,7 @@ def read_logs(logs: Sequence[Log], wanted: Sequence[Listed]) -> Iterator[tuple[L
 
 
 def written_differences(log: Log) -> list[str]:
-    """Return what of a log, as the reference reads it, is not what its writer was given."""
+    """Return the differences between a log, as the reference reads it, and the records that its writer was given."""
     answer = decode({"data": log.data.hex()})
     if not answer["ok"]:
         return [f"the log cannot be read: {answer['reject']['message']}"]
@@ -136,7 +136,7 @@ def written_differences(log: Log) -> list[str]:
 
 
 def _case(number: int, log: Log, batches: Sequence[Json], *, reads_files: bool) -> Case:
-    """Return the case of a log: to read what a producer has written."""
+    """Return the case for a log: to read the bytes of a producer."""
     data = log.data.hex()
     asked: Json = {"data": data, "options": {"crc": True}}
     expected: Json = {"batches": list(batches)}
@@ -159,25 +159,25 @@ def _case(number: int, log: Log, batches: Sequence[Json], *, reads_files: bool) 
 
 
 def names_of(log: Log) -> list[str]:
-    """Return for each record of a log what it is about."""
+    """Return the subject of each record of a log."""
     return [subject.name for subject in log.subjects for _ in subject.rows]
 
 
 def data_records(batches: Sequence[Json], *, has_control: bool = False) -> list[Json]:
-    """Return the records of batches, in order; those of control batches only where they are handed out."""
+    """Return the records of batches, in order; those of control batches only if they are delivered."""
     return [
         record for batch in batches if has_control or not batch.get("isControl") for record in batch.get("records", ())
     ]
 
 
 def differing(expected: Sequence[Json], given: Sequence[Json], names: Sequence[str], mask: Mask) -> list[str]:
-    """Say what differs between runs of records: one example for each field of each subject.
+    """Return the differences between sequences of records: one example for each field of each subject.
 
     Args:
-        expected: what there is.
-        given: what was handed out.
-        names: of the subjects, record by record.
-        mask: which fields are told.
+        expected: the expected records.
+        given: the delivered records.
+        names: name of the subject of each record.
+        mask: fields that the reader reports.
     """
     found: dict[tuple[str, str], str] = {}
     if len(expected) != len(given):
@@ -193,7 +193,7 @@ def differing(expected: Sequence[Json], given: Sequence[Json], names: Sequence[s
 
 
 def _compared(record: Mapping[str, Any], field: str, mask: Mask) -> object:
-    """Return a field as it can be compared: headers sorted where their order is not told."""
+    """Return a field in comparable form: headers are sorted if the reader does not report their order."""
     if field == "headers" and mask.header_order == "unordered":
         return sorted(record.get("headers") or (), key=str)
     return record.get(field, [] if field == "headers" else None)
@@ -206,7 +206,7 @@ def _shown(value: object, field: str) -> str:
 
 
 def _readable(value: object) -> object:
-    """Return bytes as their text where it is plain, so that empty and null look different."""
+    """Return bytes as text if it is printable; empty and null look different."""
     if not isinstance(value, str):
         return "null" if value is None else value
     text = bytes.fromhex(value)

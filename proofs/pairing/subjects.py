@@ -1,6 +1,6 @@
 """The records that every writer is given: small, and each about something that a client may get wrong.
 
-What a client may refuse stands alone, so that a refusal is about one record.
+A record that a client may refuse is a subject of its own, so a refusal is about one record.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Subject(NamedTuple):
     """Records that belong together.
 
     Attributes:
-        name: what they are about.
-        rows: what a producer is given.
+        name: their topic.
+        rows: the rows for a producer.
     """
 
     name: str
@@ -33,7 +33,7 @@ def subjects_of(seed: int) -> tuple[Subject, ...]:
     """Return all records by subject; no time is later than today, since brokers refuse the future.
 
     Args:
-        seed: of the bytes that are random.
+        seed: seed of the random bytes.
     """
     dice = random.Random(f"pairs {seed}")
     return (

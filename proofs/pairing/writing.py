@@ -1,7 +1,7 @@
-"""Have each writer write the chosen records: through ``seglog serve --writable``, transactions through a stock broker.
+"""Writes of the chosen records by each writer: to ``seglog serve --writable``, transactions to a stock broker.
 
-A writer is given all records at once. Where it refuses, it is given the first subject, then one more each time, and at
-last all that it took beside the others: only what it cannot write is missing from its logs.
+A writer is given all records at once. If it refuses them, it is given the first subject, then one more each time, and
+at last all subjects that it accepted: so only subjects that it cannot write are missing from its logs.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ SERVED_KINDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """What came of asking a writer for one log.
+    """One log that a writer was asked to write.
 
     Attributes:
-        writer: who wrote it.
+        writer: its writer.
         kind: plain, idempotent or transactional.
-        codec: by its name.
-        version: of the library.
-        language: of the library.
-        subjects: what is to be written, and was, in order.
-        refused: reasons by the name of a subject that was not.
+        codec: name of the codec.
+        version: version of the library.
+        language: language of the library.
+        subjects: the written subjects, in order.
+        refused: reasons by the name of a refused subject.
         data: bytes of the log.
     """
 
@@ -69,13 +69,13 @@ class Log:
 
 @dataclass(slots=True)
 class Target:
-    """A topic that is written to.
+    """A topic to write to.
 
     Attributes:
-        port: of the server.
+        port: port of the server.
         topic: its name.
-        producer_id: of an encoder's batches; -1 for none.
-        sequence: of the next record with that id.
+        producer_id: producer id of an encoder's batches; -1 for none.
+        sequence: sequence of the next record with that id.
     """
 
     port: int
@@ -85,7 +85,7 @@ class Target:
 
 
 def newest(writer: Writer) -> Writer:
-    """Return the writer in the release that the matrix of the suite asks first."""
+    """Return the writer in the first release of the suite's matrix."""
     adapter = listed(writer.adapter).adapter if writer.adapter else None
     return writer if adapter is None else replace(writer, adapter=f"{adapter.name}@{adapter.asked[0]}")
 
@@ -97,14 +97,14 @@ def write_logs(
     writers: Sequence[Writer] = WRITERS,
     codecs: Sequence[str] = CODECS,
 ) -> Iterator[Log | str]:
-    """Have all logs written that need no transactions; of a writer that cannot be asked, the reason is yielded.
+    """Yield all logs without transactions, after they are written, or the reason why a writer cannot be asked.
 
     Args:
         home: an empty directory.
-        subjects: what is written.
-        say: told what is going on.
-        writers: who takes part.
-        codecs: under which.
+        subjects: the subjects to write.
+        say: called with messages about the progress.
+        writers: the writers.
+        codecs: the codecs.
     """
     for number, writer in enumerate(writers):
         wanted = [kind for kind in SERVED_KINDS[writer.way] if writer.way is Way.CLIENT or kind in writer.wanted]
@@ -125,7 +125,7 @@ def write_transactions(
     writers: Sequence[Writer] = WRITERS,
     codecs: Sequence[str] = CODECS,
 ) -> Iterator[Log | str]:
-    """Have the logs of committed transactions written by whole clients, through a stock broker. See `write_logs`."""
+    """Yield the logs of committed transactions that whole clients wrote to a stock broker. See `write_logs`."""
     home.mkdir()
     broker = Broker(RELEASE, home, settings=KEEP_OLD)
     found: list[tuple[Log, str] | str] = []
@@ -138,7 +138,7 @@ def write_transactions(
 
 
 def _with_data(found: Sequence[tuple[Log, str] | str], logs: Path) -> Iterator[Log | str]:
-    """Yield logs with the bytes that a server has left."""
+    """Yield the logs with their bytes, which a server has stored."""
     for one in found:
         if isinstance(one, str):
             yield one
@@ -176,7 +176,7 @@ def _by(
 def _written(
     program: Program | Ourselves, log: Log, port: int, topics: Iterator[str], refused: dict[str, str]
 ) -> tuple[Log, str]:
-    """Have a log written; what turns out to be refused is added to what is known to be."""
+    """Write a log; add refused subjects to the known ones."""
     target = _new_target(log, port, next(topics))
     left = _left(log, refused)
     if left and _refusal(program, log, target, _rows(left)):
@@ -190,7 +190,7 @@ def _written(
 
 
 def _refused(program: Program | Ourselves, log: Log, target: Target, subjects: Sequence[Subject]) -> dict[str, str]:
-    """Return why subjects are refused beside those before them, by name."""
+    """Return the reasons why subjects are refused together with those before them, by name."""
     kept: list[Subject] = []
     found = {}
     for subject in subjects:
@@ -210,7 +210,7 @@ def _rows(subjects: Sequence[Subject]) -> list[Row]:
 
 
 def _new_target(log: Log, port: int, topic: str) -> Target:
-    """Have a server make a topic, and give an id to an encoder that shall have one."""
+    """Create a topic on a server, and get a producer id for an encoder that needs one."""
     deadline = time.monotonic() + TOPIC_SECONDS
     with Client(port, timeout=TOPIC_SECONDS) as client:
         while not _is_there(client, topic):
@@ -228,7 +228,7 @@ def _is_there(client: Client, topic: str) -> bool:
 
 
 def _refusal(program: Program | Ourselves, log: Log, target: Target, rows: Sequence[Row]) -> str:
-    """Have rows written as one batch; return why they were not, nothing if they were."""
+    """Write rows as one batch; return the reason for a refusal, empty if there was none."""
     batch = batch_of(rows, 0, log.codec)
     try:
         if log.writer.way is Way.CLIENT:

@@ -1,4 +1,4 @@
-"""Judging what a power cut leaves: opened as the next process opens it, and, on a copy, recovered first."""
+"""Checks of the state after a power cut: opened as the next process opens it, and, on a copy, recovered first."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Frozen: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a power cut leaves.
+    """The state after a power cut.
 
     Attributes:
-        when: what was going on.
-        depth: how many of the cuts before it were made in a recovery.
-        contents: of the log directory.
-        promises: what has to be in the logs, by partition.
+        when: description of the interrupted work.
+        depth: number of earlier cuts that were made in a recovery.
+        contents: contents of the log directory.
+        promises: required contents of the logs, by partition.
     """
 
     when: str
@@ -49,17 +49,17 @@ class Cut:
 
     @property
     def is_clean(self) -> bool:
-        """Tell whether the next process believes that all was closed."""
+        """Return whether the next process finds a clean-shutdown file."""
         return ".kafka_cleanshutdown" in self.contents
 
 
 class CutChecker:
-    """Opens and recovers the remains of power cuts, and compares them with what was promised; equal ones once.
+    """Opens and recovers states after power cuts, and compares them with the promises; equal states only once.
 
     Args:
-        root: of the log directory, which is made and removed again and again.
-        dice: decides how it is recovered.
-        counts: of what happened.
+        root: path of the log directory, which is created and removed for each state.
+        dice: random number generator for the options of recovery.
+        counts: numbers of events.
     """
 
     def __init__(self, root: Path, dice: random.Random, counts: Counter[str]) -> None:
@@ -74,11 +74,11 @@ class CutChecker:
         root.mkdir()
 
     def check(self, cut: Cut) -> None:
-        """Open what is left, recover a copy of it, and compare both with what was promised.
+        """Open the state, recover a copy of it, and compare both with the promises.
 
         Raises:
-            BrokenPromiseError: it is not what it has to be.
-            HistoryError: something else is wrong.
+            BrokenPromiseError: a promise is broken.
+            HistoryError: another check fails.
         """
         self._counts["power cuts"] += 1
         self._counts[f"cut while {cut.when}"] += 1
@@ -122,7 +122,7 @@ class CutChecker:
         return [self._root / name for name, data in contents.items() if data is None]
 
     def _restore(self, contents: Contents) -> None:
-        """Let exactly these files be there; those that are there already stay."""
+        """Make the directory hold exactly these files; equal files are kept."""
         for name in sorted(self._held.keys() - contents.keys(), reverse=True):
             path = self._root / name
             path.rmdir() if self._held[name] is None else path.unlink()
@@ -132,12 +132,12 @@ class CutChecker:
         self._held = contents
 
     def _look(self) -> Contents:
-        """Return what is there now."""
+        """Return the present contents."""
         self._held = _contents(self._root)
         return self._held
 
     def _recover(self, cut: Cut, options: RecoveryOptions) -> Contents:
-        """Recover; where that is looked at, the remains of cuts in it are checked, too."""
+        """Recover; if cuts inside a recovery are tested, check the states after them as well."""
         self._restore(cut.contents)
         share = IN_RECOVERY[cut.depth] if cut.depth < len(IN_RECOVERY) else 0
         if self._dice.random() >= share:
@@ -166,7 +166,7 @@ class CutChecker:
         return cuts
 
     def _settle(self, contents: Contents, options: RecoveryOptions) -> None:
-        """`verify` finds no error, and recovering again changes nothing."""
+        """Check that `verify` finds no error, and that another recovery changes nothing."""
         self._restore(contents)
         check_verified(self._root)
         for path in self._partitions(contents):
@@ -184,11 +184,11 @@ class CutChecker:
 
 
 def check_opened(found: Opened, promise: Promise) -> None:
-    """Hold what an opened log had against what was promised.
+    """Compare the contents of an opened log with the promise.
 
     Raises:
-        BrokenPromiseError: something acknowledged is missing, or something else is there.
-        HistoryError: readers begin too late, or an offset is given out twice.
+        BrokenPromiseError: acknowledged records are missing, or others are there.
+        HistoryError: readers begin too late, or an offset is assigned twice.
     """
     kept = promise.kept(found.log)
     if found.next_offset < promise.given_out:

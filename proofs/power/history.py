@@ -81,7 +81,7 @@ class History:
                 cuts = self._live()
                 for cut in cuts:
                     self.checker.check(cut)
-                self._go_on(cuts)
+                self._start_next_life(cuts)
         except Exception as error:  # noqa: BLE001 - whatever happens is the outcome of this run
             return Ending(self.number, f"{type(error).__name__}: {error}", self.counts)
         return Ending(self.number, "", self.counts)
@@ -111,7 +111,7 @@ class History:
         self.counts.update(lives=1, operations=files.step_count)
         return cuts
 
-    def _go_on(self, cuts: list[Cut]) -> None:
+    def _start_next_life(self, cuts: list[Cut]) -> None:
         """Start the next life from a state that this one left."""
         shutil.rmtree(self.root)
         self.files.after_step, self.files.cut_at = None, None

@@ -1,9 +1,8 @@
 """Kill a process that writes a log, recover, and look for everything that it acknowledged.
 
-Several threads of a child process append to one log; each prints what it appended once the append has returned, and the
-parent kills the child with SIGKILL at a random moment. This shows what the death of a process does. It shows nothing of
-power loss: the operating system lives on, and keeps what was written without any sync. The proof `power-cuts` is
-about that.
+Several threads of a child process append to one log; each prints its append when the call has returned, and the parent
+kills the child with SIGKILL at a random moment. This tests the death of a process, and no power failure: the operating
+system keeps written data without any sync. The proof `power-cuts` tests power failures.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ CLAIM: Final = "process death only: nothing here shows what survives a loss of p
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """What became of one run.
+    """The outcome of one run.
 
     Attributes:
-        acknowledged: appends that had returned and were printed.
-        kept: records in the log after recovery.
-        problem: what was wrong, or nothing.
+        acknowledged: number of appends that had returned and were printed.
+        kept: number of records in the log after recovery.
+        problem: description of a failure; empty for none.
     """
 
     acknowledged: int
@@ -85,11 +84,11 @@ def child(root: Path, seed: str) -> None:
 
 
 def run_once(root: Path, seed: str) -> Killed:
-    """Start a child, kill it, recover its log, and look for what it had acknowledged.
+    """Start a child, kill it, recover its log, and look for the appends that it had acknowledged.
 
     Args:
-        root: of the log directory, which is made.
-        seed: decides what is appended, and about when the child is killed.
+        root: path of the log directory, which is created.
+        seed: seed of the appends, and of the approximate time of the kill.
     """
     recover_from = root / PARTITION
     acknowledged = _acknowledged(root, random.Random(seed), seed)
@@ -135,7 +134,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Kill a writer in each run, recover, and sum up what was acknowledged and kept."""
+    """Kill a writer in each run, recover, and count acknowledged and kept records."""
     counts: Counter[str] = Counter(acknowledged=0, kept=0)
     failures = []
     for number in range(options.runs):

@@ -1,7 +1,7 @@
-"""What the next process makes of a log directory after a power cut: it opens it as a user would.
+"""The next process after a power cut, which opens the log directory as a user does.
 
-It believes what every start believes: the clean-shutdown file, checkpoints, indexes and producer snapshots. Only where
-there is no clean-shutdown file does opening recover first.
+Like every start, it trusts the clean-shutdown file, checkpoints, indexes and producer snapshots. Only without a
+clean-shutdown file does it recover first.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ABORTED: Final = struct.Struct(">hqqqq")
 
 
 class HistoryError(Exception):
-    """Something that must not happen did."""
+    """An event that must not happen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Opened:
 
     Attributes:
         log: the bytes of all its segments.
-        log_start_offset: where it begins for readers.
-        next_offset: that the next record got.
+        log_start_offset: first offset for readers.
+        next_offset: offset that the next record got.
     """
 
     log: bytes
@@ -66,7 +66,7 @@ def open_as_user(root: Path, partitions: Iterable[int]) -> dict[int, Opened]:
     """Open a log directory, append to each partition, close it, and read everything.
 
     Raises:
-        HistoryError: something is not as it has to be, whatever was promised.
+        HistoryError: a check fails that does not depend on promises.
         SeglogError: it cannot be opened.
     """
     numbers = list(partitions)
@@ -97,7 +97,7 @@ def _all_opened(root: Path, partitions: list[int]) -> dict[int, Opened]:
 
 
 def check_clean(root: Path, partitions: list[int]) -> None:
-    """Check that under a clean-shutdown file nothing is found wrong, and nothing is left to recover."""
+    """Check that with a clean-shutdown file, there are no findings, and nothing is left to recover."""
     check_verified(root)
     for path in (path_of(root, partition) for partition in partitions):
         if not path.is_dir():
@@ -109,7 +109,7 @@ def check_clean(root: Path, partitions: list[int]) -> None:
 
 
 def check_verified(root: Path) -> None:
-    """`verify` finds no error; it refuses a directory without any log."""
+    """Check that `verify` finds no error; it refuses a directory without any log."""
     if not any(root.glob(f"{TOPIC}-*")):
         return
     for finding in verify(root):
@@ -126,11 +126,11 @@ def _appended(writer: PartitionWriter, path: Path) -> Opened:
 
 
 def _send_again(writer: PartitionWriter, log: bytes) -> None:
-    """Check that the last batch of each producer is recognized when it comes again."""
+    """Check that the last batch of each producer is recognized as a duplicate when it is sent again."""
     last = {header.producer_id: (frame, header) for frame, header in _batches(log) if header.producer_id >= 0}
     for frame, header in last.values():
         if header.is_control or header.records_count != header.last_offset_delta + 1:
-            continue  # what compaction has thinned out cannot be sent
+            continue  # a batch from which compaction has removed records cannot be sent
         try:
             again = writer.append(with_offset(frame.data, 0))
         except SeglogError as error:
@@ -142,7 +142,7 @@ def _send_again(writer: PartitionWriter, log: bytes) -> None:
 
 
 def check_readable(path: Path) -> None:
-    """Every record can be read, in order, from any offset, by the indexes; and aborted ones are known as such."""
+    """Check that every record can be read in order, from any offset, by the indexes; and that aborts are known."""
     log = log_bytes(path)
     with open_partition(path, trust_indexes=True) as partition:
         start = partition.log_start_offset
@@ -159,7 +159,7 @@ def check_readable(path: Path) -> None:
 
 
 def _ignore(_: object) -> None:
-    """Gaps are right here: followers leave out what their leader did, and compaction and retention make some."""
+    """Ignore a gap: followers leave out the same offsets as their leader, and compaction and retention make gaps."""
 
 
 def _batches(log: bytes) -> Iterator[tuple[Frame, RecordBatchHeader]]:
@@ -169,14 +169,14 @@ def _batches(log: bytes) -> Iterator[tuple[Frame, RecordBatchHeader]]:
 
 
 def _offsets(log: bytes) -> Iterator[int]:
-    """Of all records, control records aside."""
+    """Yield the offsets of all records except control records."""
     for frame, header in _batches(log):
         if not header.is_control:
             yield from (record.offset for record in decode_batch(frame.data).records)
 
 
 def _aborts(log: bytes) -> set[tuple[int, int]]:
-    """Return producer and marker offset of each transaction that was aborted and whose beginning is there."""
+    """Return producer and marker offset of each transaction that was aborted and whose first record exists."""
     is_open: set[int] = set()
     found = set()
     for frame, header in _batches(log):

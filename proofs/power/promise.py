@@ -1,4 +1,4 @@
-"""What a log is held against: what was appended, and how much of it has to be there."""
+"""Promises about a log: the appended batches, and which of them must be there after a power cut."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """A batch as it is to stand in the log, its offset, and the one after it."""
+    """A batch as it must be in the log, its offset, and the offset after it."""
 
     data: bytes
     start: int
@@ -16,13 +16,13 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What is to stand in the place of the batches from an offset on, and below another one.
+    """The replacement of the batches in a range of offsets.
 
     Attributes:
-        start: base offset of the first segment that is replaced.
-        end: offset after the last one.
-        batches: what is to stand there.
-        segments: base offsets of the segments that are replaced.
+        start: base offset of the first replaced segment.
+        end: offset after the last replaced segment.
+        batches: the new batches.
+        segments: base offsets of the replaced segments.
     """
 
     start: int
@@ -31,14 +31,14 @@ class Compacted:
     segments: tuple[int, ...] = ()
 
     def holds(self, batch: Appended) -> bool:
-        """Tell whether a batch is one of those that are replaced."""
+        """Return whether a batch is one of those that are replaced."""
         return self.start <= batch.start < self.end
 
     def left(self, inside: list[Appended]) -> list[Appended]:
-        """Which of the batches a power cut may leave behind the new ones.
+        """Return the old batches that a power cut may leave after the new ones.
 
-        Recovery knows a replacement by the offsets in it. Segments that lie behind them, and of which nothing stays,
-        are not taken for replaced: they stay until they are compacted again.
+        Recovery recognizes replaced segments by the offsets in the replacement. Segments after these offsets, of which
+        no record was kept, do not count as replaced: they remain until they are compacted again.
         """
         end = self.batches[-1].end if self.batches else self.start
         first = next((base for base in self.segments[1:] if base >= end), self.end)
@@ -47,13 +47,13 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What has to be in a log after a power cut.
+    """The required contents of a log after a power cut.
 
     Attributes:
-        appended: the log is a run of these; it begins with the first of them, but for what may be gone.
-        acknowledged: everything below was said to be on the disk.
-        start: batches that end here or below may be gone, the first ones first.
-        groups: of segments that are being compacted, each as a whole.
+        appended: batches of which the log is a run; it begins with the first that may not be deleted, or before.
+        acknowledged: offset below which everything was reported as being on the disk.
+        start: offset at or below which batches that end there may be deleted, the first ones first.
+        groups: groups of segments that are being compacted, each replaced as a whole.
     """
 
     appended: tuple[Appended, ...] = ()
@@ -63,22 +63,22 @@ class Promise:
 
     @property
     def given_out(self) -> int:
-        """Everything below was given to records that have to be there, or were removed for good.
+        """Return the offset below which all offsets belong to records that must be there, or were removed for good.
 
-        The recovery point may be higher: a follower leaves out offsets that its leader did.
+        The recovery point may be higher: a follower leaves out the same offsets as its leader.
         """
         known = max((each.end for each in self.appended if each.start < self.acknowledged), default=0)
         return max(known, self.start if self.start <= self.acknowledged else 0)
 
     def kept(self, found: bytes, *, zeros_may_follow: bool = False) -> list[Appended]:
-        """Which of the batches are there.
+        """Return the batches that the log holds.
 
         Args:
             found: the bytes of all segments.
-            zeros_may_follow: the last one is open, and may be preallocated.
+            zeros_may_follow: whether the last segment is open, and may be preallocated.
 
         Raises:
-            BrokenPromiseError: something else is there, or something is not.
+            BrokenPromiseError: required batches are missing, or others are there.
         """
         appended = self._as_replaced(found)
         first, size = self._first(appended, found), 0
@@ -96,7 +96,7 @@ class Promise:
         return appended[first:last]
 
     def _as_replaced(self, found: bytes) -> list[Appended]:
-        """Return the batches, each group of segments as it was or as it is to be; the log tells which."""
+        """Return the batches, with each group of segments old or replaced, as found in the log."""
         appended = list(self.appended)
         for group in self.groups:
             inside = [each for each in appended if group.holds(each)]
@@ -107,14 +107,14 @@ class Promise:
         return appended
 
     def _first(self, appended: list[Appended], found: bytes) -> int:
-        """Return number of the batch that the log begins with."""
+        """Return the number of the first batch in the log."""
         gone = sum(batch.end <= self.start for batch in appended)
         if not any(found):
             return gone
         return next((number for number in range(gone) if found.startswith(appended[number].data)), gone)
 
     def _check_rest(self, missing: list[Appended]) -> None:
-        """Check that what is missing behind the last batch was not acknowledged."""
+        """Check that the missing batches after the last one were not acknowledged."""
         if missing and missing[0].start < self.acknowledged:
             msg = (
                 f"the batch at offset {missing[0].start} is missing, "
@@ -123,7 +123,7 @@ class Promise:
             raise BrokenPromiseError(msg)
 
     def keeps_more(self, kept: list[Appended]) -> bool:
-        """Tell whether the batches that are there are more than what was acknowledged."""
+        """Return whether the log holds more batches than were acknowledged."""
         return bool(kept) and kept[-1].end > self.acknowledged
 
 
@@ -132,4 +132,4 @@ def _joined(batches: list[Appended]) -> bytes:
 
 
 class BrokenPromiseError(Exception):
-    """A log is not what it has to be."""
+    """A log breaks its promise."""

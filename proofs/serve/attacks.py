@@ -1,4 +1,4 @@
-"""Attacks, by name. All of them send valid frames or parts of such; none needs more than a connection."""
+"""Attacks, by name. All of them send valid frames or parts of them; none needs more than connections."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Battle(NamedTuple):
 
 
 def _ask_often(battle: Battle, bodies: Sequence[bytes], connections: int) -> None:
-    """Send requests one after the other on so many connections at once, until time is over."""
+    """Send requests one after the other on several connections at once, until time is over."""
     deadline = time.monotonic() + battle.seconds
 
     def work(number: int) -> None:
@@ -87,14 +87,14 @@ def _ask_often(battle: Battle, bodies: Sequence[bytes], connections: int) -> Non
 def _hold(
     battle: Battle, bodies: Sequence[bytes], count: int, *, receive_buffer: int = 0, drains: bool = False
 ) -> None:
-    """Send bodies unchanged on so many connections; replace closed connections.
+    """Send bodies unchanged on `count` connections; replace closed connections.
 
     Args:
         battle: the server and the time.
         bodies: bodies to send, one after the other.
         count: number of simultaneous connections.
         receive_buffer: bytes of each socket's receive buffer; 0 for the system's default.
-        drains: read and drop the answers; else read nothing.
+        drains: whether to read and drop the answers; else read nothing.
     """
     deadline = time.monotonic() + battle.seconds
     with ExitStack() as stack:
@@ -153,7 +153,7 @@ def _names(count: int) -> bytes:
 
 @cache
 def _arrays(count: int) -> list[bytes]:
-    """Return a request of each API that has an array, with so many items."""
+    """Return a request of each API that has an array, with `count` items."""
     topic = struct.pack(">ih6si", 1, len(TOPIC), TOPIC.encode(), count)
     numbers = [struct.pack(">i", number) for number in range(count)]
     return [

@@ -21,16 +21,16 @@ SETTLE_SECONDS: Final = 2
 
 @contextmanager
 def broker_with(partition: Path, home: Path) -> Iterator[int]:
-    """Provide a broker that has the files of a partition, numbered 0: its port.
+    """Run a broker that has the files of a partition as partition 0; yield its port.
 
-    The broker makes the topic when it is asked about it, and is stopped; then its files are replaced by ours.
+    The broker creates the topic when a client asks for it, and is stopped; then our files replace its files.
 
     Args:
-        partition: directory of ours, which stays as it is.
-        home: made, for everything of the broker.
+        partition: our directory, which is not changed.
+        home: directory to create for all files of the broker.
 
     Raises:
-        OracleError: the broker does not start, or makes no topic.
+        OracleError: the broker does not start, or creates no topic.
     """
     topic = partition.name.removesuffix("-0")
     home.mkdir()

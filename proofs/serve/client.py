@@ -45,7 +45,7 @@ class Client:
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive(self, api_key: int, version: int, *, before_last: int = 0) -> Answer:
-        """Return the next answer, which belongs to the last request or to one so many before it."""
+        """Return the next answer, which belongs to the last request, or to the one `before_last` requests before it."""
         frame = self.receive_frame()
         assert frame is not None
         kind = response_type(api_key, version)

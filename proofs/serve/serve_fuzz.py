@@ -1,7 +1,7 @@
 """Send a server valid, changed, cut and garbage requests: it answers as before.
 
-Nothing may go wrong inside: no request may fail through a fault of the server, its memory may not grow without end, and
-in the end it has to answer as it did at the start, and to leave logs without a fault.
+No request may fail because of a defect of the server, and its memory may not grow without bound. In the end it must
+answer as it did at the start, and leave valid logs.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ Versions: TypeAlias = dict[int, tuple[int, int]]
 
 
 def versions_of(port: int) -> Versions:
-    """Ask a server which requests it takes."""
+    """Return the requests that a server supports, as it answers."""
     with Client(port) as client:
         return {each.api_key: (each.min_version, each.max_version) for each in client.ask(API_VERSIONS, 0).api_keys}
 
 
 class Maker:
-    """Makes requests up."""
+    """Generates requests."""
 
     def __init__(self, seed: int, versions: Versions) -> None:
         self.dice = random.Random(seed)
@@ -65,7 +65,7 @@ class Maker:
         self._pool: list[bytes] = []
 
     def frame(self) -> bytes:
-        """Return the next one, its size included; nobody promises that the size is right."""
+        """Return the next request with its size, which may be wrong."""
         body = self._any_request()
         kind = self.dice.random()
         if kind < 0.5:  # noqa: PLR2004 - half of them stay as they are
@@ -76,7 +76,7 @@ class Maker:
         return struct.pack(">i", self.dice.choice([*EXTREMES, len(body) + 1, len(body) - 1])) + body
 
     def _any_request(self) -> bytes:
-        """Return a new one, or one of those before: making one up takes far longer than changing it."""
+        """Return a new request, or an earlier one: to generate a request takes far longer than to change it."""
         if len(self._pool) < POOL_SIZE or self.dice.random() < RENEWED:
             made = self._request()
             if len(self._pool) < POOL_SIZE:
@@ -154,7 +154,7 @@ def _fields_of(kind: type[Any]) -> tuple[tuple[str, Any, str], ...]:
 
 
 class Sender(Thread):
-    """Sends messages on one connection after the other."""
+    """Sends messages on one connection after another."""
 
     def __init__(self, port: int, seed: int, count: int, versions: Versions) -> None:
         super().__init__(daemon=True)
@@ -166,7 +166,7 @@ class Sender(Thread):
         self.is_stopped = False
 
     def run(self) -> None:
-        """Send them all."""
+        """Send all messages."""
         left = self._count
         while left > 0 and not self.is_stopped:
             size = min(left, MESSAGES_OF_A_CONNECTION)
@@ -198,7 +198,7 @@ class Sender(Thread):
         return connected
 
     def _answered(self, connected: socket.socket) -> bool:
-        """Tell whether the connection can be used for the next message."""
+        """Return whether the connection can be used for the next message."""
         try:
             data = connected.recv(1 << 16)
         except TimeoutError:
@@ -209,7 +209,7 @@ class Sender(Thread):
 
 
 def make_logs(directory: Path) -> None:
-    """Something to read."""
+    """Write logs for the server to read."""
     with LogWriter(directory, LogConfig(retention_ms=-1, segment_bytes=4096)) as writer:
         writer.open("empty", 0)
         orders = writer.open("orders", 0)
@@ -218,7 +218,7 @@ def make_logs(directory: Path) -> None:
 
 
 def memory(process: subprocess.Popen[str]) -> int:
-    """Bytes that a process holds in memory; 0 where nobody tells."""
+    """Return the bytes that a process holds in memory; 0 if they are not known."""
     with suppress(OSError):
         for line in Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmRSS:"):
@@ -227,7 +227,7 @@ def memory(process: subprocess.Popen[str]) -> int:
 
 
 def is_alive(port: int) -> bool:
-    """Tell whether the server answers."""
+    """Return whether the server answers."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connected:
         frame = struct.pack(">hhih", API_VERSIONS, 0, 1, -1)
         connected.sendall(struct.pack(">i", len(frame)) + frame)
@@ -238,7 +238,7 @@ def is_alive(port: int) -> bool:
 
 
 def fuzz(directory: Path, *, count: int, seed: int, senders: int = 2, patience: float = 3600) -> dict[str, Any]:
-    """Send so many messages to a server of its own; what came of it."""
+    """Send `count` messages to a new server; return the result."""
     make_logs(directory)
     command = [sys.executable, "-m", "seglog_format.cli", "serve", "--writable", "--acknowledge", "written"]
     errors = directory.parent / "errors.txt"
@@ -301,7 +301,7 @@ def _is_sound(directory: Path) -> bool:
 
 
 def is_fine(result: dict[str, Any]) -> bool:
-    """Tell whether nothing was found."""
+    """Return whether nothing was found."""
     is_clean = result["answers_at_the_end"] and result["logs_are_sound"] and result["exit_status"] == 0
     grown = result["memory_mib_at_the_end"] - result["memory_mib_after_a_quarter"]
     return is_clean and not result["failures"] and not result["refused_connections"] and grown < 100  # noqa: PLR2004
@@ -315,7 +315,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Send mutated requests to a server, and see that it lives, and that its logs are sound."""
+    """Send changed requests to a server, and check that it still answers, and that its logs are valid."""
     with tempfile.TemporaryDirectory(prefix="serve-fuzz-") as root:
         result = fuzz(Path(root) / "logs", count=options.count, seed=options.seed, patience=options.seconds)
     is_bad = not is_fine(result)

@@ -1,10 +1,11 @@
 """Kill a server again and again while eight idempotent producers write to it.
 
-In the end every record that was acknowledged has to be there exactly once, and those of each producer in order.
+In the end every acknowledged record must be there exactly once, and those of each producer in order.
 
-The producers here wait as long as it takes. One that gives up on a record tells its application so, begins a new epoch
-and sends again what it cannot know about: then numbers are missing, and others are there twice, whatever the server
-does. That was seen where a machine was so busy that a client's patience ended; so it is told apart, and is a failure.
+The producers here wait without a time limit. A producer that gives up on a record reports that to its application,
+begins a new epoch, and sends records of unknown state again: then some records are missing and others are there twice,
+whatever the server does. That was seen on a machine so busy that a client's timeout expired; it is counted separately,
+and is a failure.
 """
 
 from __future__ import annotations
@@ -67,14 +68,14 @@ class Killed:
         raise RuntimeError(message)
 
     def kill(self) -> None:
-        """End it where it stands, and start it again."""
+        """Kill it, and start it again."""
         self._process.send_signal(signal.SIGKILL)
         self._ended()
         self.kills += 1
         self._process = self._started()
 
     def stop(self) -> int:
-        """End it in order; its exit status."""
+        """End it with a signal; return its exit status."""
         self._process.send_signal(signal.SIGTERM)
         return self._ended()
 
@@ -92,7 +93,7 @@ def make_log(directory: Path, partitions: int = 1) -> None:
 
 
 def kill_while(server: Killed, *, seed: int, between: tuple[float, float], seconds: float) -> None:
-    """Kill it at random until the time is over."""
+    """Kill the server at random times until the time is over."""
     dice, deadline = random.Random(seed), time.monotonic() + seconds
     while time.monotonic() < deadline:
         time.sleep(dice.uniform(*between))
@@ -100,7 +101,7 @@ def kill_while(server: Killed, *, seed: int, between: tuple[float, float], secon
 
 
 class Producing:
-    """One process with several producers; what they were told it writes in the end."""
+    """One process with several producers, which writes their acknowledgements in the end."""
 
     def __init__(self, command: Sequence[str], port: int, names: Sequence[str], seconds: float) -> None:
         self._names = names
@@ -111,7 +112,7 @@ class Producing:
             json.dump({"port": port, "tasks": tasks}, reported)
 
     def answers(self) -> dict[str, Any]:
-        """Return what became of the producers, by name, when they have ended."""
+        """Wait for the producers, and return their outcomes by name."""
         self._process.wait(PATIENCE_SECONDS)
         with self._output:
             self._output.seek(0)
@@ -123,10 +124,10 @@ def _task(name: str, seconds: float) -> dict[str, Any]:
 
 
 def check(directory: Path, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Hold what was acknowledged against what the reference reads.
+    """Compare acknowledged records with the records that the reference reads.
 
-    Of the result, `given_up` counts records that a client despaired of, and `new_epochs` how often a producer began
-    again: both are 0, or what is there twice may be its own doing.
+    In the result, `given_up` counts records that a client gave up, and `new_epochs` the new epochs of producers: if one
+    is not 0, the client may have caused duplicates.
     """
     stored: dict[str, list[int]] = defaultdict(list)
     epochs: dict[str, set[tuple[int, int]]] = defaultdict(set)
@@ -171,7 +172,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Kill a server while producers write to it, and compare its log with what they were told."""
+    """Kill a server while producers write to it, and compare its log with their acknowledgements."""
     with tempfile.TemporaryDirectory(prefix="serve-kills-") as root:
         result = run(Path(root) / "logs", options)
         if options.broker:
@@ -184,7 +185,7 @@ def prove(options: argparse.Namespace) -> Outcome:
 
 
 def failures_of(result: dict[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with a result."""
+    """Yield the failures in a result."""
     for name in FAULTS:
         if result[name]:
             yield f"{name}: {result[name]}"
@@ -195,7 +196,7 @@ def failures_of(result: dict[str, Any]) -> Iterator[str]:
 
 
 def read_by_broker(directory: Path, home: Path) -> int:
-    """Return how many records Kafka's own consumer gets from a real broker that was given the directory."""
+    """Return the number of records that Kafka's own consumer gets from a real broker with the directory."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "conformance")]
     from test_serve_clients import asked  # noqa: PLC0415 - as above
 
@@ -210,7 +211,7 @@ def read_by_broker(directory: Path, home: Path) -> int:
 
 
 def run(directory: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """All of it."""
+    """Run everything."""
     make_log(directory)
     server = Killed(directory, ["--acknowledge", options.acknowledge])
     share = options.producers // 2

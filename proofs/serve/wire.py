@@ -123,7 +123,7 @@ def batch(*values: bytes) -> bytes:
 
 
 def crafted(section: bytes, count: int) -> bytes:
-    """Return a batch with a right checksum, whose records are so many copies of some bytes, compressed with gzip."""
+    """Return a batch with a right checksum, whose records are `count` copies of some bytes, compressed with gzip."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     step = max(1, (1 << 20) // max(len(section), 1))
     parts = [packer.compress(section * min(step, count - done)) for done in range(0, count, step)]

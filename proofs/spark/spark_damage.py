@@ -277,7 +277,7 @@ def refusal(case: Case, error: Exception) -> str:
 
 
 def run(spark: SparkSession, root: Path, count: int, seed: int, refusals: int = 2**31) -> dict[str, Any]:
-    """Damage directories and read them; Spark reads so many of them in the mode that refuses."""
+    """Damage directories and read them; Spark reads `refusals` of them in the mode that refuses damage."""
     cases = [make(root / "logs", seed * 10**6 + number) for number in range(count)]
     checker = DamageChecker(spark, root / "logs")
     for case in cases:
@@ -306,7 +306,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Damage directories, and compare what Spark reads with what is known of each damage."""
+    """Damage directories, and compare the rows that Spark reads with the expected ones."""
     with tempfile.TemporaryDirectory(prefix="spark-damage-") as root:
         spark = quiet_session("spark-damage")
         found = run(spark, Path(root), options.count, options.seed, options.refusals)

@@ -280,7 +280,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Compare each row with what Spark's own connector reads from a broker with the same directory."""
+    """Compare each row with the row that Spark's own connector reads from a broker with the same directory."""
     with tempfile.TemporaryDirectory(prefix="spark-equal-") as root:
         found = run(Path(root), options.count, options.seed, topics())
     failures = [

@@ -1,9 +1,9 @@
 """Kill and restart a stream while its log grows, rolls and loses old segments.
 
-One process appends and deletes, another runs the query, and this one kills that with SIGKILL, Java and all, and starts
-it again. In the end every record has to be in the sink exactly once. Old segments go as soon as the query has committed
-what is in them, so that deletion is always close behind it. With ``--unclean`` the log is then cut back as after an
-unclean recovery: the query has to say so, and goes on only where it is told to.
+One process appends and deletes, another runs the query, and this one kills the query with SIGKILL, including Java, and
+starts it again. In the end every record must be in the sink exactly once. Old segments are deleted as soon as the query
+has committed their records. With ``--unclean`` the log is then truncated as after an unclean recovery: the query must
+report that, and continues only if an option allows it.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Query:
     """A process with the query, and all that belongs to it.
 
     Args:
-        directories: where everything is.
-        options: of the command line.
+        directories: the directories of the run.
+        options: options of the command line.
     """
 
     def __init__(self, directories: Directories, *options: str) -> None:
@@ -71,12 +71,12 @@ class Query:
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
 
     def kill(self) -> None:
-        """End Python and Java where they stand."""
+        """Kill Python and Java."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def said(self) -> str:
-        """Return what it has printed."""
+        """Return its output."""
         return self.output.read_text(encoding="utf-8", errors="replace")
 
 
@@ -88,11 +88,11 @@ class Kills:
     """Runs the query, and kills it while the writer is at work.
 
     Attributes:
-        directories: where everything is.
-        dice: decides when.
-        kills: how often so far.
-        steps_at_kill: committed steps when it was killed.
-        deaths: reasons for which it ended by itself.
+        directories: the directories of the run.
+        dice: random number generator for the times of kills.
+        kills: number of kills so far.
+        steps_at_kill: number of committed steps at each kill.
+        deaths: reasons why the query ended by itself.
     """
 
     directories: Directories
@@ -103,11 +103,11 @@ class Kills:
 
     @property
     def after_steps(self) -> int:
-        """Return how many kills had a committed step since the one before: the others hit a query at its start."""
+        """Return the number of kills after a committed step since the kill before: the others hit a starting query."""
         return sum(after > before for before, after in pairwise([0, *self.steps_at_kill]))
 
     def run(self, seconds: float, kills: int) -> None:
-        """Go on for so long and until it was killed so often after steps, or for three times as long."""
+        """Run for a time, and until the number of kills after steps is reached, but at most three times as long."""
         started = time.monotonic()
         while (taken := time.monotonic() - started) < seconds or (self.after_steps < kills and taken < 3 * seconds):
             running = Query(self.directories)
@@ -120,7 +120,7 @@ class Kills:
                 self.deaths[running.said()[-500:]] += 1
 
     def _wait(self, running: Query) -> None:
-        """Until it is time to kill: mostly soon after a step, sometimes before there was one."""
+        """Wait for the next kill: mostly soon after a step, sometimes before the first one."""
         before, deadline = self.directories.steps(), time.monotonic() + PROGRESS_SECONDS
         if self.dice.random() < 0.2:  # noqa: PLR2004 - a share
             deadline = time.monotonic() + self.dice.uniform(1, 15)
@@ -131,7 +131,7 @@ class Kills:
             time.sleep(0.1)
 
     def finish(self, *options: str) -> tuple[int, str]:
-        """Let the query read what is left; again if this machine is too busy for Spark's worker to start."""
+        """Let the query read the rest; repeat it if this machine is too busy for Spark's worker to start."""
         for _ in range(5):
             running = Query(self.directories, "--to-the-end", *options)
             status = running.process.wait(FINISH_SECONDS)
@@ -141,7 +141,7 @@ class Kills:
 
 
 def in_sink(directories: Directories) -> Counter[tuple[int, int, str]]:
-    """Return how often each row is in the sink, by the sink's own list of what was committed."""
+    """Return the count of each row in the sink, by the sink's own list of committed files."""
     paths: set[str] = set()
     for path in (directories.sink / "_spark_metadata").iterdir():
         if not path.name.startswith("."):
@@ -157,7 +157,7 @@ def in_sink(directories: Directories) -> Counter[tuple[int, int, str]]:
 
 
 def counts_of(rows: Mapping[tuple[int, int, str], int], ends: Mapping[int, int]) -> dict[str, int]:
-    """Hold the sink against what was written."""
+    """Compare the sink with the written records."""
     expected = {(number, offset, value(number, offset)) for number, end in ends.items() for offset in range(end)}
     return {
         "written": len(expected),
@@ -169,7 +169,7 @@ def counts_of(rows: Mapping[tuple[int, int, str], int], ends: Mapping[int, int])
 
 
 def cut_back(directories: Directories, ends: Mapping[int, int]) -> int:
-    """Take the end of the log of partition 0, as a crash before a flush does; how many records."""
+    """Remove the end of the log of partition 0, as a crash before a flush does; return the number of lost records."""
     directory = directories.logs / f"{TOPIC}-0"
     log = max((path for path in directory.glob("*.log") if path.stat().st_size), key=lambda path: path.name)
     log.write_bytes(log.read_bytes()[: log.stat().st_size * 2 // 3])
@@ -181,13 +181,13 @@ def cut_back(directories: Directories, ends: Mapping[int, int]) -> int:
 
 
 def reports_of(said: str) -> str:
-    """Return what a query has said about a log that was cut back, without the lines of source that Python quotes."""
+    """Return a query's reports of a truncated log, without the source lines that Python quotes."""
     lines = (line.strip() for line in said.splitlines() if "was cut back" in line and "{" not in line)
     return next(lines, "")[-300:]
 
 
 def unclean(directories: Directories, kills: Kills, ends: dict[int, int]) -> dict[str, Any]:
-    """Cut the log back; see that the query fails, and goes on where it is told to."""
+    """Truncate the log; check that the query fails, and that it continues if an option allows it."""
     whole = sum(in_sink(directories).values())
     gone = cut_back(directories, ends)
     status, said = kills.finish()
@@ -214,7 +214,7 @@ def unclean(directories: Directories, kills: Kills, ends: dict[int, int]) -> dic
 def run(
     directories: Directories, seconds: float, kills: int, seed: int
 ) -> tuple[dict[str, Any], Kills, dict[int, int]]:
-    """Write, kill, finish: what came of it, and what is needed to go on."""
+    """Write, kill and finish; return the result, and the objects that are needed to continue."""
     directories.logs.mkdir(parents=True)
     subprocess.run([sys.executable, "-m", "seglog_format.cli", "warm"], check=True, stdout=subprocess.DEVNULL)
     command = [
@@ -256,10 +256,10 @@ def run(
 
 
 def is_fine(found: Mapping[str, Any]) -> bool:
-    """Tell whether every record is there once, though the query was killed and its log deleted.
+    """Return whether every record is there once, and the query was killed and old segments were deleted.
 
-    Nothing is proven by kills of queries that had not begun, or of a log that only grew. And a query that ends by
-    itself has to have a reason in the machine: nothing that it had not read was deleted.
+    Kills of queries that had not begun, or with a log that only grew, prove nothing. A query that ended by itself must
+    have a reason in the machine, because no unread record was deleted.
     """
     was_tried = (
         found["kills_after_steps"] >= found["kills_wanted_after_steps"] and found["segments_deleted_meanwhile"] > 0
@@ -273,7 +273,7 @@ def is_fine(found: Mapping[str, Any]) -> bool:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    """Run, judge, report; or be one of the processes."""
+    """Run, judge and report; or run as one of the processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("role", nargs="?", choices=("all", "write", "query"), default="all")
     parser.add_argument("--seconds", type=float, default=300)

@@ -1,9 +1,9 @@
 """Compare the rows of the data source for Spark with those of the reference reader.
 
-Directories that real brokers wrote, and random logs, are read as Spark reads them, whole and cut into small
-tasks, and by the reference, record by record; in both isolation levels. Rows have to be equal, and where the reference
-finds damage the task has to fail with the same requirement and the same file. In the end one query of a real session
-reads all directories that have none, and its rows are held against all that the reference gave.
+Directories that real brokers wrote, and random logs, are read as Spark reads them, whole and cut into small tasks, and
+by the reference, record by record; in both isolation levels. Rows must be equal, and if the reference finds damage, the
+task must fail with the same requirement and the same file. In the end one query of a real session reads all undamaged
+directories, and its rows are compared with all rows of the reference.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Comparison:
     """Reads directories in each way, and counts.
 
     Attributes:
-        counts: of what was compared.
-        failures: what was not equal.
+        counts: numbers of comparisons.
+        failures: differences.
         readable: directories without damage, by isolation level, with their rows.
     """
 
@@ -75,7 +75,7 @@ class Comparison:
     )
 
     def compare(self, name: str, path: Path) -> None:
-        """One directory, in both isolation levels."""
+        """Compare one directory, in both isolation levels."""
         self.counts["directories"] += 1
         for isolation in ISOLATIONS:
             expected = outcome(lambda: reference_rows(path, isolation=isolation))  # noqa: B023 - called at once
@@ -90,7 +90,7 @@ class Comparison:
                 self.expect(f"{name}, {isolation}, tasks of {split}", expected, found)
 
     def through_spark(self, spark: SparkSession) -> None:
-        """All that can be read, in a query for each isolation level."""
+        """Compare all readable directories, in a query for each isolation level."""
         for isolation, by_path in self.readable.items():
             options = {"isolationLevel": isolation, "replicas": "all", "recreatedTopics": "keep"}
             reader = spark.read.format("seglog").schema(projection(*REFERENCE)).options(**options)
@@ -100,7 +100,7 @@ class Comparison:
             self.expect(f"Spark, {isolation}", expected, found)
 
     def expect(self, what: str, expected: Answer, found: Answer) -> None:
-        """Compare, and note what differs."""
+        """Compare, and note a difference."""
         self.counts["comparisons"] += 1
         if found != expected and len(self.failures) < SHOWN:
             self.failures.append(f"{what}: {_difference(expected, found)}")
@@ -125,7 +125,7 @@ def generated(root: Path, seeds: Iterable[int]) -> Iterable[tuple[str, Path]]:
 
 
 def run(spark: SparkSession, root: Path, names: Iterable[str], seeds: range) -> dict[str, Any]:
-    """Compare all; the counts by kind of directory."""
+    """Compare everything; return the counts by kind of directory."""
     authentic_ones, random_ones = Comparison(), Comparison()
     for name in names:
         authentic_ones.compare(name, authentic(name))
@@ -149,7 +149,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Compare the rows of directories and random logs with what the reference reads."""
+    """Compare the rows of directories and random logs with those of the reference."""
     spark = quiet_session("spark-reference")
     with tempfile.TemporaryDirectory(prefix="spark-reference-") as root:
         seeds = range(options.seed, options.seed + options.count)

@@ -1,4 +1,4 @@
-"""Have tasks of a write killed, fail and run twice: every row must be written once.
+"""Make tasks of a write die, fail and run twice: every row must be written once.
 
 Some attempts raise an error after half of their rows, some kill their Python process. Others wait in the middle until
 speculation has started a second attempt: then both go on and race, or the first is blocked until Spark ends it.
@@ -89,7 +89,7 @@ def wait_for_double(noted: Path, number: int) -> None:
 
 
 def write(spark: SparkSession, target: Path, noted: Path, count: int, *, codec: str, turn: int) -> None:
-    """Write so many rows in tasks whose first attempts fail."""
+    """Write `count` rows in tasks whose first attempts fail."""
     noted.mkdir(parents=True)
     frame = spark.range(0, count, 1, TASKS).selectExpr(
         f"cast(concat({turn}, '-', id) as binary) as value",
@@ -103,7 +103,7 @@ def write(spark: SparkSession, target: Path, noted: Path, count: int, *, codec: 
 
 
 def rows_of(spark: SparkSession, target: Path) -> Counter[tuple[int, str]]:
-    """Return how often each value is in each partition."""
+    """Return the count of each value in each partition."""
     frame = spark.read.format("seglog").load(str(target)).selectExpr("partition", "cast(value as string) as value")
     return Counter((row["partition"], row["value"]) for row in frame.collect())
 
@@ -196,14 +196,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(options: argparse.Namespace) -> Outcome:
-    """Write with tasks that are killed, fail and run twice; no row is missing or there twice."""
+    """Write with tasks that are killed, fail and run twice; no row may be missing or repeated."""
     with tempfile.TemporaryDirectory(prefix="spark-retries-") as root:
         found = run(Path(root), options.count)
     return Outcome({**load(), **found}, list(failures_of(found)))
 
 
 def failures_of(found: dict[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with a result; it proves nothing if too few tasks ran twice."""
+    """Yield the failures in a result; it proves nothing if too few tasks ran twice."""
     if found["speculative_duplicates"] < found["held_back_until_doubled"]:
         yield "fewer tasks ran twice than were held back for it"
     for name in ("missing", "twice_or_foreign", "findings"):

@@ -1,11 +1,11 @@
 """Measure memory, planning, bytes read and time of the data source for Spark as data grows.
 
-The logs are real: batches of 16 KiB whose offsets, times and checksums are right, with the indexes that a broker would
-write. Memory is the peak that the kernel notes for the Python processes of Spark, files that they map included. Bytes
-are the pages of the files that are in memory after a query, when none was before.
+The logs are valid: batches of 16 KiB with right offsets, times and checksums, and the indexes that a broker would
+write. Memory is the kernel's peak for the Python processes of Spark, mapped files included. Bytes are the pages of
+files that are in memory after a query, when none was before it.
 
-What is done is written down after each section, with the load that the machine had. ``--resume`` goes on from there,
-and ``--anew planning`` makes one again: on a machine that has nothing else to do, say.
+The report is written after each section, with the load of the machine. ``--resume`` continues from there, and ``--anew
+planning`` repeats a section, for example on an idle machine.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SECTIONS: Final = ("planning", "reading", "whole_tasks", "many_segments", "point
 
 @cache
 def template() -> bytearray:
-    """Return a batch of about 16 KiB, of which no record is as another."""
+    """Return a batch of about 16 KiB, whose records all differ."""
     values = (f"{number:08d} ".encode() + os.urandom(VALUE // 2).hex().encode() for number in range(RECORDS))
     records = [new_record(key=b"key-%d" % number, value=value, timestamp_ms=0) for number, value in enumerate(values)]
     return bytearray(encode_batch(build_batch(records)))
@@ -70,13 +70,13 @@ def batch(of: bytearray, base_offset: int, timestamp_ms: int) -> bytes:
 
 
 def write_segment(directory: Path, base_offset: int, count: int, times: tuple[int, int]) -> int:
-    """Return a segment of so many batches, with its indexes.
+    """Write a segment of `count` batches, with its indexes.
 
     Args:
-        directory: of the partition.
-        base_offset: of the segment.
-        count: of batches.
-        times: of the first batch, and from one to the next in microseconds.
+        directory: directory of the partition.
+        base_offset: base offset of the segment.
+        count: number of batches.
+        times: time of the first batch, and the step from one to the next in microseconds.
 
     Returns:
         The next offset.
@@ -92,7 +92,7 @@ def write_segment(directory: Path, base_offset: int, count: int, times: tuple[in
         for number in range(count):
             timestamp_ms = times[0] + number * times[1] // 1000
             last = offset + RECORDS - 1 - base_offset
-            if number:  # a broker notes none for the first
+            if number:  # a broker writes no index entry for the first batch
                 index.write(struct.pack(">ii", last, number * len(of)))
                 time_index.write(struct.pack(">qi", timestamp_ms, last))
             log.write(batch(of, offset, timestamp_ms))
@@ -101,7 +101,7 @@ def write_segment(directory: Path, base_offset: int, count: int, times: tuple[in
 
 
 def large(root: Path, mebibytes: int) -> Path:
-    """Return a partition of so many MiB, in segments of a GiB at most, whose records span a day."""
+    """Write a partition of some MiB, in segments of at most a GiB, whose records span a day."""
     directory, offset, size = root / "large-0", 0, len(template())
     total = mebibytes * MIB // size
     step_us, done = DAY_MS * 1000 // total, 0
@@ -114,7 +114,7 @@ def large(root: Path, mebibytes: int) -> Path:
 
 
 def many(root: Path, segments: int, partitions: int) -> Path:
-    """Many small segments."""
+    """Write many small segments."""
     for number in range(0 if root.exists() else partitions):
         offset = 0
         for each in range(segments // partitions):
@@ -145,7 +145,7 @@ def planning(root: Path, segments: int, partitions: int) -> dict[str, Any]:
 
 
 def reading(spark: SparkSession, path: Path, **options: str) -> dict[str, Any]:
-    """Read every value; how long it took, and the memory of the Python processes at its highest."""
+    """Read every value; return the times, and the peak memory of the Python processes."""
     frame = spark.read.format("seglog").options(**options).load(str(path))
     query = frame.selectExpr("count(*)", "sum(length(value))")
     with watching() as watch:
@@ -155,9 +155,9 @@ def reading(spark: SparkSession, path: Path, **options: str) -> dict[str, Any]:
 
 
 def in_turns(spark: SparkSession, root: Path, sizes: Sequence[int]) -> dict[str, Any]:
-    """Read logs of several sizes in turns; of each the round that took the least processor time."""
+    """Read logs of several sizes in turns; return the round of each that took the least processor time."""
     logs = {size: large(root / f"large-{size}", size) for size in sizes}
-    reading(spark, logs[sizes[0]])  # so that all is loaded
+    reading(spark, logs[sizes[0]])  # loads all code before the measurement
     rounds = [{size: reading(spark, path) for size, path in logs.items()} for _ in range(ROUNDS)]
     found = {}
     for size in sizes:
@@ -168,7 +168,7 @@ def in_turns(spark: SparkSession, root: Path, sizes: Sequence[int]) -> dict[str,
 
 
 def whole_tasks(spark: SparkSession, root: Path, size: int) -> dict[str, Any]:
-    """Read the largest log where a task cannot be cut: all of a partition, all of a segment."""
+    """Read the largest log in tasks that cannot be cut: a whole partition, and whole segments."""
     path = large(root / f"large-{size}", size)
     found = {"committed_only": reading(spark, path, isolationLevel="read_committed")}
     for index in path.glob("*index"):
@@ -182,7 +182,7 @@ def whole_tasks(spark: SparkSession, root: Path, size: int) -> dict[str, Any]:
 
 
 def point_queries(spark: SparkSession, root: Path, size: int) -> dict[str, Any]:
-    """Bytes that a query for one offset, and for a minute, brings into memory."""
+    """Measure the bytes that a query for one offset, and queries for a minute, bring into memory."""
     directory = large(root / f"large-{size}", size)
     total = sum(path.stat().st_size for path in directory.iterdir())
     first_ms = START_MS + DAY_MS // 3
@@ -214,7 +214,7 @@ def point_queries(spark: SparkSession, root: Path, size: int) -> dict[str, Any]:
 
 
 def run(root: Path, sizes: Sequence[int], segments: int, partitions: int, report: Sections) -> None:
-    """All sections that the report does not have."""
+    """Run all sections that the report lacks."""
     report.section("planning", partial(planning, root, segments, partitions))
     if all(name in report.known for name in SECTIONS):
         return
@@ -228,7 +228,7 @@ def run(root: Path, sizes: Sequence[int], segments: int, partitions: int, report
 
 
 def failures(found: dict[str, Any]) -> list[str]:
-    """Return what is beyond its limit."""
+    """Return the figures that exceed their limits."""
     readings = {**found["reading"], **found["whole_tasks"], "many_segments": found["many_segments"]}
     bad = [f"memory: {name}" for name, each in readings.items() if not 0 < each["peak_rss_bytes"] < MEMORY_LIMIT]
     plans = {name: each for name, each in found["planning"].items() if isinstance(each, dict)}
@@ -239,7 +239,7 @@ def failures(found: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
-    """Run and report; the exit status is 1 where something is beyond its limit."""
+    """Run and report; the exit status is 1 if a figure exceeds its limit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="MiB of the logs, ascending")
     parser.add_argument("--segments", type=int, default=SEGMENTS)

@@ -28,17 +28,17 @@ class Content:
     """Draws the fields of one message.
 
     Attributes:
-        style: how full.
+        style: the share of fields that are filled.
     """
 
     def __init__(self, definition: Definition, version: int, style: str, seed: str) -> None:
         """Begin with a definition.
 
         Args:
-            definition: of a message.
-            version: of the message.
+            definition: definition of a message.
+            version: version of the message.
             style: one of `STYLES`.
-            seed: of what is random.
+            seed: seed of random values.
         """
         self.style = style
         self._definition = definition
@@ -53,7 +53,7 @@ class Content:
         return self._structure(self._definition["fields"])
 
     def stored(self, fields: Mapping[str, Json]) -> dict[str, Json]:
-        """Return what a reader finds of them: tagged fields with their default are not written."""
+        """Return the fields that a reader finds: tagged fields with their default are not written."""
         return self._stored(self._definition["fields"], fields)
 
     def words(self, fields: Mapping[str, Json]) -> str:

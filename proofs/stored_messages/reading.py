@@ -1,4 +1,4 @@
-"""What our decoders and encoders make of the records that a release wrote."""
+"""Our decoding and encoding of the records that a release wrote."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Json = dict[str, Any]
 
 
 def differences(line: Json) -> list[str]:
-    """Return what is decoded or encoded otherwise than the classes of its release wrote it.
+    """Return the differences of our decoding and encoding from the record that the classes of its release wrote.
 
     Args:
-        line: as `written` yields it.
+        line: a line of `written`.
     """
     value = base64.b64decode(line["valueBytes"])
     key = base64.b64decode(line["keyBytes"]) if "keyBytes" in line else None
@@ -36,9 +36,9 @@ def differences(line: Json) -> list[str]:
 
 
 def fits_another_layout(line: Json) -> bool:
-    """Return whether a record of an early layout has bytes that the newest release would write for something else.
+    """Return whether the bytes of a record of an early layout are also a valid record of the newest layout.
 
-    Nobody can tell then which release wrote them, and Kafka's own tools of the newest release read the same.
+    Then it is not known which release wrote them, and Kafka's own tools of the newest release read the same as we do.
     """
     value = base64.b64decode(line["valueBytes"])
     key = base64.b64decode(line["keyBytes"]) if "keyBytes" in line else None

@@ -34,9 +34,9 @@ class Kind(NamedTuple):
     """A kind of record in one release.
 
     Attributes:
-        topic: that it is stored in.
+        topic: topic that stores it.
         value: definition of its value.
-        key: definition of its key; None where records have no key.
+        key: definition of its key; None if records have no key.
     """
 
     topic: str
@@ -81,8 +81,8 @@ def written(jars: Path, release: str, seed: int, styles: Sequence[str] = STYLES)
     Args:
         jars: directory with the jars of the release.
         release: such as ``4.4.0``.
-        seed: of the random values.
-        styles: how many fields are filled; each gives one record.
+        seed: seed of the random values.
+        styles: shares of filled fields; each gives one record.
 
     Yields:
         Lines with ``release``, ``topic``, ``kind``, ``version``, ``keyType``, bytes of key and value in Base64, what

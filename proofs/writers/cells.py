@@ -1,4 +1,4 @@
-"""Who writes what: each cell of the matrix is one log, by one writer, of one kind, under one codec and magic."""
+"""The matrix of written logs: each cell is one log of one writer, of one kind, codec and magic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAGIC_2: Final = 2
 
 
 class Kind(Enum):
-    """What is special about the batches of a log."""
+    """The kind of the batches of a log."""
 
     PLAIN = "plain"
     IDEMPOTENT = "idempotent"
@@ -48,11 +48,11 @@ class Writer:
     """A library that writes.
 
     Attributes:
-        title: for people.
-        adapter: of the conformance suite, which knows how to build and ask it; empty for this package.
+        title: title in reports.
+        adapter: adapter of the conformance suite that builds and asks it; empty for this package.
         way: how it is asked.
         wanted: kinds of batches of magic 2.
-        old_magics: of messages that it writes as well.
+        old_magics: magics of messages that it also writes.
     """
 
     title: str
@@ -67,10 +67,10 @@ class Cell:
     """One log.
 
     Attributes:
-        writer: who writes it.
-        kind: of its batches.
-        codec: by its name.
-        magic: of its entries.
+        writer: its writer.
+        kind: kind of its batches.
+        codec: name of its codec.
+        magic: magic of its entries.
     """
 
     writer: Writer
@@ -80,13 +80,13 @@ class Cell:
 
     @property
     def topic(self) -> str:
-        """A name that no other cell has."""
+        """Return a name that no other cell has."""
         name = self.writer.adapter or "seglog"
         return f"{name}.{self.kind.value}.{self.codec}.{self.magic}"
 
     @property
     def is_served(self) -> bool:
-        """Tell whether it is written through a server."""
+        """Return whether it is written through a server."""
         return self.kind in SERVED and self.magic == MAGIC_2
 
 
@@ -114,7 +114,7 @@ WRITERS: Final = (
 
 
 def cells_of(writer: Writer) -> Iterator[Cell]:
-    """List what a writer is asked to write."""
+    """Yield the cells that a writer is asked to write."""
     for kind in writer.wanted:
         yield from (Cell(writer, kind, codec) for codec in CODECS)
     for magic in writer.old_magics:

@@ -1,8 +1,8 @@
-"""Make the logs of the matrix, each in a partition directory of its own, kept until what they hold changes.
+"""The logs of the matrix, each in a partition directory of its own, stored until their contents change.
 
-Batches of magic 2 that a producer may send go through ``seglog serve --writable``. Transactions, the time of the append
-and older messages stand in the file as Kafka's own classes, or those of another library, have encoded them; a log that
-is compacted goes through Kafka's own cleaner.
+Batches of magic 2 that a producer may send are sent to ``seglog serve --writable``. Transactions, the time of the
+append and older messages are in the file as Kafka's own classes, or those of another library, have encoded them.
+Kafka's own cleaner compacts the compacted logs.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ NOTE: Final = "made.json"
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A log that was made, or why it was not.
+    """A log that was made, or the reason why it was not.
 
     Attributes:
-        cell: which one.
-        path: of its partition directory.
-        version: of the library.
-        language: of the library.
-        reason: why there is no log; empty where there is one.
+        cell: its cell.
+        path: path of its partition directory.
+        version: version of the library.
+        language: language of the library.
+        reason: reason why there is no log; empty if there is one.
     """
 
     cell: Cell
@@ -76,10 +76,10 @@ def make_logs(
     """Make the logs that are not there yet, writer by writer.
 
     Args:
-        root: of all logs with these rows.
+        root: directory of all logs with these rows.
         batches: rows of each batch.
-        say: told what is going on.
-        writers: who takes part.
+        say: called with messages about the progress.
+        writers: the writers.
     """
     for writer in writers:
         found = [_kept(root, cell) for cell in cells_of(writer)]
@@ -91,7 +91,7 @@ def make_logs(
 
 
 def _kept(root: Path, cell: Cell) -> Made | Cell:
-    """Return a log that was made before; its cell where there is none."""
+    """Return a log that was made before; its cell if there is none."""
     path = _home(root, cell)
     try:
         reported = json.loads((path.parent / NOTE).read_text(encoding="utf-8"))
@@ -101,7 +101,7 @@ def _kept(root: Path, cell: Cell) -> Made | Cell:
 
 
 def _home(root: Path, cell: Cell) -> Path:
-    """Name the partition directory of a cell; each stands in a log directory of its own."""
+    """Return the partition directory of a cell; each is in a log directory of its own."""
     return root / cell.topic / f"{cell.topic}-0"
 
 
@@ -160,7 +160,7 @@ def _unhexed(text: str | None) -> bytes | None:
 
 
 def _send(program: Program | Ourselves, cell: Cell, path: Path, batches: Sequence[Sequence[Row]]) -> None:
-    """Have a log written through a server."""
+    """Write a log through a server."""
     with serve_process("--writable", "--acknowledge", "written", str(path)) as port:
         if cell.writer.way is Way.CLIENT:
             address = {"bootstrap": f"{HOST}:{port}", "topic": cell.topic}
@@ -174,15 +174,15 @@ def _send(program: Program | Ourselves, cell: Cell, path: Path, batches: Sequenc
 
 
 def new_producer_id(client: Client) -> int:
-    """Have a server give an id to a producer."""
+    """Get a producer id from a server."""
     return int(client.ask(INIT_PRODUCER_ID, 4, **NO_PRODUCER).producer_id)
 
 
 def append(client: Client, topic: str, data: bytes) -> None:
-    """Have a server append what an encoder has made.
+    """Append an encoded batch through a server.
 
     Raises:
-        NotWrittenError: it refuses.
+        NotWrittenError: the server refuses it.
     """
     topics = [{"name": topic, "partition_data": [{"index": 0, "records": data}]}]
     answer = client.ask(PRODUCE, 9, transactional_id=None, acks=-1, timeout=0, topic_data=topics)
@@ -193,7 +193,7 @@ def append(client: Client, topic: str, data: bytes) -> None:
 
 
 def _write(program: Program | Ourselves, cell: Cell, path: Path, batches: Sequence[Sequence[Row]]) -> None:
-    """Put a log together from what an encoder makes, and compact it where that is wanted."""
+    """Write a log of encoded batches, and compact it if its kind requires that."""
     end = 0
     with (path / f"{0:020}.log").open("wb") as log:
         for batch in batches_to_encode(cell, batches):
@@ -208,9 +208,9 @@ def with_offsets(data: bytes, cell: Cell, end: int) -> bytes:
     """Set the offsets of messages as a leader does: one after the other, of a wrapper that of its last message.
 
     Args:
-        data: what an encoder has made of a batch.
-        cell: the log that it is for.
-        end: the offset after the last message.
+        data: encoded batch.
+        cell: cell of its log.
+        end: offset after the last message.
     """
     if cell.codec != "none":
         return (end - 1).to_bytes(8, "big") + data[8:] if is_relative(cell) else data
@@ -224,7 +224,7 @@ def with_offsets(data: bytes, cell: Cell, end: int) -> bytes:
 
 
 def _compact(path: Path, end: int) -> None:
-    """Have Kafka's cleaner go over a log; what is active is not cleaned, and so is empty."""
+    """Compact a log with Kafka's cleaner; the active segment is not cleaned, and is therefore empty."""
     (path / f"{end:020}.log").touch()
     config = {"cleanup.policy": "compact"}
     with Oracle(RELEASE) as oracle:

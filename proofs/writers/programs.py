@@ -24,19 +24,19 @@ WIRE: Final = "seglog_conformance.wire"
 
 
 class NotWrittenError(Exception):
-    """A writer cannot be asked, or did not write what it was asked to."""
+    """A writer cannot be asked, or did not write the requested records."""
 
 
 class Program(AbstractContextManager["Program"]):
     """The program around a library, built when it is first used; a context manager.
 
     Args:
-        writer: that it is.
+        writer: the writer.
 
     Attributes:
-        version: of the library.
-        language: of the library.
-        codecs: that it has.
+        version: version of the library.
+        language: language of the library.
+        codecs: codecs of the library.
 
     Raises:
         AdapterError: a tool chain is missing, or it does not build.
@@ -60,10 +60,10 @@ class Program(AbstractContextManager["Program"]):
         self._number = 0
 
     def encode(self, batch: dict[str, Any], **fields: object) -> bytes:
-        """Have a batch encoded, or sent; return its bytes where they were not sent.
+        """Encode or send a batch; return its bytes if they were not sent.
 
         Raises:
-            NotWrittenError: it was not, and why.
+            NotWrittenError: it was refused, with the reason.
         """
         self._number += 1
         reply = self._testee.ask({"seq": self._number, "op": "encode", "batches": [batch], **fields}, ALLOWANCE)

@@ -1,4 +1,4 @@
-"""What an encoder is asked to encode, batch by batch, in the words of the adapter protocol."""
+"""Requests to an encoder, batch by batch, in the adapter protocol."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def batch_of(rows: Sequence[Row], base_offset: int, codec: str, **fields: object
 
     Args:
         rows: its records, whose offsets follow each other.
-        base_offset: of the first.
-        codec: by its name.
-        fields: further ones of the header.
+        base_offset: offset of the first.
+        codec: name of the codec.
+        fields: further fields of the header.
     """
     records = [
         {
@@ -54,12 +54,12 @@ def _hexed(data: bytes | None) -> str | None:
 def batches_to_encode(cell: Cell, batches: Sequence[Sequence[Row]], producer_id: int = PRODUCER_ID) -> Iterator[Json]:
     """Describe the batches of a cell in order, control batches included.
 
-    What a server takes has offsets from 0 in each batch, as a producer sends it; the rest has those of the log.
+    Batches for a server have offsets from 0, as a producer sends them; other batches have the offsets of the log.
 
     Args:
         cell: the log.
         batches: rows of each batch.
-        producer_id: where the kind asks for one.
+        producer_id: producer id, if the kind requires one.
     """
     match cell.kind:
         case Kind.TRANSACTIONAL:
@@ -79,7 +79,7 @@ def batches_to_encode(cell: Cell, batches: Sequence[Sequence[Row]], producer_id:
 
 
 def is_relative(cell: Cell) -> bool:
-    """Return whether messages in a wrapper count from 0, so that a leader only sets the offset of the wrapper."""
+    """Return whether messages in a wrapper have offsets from 0, so a leader only sets the offset of the wrapper."""
     return cell.magic == 1 and cell.codec != "none"
 
 

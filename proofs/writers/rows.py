@@ -17,7 +17,7 @@ TEXT: Final = '{"id":"%016x","event":"%s","user":"user-%05d","path":"/products/%
 
 
 class Row(NamedTuple):
-    """What a producer is given."""
+    """A record for a producer."""
 
     key: bytes | None
     value: bytes | None
@@ -29,7 +29,7 @@ def rows_of(seed: int, batch_count: int) -> list[list[Row]]:
     """Return the rows of each batch.
 
     Args:
-        seed: of everything that is random.
+        seed: seed of all random values.
         batch_count: batches of `BATCH_RECORDS` rows.
     """
     dice = random.Random(f"writers {seed}")

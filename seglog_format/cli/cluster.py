@@ -1,4 +1,4 @@
-"""``seglog cluster``: what a cluster was, from the directories that its brokers left."""
+"""``seglog cluster``: the state of a cluster, read from the log directories of its brokers."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("paths", type=PATH, nargs=-1, required=True)
-@click.option("--at-offset", type=click.IntRange(min=0), metavar="OFFSET", help="Replay the metadata log up to here.")
 @click.option(
-    "--at-time", callback=to_timestamp_ms, metavar="TIME", help="Leave out what was written later: ms or an ISO time."
+    "--at-offset", type=click.IntRange(min=0), metavar="OFFSET", help="Replay the metadata log up to this offset."
+)
+@click.option(
+    "--at-time", callback=to_timestamp_ms, metavar="TIME", help="Leave out records of a later time: ms or ISO."
 )
 @click.option("--history", metavar="TOPIC", help="Print when this topic was created, changed and deleted instead.")
 @click.option("--secrets", is_flag=True, help="Also print keys of SCRAM users, and passwords in settings.")
@@ -46,7 +48,7 @@ def command(
     secrets: bool,
     as_json: bool,
 ) -> int:
-    """Show what the cluster of the log directories PATHS was.
+    """Show the cluster that the log directories PATHS belong to.
 
     Brokers, topics, partitions, settings, quotas, ACLs and users come from the metadata log of KRaft (its newest
     snapshot, and the log after it); without one, topics are those that have a directory. Groups with their committed

@@ -20,8 +20,8 @@ Examples:
 def command(*, shell: str) -> int:
     """Print the completion of seglog for SHELL.
 
-    Write it once to the file that the shell reads, as below, and start a new shell. It asks seglog itself what can
-    follow, so it need not be written again for a newer version.
+    Write the output once to the file that the shell reads, as below, and start a new shell. The completion asks seglog
+    for commands and options, so it need not be written again for a newer version.
     """
     kind = get_completion_class(shell)
     if kind is None:

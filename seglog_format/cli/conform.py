@@ -85,7 +85,7 @@ def command() -> None:
     is_flag=True,
     help="Write the lists of known failures again from the results; with --adapter into the directory of --known.",
 )
-@click.option("--undisclosed", is_flag=True, help="Also write to --jsonl what a list of known failures withholds.")
+@click.option("--undisclosed", is_flag=True, help="Also write to --jsonl the failures that a list withholds.")
 def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     """Run cases on testees and print a table of families.
 
@@ -98,7 +98,7 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     from seglog_conformance.runner import Options
     from seglog_conformance.session import Reports, rewrite_known, run_session
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # or a process would stay
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # else a testee's process stays
     if options["resume"] and options["jsonl"] is None:
         msg = "--resume needs the file of an earlier run: --jsonl FILE"
         raise UsageError(msg)
@@ -269,7 +269,7 @@ def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's value
 
 
 def _pipe_text(listed: Listed, adapter: Adapter, case_id: str, builds: Path) -> str:
-    """Return into what the lines of a case are piped, and how to build it if it is not built."""
+    """Return the command to pipe the lines of a case into, and how to build the adapter if it is not built."""
     from seglog_conformance.registry import Builder
 
     builder = Builder(builds)

@@ -69,20 +69,20 @@ def wanted(testees: Sequence[str], directories: Sequence[Path], version: str) ->
 
 
 def _asked(adapter: Adapter, suffix: str) -> list[str]:
-    """Return the testees of an adapter that is not named: those of a version, or those that it wants asked."""
+    """Return the testees of an adapter: of the given version, else of the versions that its adapter.toml asks for."""
     return [adapter.name] if suffix else [f"{adapter.name}@{version}" for version in adapter.asked]
 
 
 def chosen(
     patterns: Sequence[str], families: Sequence[str], case_paths: Sequence[Path], *, with_scale: bool = False
 ) -> tuple[list[Case], list[Case]]:
-    """Return the selected cases, and all that there are.
+    """Return the selected cases, and all cases.
 
     Args:
-        patterns: of ids.
+        patterns: patterns of ids.
         families: numbers or names.
         case_paths: files of cases instead of the suite's.
-        with_scale: cases of the family ``scale`` count without being named; they take minutes.
+        with_scale: whether to include the family ``scale``, which takes minutes, without its name.
     """
     from seglog_conformance.cases import case_files, load_cases, scale_directory, selected
 
@@ -95,13 +95,13 @@ def chosen(
     named = [*patterns, *families]
     cases = selected([*usual, *large] if with_scale else usual, named) or selected(large, named)
     if not cases:
-        msg = "no case fits"
+        msg = "no case matches"
         raise UsageError(msg)
     return cases, [*usual, *large]
 
 
 def _no_family(text: str, cases: Sequence[Case]) -> str:
-    """Return that there is no such family, with those whose names look alike, or with all."""
+    """Return the message that there is no such family, with families of similar names, or with all."""
     names = list(dict.fromkeys(case.family_name for case in cases))
     alike = get_close_matches(text, names)
     suggestion = f"is it {' or '.join(alike)}?" if alike else f"the families are {', '.join(names)}"

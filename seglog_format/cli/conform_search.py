@@ -30,9 +30,11 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--examples", type=click.IntRange(min=1), default=200, show_default=True, help="Examples in each round."
         ),
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first round."),
-        click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Findings to look for."),
+        click.option(
+            "--most", type=click.IntRange(min=1), default=5, show_default=True, help="Findings after which to stop."
+        ),
         click.option("--mutate", is_flag=True, help="Change the bytes: a field, a byte of the records, the end."),
-        click.option("-o", "--output", type=PATH, help="Write what is found to this file of cases."),
+        click.option("-o", "--output", type=PATH, help="Write the findings to this file, as cases."),
     )
     for option in reversed(options):
         function = option(function)
@@ -43,11 +45,12 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @testee_options
 @search_options
 def generate(**options: Any) -> int:  # noqa: ANN401 - click's values
-    """Generate partitions, ask testees for them, and shrink each wrong answer to the smallest one that shows it.
+    """Generate partitions, ask testees about them, and shrink each input with a wrong answer to the smallest one.
 
-    Partitions are of every magic, with indexes as brokers of different times wrote them. Asked are decode, encode,
-    index, lookup, read and recover, as far as a testee has them. With --mutate the bytes of logs are changed in named
-    ways, to be decoded. Each kind of finding is reported once. The exit status is 1 when there are findings.
+    Partitions have every magic, and indexes as brokers of different versions write them. The operations are decode,
+    encode, index, lookup, read and recover, as far as a testee supports them. With --mutate, the bytes of logs are
+    changed in named ways before they are decoded. Each kind of finding is reported once. The exit status is 1 when
+    there are findings.
     """
     from seglog_conformance.generated import asked_of_log, logs
     from seglog_conformance.partitions import asked_of_partition, partitions
@@ -88,7 +91,7 @@ def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
 
     with _examiners(options) as examiners:
         if len(examiners) < 2:  # noqa: PLR2004 - it takes two to disagree
-            msg = "it takes two testees to disagree"
+            msg = "a comparison needs at least two testees"
             raise UsageError(msg)
         panel = Panel(examiners)
         if options["generated"] or options["mutate"]:
@@ -118,8 +121,8 @@ def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
 def cross(*, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's values
     """Let each testee that encodes write the batches of the suite, and each that decodes read them.
 
-    A line is a producer, a column a consumer: how many logs it reads correctly, of those that were written
-    and that it supports. The exit status is 1 when one is read wrongly.
+    A row is a producer, a column a consumer. Each cell counts the logs that the consumer reads correctly, of those that
+    the producer wrote and the consumer supports. The exit status is 1 when a log is read wrongly.
     """
     from seglog_conformance.cases import load_cases
     from seglog_conformance.cross import cross as pairs_of

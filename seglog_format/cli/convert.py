@@ -80,7 +80,7 @@ def _objects(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
             raise UsageError(msg) from error
         return line
 
-    return starmap(read, enumerate(lines, 1))  # which keeps no line: one may be a gigabyte
+    return starmap(read, enumerate(lines, 1))  # keeps no line in memory: one may be a gigabyte
 
 
 def _text(name: str, size: int) -> str:

@@ -18,7 +18,7 @@ CHAPTER: Final = re.compile(r"chapters?\s+(\d+)(?:\s+and\s+(\d+))?")
 
 
 class Declared(NamedTuple):
-    """A declaration and where it stands.
+    """A declaration and the module that it is in.
 
     Attributes:
         name: such as ``RecordBatchHeader``.

@@ -31,7 +31,7 @@ OWN_TOPICS: Final = (
     "__cluster_metadata",
     "__remote_log_metadata",
 )
-"""Topics whose records are decoded; a test compares them with the schemas, which a command loads when it reads."""
+"""Topics whose records are decoded, repeated because schemas load slowly; a test compares both."""
 EPILOG = """\b
 Examples:
   seglog dump my-topic-0 --from 1000 --to 1010
@@ -78,11 +78,11 @@ def command(
 
     PATH is a file, a partition directory, a log directory, or a directory that holds log directories.
 
-    With --from or --to, only batches and records are printed, without those of files due for removal. A damaged
-    batch is named and skipped, and so is one that --limit refuses; the exit status is 1 then. Offsets missing
-    between two segments are reported on standard error, unless the log is compacted. The exit status is also 1
-    where damage hides them: a segment that is not the last ends early, with no whole batch. Without a batch at these
-    offsets, a note on standard error says so.
+    With --from or --to, only batches and records are printed, without those of files due for removal. A damaged batch
+    is named and skipped, and so is one that --limit refuses; the exit status is 1 then. Offsets missing between two
+    segments are reported on standard error, unless the log is compacted. The exit status is also 1 where damage hides
+    offsets: a segment that is not the last ends early, with no whole batch. If no batch has these offsets, a note on
+    standard error says so.
 
     Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
     prints all of them.
@@ -144,7 +144,7 @@ def _status(line: Line) -> int:
 
 
 def is_unreadable(line: Line) -> bool:
-    """Return whether a log holds bytes, and nothing of them could be read, although no error says why."""
+    """Return whether a log holds bytes of which none could be read, and no error says why."""
     return not line["batches"] and line["fileBytes"] > 0 and line["error"] is None
 
 

@@ -22,7 +22,7 @@ State: TypeAlias = "dict[str, dict[str, str]]"
 """The rules of an edition by id, each with its `MARKS`."""
 
 MARKS: Final = ("level", "binds", "since", "brokers", "chapter", "text")
-"""What an edition keeps of a rule. How this repository holds the rule, `check`, is no part of it."""
+"""The marks of a rule that an edition records. `check`, how this repository tests the rule, is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _edition(entry: dict[str, Any]) -> Edition:
 
 
 def state_of(rules: Iterable[Requirement]) -> State:
-    """Return what an edition keeps of some rules.
+    """Return what an edition records of some rules.
 
     Args:
         rules: the requirements.
@@ -73,7 +73,7 @@ def state_of(rules: Iterable[Requirement]) -> State:
 
 
 def state_of_chapters(chapters: Iterable[tuple[str, str]]) -> State:
-    """Return what an edition keeps of the rules that some chapters define.
+    """Return what an edition records of the rules that some chapters define.
 
     Args:
         chapters: stem and text of each, in reading order.
@@ -126,8 +126,8 @@ def changed_marks(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     """Return the marks in which a rule differs; a mark that the old edition did not have yet is none.
 
     Args:
-        old: what one edition keeps of the rule.
-        new: what a later one does.
+        old: what one edition records of the rule.
+        new: what a later edition records of it.
     """
     return [mark for mark in MARKS if old[mark] != new[mark] and (old[mark] or mark != "brokers")]
 
@@ -143,14 +143,14 @@ def is_only_reworded(edition: Edition, identifier: str) -> bool:
 
 
 def standing(identifier: str) -> dict[str, Any]:
-    """Return the present edition, and how a rule of it stands to the edition before.
+    """Return the present edition, and how one of its rules differs from the edition before.
 
     Args:
         identifier: of the requirement.
 
     Returns:
         The version under ``edition``, the one before under ``before``, and under ``changed`` the marks that differ,
-        with ``wording`` for a text of the same meaning; ``before`` is missing for a rule that is new.
+        with ``wording`` for a new text of the same meaning; ``before`` is missing for a rule that is new.
     """
     *_, before, present = editions()
     old, new = rules_of(before).get(identifier), rules_of(present)[identifier]

@@ -1,4 +1,4 @@
-"""``--engine``: settle which engine reads everything that a command is given."""
+"""``--engine``: the choice of one engine for everything that a command reads."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def settled(wanted: str, paths: Iterable[Path]) -> Engine:
-    """Choose one engine for all that a command reads, by the size of it all instead of partition by partition.
+    """Choose one engine for all files that a command reads, by their total size instead of partition by partition.
 
     Args:
         wanted: value of the option.
-        paths: that the command is given.
+        paths: arguments of the command.
 
     Raises:
-        UsageError: the columnar engine is asked for, and not installed; or a path is nothing of Kafka's.
+        UsageError: the columnar engine is requested and not installed; or a path holds no files of Kafka.
     """
     from seglog_format.engine.choice import Engine, engine_for
     from seglog_format.log.log_sizes import size_of_logs

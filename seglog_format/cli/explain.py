@@ -1,4 +1,4 @@
-"""``seglog explain``: the text of a requirement, and what holds it."""
+"""``seglog explain``: the text of a requirement, and where it is enforced and tested."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ LOOSE_ID: Final = re.compile(r"(?:SEG-?)?([A-Z]{3})(?:-?0*(\d{1,3}))?", re.IGNOR
 @click.argument("identifier", metavar="[ID]", default="")
 @json_option
 def command(identifier: str, *, as_json: bool) -> None:
-    """Print the requirement ID: its text, its level, whom it binds, whether brokers keep it, and what holds it.
+    """Print the requirement ID: its text, its level, whom it binds, whether brokers keep it, and where it is tested.
 
-    That is the schema fields, code, tests, planted faults, bundled fixtures and cases of the conformance suite that
-    name it, and how many implementations pass those cases. Paths are those of the repository.
+    The last part lists the schema fields, code, tests, planted faults, bundled fixtures and cases of the conformance
+    suite that name it, and how many implementations pass those cases. Paths are those of the repository.
 
     An area such as SEG-BAT lists its requirements; without ID, all are listed.
     """
@@ -111,7 +111,7 @@ def as_object(requirement: Requirement) -> dict[str, Any]:
 def _explain(requirement: Requirement) -> None:
     import textwrap
 
-    occasion = "used" if requirement.level == "MAY" else "broken"  # what MAY be there cannot be broken
+    occasion = "used" if requirement.level == "MAY" else "broken"  # a MAY cannot be broken
     write_text(f"{requirement.id}: {requirement.level} ({requirement.severity.value} when {occasion})")
     write_text("")
     write_text(textwrap.fill(requirement.text, width=88, initial_indent="  ", subsequent_indent="  "))

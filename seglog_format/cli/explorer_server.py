@@ -33,7 +33,7 @@ CHAPTER: Final = re.compile(r"spec/([\w-]+)/index\.html")
 
 
 class Answer(NamedTuple):
-    """What a path leads to: bytes with their type, or a file that is sent piece by piece."""
+    """The content at a path: bytes with their type, or a file that is sent piece by piece."""
 
     kind: str
     data: bytes = b""
@@ -52,7 +52,7 @@ class ExplorerServer(http.server.ThreadingHTTPServer):
     """The server; `address` is the page.
 
     Args:
-        files: to look at, by the path that the page shows.
+        files: files to show, by the path that the page shows.
         port: to listen on; 0 for any.
         rest_seconds: after which it ends without a sign of life from the page.
     """
@@ -72,13 +72,13 @@ class ExplorerServer(http.server.ThreadingHTTPServer):
         return f"http://{self.host}{self._root}explorer/index.html"
 
     def serve_until_closed(self) -> None:
-        """Answer until the page is no longer there."""
+        """Answer until the page is closed."""
         self.timeout = POLL_SECONDS
         while time.monotonic() < self._ends_at:
             self.handle_request()
 
     def answer(self, target: str) -> Answer | None:
-        """Return what a path leads to; None for nothing."""
+        """Return the content at a path; None if there is none."""
         path = unquote(urlsplit(target).path)
         if not path.startswith(self._root):
             return None

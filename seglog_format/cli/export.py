@@ -1,4 +1,4 @@
-"""``seglog export``: logs as a table that is added to exactly once."""
+"""``seglog export``: adding the records of logs to a table, each exactly once."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     "--follow",
     type=click.IntRange(min=1),
     metavar="SECONDS",
-    help="Look for new records every so many seconds, until Ctrl-C.",
+    help="Look for new records at this interval, until Ctrl-C.",
 )
 @click.option(
     "--bytes",
@@ -143,15 +143,15 @@ def command(  # noqa: PLR0913 - an option each
 ) -> int:
     """Add the records of log or partition directories to a table, as far as it does not have them yet.
 
-    The table is a directory of files with columns for offset, time, key, value, headers, leader epoch and place of
-    each record. Files appear when they are complete. The table itself says how far it reaches: after any end, even a
-    power cut, the same command goes on from there, with no row twice and none missing. Where a broker is at work, it
-    ends at the high watermark.
+    The table is a directory of files with columns for offset, time, key, value, headers, leader epoch and position of
+    each record. Files appear when they are complete. The table itself records how far it reaches: after any end, even a
+    power failure, the same command resumes from there, and no row is missing or written twice. While a broker uses the
+    log, the export ends at the high watermark.
 
-    The exit status is 1 if a log was cut since the last run, which makes its partition stay unchanged, or if records
-    were deleted before they were exported, or offsets are missing between segments. Compaction is reported and changes
-    nothing. It is 3 if a log is damaged: the table then has the rows before the damage, and 'seglog salvage' copies
-    what follows.
+    The exit status is 1 if a log was truncated since the last run (its partition is then not exported), if records were
+    deleted before they were exported, or if offsets are missing between segments. Compaction is reported, and does not
+    change the status. It is 3 if a log is damaged: the table then has the rows before the damage, and 'seglog salvage'
+    copies the records after it.
     """
     from seglog_format.log.reading import READ_COMMITTED, READ_UNCOMMITTED
     from seglog_format.scan_statistics import ScanStatistics
@@ -201,7 +201,7 @@ def _run_once(request: ExportRequest, *, as_json: bool) -> int:
 
 
 def _run_all(run: TableExport, done: list[ExportedPartition]) -> int:
-    """Export all partitions; one that is damaged does not keep the others from it."""
+    """Export all partitions; damage in one does not stop the others."""
     from seglog_format.log.log_sizes import size_of_logs
 
     passing = PassingOver("partitions")

@@ -20,7 +20,7 @@ class GapLines:
     """Follows the logs of partition directories while they are read.
 
     Attributes:
-        reached: the first offset after what was read of a log.
+        reached: the offset after the last one that was read of a log.
         is_damage_met: whether damage hides offsets that were reported: a segment that is not the last ends early,
             with no whole entry.
     """

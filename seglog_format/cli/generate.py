@@ -27,7 +27,7 @@ Examples:
 @click.argument("recipe", type=PATH, required=False)
 @click.option("-o", "--output", type=PATH, metavar="DIR", help="Write here: a new or empty directory.")
 @click.option("--list", "is_list", is_flag=True, help="Print what a recipe can contain, with defaults, and faults.")
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Number to start from, instead of the recipe's.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed to use instead of the recipe's.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Replace a value of the recipe.")
 @json_option
 def command(

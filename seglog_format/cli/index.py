@@ -57,14 +57,14 @@ def command(  # noqa: PLR0913 - one for each option
     engine: str,
     as_json: bool,
 ) -> int:
-    """Compare the indexes at PATH with a rebuild from the logs, and with --rebuild write that.
+    """Compare the indexes at PATH with a rebuild from the logs, and with --rebuild write the rebuilt ones.
 
     No log is changed. An index that differs need not be wrong: up to 4.0, brokers wrote fewer entries while they
     appended than a rebuild does. The exit status is 1 when a log cannot be walked to its end, so entries after the
     damage are not indexed.
     """
     if rebuild != (write or output is not None) or (write and output is not None):
-        msg = "--rebuild goes with either -o DIR or --write, and these with --rebuild"
+        msg = "--rebuild needs either -o DIR or --write, and these need --rebuild"
         raise UsageError(msg)
     if output is not None:
         _require_apart(path, output)
@@ -122,7 +122,7 @@ def _write_apart(output: Path, directory: str, segment: RebuiltSegment) -> None:
 
 
 class _Report:
-    """The output about segments.
+    """Writes the output for each segment.
 
     Attributes:
         status: the exit status so far.
@@ -134,7 +134,7 @@ class _Report:
         self._settings: IndexSettings | None = None
 
     def print_segment(self, segment: RebuiltSegment) -> None:
-        """Print one segment, and, if that is new, how its indexes are built."""
+        """Print one segment, after how indexes are built if that differs from the segment before."""
         if segment.end < segment.size:
             self.status = FINDINGS
         if self._as_json:

@@ -1,4 +1,4 @@
-"""What the generators of pages take from here: structures as they are shown, editions, and exit statuses."""
+"""Names for the generators of pages: structures as they are shown, editions, and exit statuses."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ POSITION: Final = re.compile(r"(.+):(\d+)")
 def command(file: str, *, as_json: bool, whole: bool, depth: int | None, html: Path | None, **start: int | None) -> int:
     """Show each field of a batch, message, index entry or snapshot in a row: position, size, bytes, name, value, rule.
 
-    Rows that begin with ! are wrong, or where reading stopped.
-    A dash reads standard input: a batch, a message set or a fetch response, as hex, hex dump, Base64 or bytes. The page
-    that --html writes needs only a browser; it shows the whole file unless a part is selected.
+    A row that begins with ! has a wrong value, or is where reading stopped. A dash reads standard input: a batch, a
+    message set or a fetch response, as hex, hex dump, Base64 or bytes. The page that --html writes needs only a
+    browser; it shows the whole file unless a part is selected.
     """
     from seglog_format.inspection import Selection
 

@@ -99,7 +99,7 @@ class LazyGroup(click.Group):
         """Find the command that the first argument names.
 
         Raises:
-            click.UsageError: there is none; the text names those that are written nearly so, as click does for groups
+            click.UsageError: there is none; the text names commands of similar spelling, as click does for groups
                 whose commands it knows.
         """
         try:

@@ -61,7 +61,7 @@ def to_timestamp_ms(_context: click.Context, _parameter: click.Parameter, value:
 @click.option(
     "--trust-indexes",
     is_flag=True,
-    help="Start at an index entry that looks right, as brokers do; else the entries before it are walked to prove it.",
+    help="Start at an index entry that looks right, as brokers do, instead of proving it by a walk.",
 )
 @json_option
 @remote_options
@@ -83,9 +83,9 @@ def command(  # noqa: PLR0913 - an option each
 
     No index is trusted by default: the walk that proves an entry reads the header of each batch before it in its
     segment, about a second for some hundred thousand. With --trust-indexes a lookup takes no longer in a large segment
-    than in a small one; an index that was made to deceive can mislead it then.
+    than in a small one, but a manipulated index can mislead it.
 
-    With --remote, indexes are trusted, and what the store had to send is reported.
+    With --remote, indexes are trusted, and the number of requests and of fetched bytes is reported.
     """
     from seglog_format.cli.lookup_steps import lookup_offset, lookup_timestamp, opened
 

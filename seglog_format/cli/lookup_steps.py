@@ -115,7 +115,7 @@ class _Lookup:
         return self._answer(self.partition.segment_for(batch.base_offset), batch, offset)
 
     def _add_segments(self, offset: int) -> None:
-        """Describe the way from the file list to the batch."""
+        """Add the steps from the file list to the batch."""
         segments = self.partition.segments
         segment = self.partition.segment_for(offset)
         self.add_step("files", _files_text(segments, segment, offset), "SEG-LKP-001")
@@ -135,7 +135,7 @@ class _Lookup:
         return position
 
     def _add_index(self, segment: LogSegment, offset: int) -> int:
-        """Add the step of the offset index, and whether the entry is true; return where the walk starts."""
+        """Add the step of the offset index, and whether its entry is right; return where the walk starts."""
         index = segment.offset_index
         if index is None:
             self.add_step("index", "there is no offset index: start at position 0", "SEG-IDX-009")
@@ -163,7 +163,7 @@ class _Lookup:
         return floor.position
 
     def _add_trust(self, segment: LogSegment, offset: int, position: int) -> int:
-        """Return whether a lookup that trusts indexes starts at an index entry; returns where the walk starts."""
+        """Add whether a lookup that trusts indexes starts at an index entry; return where the walk starts."""
         if trusted_position(segment, offset) is None:
             text = f"no intact entry of a fitting offset is at {position}: start at position 0"
             self.add_step("trust", text, "SEG-IDX-009")
@@ -211,7 +211,7 @@ class _Lookup:
         return self.offset(found.offset) | {"timestamp": timestamp_ms}
 
     def _special(self, timestamp_ms: int, offset: int | None) -> Answer:
-        meaning = SPECIAL.get(timestamp_ms, "nothing that a directory knows")
+        meaning = SPECIAL.get(timestamp_ms, "an offset that a directory does not hold")
         self.add_step("meaning", f"timestamp {timestamp_ms} asks for {meaning}", *SPECIAL_RULES.get(timestamp_ms, ()))
         if offset is None:
             return _nothing(None, "there is none") | {"timestamp": timestamp_ms}
@@ -219,7 +219,7 @@ class _Lookup:
         return self.offset(offset) | {"timestamp": timestamp_ms} if timestamp_ms == YOUNGEST else answer
 
     def _add_time_segments(self, timestamp_ms: int) -> None:
-        """Add the steps of skipped segments, and of the time index of the first other one."""
+        """Add the steps of skipped segments, and of the time index of the first segment that is not skipped."""
         passed = 0
         for segment in self.partition.segments:
             if segment.largest_timestamp_ms >= timestamp_ms:
@@ -257,7 +257,7 @@ SPECIAL = {
     -2: "the log start offset",
     YOUNGEST: "the first of the newest records",
     -4: "the log start offset on this broker's disk",
-    -5: "the last offset in tiered storage, of which a directory knows nothing",
+    -5: "the last offset in tiered storage, which a directory does not hold",
 }
 SPECIAL_RULES = {-1: ("SEG-LKP-009",), -2: ("SEG-LKP-009",), YOUNGEST: ("SEG-LKP-013",)}
 

@@ -95,7 +95,7 @@ def _list_segments(
 
 
 def _write_tiered(listing: PartitionListing, *, as_json: bool) -> None:
-    """Say which offsets of a partition are in a remote store only."""
+    """Report which offsets of a partition are in a remote store only."""
     from seglog_format.cli.summaries import tiered_object
     from seglog_format.log.gaps import tiered_gap
     from seglog_format.log.offset_checkpoints import checkpointed_offset

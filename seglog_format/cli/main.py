@@ -107,7 +107,7 @@ def _outcome(args: list[str] | None) -> int:
 
 
 def _interrupted() -> int:
-    """Say how far the command was, on a line of its own.
+    """Report how far the command came, on a line of its own.
 
     Returns:
         The exit status.

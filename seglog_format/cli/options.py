@@ -46,7 +46,7 @@ def limit_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 GENERATIONS: Final = ("0.8", "0.10.1", "0.11", "2.0", "3.7", "4.1")
-"""First versions of the brokers that write files alike; a test compares them with `BrokerGeneration`."""
+"""First version of each generation of brokers; a test compares them with `BrokerGeneration`."""
 
 
 def generation_of(_context: click.Context, _parameter: click.Parameter, value: str | None) -> BrokerGeneration | None:

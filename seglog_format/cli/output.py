@@ -26,7 +26,7 @@ LONG_SIZE: Final = 2**16
 @cache
 def _encode() -> Callable[[object], str]:
     """Return the JSON encoder: it escapes all but ASCII, so no byte of a file reaches a terminal unescaped."""
-    from json import JSONEncoder  # who prints none starts without it
+    from json import JSONEncoder  # commands that print no JSON start without it
 
     return JSONEncoder(separators=(",", ":")).encode
 

@@ -32,7 +32,7 @@ def log_directory_at(path: Path) -> LogDirectory | None:
 def kept_partitions(path: Path, directory: LogDirectory) -> list[PartitionEntry]:
     """Return the partitions in the log directory at a path that no broker has marked for deletion.
 
-    Reports it if there is none, since a command that handles each of them would end in silence.
+    If there is none, it reports that, since a command that handles each partition would end without output.
     """
     from seglog_format.cli.output import diagnose
     from seglog_format.recovery.plan import DELETE_STATE

@@ -1,4 +1,4 @@
-"""How far a command is: one line on standard error, if that is a terminal; it goes before anything else is printed."""
+"""How far a command is: one line on standard error, if that is a terminal; it is erased before other output."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Progress:
             sys.stderr.flush()
 
     def summary(self) -> str:
-        """Return how far the work came, for the one who interrupted it."""
+        """Return how far the work came, for the message after an interruption."""
         return f"{self._label.lower()} was {self._share:.0%} done after {duration_text(self._clock() - self._begun)}"
 
 
@@ -109,7 +109,7 @@ def hide() -> None:
 
 
 def interrupted_text() -> str:
-    """Return what to say after Ctrl-C: how far the work was."""
+    """Return the message after Ctrl-C: how far the work came."""
     return "; ".join(["interrupted", *(shown.summary() for shown in _running)])
 
 

@@ -93,7 +93,7 @@ def _options(
     from seglog_format.recovery.apply import RecoveryOptions
 
     if like_broker and full_scan:
-        msg = "brokers know no full scan: give --like-broker or --full-scan"
+        msg = "brokers never scan in full: give either --like-broker or --full-scan"
         raise UsageError(msg)
     return RecoveryOptions(
         like_broker=like_broker,

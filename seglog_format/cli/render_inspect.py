@@ -1,4 +1,4 @@
-"""One row for each field, on a terminal, in a pipe and on paper: where it stands, its bytes, its value, its rule."""
+"""One row for each field, on a terminal, in a pipe and on paper: its position, bytes, value and rule."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "bright_red", "bright_cyan", "bright_green")
 FAILED: Final = "bold white on red"
 WIDE: Final = 100
-"""Columns from which on eight bytes of a field are shown, and its rule; else four."""
+"""Width of a terminal from which on eight bytes of a field are shown, and its rule; below it, four bytes."""
 WIDTH_OF_FILES: Final = 160
 """Columns if the output is no terminal."""
 MAX_NAME_WIDTH: Final = 36
 RULE_WIDTH: Final = len("SEG-BAT-003")
 HEADINGS: Final = ("position", "size", "bytes", "field", "value", "rule")
 MARK: Final = "!"
-"""Before a field at which reading stopped, or whose value is wrong: colour alone is not for paper."""
+"""Before a field at which reading stopped, or whose value is wrong: paper shows no colour."""
 
 
 class Widths(NamedTuple):
@@ -80,7 +80,7 @@ def print_block(console: Console, block: Block, depth: int | None = None) -> Non
 
 
 def widths_for(block: Block, fields: Iterable[Field], width: int) -> Widths:
-    """Return the widths of the columns for some fields of a block, in a line of so many characters."""
+    """Return the widths of the columns for some fields of a block, in a line of `width` characters."""
     is_wide = width >= WIDE
     position = max(len(HEADINGS[0]), len(str(block.position + len(block.data))))
     size = max(len(HEADINGS[1]), len(str(len(block.data))))
@@ -124,7 +124,7 @@ def _row(mark: str, cells: tuple[str, ...], widths: Widths, styles: tuple[str, .
 
 
 def bytes_of(block: Block, field: Field, width: int) -> str:
-    """Return the bytes of a field in hex, as far as they fit into so many characters."""
+    """Return the bytes of a field in hex, as far as they fit into `width` characters."""
     count, most = field.end - field.start, (width + 1) // 3
     if count <= most:
         return bytes(block.data[field.start : field.end]).hex(" ")

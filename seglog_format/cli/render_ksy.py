@@ -4,8 +4,8 @@
 one for each kind of file on disk. Structures that need more than fixed fields, varints and counted arrays, such as the
 versioned messages of control records, are left out; a comment at the end of the result of `ksy` names them.
 
-Kaitai's numbers are those of the language it compiles to. In JavaScript bits are 32 wide, so varints are put
-together by multiplication, and numbers beyond 2^53 lose their last digits.
+Kaitai's numbers are those of the language it compiles to. JavaScript's bit operations have 32 bits, so varints are
+computed by multiplication, and numbers beyond 2^53 lose their last digits.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def head(name: str, title: str, doc: str, *, meta: Iterable[str] = ()) -> str:
 
 
 def varint(bits: int) -> str:
-    """Return fields and values of a zigzag varint; sums of products, because bits of JavaScript are 32 wide."""
+    """Return fields and values of a zigzag varint; sums of products, as JavaScript's bit operations have 32 bits."""
     count = -(-bits // 7)
     summands = ["groups[0] % 128"]
     summands += [f"(size > {n} ? (groups[{n}] % 128) * {1 << 7 * n} : 0)" for n in range(1, min(count, 9))]

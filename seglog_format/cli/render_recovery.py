@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LABEL_WIDTH: Final = 16
 MANY: Final = 4
-"""Up to so many segments are named one by one; more are counted."""
+"""Maximum number of segments that are named; more are counted."""
 
 
 def recovery_text(

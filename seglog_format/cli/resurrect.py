@@ -1,4 +1,4 @@
-"""``seglog resurrect``: a node that a stock Kafka starts from, made of what a cluster left."""
+"""``seglog resurrect``: a node that a stock Kafka starts from, made from the disks of a lost cluster."""
 
 from __future__ import annotations
 
@@ -66,11 +66,10 @@ def command(
 ) -> int:
     """Make a node directory from the log directories PATHS of a lost cluster. Without -o, only show the plan.
 
-    A stock Kafka starts from it as broker and controller in one, with every topic at its offsets, timestamps and
-    headers, with its transactions, the committed offsets of groups, settings, quotas, ACLs and SCRAM users, as far
-    as PATHS hold them. Nothing at PATHS is changed. Of several replicas, it takes the one that an election would
-    keep. Segments in the store at --remote come back to the disk; each is read once for the plan, and once to write
-    it.
+    A stock Kafka starts from it as broker and controller in one. Records keep their offsets, timestamps and headers;
+    transactions, committed offsets of groups, settings, quotas, ACLs and SCRAM users are kept as far as PATHS hold
+    them. Nothing at PATHS is changed. Of several replicas, the node gets the one that an election would keep. Segments
+    in the store at --remote are copied to the disk; each is read once for the plan, and once to write it.
 
     Retention is switched off for all topics, because the first start would delete old segments within seconds; the
     old settings are in resurrection.jsonl in the new directory, and settings for the first start in server.properties.

@@ -1,4 +1,4 @@
-"""``seglog retain``: the segments that retention removes and compaction rewrites, why, and doing it."""
+"""``seglog retain``: the plan of retention and compaction with its reasons, and its execution."""
 
 from __future__ import annotations
 
@@ -74,16 +74,16 @@ def command(  # noqa: PLR0913 - one for each option
     write: bool,
     as_json: bool,
 ) -> int:
-    """Show which segments at PATH, a partition or log directory, are too old or too many; with --write remove them.
+    """Show which segments of PATH, a partition or log directory, retention removes; with --write, remove them.
 
     Settings are those of --config, by the names of Kafka's topics (retention.ms, cleanup.policy and so on) or brokers
-    (log.retention.hours and so on); then those that the metadata log in the directory has for the topic and the
-    broker; then those of --config-file; then Kafka's defaults. Without a metadata log, as in clusters that used
-    ZooKeeper, give what the topic had. Log start offset and high watermark are those of the checkpoints. Removed files
-    get names that end in .deleted, and the next broker to start deletes them.
+    (log.retention.hours and so on); then those that the metadata log in the directory has for the topic and the broker;
+    then those of --config-file; then Kafka's defaults. Without a metadata log, as in clusters that used ZooKeeper, give
+    the topic's settings. Log start offset and high watermark are those of the checkpoints. Removed files get names that
+    end in .deleted, and the next broker to start deletes them.
 
-    If the cleanup policy has compact, the segments that compaction rewrites are shown; --write does so if a broker
-    would do it now. In internal topics nothing is removed for its age or size, whatever the settings say; the
+    If the cleanup policy has compact, the segments that compaction rewrites are shown; --write rewrites them if a
+    broker would do so now. In internal topics nothing is removed for its age or size, whatever the settings say; the
     metadata log is not changed. The directory is not changed while a broker uses it.
     """
     if explain and write:
@@ -140,7 +140,7 @@ def _retain(
 
 
 def _config_of(topic: str, config: LogConfig) -> LogConfig:
-    """Return the settings of a topic, which of internal ones are partly fixed."""
+    """Return the settings of a topic; those of internal topics are partly fixed."""
     from seglog_format.log.compaction_signs import COMPACTED_TOPICS
     from seglog_format.state.config import COMPACT, DELETE, UNLIMITED
 

@@ -47,8 +47,8 @@ def command(
 
     Batches, including those after damage, are copied byte for byte with their offsets; indexes are built. Nothing at
     PATH is changed. Ranges that are not copied are listed, with the offsets between the batches around them; "found by
-    searching" means that the size field before is damaged: the batch has a valid checksum, but its start was found by
-    scanning.
+    searching" means that the size field before the batch is damaged: its start was found by scanning, and its checksum
+    is valid.
 
     The exit status is 1 if something was not copied. If writing fails, DIR holds the segments listed so far, complete,
     and nothing of any other.

@@ -76,7 +76,7 @@ Examples:
     show_default=True,
     metavar="SIZE",
     callback=size_of,
-    help="Memory for requests and responses; beyond it, close the connection with the most for longest.",
+    help="Memory for requests and responses; beyond it, close the connection that has held the most for longest.",
 )
 @click.option(
     "--max-items",
@@ -90,13 +90,13 @@ Examples:
     type=click.IntRange(1),
     default=MAX_BATCH_PARTS,
     show_default=True,
-    help="Refuse batches of more records and headers than this.",
+    help="Refuse batches with more records and headers than this.",
 )
 @click.option(
     "--state",
     "state_name",
     metavar="DIR",
-    help="Keep committed offsets of groups there; none: in memory only. By default a directory below "
+    help="Directory for committed offsets of groups; none: keep them in memory only. By default a directory below "
     "$XDG_STATE_HOME/seglog/serve, one for these paths.",
 )
 @click.option(
@@ -105,8 +105,8 @@ Examples:
     multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Start groups where they were in __consumer_offsets of this log directory, unless --state has an offset of "
-    "theirs; may be repeated.",
+    help="Start groups at their offsets in __consumer_offsets of this log directory, unless --state has their offsets; "
+    "may be repeated.",
 )
 @click.option("--writable", is_flag=True, help="Let producers append; recover first after an unclean shutdown.")
 @click.option(
@@ -114,31 +114,31 @@ Examples:
     "created",
     multiple=True,
     metavar="TOPIC[:COUNT]",
-    help="With --writable, create this topic in an empty directory, with so many partitions; may be repeated. Without"
-    " it, an empty directory gets each topic, with one partition, when a client first asks for it.",
+    help="With --writable, create this topic in an empty directory, with COUNT partitions; may be repeated. Without "
+    "--create, an empty directory gets each topic, with one partition, when a client first asks for it.",
 )
 @click.option(
     "--allow-remote-writes",
     is_flag=True,
-    help="With --writable, accept other machines. There is no authentication: all of them can write.",
+    help="With --writable, accept clients on other machines. There is no authentication: all of them can write.",
 )
 @click.option(
     "--acknowledge",
     type=click.Choice(["flushed", "written"]),
     default="flushed",
     show_default=True,
-    help="Acknowledge records when they are on disk, or in the file, where a power failure may lose them.",
+    help="Acknowledge records when they are on the disk, or when they are written: a power failure may lose those.",
 )
 @click.option(
     "--metrics",
     "metrics_port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Expose Prometheus metrics on 127.0.0.1; 0 for any port.",
+    help="Expose Prometheus metrics on this port of 127.0.0.1; 0 for any.",
 )
 @remote_options
 @click.option(
-    "--end-after", type=click.FloatRange(min=0), metavar="SECONDS", help="End after so many seconds; for test scripts."
+    "--end-after", type=click.FloatRange(min=0), metavar="SECONDS", help="End after this time; for test scripts."
 )
 @json_option
 def command(  # noqa: PLR0913 - options of a command
@@ -168,13 +168,12 @@ def command(  # noqa: PLR0913 - options of a command
 ) -> int:
     """Let Kafka clients read the log directories or partition directories at PATH, as if a broker served them.
 
-    Read-only, unless --writable is given: nothing is ever written there. Committed offsets of groups are kept in
-    another directory, and are on disk when they are acknowledged. Log bytes are sent unchanged, after their checksums
-    were verified once. A fetch ends before damage, which is reported on standard error; the next one gets an error. The
-    server ends on Ctrl-C or SIGTERM, within five seconds, after it has answered pending requests. Needs the extra
-    "serve".
+    Nothing at PATH is changed, unless --writable is given. Committed offsets of groups are kept in another directory,
+    and are on disk when they are acknowledged. Log bytes are sent unchanged, after their checksums were verified once.
+    A fetch ends before damage, which is reported on standard error; the next one gets an error. The server ends on
+    Ctrl-C or SIGTERM, within five seconds, after it has answered pending requests. Needs the extra "serve".
 
-    With --remote, clients also read what brokers have moved to a remote store, as one log with what is here.
+    With --remote, clients also read tiered segments in a remote store, as one log with the local segments.
     """
     if remote is not None and writable:
         msg = "--remote with --writable: tiered partitions are served to readers only"
@@ -223,7 +222,7 @@ def command(  # noqa: PLR0913 - options of a command
             catalog = open_catalog(paths, on_finding=find, options=options)
         if writers is not None:
             writers.open(catalog.topics)
-        ending.happens_in_order()
+        ending.set_event_on_signal()
         by_group = _offsets_by_group(group_directories, find) if group_directories else {}
         server = Server(catalog, settings, write_line, writers, metrics, state)
         server.committed_offsets = by_group
@@ -265,7 +264,7 @@ def _state(name: str | None, paths: tuple[Path, ...], closing: ExitStack) -> Pat
 
 
 def _offsets_by_group(directories: tuple[Path, ...], find: Callable[[str], None]) -> OffsetsByGroup:
-    """Return where groups start, and say how many."""
+    """Return the offsets at which groups start, and report how many groups have one."""
     from seglog_format.cli.render import count_text
     from seglog_format.serve.cold_groups import committed_offsets_in
 
@@ -280,7 +279,7 @@ def _figures(server: Server) -> tuple[int, int, int]:
 
 
 def _writers(acknowledge: Literal["flushed", "written"]) -> Writers:
-    from seglog_format.serve.writing import Writers  # who only reads starts without it
+    from seglog_format.serve.writing import Writers  # a read-only server starts without it
 
     return Writers(acknowledge)
 
@@ -312,17 +311,17 @@ def _allow_more_files() -> None:
 
 
 class _Ending:
-    """The handler of Ctrl-C and SIGTERM: at first they end the process at once, since recovery may take long.
+    """Handles Ctrl-C and SIGTERM: at first they end the process at once, since recovery may take long.
 
     Attributes:
-        requested: set by them, once there is something to close in order.
+        requested: set by a signal after `set_event_on_signal`.
     """
 
     def __init__(self) -> None:
         self.requested = Event()
 
-    def happens_in_order(self) -> None:
-        """Have the signals set the event from now on."""
+    def set_event_on_signal(self) -> None:
+        """Make the signals set the event from now on, instead of ending the process."""
         for number in ENDING:
             signal.signal(number, lambda *_: self.requested.set())
 

@@ -9,7 +9,7 @@ from seglog_format.errors import UsageError
 
 
 def resolved(host: str) -> str:
-    """Resolve the address to listen on, once: the address that is checked is the one listened on.
+    """Resolve the host to listen on, once: the server listens on the address that was checked.
 
     Raises:
         UsageError: the name cannot be resolved.

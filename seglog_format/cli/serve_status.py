@@ -35,7 +35,7 @@ class StatusLine:
             self._status.console.print(f"seglog: {message}", markup=False, highlight=False, soft_wrap=True)
 
     def until(self, is_ending: Event, figures: Callable[[], Figures], seconds: float | None) -> None:
-        """Show it until an event is set, or so many seconds are over.
+        """Show the status line until an event is set, or until the time is over.
 
         Args:
             is_ending: ends the display.

@@ -13,7 +13,7 @@ MAX_PARTITIONS: Final = 10_000
 
 
 def create_topics(paths: tuple[Path, ...], wanted: tuple[str, ...], *, writable: bool) -> None:
-    """Create topics in a directory that is empty or not there; nothing is done where all of them are there already.
+    """Create topics in a directory that is empty or missing; do nothing if all of them exist already.
 
     Args:
         paths: what is served; the only log directory if there is anything to create.
@@ -21,8 +21,8 @@ def create_topics(paths: tuple[Path, ...], wanted: tuple[str, ...], *, writable:
         writable: whether producers may append.
 
     Raises:
-        UsageError: nothing may be created, there are several directories, or other files in the one; or a name or a
-            number is none.
+        UsageError: creation is not allowed; there are several directories, or there are other files in the directory;
+            or a name or a number is invalid.
     """
     if not wanted:
         return
@@ -63,6 +63,6 @@ def empty_root(paths: tuple[Path, ...], *, writable: bool) -> Path | None:
 def _partitions(wanted: str) -> list[tuple[str, int]]:
     topic, _, digits = wanted.partition(":")
     if digits and not (digits.isascii() and digits.isdecimal() and 1 <= int(digits) <= MAX_PARTITIONS):
-        msg = f"--create {wanted}: the number of partitions is one from 1 to {MAX_PARTITIONS}"
+        msg = f"--create {wanted}: the number of partitions must be from 1 to {MAX_PARTITIONS}"
         raise UsageError(msg)
     return [(topic, number) for number in range(int(digits or 1))]

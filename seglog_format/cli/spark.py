@@ -26,7 +26,7 @@ Examples:
   seglog spark restore /backup -o restored --option subscribe=orders"""
 
 ERRORS: Final = {"UsageError": UsageError, "DataLossError": UsageError, "WriteError": WriteError}
-"""Exit statuses by names of errors that Spark passes on; for all others something cannot be read."""
+"""Exit status by the name of an error that Spark passes on; any other error means that something cannot be read."""
 
 OURS: Final = re.compile(r"(\w+Error): seglog: (.*)")
 
@@ -143,7 +143,7 @@ def to_parquet(paths: tuple[str, ...], *, output: str, as_json: bool, master: st
 @json_option
 @spark_options
 def restore(paths: tuple[str, ...], *, output: str, as_json: bool, master: str, options: tuple[str, ...]) -> None:
-    """Write records into a new log directory with their own offsets, up to where the options end."""
+    """Write records into a new log directory with their own offsets, up to the end that the options give."""
     from seglog_format.spark import jobs
 
     _report(jobs.restore(_session(master), paths, output, **_given(options)), output, as_json=as_json)

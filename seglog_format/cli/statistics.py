@@ -21,7 +21,7 @@ def stats_option(what: str) -> Callable[[CommandT], CommandT]:
     """Return the option ``--stats``.
 
     Args:
-        what: it reports, for the help.
+        what: the text of its help.
     """
     return click.option("--stats", is_flag=True, help=what)
 
@@ -35,7 +35,7 @@ def left_text(fallbacks: Counter[FallbackCause]) -> str:
 
 
 def write_statistics(counts: dict[str, int], fallbacks: Counter[FallbackCause], text: str, *, as_json: bool) -> None:
-    """Say what compiled code did: on standard error as text, or as one more object of JSON.
+    """Report what compiled code did: on standard error as text, or as one more object of JSON.
 
     Args:
         counts: what it did, by the name in JSON.
@@ -51,7 +51,7 @@ def write_statistics(counts: dict[str, int], fallbacks: Counter[FallbackCause], 
 
 
 def write_scan_statistics(statistics: ScanStatistics, *, as_json: bool) -> None:
-    """Say what scans left to slower code; see `write_statistics`."""
+    """Report what scans left to slower code; see `write_statistics`."""
     count = statistics.library_decompressed
     text = f"{count} decompressed by a library"
     write_statistics({"libraryDecompressed": count}, statistics.fallbacks, text, as_json=as_json)

@@ -74,9 +74,10 @@ def audit(  # noqa: PLR0913 - an option each
 ) -> int:
     """Check REMOTE against the metadata topic, leader epochs and log start offsets in log directories.
 
-    Reports objects that no record names, segments with objects missing, offsets that nothing answers for, segments that
-    overlap, that are not of the log's lineage, whose copying or deletion never ended, or that should be gone. The exit
-    status is 1 if there is an error or a warning. Brokers should not run meanwhile: copies on their way are reported.
+    Reports objects that no record names; segments with objects missing; offsets that no segment holds; and segments
+    that overlap, that are outside the log's lineage, whose copying or deletion never ended, or that should have been
+    deleted. The exit status is 1 if there is an error or a warning. Brokers should not run meanwhile: copies in
+    progress are reported.
     """
     from seglog_format.log.directory import open_log_directory
     from seglog_format.tier.audit import AuditExtent

@@ -39,9 +39,9 @@ def command(
 ) -> int:
     """Write segments of REMOTE as plain files into TARGET, a new directory: logs, indexes, snapshots, byte for byte.
 
-    Everything is written, or nothing. Segments that are not finished are left out, and so are those that the leader
-    epochs of the newest segment leave out: a log that lost its end had them. --segment fetches one of those as
-    well. The exit status is 1 if there are any.
+    Everything is written, or nothing. Segments that are not finished are left out, and so are segments outside the
+    lineage of the newest segment's leader epochs: they are from a log end that was truncated. --segment fetches one of
+    those as well. The exit status is 1 if a segment is left out.
     """
     from seglog_format.errors import UsageError
     from seglog_format.tier.fetching import Choice, fetch_segments, segments_to_fetch

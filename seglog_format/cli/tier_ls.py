@@ -38,8 +38,8 @@ def command(
     """List the segments in REMOTE: offsets, leader epochs, state, sizes, objects.
 
     Manifests are fetched, and nothing else; no key is needed. States come from __remote_log_metadata, if --logs names
-    the log directories with it: without it, nothing says which segments still count. The exit status is 1 if a segment
-    is unfinished, or its manifest is damaged.
+    the log directories with it; without --logs, it is not known which segments are in use. The exit status is 1 if a
+    segment is unfinished, or its manifest is damaged.
     """
     from seglog_format.log.directory import open_log_directory
     from seglog_format.tier.inventory import inventory

@@ -44,7 +44,7 @@ class RemoteChoice(NamedTuple):
         """Open the store.
 
         Raises:
-            UsageError: it does not answer, there is nothing, or no layout recognizes anything.
+            UsageError: the store does not answer, is empty, or no layout recognizes its objects.
         """
         from seglog_format.tier.remote_store import open_tier
 

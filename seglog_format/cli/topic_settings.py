@@ -25,7 +25,7 @@ class TopicSettings:
     Args:
         directory: the log directory, whose metadata log is read if there is one.
         given: settings from options, by the names of topics or brokers; they override all others.
-        config_file: such as a `server.properties`, whose settings of other things than logs are ignored; None for none.
+        config_file: such as a `server.properties`, of which only the settings of logs are used; None for none.
 
     Raises:
         UsageError: the file cannot be read.

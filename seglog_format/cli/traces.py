@@ -1,4 +1,4 @@
-"""What holds each rule: schema fields, code, tests, faults, fixtures, cases and verdicts, from data of the package."""
+"""Where each rule is enforced and tested: fields, code, tests, faults, fixtures, cases, verdicts; from package data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _table() -> dict[str, dict[str, Any]]:
 
 
 def trace_of(identifier: str) -> dict[str, Any]:
-    """Return what holds a requirement.
+    """Return where a requirement is enforced and tested.
 
     Args:
         identifier: of the requirement.
@@ -48,7 +48,7 @@ def trace_of(identifier: str) -> dict[str, Any]:
 
 
 def trace_lines(identifier: str) -> Iterator[str]:
-    """Yield the lines that say it: a label, then one item on each line.
+    """Yield the same as lines of text: a label, then one item on each line.
 
     Args:
         identifier: of the requirement.

@@ -1,4 +1,4 @@
-"""The words about a file of which nothing could be read."""
+"""The message about a file of which nothing could be read."""
 
 from __future__ import annotations
 

@@ -48,8 +48,7 @@ SEVERITIES: Final = ("error", "warning", "note")
 @click.option(
     "--compacted/--not-compacted",
     default=None,
-    help="Whether the logs are compacted, so offsets missing between segments are no warning; by default, their signs"
-    " decide.",
+    help="Whether the logs are compacted, so offsets missing between segments are no warning; inferred by default.",
 )
 @limit_option
 @engine_option
@@ -68,17 +67,17 @@ def command(  # noqa: PLR0913 - an option each
 ) -> int:
     """Check the files at each PATH against the numbered requirements of the specification.
 
-    Several log directories are checked against each other, too, unless they belong to different brokers.
-    A broken MUST is an error, a broken SHOULD a warning; a note reports something legal that is worth knowing. The
-    exit status is 1 if there is an error, a warning of offsets missing from a log, or no file at all.
-    Compaction leaves such gaps: a log counts as compacted if the cleaner's checkpoint beside it names it, if Kafka
-    compacts the topic by itself, if offsets are missing inside its segments too, or with --compacted. Records lost
-    inside a segment look the same: use --not-compacted for a topic that is not, and for the output of 'seglog salvage'
-    from one. 'seglog explain' prints a requirement.
+    Several log directories are checked against each other, too, unless they belong to different brokers. A broken MUST
+    is an error, a broken SHOULD a warning; a note reports something legal that is worth knowing. The exit status is 1
+    if there is an error, a warning of offsets missing from a log, or no file at all. Compaction leaves such gaps: a log
+    counts as compacted if the cleaner's checkpoint beside it names it, if Kafka compacts the topic by itself, if
+    offsets are missing inside its segments too, or with --compacted. Records lost inside a segment look the same: use
+    --not-compacted for a topic that is not compacted, and for the output of 'seglog salvage' from such a topic. 'seglog
+    explain' prints a requirement.
 
-    Of a tiered partition, the offsets that are not here are no finding if segments in REMOTE answer for them all, or,
-    without --remote, if __remote_log_metadata beside the partition names such segments. The segments themselves are
-    read by 'seglog tier verify'.
+    In a tiered partition, missing local offsets are no finding if segments in REMOTE hold all of them, or, without
+    --remote, if __remote_log_metadata beside the partition names such segments. 'seglog tier verify' reads the segments
+    themselves.
     """
     from seglog_format.checks import verify
     from seglog_format.checks.extent import Extent
@@ -117,7 +116,7 @@ def command(  # noqa: PLR0913 - an option each
 
 
 def _across(paths: tuple[Path, ...]) -> Iterator[Finding]:
-    """Yield what several log directories of one broker show together."""
+    """Yield the findings for which several log directories of one broker have to be compared."""
     from seglog_format.checks.log_directory import repeated_partitions
     from seglog_format.log.path_kind import PathKind, path_kind
 

@@ -1,8 +1,8 @@
 """A Kafka endpoint over log directories: wire protocol, catalogue of topics, and threads.
 
-The path of a request is that of a broker: an acceptor hands connections to processors in turn, processors read
-requests and put them into one bounded queue, I/O threads take them out and answer, and the answer goes back to the
-processor of its connection, which sends it. Log bytes go from the file to the socket as they are stored.
+The path of a request is that of a broker: an acceptor hands connections to processors in turn, processors read requests
+and put them into one bounded queue, I/O threads take them out and answer, and the answer goes back to the processor of
+its connection, which sends it. Log bytes are sent from the file to the socket as they are stored.
 """
 
 import sys
@@ -17,7 +17,7 @@ FOR_TESTS: Final = "hypothesis"
 
 
 def _load_protocol() -> None:
-    """Import `kio` without the modules above, which would take most of the start-up time."""
+    """Import `kio` without the modules named above, which would take most of the start-up time."""
     stand_ins: dict[str, ModuleType | None] = {FOR_TESTS: None}
     for name, annotation in FOR_ANNOTATIONS.items():
         stand_in = stand_ins[name] = ModuleType(name)

@@ -66,7 +66,7 @@ class Acceptor:
         self._thread.start()
 
     def connection_closed(self) -> None:
-        """Count one open connection less."""
+        """Note that an open connection was closed."""
         with self._lock:
             self._count -= 1
 
@@ -94,7 +94,7 @@ class Acceptor:
 
     def _welcome(self, connected: socket.socket) -> Connection | None:
         """Return the accepted connection; None if there are too many, or the client has closed it already."""
-        if _is_gone(connected):  # a flood of those is passed by quickly, so the system's queue stays short
+        if _is_gone(connected):  # many of those are skipped fast, so the system's queue stays short
             connected.close()
             return None
         with self._lock:

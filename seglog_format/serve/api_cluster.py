@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from seglog_format.serve.topics import Topic
 
 GROUP_KEY: Final = 0
-"""Kind of key of FindCoordinator that names a consumer group."""
+"""Type of a FindCoordinator key that names a consumer group."""
 
 TRANSACTION_KEY: Final = 1
-"""Kind of key that names a producer's transactions."""
+"""Type of a FindCoordinator key that names a transactional producer."""
 
 COORDINATOR_ERRORS: Final = {
     GROUP_KEY: ErrorCode.none,
@@ -30,7 +30,7 @@ NAMELESS_SINCE: Final = 12
 """First version of Metadata whose answer may omit the name of a topic requested by id."""
 
 BROKERS: Final = 1
-"""Kind of endpoint of DescribeCluster that is a broker."""
+"""Type of a DescribeCluster endpoint that is a broker."""
 
 
 def metadata(services: Services, call: Call) -> None:

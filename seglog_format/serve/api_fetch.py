@@ -32,7 +32,7 @@ MAX_FETCH_SIZE: Final = 55 << 20
 """Maximum log bytes in one answer, whatever the client accepts; the default of brokers."""
 
 MAX_FILES: Final = 32
-"""Maximum partitions of one answer sent from their files, each of which stays open until then."""
+"""Maximum partitions of one answer that are sent from their files; each file stays open until it is sent."""
 
 MAX_WAIT_SECONDS: Final = 30.0
 ZSTD_SINCE: Final = 10
@@ -42,7 +42,7 @@ TOPIC_IDS_SINCE: Final = 13
 
 MAX_REMEMBERED: Final = 256
 MAX_REMEMBERED_PARTITIONS: Final = 64
-"""Up to `MAX_REMEMBERED` encoded answers, of at most so many partitions each, are kept without log bytes."""
+"""Maximum number of partitions of an encoded answer that is kept, without its log bytes, for reuse."""
 
 API_KEY: Final = 1
 
@@ -59,7 +59,7 @@ class FetchBudget:
     """Rest of the limits of one answer.
 
     Attributes:
-        is_long: lookups may take long; if False, slow ones are left to the queue of long requests.
+        is_long: lookups may take long; if False, slow lookups are left to the queue of long requests.
         size: bytes.
         files: partitions that may still be sent from their files, or in large copies of what was fetched.
         is_empty: the answer holds no records yet, so the first entry is sent whatever its size.
@@ -141,7 +141,7 @@ def _aborted_fields(transaction: AbortedTxn) -> dict[str, object]:
 
 
 def fetch(services: Services, call: Call) -> None:
-    """Answer Fetch: records as they are stored; at the end of a log wait as long as the client allows."""
+    """Answer Fetch with records as they are stored; at the end of a log, wait as long as the client allows."""
     WaitingFetch(services, call).answer_or_wait(is_long=call.is_long)
 
 

@@ -22,7 +22,7 @@ SEVERAL_GROUPS_SINCE: Final = 8
 
 
 def join_group(services: Services, call: Call) -> None:
-    """Join, and wait until the group is complete."""
+    """Answer JoinGroup: add the member, and answer when the group is complete."""
     body = call.body
     session_ms = milliseconds(body.session_timeout)
     rebalance = call.field("rebalance_timeout")
@@ -41,21 +41,21 @@ def join_group(services: Services, call: Call) -> None:
 
 
 def sync_group(services: Services, call: Call) -> None:
-    """Give or get the assignment."""
+    """Answer SyncGroup: take the assignments of the leader, and give each member its own."""
     body = call.body
     assignments = {each.member_id: bytes(each.assignment) for each in body.assignments}
     services.coordinator().sync(body.group_id, body.member_id, body.generation_id, assignments, call.respond)
 
 
 def heartbeat(services: Services, call: Call) -> None:
-    """Stay in the group."""
+    """Answer Heartbeat: keep the member in the group."""
     body = call.body
     error = services.coordinator().heartbeat(body.group_id, body.member_id, body.generation_id)
     call.respond({"throttle_time": 0, "error_code": error})
 
 
 def leave_group(services: Services, call: Call) -> None:
-    """Leave the group."""
+    """Answer LeaveGroup: remove the members."""
     body = call.body
     leaving = body.members if call.version >= SEVERAL_LEAVE_SINCE else (body,)
     members = [_left(services, body.group_id, each) for each in leaving]
@@ -70,7 +70,7 @@ def _left(services: Services, group_id: str, leaving: Any) -> dict[str, object]:
 
 
 def offset_commit(services: Services, call: Call) -> None:
-    """Commit offsets; answer when they are on the disk, if the server has a state directory."""
+    """Answer OffsetCommit: when the offsets are on the disk, if the server has a state directory."""
     body = call.body
     error = services.coordinator().commit_error(body.group_id, body.member_id, body.generation_id_or_member_epoch)
     topics: list[dict[str, Any]] = [
@@ -95,7 +95,7 @@ def _respond_when_kept(
     call: Call, answer: dict[str, object], rows: Iterable[dict[str, Any]], *, is_saved: bool
 ) -> None:
     for row in rows if not is_saved else ():
-        row["error_code"] = row["error_code"] or ErrorCode.coordinator_not_available  # a reason to try again
+        row["error_code"] = row["error_code"] or ErrorCode.coordinator_not_available  # the client tries again
     call.respond(answer)
 
 
@@ -108,7 +108,7 @@ def _commit(services: Services, group_id: str, topic: str, asked: Any) -> ErrorC
 
 
 def offset_fetch(services: Services, call: Call) -> None:
-    """Return committed offsets."""
+    """Answer OffsetFetch with committed offsets."""
     if call.version >= SEVERAL_GROUPS_SINCE:
         once = {each.group_id: each.topics for each in call.body.groups}
         groups = [

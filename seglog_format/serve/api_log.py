@@ -85,7 +85,7 @@ def _find(
     if timestamp_ms == OffsetSpec.LATEST:
         log = served.log_range(is_committed_only=is_committed_only)
         return TimestampOffset(NO_TIMESTAMP, log.as_fields.stable)
-    if timestamp_ms < OffsetSpec.LATEST_TIERED:  # what is below has a meaning for tiered logs only
+    if timestamp_ms < OffsetSpec.LATEST_TIERED:  # lower values have a meaning for tiered logs only
         return None
     found = served.offset_for_timestamp(timestamp_ms)
     if found is None or not is_committed_only or timestamp_ms < 0:
@@ -128,7 +128,7 @@ def _epoch_fields(catalog: Catalog, topic: str, asked: Any, call: Call) -> dict[
 
 
 def _end_of_epoch(catalog: Catalog, served: ServedPartition, epoch: int) -> tuple[int, int]:
-    """Return the epoch, or the greatest known one below, and the first offset after it; -1 if unknown."""
+    """Return the epoch, or else the greatest known epoch below it, and the first offset after it; -1 if unknown."""
     starts = catalog.leader_epochs(served.source.topic, served.source.number)
     if epoch < 0 or not starts or epoch > starts[-1].epoch:
         return UNKNOWN_EPOCH, UNKNOWN_OFFSET

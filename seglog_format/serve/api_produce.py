@@ -1,4 +1,4 @@
-"""Produce and InitProducerId: what producers send, through the one writer of each partition."""
+"""Produce and InitProducerId: appends of producers, by the one writer of each partition."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ACKS: Final = (-1, 0, 1)
 PRODUCER_ID_BITS: Final = 52
-"""Producer ids are random, so none repeats even after a restart; JavaScript reads integers of so many bits."""
+"""Bits of a producer id: JavaScript reads no larger integers. Ids are random, so none repeats after a restart."""
 
 SIZE: Final = struct.Struct(">8xi")
 """The size field of a batch, which follows the base offset."""
@@ -91,7 +91,7 @@ class Batch:
             writer = self._writer(services, call)
             _check_form(self._data)
             self._ready = writer, _checked(services, call, writer, self._data)
-        except RejectedError as error:  # not kept: its frames hold what was decompressed, and this object
+        except RejectedError as error:  # not kept: its frames refer to decompressed records and this object
             self._refused = self._rejection(error)
 
     def _writer(self, services: Services, call: Call) -> PartitionWriter:
@@ -119,7 +119,7 @@ class Batch:
         return _fields(self._number, error.code, UNKNOWN_OFFSET, -1, str(error))
 
     def _append(self, services: Services) -> dict[str, Any]:
-        ready, self._ready = self._ready, None  # so its records go as soon as they are written
+        ready, self._ready = self._ready, None  # so its records are released as soon as they are written
         assert ready is not None
         assert services.writers is not None
         writer, checked = ready
@@ -151,7 +151,7 @@ def produce(services: Services, call: Call) -> None:
     elif all(each["error_code"] is ErrorCode.none for topic in responses for each in topic["partition_responses"]):
         call.finish()
     else:
-        call.hang_up()  # the only way to say so
+        call.hang_up()  # with acks=0, the only way to report an error
 
 
 def _check_form(data: bytes) -> None:
@@ -159,7 +159,7 @@ def _check_form(data: bytes) -> None:
     if len(data) < MIN_BATCH_SIZE or ENTRY_PREFIX_SIZE + SIZE.unpack_from(data)[0] != len(data):
         raise RejectedError(ErrorCode.invalid_record, "a producer sends one whole batch for a partition")
     if data[MAGIC_POSITION] != RECORD_BATCH_MAGIC:
-        raise RejectedError(ErrorCode.unsupported_for_message_format, "batches of magic 2 are taken")
+        raise RejectedError(ErrorCode.unsupported_for_message_format, "only batches of magic 2 are accepted")
     if data[ATTRIBUTES_LOW_POSITION] & TRANSACTIONAL:
         raise RejectedError(ErrorCode.invalid_txn_state, "there is no coordinator of transactions")
 
@@ -207,7 +207,7 @@ def _code_of(error: UsageError, data: bytes) -> ErrorCode:
     if found is not None:
         last = int(found[1]) + int.from_bytes(data[23:27], "big", signed=True)
         behind = (int(found[2]) - 1 - last) % (INT32_MAX + 1)
-        if int(found[2]) > 0 and behind < INT32_MAX // 2:  # sent again, and longer ago than is remembered
+        if int(found[2]) > 0 and behind < INT32_MAX // 2:  # a duplicate of a batch that the writer no longer remembers
             return ErrorCode.duplicate_sequence_number
     if "transaction" in text:
         return ErrorCode.invalid_txn_state
@@ -219,7 +219,7 @@ def _fields(number: int, error: ErrorCode, offset: int, start: int, message: str
         "index": number,
         "error_code": error,
         "base_offset": offset,
-        "log_append_time": None,  # producers say when a record was
+        "log_append_time": None,  # records have the timestamps of their producers
         "log_start_offset": start,
         "record_errors": (),
         "error_message": message,

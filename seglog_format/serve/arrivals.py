@@ -16,7 +16,7 @@ class Arrivals:
     """Calls back the fetches that wait at the end of a log when this process appends to it.
 
     Attributes:
-        has_ended: the server stops, so no fetch needs to wait.
+        has_ended: whether the server stops, so no fetch needs to wait.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The memory that all connections may use together; the one with the largest use over time is closed first."""
+"""The memory that all connections may use together; the connection with the largest use over time is closed first."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class Holding(NamedTuple):
 class Budget:
     """Accounts for bytes held for connections. Thread-safe.
 
-    A client that sends its request and takes its answer holds little for a moment. One that sends half a request and
-    waits, or does not read, holds more and more, counted as bytes times seconds; the one with the most is closed first.
+    A client that sends its request and reads its answer holds few bytes for a short time. A client that sends half a
+    request and waits, or does not read, holds more and more, counted as bytes times seconds. The connection with the
+    greatest product is closed first.
 
     Args:
         limit: bytes for all connections together.
@@ -46,7 +47,7 @@ class Budget:
         return self._used
 
     def update(self, connection: Connection) -> list[Connection]:
-        """Record how many bytes are held for a connection now.
+        """Record how many bytes are held for a connection.
 
         Returns:
             Connections to close so the others stay within the limit. They count as closed from now on.

@@ -37,14 +37,14 @@ class Call(NamedTuple):
     """A request, and the callbacks that answer it.
 
     Attributes:
-        version: of the request's API.
-        client_id: what the client calls itself.
+        version: version of the request's API.
+        client_id: name that the client gives itself.
         body: the request; its fields are those of the version.
         address: host and port that the client connected to.
         respond: takes the fields of the answer, once, from any thread.
-        fill: the same with an answer that is encoded, and the log bytes for its gaps.
-        finish: takes the next request without an answer to this one.
-        hang_up: closes the connection instead: for a request that may not be answered.
+        fill: takes an encoded answer instead, and the log bytes for its gaps.
+        finish: continues with the next request without an answer to this one.
+        hang_up: closes the connection without an answer.
         is_gone: returns whether the client has closed the connection, so no answer is needed.
         is_long: it is in the queue of long requests; if False, a slow request must be moved there.
     """
@@ -69,11 +69,11 @@ class Services(NamedTuple):
     """State from which the APIs answer requests.
 
     Attributes:
-        catalog: what is served.
+        catalog: the served topics.
         coordinator: of consumer groups, created at its first use.
         delays: calls functions later.
         arrivals: calls back waiting fetches when records are appended.
-        submit: has an I/O thread call a function, in the queue of long requests if `is_long`.
+        submit: makes an I/O thread call a function, from the queue of long requests if `is_long`.
         limits: limits on what clients may use.
         writers: of the partitions; None where nothing may be written.
     """

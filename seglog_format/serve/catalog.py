@@ -1,7 +1,7 @@
 """The topics and partitions that are served; a partition is opened at its first use.
 
-Starting only lists the directories: a thousand partitions cost it as many names. Small files are read,
-and the code that reads them is loaded, when a request needs them.
+At the start, directories are only listed: of a thousand partitions, only the names are read. Small files are read, and
+the code that reads them is loaded, when a request needs them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_NEW_TOPICS: Final = 1000
 """Topics that clients may create in a directory that was empty."""
 
 MAX_RESTING: Final = 64
-"""Partitions that keep their files open; beyond that, the least recently used ones close theirs."""
+"""Maximum number of partitions that keep their files open; beyond that, the least recently used ones close theirs."""
 
 
 class NewTopics(NamedTuple):
@@ -59,7 +59,7 @@ class CatalogOptions(NamedTuple):
         is_raw: send bytes unchecked.
         remote: the store with the tiered segments of the partitions.
         end_of: for a topic and a partition with a writer in this process: returns a function for its readable end.
-        new_topics: the directory in which clients create topics, the only one that is served; None where they do not.
+        new_topics: the only served directory, in which clients create topics; None if clients may not create any.
     """
 
     trust_indexes: bool = False
@@ -135,13 +135,13 @@ class Catalog:
     def _source(self, topic: str, number: int, path: Path) -> Source:
         options = self._options
         end_of = options.end_of(topic, number) if options.end_of is not None else None
-        copy = False if end_of is not None else None  # the lock is ours then, and nothing is cut short
+        copy = False if end_of is not None else None  # then we hold the lock, and no file is truncated
         opener = partial(self._open_inside, path, trust_indexes=options.trust_indexes, copy=copy, remote=options.remote)
         return Source(topic, number, path, opener, end_of, is_raw=options.is_raw)
 
     @property
     def cluster_id(self) -> str:
-        """The cluster id that the directories name, or a made-up one."""
+        """The cluster id that the directories name, or a generated one."""
         if self._known_cluster_id is None:
             from seglog_format.serve.side_files import cluster_id  # noqa: PLC0415 - a start does without it
 
@@ -211,7 +211,7 @@ class Catalog:
         return served
 
     def _longest_unused(self) -> ServedPartition | None:
-        """Return the least recently used partition beyond the limit, so the caller closes its files."""
+        """Return the least recently used partition beyond the limit, whose files the caller closes."""
         if len(self._served) <= MAX_RESTING:
             return None
         index = len(self._served) - MAX_RESTING - 1
@@ -231,7 +231,7 @@ class Catalog:
 
 
 def _is_topic(name: str) -> bool:
-    """Return whether a client's name is one for a topic (SEG-PDR-002), which is safe in a path and in a message."""
+    """Return whether a client's name is a valid topic name (SEG-PDR-002), which is safe in a path and in a message."""
     try:
         partition_directory_name(name, 0)
     except UsageError:

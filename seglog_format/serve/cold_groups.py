@@ -20,11 +20,11 @@ OffsetsByGroup: TypeAlias = "Mapping[str, Mapping[TopicPartition, Committed]]"
 
 
 def committed_offsets_in(directories: Sequence[Path], on_problem: Callable[[str], None]) -> OffsetsByGroup:
-    """Return what groups had committed.
+    """Return the offsets that groups had committed.
 
     Args:
         directories: log directories of brokers.
-        on_problem: called with a message about what cannot be read of the topic.
+        on_problem: called with a message about anything of the topic that cannot be read.
 
     Raises:
         UsageError: no partition of the topic is in any of them, or a file cannot be read.
@@ -33,7 +33,7 @@ def committed_offsets_in(directories: Sequence[Path], on_problem: Callable[[str]
     entries = [entry for (topic, _), entry in sorted(logs.partitions.items()) if topic == CONSUMER_OFFSETS]
     if not entries:
         msg = (
-            f"no partition of {CONSUMER_OFFSETS} in {', '.join(map(str, directories))}: nothing says where groups were"
+            f"no partition of {CONSUMER_OFFSETS} in {', '.join(map(str, directories))}: committed offsets are not known"
         )
         raise UsageError(msg)
     for entry in entries:

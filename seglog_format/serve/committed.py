@@ -22,7 +22,7 @@ GROUP_SIZE: Final = 500
 """Memory that an offset or a group takes besides its texts."""
 
 LARGEST_PART: Final = 8
-"""The share of the room for all groups that one group may use."""
+"""The share of the memory for all groups that one group may use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class CommittedOffsets:
         self._size -= self._groups.pop(group_id).size
 
     def forget_idle(self) -> None:
-        """Drop the groups that were not used for long."""
+        """Drop the groups that have been idle for longer than the limit."""
         earliest = self._clock() - self._limits.group_idle_seconds
         idle = [name for name, group in self._groups.items() if group.used_at < earliest and not self._is_active(name)]
         for group_id in idle:
@@ -124,7 +124,7 @@ class CommittedOffsets:
         return dict(self._used(group_id).offsets) if group_id in self._groups else {}
 
     def restore(self, group_id: str, used_at: float, offsets: dict[tuple[str, int], Committed]) -> None:
-        """Add a group read from disk; the most recently used group must come last."""
+        """Add a group that was read from disk; callers add the most recently used group last."""
         for (topic, partition), committed in offsets.items():
             self.commit(group_id, topic, partition, committed)
         if group_id in self._groups:

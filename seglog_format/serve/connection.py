@@ -43,10 +43,10 @@ class Waiting:
     """A request in the queue, with its connection and processor.
 
     Attributes:
-        processor: that sends its answer.
+        processor: the processor that sends its answer.
         connection: the connection that it came from.
         frame: its bytes.
-        is_long: it belongs to the queue of long requests.
+        is_long: whether it belongs to the queue of long requests.
     """
 
     __slots__ = ("connection", "frame", "is_long", "processor")
@@ -66,7 +66,7 @@ class Waiting:
         return self.connection.is_closed
 
     def take(self, size: int) -> None:
-        """Count so many bytes for the connection until it is answered; callable from any thread."""
+        """Count `size` more bytes for the connection until the request is answered; callable from any thread."""
         self.connection.extra_size = size
         self.processor.account(self.connection)
 
@@ -74,8 +74,8 @@ class Waiting:
 class Connection:
     """A non-blocking socket with its buffers. Belongs to the thread of one processor.
 
-    While a request is being answered, no more is read: answers go out in the order of their requests, and a client
-    that does not take them cannot ask for more.
+    While a request is being answered, nothing is read: answers are sent in the order of their requests, and a client
+    that does not read its answers cannot send more requests.
 
     Attributes:
         socket: to the client.
@@ -83,12 +83,12 @@ class Connection:
         is_busy: a request is being answered.
         is_closed: the socket is closed.
         awaited: selector events that its processor waits for.
-        active_at: when a request or a part of an answer last got through.
-        has_asked: a whole request has come.
+        active_at: time of the last received request or sent part of an answer.
+        has_asked: a whole request has been received.
         processor: the processor that it belongs to.
-        gone_at: when the processor saw, while busy, that the client had closed it; else None.
+        gone_at: time at which the processor noticed, during an answer, that the client had closed it; else None.
         waiting: the request that is being answered.
-        extra_size: memory that answering the request takes, besides its own bytes.
+        extra_size: memory that the answer takes, besides the bytes of the request.
         counted: the `held_size` last reported to the budget, in its steps.
         is_doomed: it must be closed, and no longer counts in the budget.
         received_size: bytes received.
@@ -148,13 +148,13 @@ class Connection:
         return bool(self._received)
 
     def end(self) -> None:
-        """Have the processor close it; callable from any thread."""
+        """Make the processor close the connection; callable from any thread."""
         self.is_doomed = True
         if self.processor is not None:
             self.processor.hand_over(self, None)
 
     def receive(self) -> bool:
-        """Read what has arrived.
+        """Read the bytes that have arrived.
 
         Returns:
             False if the client has closed the connection.
@@ -234,7 +234,7 @@ class Connection:
             sent = self.socket.send(chunk, MORE_COMES if len(self._sending) > 1 else 0)
             self.sent_size += sent
             if sent < len(chunk):
-                self._sending[0] = memoryview(chunk)[sent:]  # a copy for each part would take longer and longer
+                self._sending[0] = memoryview(chunk)[sent:]  # copying the rest for each part would take quadratic time
                 return
             self._sending_size -= _whole_size(chunk)
         self._sending.popleft()
@@ -248,7 +248,7 @@ class Connection:
         self._received.clear()
         self._sending_size = self._request_size = self.extra_size = 0
         if self.waiting is not None:
-            self.waiting.frame = b""  # it is not answered any more
+            self.waiting.frame = b""  # the request is no longer answered
 
     def has_ended(self) -> bool:
         """Return whether the client has closed its side and all bytes were read; consume nothing."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Delays:
     """Calls functions when their time has come; they must return quickly.
 
-    One that raises is reported, and the others are still called.
+    A function that raises is reported, and the others are still called.
     """
 
     def __init__(self, on_failure: Callable[[str], None]) -> None:
@@ -36,7 +36,7 @@ class Delays:
         self._thread.start()
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
-        """Call a function after so many seconds, unless `stop` comes first."""
+        """Call a function after some seconds, unless `stop` is called first."""
         with self._changed:
             heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), action))
             self._changed.notify()

@@ -1,4 +1,4 @@
-"""Detect clients that close their connection while their answer is being made."""
+"""Detection of clients that close their connection while their answer is being made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cheap fingerprint of a directory or of a log's last file, by which changes are noticed."""
+"""A cheap fingerprint of a directory or of a log's last file, which shows changes."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def state_of(path: Path) -> FileState:
 
 
 def last_state(partition: Partition) -> FileState:
-    """Return the fingerprint of a log's last file; empty if it has none here."""
+    """Return the fingerprint of a log's last local file; empty if there is none."""
     last = partition.segments[-1] if partition.segments else None
     return () if last is None or last.is_tiered else state_of(last.paths.log)

@@ -1,4 +1,4 @@
-"""One consumer group in the classic protocol: members join, the leader assigns partitions, all members learn it."""
+"""One consumer group in the classic protocol: members join, and get the partitions that the leader assigns."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Member:
         member_id: made by the server.
         instance_id: of a static member, or None.
         protocols: assignment strategies by name, with the member's metadata for each; its preferred one first.
-        session_seconds: a member without a heartbeat for so long is removed.
-        rebalance_seconds: how long the others wait for it to join again.
+        session_seconds: time without a heartbeat after which the member is removed.
+        rebalance_seconds: time that the others wait for it to join again.
         joining: callback for the answer to its pending join request.
         syncing: callback for the answer to its pending sync request.
         assignment: the assignment that it got.
-        deadline: when it is removed without another heartbeat.
+        deadline: time at which it is removed without another heartbeat.
         size: bytes of its own texts.
-        is_settled: it sent a heartbeat after it had joined.
+        is_settled: whether it has sent a heartbeat after it joined.
     """
 
     member_id: str
@@ -66,14 +66,14 @@ class Group:
 
     Attributes:
         group_id: its name.
-        state: where it is between two assignments.
+        state: its state between two assignments.
         generation: number of the assignment; 0 before the first.
-        protocol_type: kind of clients: ``consumer``.
+        protocol_type: kind of its clients: ``consumer``.
         protocol: the assignment strategy that all members support.
         leader: the member that assigns partitions.
-        members: by id, in the order in which they came.
-        rebalance_deadline: when a rebalance continues without missing members.
-        is_gathering: the first members have joined, and others may follow within the grace period.
+        members: by id, in the order in which they joined.
+        rebalance_deadline: time at which a rebalance continues without missing members.
+        is_gathering: whether members may still join within the grace period of the first ones.
     """
 
     group_id: str
@@ -100,7 +100,7 @@ class Group:
         """Ask all members to join again; answer those that wait for an assignment accordingly.
 
         Args:
-            now: the time.
+            now: the current time.
             grace_seconds: minimum time for other members to join.
         """
         for member in self.members.values():

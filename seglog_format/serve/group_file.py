@@ -49,13 +49,13 @@ def groups_in(data: bytes) -> list[StoredGroup]:
     """Parse the groups of a file.
 
     Raises:
-        BrokenStateError: the file is damaged, or another program's.
+        BrokenStateError: the file is damaged, or of another program.
     """
     try:
         body, last = data[: data.rindex(b"\n", 0, -1) + 1], data[data.rindex(b"\n", 0, -1) + 1 :]
         is_whole = data.startswith(HEAD) and json.loads(last) == {"end": True, "crc32c": crc32c(body)}
         if not is_whole:
-            msg = "its first or last line, or its checksum, is not right"
+            msg = "its first or last line, or its checksum, is wrong"
             raise BrokenStateError(msg)
         return [_group(json.loads(line)) for line in body[len(HEAD) :].splitlines()]
     except (ValueError, TypeError, KeyError, RecursionError) as error:

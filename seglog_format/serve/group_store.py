@@ -1,7 +1,7 @@
 """Stores the groups' committed offsets on disk, so they survive a restart.
 
-A commit is acknowledged when it is on the disk. Commits that come while one write goes on share the next, and writes
-take no more than a small part of the time, whatever comes in.
+A commit is acknowledged when it is on the disk. Commits that arrive during a write share the next write. Writes take a
+small part of the time, however many commits arrive.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "groups.jsonl"
 MAX_FILE_SIZE: Final = 64 << 20
 REST_FACTOR: Final = 4
-"""After a write, wait so many times its duration before the next."""
+"""Pause after a write, as a multiple of its duration."""
 
 MIN_REST_SECONDS: Final = 0.02
 
@@ -54,7 +54,7 @@ class GroupStore:
         """Read the stored groups; report a damaged file and rename it."""
         try:
             if self._path.stat().st_size > MAX_FILE_SIZE:
-                return self._set_aside("it is larger than any that is written")
+                return self._set_aside("it is larger than this server writes it")
             return groups_in(self._path.read_bytes())
         except FileNotFoundError:
             return []
@@ -79,7 +79,7 @@ class GroupStore:
         self._thread.start()
 
     def save(self, then: Saved) -> None:
-        """Write changes soon; then call back with whether they are on the disk."""
+        """Write changes soon; then report to `then` whether they are on the disk."""
         with self._changed:
             if not self._is_ended:
                 self._waiting.append(then)
@@ -113,7 +113,7 @@ class GroupStore:
     def _write(self) -> bool:
         try:
             replace_file(LocalFiles(), self._path, self._content())
-        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait have to hear of it
+        except Exception as error:  # noqa: BLE001 - clients wait for the outcome, whatever the error
             if not self._has_failed:
                 self._report(f"{self._path}: commits are refused, as they cannot be written: {error}")
             self._has_failed = True

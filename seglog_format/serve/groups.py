@@ -42,7 +42,7 @@ class Joining:
     """A join request.
 
     Attributes:
-        group_id: which group.
+        group_id: of the group.
         member_id: empty for a new member.
         instance_id: of a static member, or None.
         client_id: becomes part of the new member's id.
@@ -50,7 +50,7 @@ class Joining:
         protocols: assignment strategies by name, the preferred one first.
         session_seconds: see `Member`.
         rebalance_seconds: see `Member`.
-        has_to_know_its_id: a new member first gets its id, then joins with it.
+        has_to_know_its_id: whether a new member first gets its id, and then joins with it.
     """
 
     group_id: str
@@ -117,14 +117,14 @@ class Coordinator:
             return ErrorCode.invalid_session_timeout
         if joining.size > self._limits.member_size or len(joining.protocols) > MAX_PROTOCOLS:
             return ErrorCode.invalid_request
-        if joining.member_id and not self._knows(group, joining.member_id):
+        if joining.member_id and not self._is_known(group, joining.member_id):
             is_fenced = joining.instance_id is not None and self._static(group, joining.instance_id) is not None
             return ErrorCode.fenced_instance_id if is_fenced else ErrorCode.unknown_member_id
         if not (group or Group("")).accepts(joining.protocol_type, joining.protocols, joining.member_id):
             return ErrorCode.inconsistent_group_protocol
         return ErrorCode.none
 
-    def _knows(self, group: Group | None, member_id: str) -> bool:
+    def _is_known(self, group: Group | None, member_id: str) -> bool:
         return member_id in self._announced or (group is not None and member_id in group.members)
 
     def _static(self, group: Group | None, instance_id: str) -> Member | None:
@@ -132,7 +132,7 @@ class Coordinator:
         return next((member for member in members if member.instance_id == instance_id), None)
 
     def _make_room(self, size: int, *, keep: str) -> None:
-        """Remove the members without heartbeats for the longest until one more of so many bytes fits.
+        """Remove the members with the oldest heartbeats until one more member of `size` bytes fits.
 
         Members without a heartbeat since they joined are removed first.
         """
@@ -164,7 +164,7 @@ class Coordinator:
         self._announced.pop(joining.member_id, None)
         known = group.members.get(joining.member_id)
         is_same = known is not None and known.protocols == joining.protocols
-        if known is not None and is_same and self._may_stay(group, known):
+        if known is not None and is_same and self._is_repeated_join(group, known):
             known.deadline = now + known.session_seconds
             respond(group.joined(known))
             return
@@ -181,8 +181,8 @@ class Coordinator:
             group.start_rebalance(now, GRACE_SECONDS)
         self._complete(group, now)
 
-    def _may_stay(self, group: Group, member: Member) -> bool:
-        """Return whether a member that joins again, unchanged, merely repeats its request."""
+    def _is_repeated_join(self, group: Group, member: Member) -> bool:
+        """Return whether a known member that joins with unchanged protocols only repeats its request."""
         is_follower = group.state is GroupState.STABLE and member.member_id != group.leader
         return is_follower or group.state is GroupState.COMPLETING
 
@@ -213,7 +213,7 @@ class Coordinator:
     def sync(
         self, group_id: str, member_id: str, generation: int, assignments: Mapping[str, bytes], respond: Respond
     ) -> None:
-        """Answer with the member's assignment as soon as the leader has sent it."""
+        """Answer with the member's assignment when the leader has sent it."""
         with self._lock:
             group, error = self._checked(group_id, member_id, generation)
             if error is ErrorCode.none and not self._may_assign(group, member_id, assignments):
@@ -308,7 +308,7 @@ class Coordinator:
             self._is_ticking = False
             try:
                 self._check_all(self._clock())
-            finally:  # a failure of one look must not end all later ones
+            finally:  # after a failure, later calls must still happen
                 if self._groups:
                     self._tick_soon()
 

@@ -1,8 +1,8 @@
-"""Checks a request before it is decoded: no count and no length may exceed the bytes that are there.
+"""Checks of a request before it is decoded: no count and no length may exceed the bytes that follow.
 
-The library that decodes requests allocates as many items as a count claims, and the whole process ends where
-that fails. A request of thirty bytes could cause that. So every request is walked first. The walk
-also adds up the items of all arrays, and refuses a request with too many before an object is made of any of them.
+The library that decodes requests allocates as many items as a count claims, and the whole process ends if that fails. A
+request of thirty bytes could cause that. So every request is walked first. The walk also adds up the items of all
+arrays, and refuses a request with too many items before it is decoded.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Walk:
         self.max_items = max_items
 
     def announce(self, count: int) -> None:
-        """Add so many items.
+        """Add `count` items.
 
         Raises:
             BrokenRequestError: there are too many.
@@ -105,7 +105,7 @@ def check_message(kind: type[Any], data: bytes, position: int, max_items: int = 
 
 def _within(position: int, end: int) -> int:
     if position > end:
-        msg = f"{position - end} bytes more announced than there are"
+        msg = f"{position - end} bytes are missing"
         raise BrokenRequestError(msg)
     return position
 
@@ -128,7 +128,7 @@ def _tagged_field(known: Mapping[int, Step], walk: Walk, position: int, end: int
     size, position = _varint(walk.data, position, end)
     following = _within(position + size, end)
     if tag in known and known[tag](walk, position, following) != following:
-        msg = f"tag {tag} has not {size} bytes"
+        msg = f"tag {tag} is not of {size} bytes"
         raise BrokenRequestError(msg)
     return following
 
@@ -144,14 +144,14 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * index
         if byte <= 0x7F:  # noqa: PLR2004 - the highest bit is not set
             return value, position + index + 1
-    msg = "a number without an end"
+    msg = "a varint without an end"
     raise BrokenRequestError(msg)
 
 
 def _compact(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Read a compact count, which is stored plus one; return it, -1 for null, and the position after it."""
     more, following = _varint(data, position, end)
-    return _believed(more - 1, end - following), following
+    return _checked_count(more - 1, end - following), following
 
 
 def _plain(prefix: Struct) -> Count:
@@ -160,12 +160,12 @@ def _plain(prefix: Struct) -> Count:
     def count(data: bytes, position: int, end: int) -> tuple[int, int]:
         following = _within(position + size, end)
         (claimed,) = read(data, position)
-        return _believed(claimed, end - following), following
+        return _checked_count(claimed, end - following), following
 
     return count
 
 
-def _believed(claimed: int, left: int) -> int:
+def _checked_count(claimed: int, left: int) -> int:
     if claimed > left:
         msg = f"{claimed} announced, {left} bytes left"
         raise BrokenRequestError(msg)
@@ -182,7 +182,7 @@ def _layout(kind: type[Any]) -> Layout:
     plain: list[Step | int] = []
     tagged = {}
     for field in fields(kind):
-        # the client id stayed as it was when everything around it became compact
+        # Kafka kept the client id as it was when all other strings became compact
         is_compact = kind.__flexible__ and not (kind.__name__ == "RequestHeader" and field.name == "client_id")
         step = _step(field.type, field.metadata.get("kafka_type", ""), is_compact=is_compact)
         tag = field.metadata.get("tag")
@@ -247,7 +247,7 @@ def _array(item: Step | int, count: Count, *, may_be_null: bool) -> Step:
     def step(walk: Walk, position: int, end: int) -> int:
         items, position = count(walk.data, position, end)
         if items < 0 and not may_be_null:
-            msg = "null where there has to be an array"
+            msg = "an array is null that must not be"
             raise BrokenRequestError(msg)
         if items <= 0:
             return position

@@ -33,7 +33,7 @@ class KeptOffsets:
         self._store: GroupStore | None = None
 
     def keep_in(self, directory: Path, report: Callable[[str], None]) -> None:
-        """Load the offsets stored in a directory, and store there what is committed from now on.
+        """Load the offsets stored in a directory, and store later commits there.
 
         Args:
             directory: a directory of this server's own.
@@ -52,10 +52,10 @@ class KeptOffsets:
         store.start()
 
     def start_at(self, committed: OffsetsByGroup) -> int:
-        """Let groups start at offsets that were committed elsewhere, but for partitions with an offset of their own.
+        """Set offsets that groups committed to a broker, except for partitions that have an offset already.
 
         Returns:
-            Number of offsets for which there is no room.
+            Number of offsets that the limits leave out.
         """
         with self._lock:
             for group_id, offsets in committed.items():
@@ -88,18 +88,18 @@ class KeptOffsets:
             return self._committed.of(group_id)
 
     def forget_idle(self) -> None:
-        """Drop the groups that were not used for long."""
+        """Drop the groups that have been idle for longer than the limit."""
         with self._lock:
             self._committed.forget_idle()
 
     def when_kept(self, then: Saved) -> None:
-        """Call back when all commits so far are on disk (if there is one), or could not be written."""
+        """Call back when all commits so far are on disk, if they are stored there, or could not be written."""
         if self._store is None:
             then(is_saved=True)
         else:
             self._store.save(then)
 
     def end(self, seconds: float) -> None:
-        """Write pending commits; wait at most so long."""
+        """Write pending commits; wait at most `seconds`."""
         if self._store is not None:
             self._store.end(seconds)

@@ -1,7 +1,7 @@
 """One queue for each class of request duration, so fast requests do not wait for slow ones.
 
-Requests that never look into a log have threads of their own, and so have those that do; requests that may take
-long share one more thread. Slow requests wait only for other slow requests.
+Requests that read no log have threads of their own, and so have requests that read logs. Requests that may take long
+share one more thread, so slow requests wait only for other slow requests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PRODUCE: Final = 0
 LOG_KEYS: Final = frozenset({PRODUCE, 1, 2, 23})
-"""Keys of the APIs that look into logs: Produce, Fetch, ListOffsets and OffsetForLeaderEpoch."""
+"""Keys of the APIs that read or write logs: Produce, Fetch, ListOffsets and OffsetForLeaderEpoch."""
 
 FAST_THREADS: Final = 2
 
@@ -32,13 +32,13 @@ class Lanes:
     """The queues between processors and I/O threads. Thread-safe.
 
     Attributes:
-        fast: requests that look into no log.
-        logs: requests that do.
+        fast: requests that read no log.
+        logs: requests that read logs.
         long: requests that may take long, of both kinds.
 
     Args:
         length: maximum number of requests in each.
-        threads: number of threads for requests that look into logs.
+        threads: number of threads for requests that read logs.
     """
 
     def __init__(self, length: int, threads: int) -> None:
@@ -69,11 +69,11 @@ class Lanes:
         return self.logs if key in LOG_KEYS else self.fast
 
     def submit(self, job: Job, *, is_long: bool) -> bool:
-        """Have a thread call a function soon; return False if the queue is full."""
+        """Make a thread call a function soon; return False if the queue is full."""
         queue = self.long if is_long else self.logs
         if not queue.offer(job):
             return False
-        queue.wake_another()  # no processor may come by soon to see whether it is taken
+        queue.wake_another()  # processors call `hurry`, but maybe not soon
         return True
 
     def hurry(self) -> None:

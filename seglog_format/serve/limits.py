@@ -1,7 +1,7 @@
 """Limits on what clients may use of a server, all in one module.
 
-Clients are not authenticated, so every client counts as hostile. Each limit says what it bounds, and what
-becomes of a client beyond it.
+Clients are not authenticated, so every client counts as hostile. The text of each limit says what it bounds, and what
+happens to a client beyond it.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ class Limits(NamedTuple):
     """Limits on what clients may use.
 
     Attributes:
-        held_size: bytes held for all connections together, of requests and of answers. Beyond it, that connection is
-            closed which has held the most for the longest.
-        request_items: items of all arrays of one request together: topics, partitions, groups. One with more closes
-            its connection before an object is made of any.
-        batch_parts: records and record headers of one batch from a producer. One with more is refused as too large.
-        batch_output_size: bytes that one batch may decompress to. One with more is refused as too large.
-        gone_seconds: how long a connection is kept after its client closed it, while its answer is being made.
-        least_idle_seconds: a connection idle for so long may be closed to make room for a new one.
-        members: members of all consumer groups. A new one replaces the one without a heartbeat for the longest.
+        held_size: bytes held for all connections together, of requests and of answers. Beyond it, the connection that
+            has held the most for the longest is closed.
+        request_items: items of all arrays of one request together: topics, partitions, groups. A request with more is
+            not decoded, and its connection is closed.
+        batch_parts: records and record headers of one batch from a producer. A batch with more is refused as too large.
+        batch_output_size: bytes that one batch may decompress to. A batch with more is refused as too large.
+        gone_seconds: time for which a connection that its client has closed is kept while its answer is being made.
+        least_idle_seconds: time without traffic after which a connection may be closed to make room for a new one.
+        members: members of all consumer groups. A new member replaces the one with the oldest heartbeat.
         member_size: bytes of a member's own texts, or of its assignment.
-        members_size: bytes of that for all members together.
-        groups: groups whose committed offsets are kept. A new one replaces the least recently used one.
-        committed_size: bytes of all committed offsets together; as above.
-        group_idle_seconds: committed offsets are forgotten when the group was not used for so long.
+        members_size: bytes of texts and assignments of all members together.
+        groups: groups whose committed offsets are kept. A new group replaces the least recently used one.
+        committed_size: bytes of all committed offsets together. New ones replace those of the least recently used
+            group.
+        group_idle_seconds: time without use after which the committed offsets of a group are dropped.
     """
 
     held_size: int = 40 * MEBI
@@ -73,7 +74,7 @@ LIGHT_SIZE: Final = 16 * KIBI
 """Maximum size of a request in a queue of fast requests; larger ones go to the queue of long ones."""
 
 LIGHT_PRODUCE_SIZE: Final = 2 * MEBI
-"""The same for produce requests, whose bytes are mostly records, which cost little to check."""
+"""The same for produce requests: their bytes are mostly records, which are checked fast."""
 
 LIGHT_ITEMS: Final = 200
 LIGHT_BATCHES: Final = 20
@@ -90,5 +91,5 @@ SWITCH_SECONDS: Final = 0.0005
 """Time that a thread may hold the interpreter's lock while others wait for it, for `sys.setswitchinterval`.
 
 A processor releases the lock at each system call and, while an I/O thread computes, waits this long to get it back.
-With Python's default of 0.005, one round over a hundred connections that never stop asking takes half a second.
+With Python's default of 0.005, one round over a hundred busy connections takes half a second.
 """

@@ -50,7 +50,7 @@ class Metrics:
             self._findings += 1
 
     def count_failure(self) -> None:
-        """Count a request or a delayed call that failed through a fault of the server."""
+        """Count a request or a delayed call that failed because of a defect of the server."""
         with self._lock:
             self._failures += 1
 

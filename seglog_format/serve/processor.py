@@ -34,7 +34,7 @@ AT_ONCE: Final = 16
 
 
 class Processor:
-    """Serves its share of the connections. All but `add`, `hand_over` and `stop` runs in its own thread."""
+    """Serves its share of the connections. All methods but `add`, `hand_over` and `stop` run in its own thread."""
 
     def __init__(
         self, number: int, requests: Lanes, budget: Budget, settings: Settings, on_closed: Callable[[], None]
@@ -45,7 +45,7 @@ class Processor:
             number: of the thread.
             requests: the queues of requests; while one is full, its connections are not read.
             budget: the memory of all connections.
-            settings: names the idle timeout of connections.
+            settings: hold the idle timeout of connections.
             on_closed: called when a connection has been closed.
         """
         self._requests = requests
@@ -109,12 +109,12 @@ class Processor:
         return min(candidates, key=rank, default=None)
 
     def account(self, connection: Connection) -> None:
-        """Report to the budget what a connection holds, and close those over the limit. From any thread."""
+        """Report to the budget how much a connection holds, and close those over the limit. Thread-safe."""
         for each in self._budget.update(connection):
             each.end()
 
     def stop(self, seconds: float) -> None:
-        """Close all connections and end the thread; wait at most so long."""
+        """Close all connections and end the thread; wait at most `seconds`."""
         self._is_stopped = True
         self._wake()
         self._thread.join(seconds)
@@ -126,7 +126,7 @@ class Processor:
         self._is_woken = True
         try:
             self._waking.send(b"\0")
-        except OSError:  # full, and so awake in any case; or closed, and past caring
+        except OSError:  # the pipe is full, so the thread wakes anyway; or it is closed, as the thread has ended
             return
 
     def _run(self) -> None:
@@ -136,10 +136,10 @@ class Processor:
             seconds = 0 if self._answered else HELD_SECONDS if is_waiting else SWEEP_SECONDS
             for key, events in self._selector.select(seconds):
                 if key.data is None:
-                    self._hear()
+                    self._take_woken()
                 else:
                     self._serve(key.data, events)
-                if self._answered:  # connections that have to be closed, maybe: what they hold counts no more
+                if self._answered:  # some may have to be closed: the budget counts them no longer
                     self._take_answered()
             self._take_arrived()
             self._take_answered()
@@ -153,9 +153,9 @@ class Processor:
                 self._sweep(now)
         self._close_everything()
 
-    def _hear(self) -> None:
-        """Take what other threads queued; clear the wake-up first, so nothing queued meanwhile is lost."""
-        self._take_answered()  # before any other call of the system, at which another thread may go first
+    def _take_woken(self) -> None:
+        """Take the answers that other threads queued; clear the wake-up, so the next one is noticed."""
+        self._take_answered()  # before any other system call, which would let another thread run first
         self._woken.recv(1 << 12)
         self._is_woken = False
 
@@ -204,7 +204,7 @@ class Processor:
             self._await(connection, selectors.EVENT_READ)
         if connection.held_size // UNCOUNTED_SIZE != connection.counted:
             self.account(connection)
-        if frame is not None and not connection.is_doomed:  # last, as the thread that takes it wants to run here
+        if frame is not None and not connection.is_doomed:  # last: the thread that takes it wants this core
             connection.gone_at = None
             waiting = connection.waiting = Waiting(self, connection, frame)
             self._offer(waiting)
@@ -212,8 +212,8 @@ class Processor:
     def _await(self, connection: Connection, wanted: int) -> None:
         """Wait for the next event of a connection.
 
-        While a request is being answered nothing is read, and most clients send nothing. So the selector goes on
-        waiting for more, which costs no call, and stops when it does come (``wanted`` is 0).
+        While a request is being answered, nothing is read, and most clients send nothing. So the selector keeps waiting
+        for bytes, which needs no system call, and stops when some arrive (``wanted`` is 0).
         """
         awaited, connection.awaited = connection.awaited, wanted
         if awaited == wanted:

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 PIPELINED_TURN: Final = 8
-"""One job in so many comes from a client that pipelines, if any waits."""
+"""One job in `PIPELINED_TURN` is of a client that pipelines, if any waits."""
 
 
 class RequestQueue:
     """Jobs that wait for an I/O thread. Thread-safe.
 
-    Only one thread at a time runs Python, so a second one helps only while the first waits. One thread
-    therefore takes all jobs as long as it does not block: the last that fell asleep is woken first.
-    Others are woken by `wake_another` and `hurry`. Every request passes through, so no lock is held: steps
-    are ordered so each job is seen by the thread that adds it, or by one that is about to sleep.
+    Only one thread at a time runs Python, so a second thread helps only while the first waits. One thread therefore
+    takes all jobs as long as it does not block: the last that fell asleep is woken first. Others are woken by
+    `wake_another` and `hurry`. Every request passes through this queue, so it takes no lock: steps are ordered such
+    that each job is seen by the thread that adds it, or by a thread that is about to sleep.
 
     Requests of clients that pipeline, whose next request has already arrived, are taken last, except for every
     eighth job. Otherwise a hundred such clients make every other client wait for a hundred answers.
@@ -74,7 +74,7 @@ class RequestQueue:
         bell.release()
 
     def hurry(self) -> None:
-        """Wake one more thread if jobs wait and none was taken since the last call; call this from time to time."""
+        """Wake one more thread if jobs wait and none was taken since the last call; to be called from time to time."""
         if len(self) and self._taken == self._seen:
             self.wake_another()
         self._seen = self._taken
@@ -95,7 +95,7 @@ class RequestQueue:
         bell = Lock()
         bell.acquire()
         self._asleep.append(bell)
-        if not len(self):  # else a job came before others could know that this thread sleeps
+        if not len(self):  # else a job came before this thread was listed as asleep
             bell.acquire()
             return
         with suppress(ValueError):  # another thread has just woken this one
@@ -107,7 +107,7 @@ class RequestQueue:
         self._pipelined.clear()
 
     def end(self, threads: int) -> None:
-        """End so many threads, each after the jobs offered before; jobs of clients that pipeline may be dropped."""
+        """End some threads, each after the jobs offered before; jobs of clients that pipeline may be dropped."""
         for _ in range(threads):
             self._jobs.append(None)
             self.wake_another()

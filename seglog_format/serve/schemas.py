@@ -1,6 +1,6 @@
 """Messages of the Kafka protocol by API key and version, as the library `kio` describes them.
 
-An answer is written as one mapping with the fields of every version; a version takes those that it has.
+An answer is given as one mapping with the fields of all versions; its encoding has the fields of one version.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GAP: Final = object()
 
 
 class UnreadableRequestError(Exception):
-    """The bytes are no request of the API and version that they name."""
+    """The bytes are not a request of the API and version that their header names."""
 
 
 @cache
@@ -62,7 +62,7 @@ def read_counted(
     try:
         items = check_message(kind, data, position, max_items)
         return *entity_reader(kind)(data, position), items
-    except Exception as error:  # whatever the library makes of hostile bytes
+    except Exception as error:  # the library raises any error for hostile bytes
         msg = f"{kind.__name__}: {error}"
         raise UnreadableRequestError(msg) from error
 

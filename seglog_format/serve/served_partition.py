@@ -1,10 +1,10 @@
 """One served partition: finds the bytes that answer a fetch, and checks them before they are sent (chapter 60).
 
-An entry is sent as it is stored, never decoded. Its frame was reached by a walk from the start of the segment, and its
-checksum is verified once; what was right is remembered. Damage ends a fetch before it, and the next one fails there.
+An entry is sent as it is stored, never decoded. A walk from the start of the segment leads to it, and its checksum is
+verified once; valid entries are remembered. A fetch ends before damage, and the next fetch fails at it.
 
-A read at the end of the log checks the directory and the last file for changes. What is known
-about unchanged files is kept.
+A read at the end of the log checks the directory and the last file for changes. Marks of valid entries are kept for
+unchanged files.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from seglog_format.serve.fetched import Source
 
 MAX_TIERED_SIZE: Final = 1 << 19
-"""Bytes of a tiered log in one answer, unless its first entry is larger: memory holds them until they are sent."""
+"""Maximum bytes of a tiered log in one answer, unless its first entry is larger: they stay in memory until sent."""
 FIRST_STEP: Final = 64
-"""Offsets by which the walk of a tiered log goes on at first; each further step is twice as long."""
+"""Offsets of the first step of the walk of a tiered log; each further step is twice as long."""
 
 
 class ServedPartition:
-    """A partition that several clients read at once; lookups take turns, sending is parallel.
+    """A partition that several clients read at once: one lookup at a time, while answers are sent in parallel.
 
     Attributes:
         source: its directory, and how to read it.
@@ -81,8 +81,8 @@ class ServedPartition:
         """Return whether an answer may have to wait for files to be opened and walked, or for a thread that does so.
 
         Args:
-            offset: which is looked up; None for the end of the log.
-            is_committed_only: transactions have to be known.
+            offset: the offset to look up; None for the end of the log.
+            is_committed_only: whether the answer depends on transactions.
         """
         partition = self._opened
         if partition is None or self._lock.held_seconds > LONG_HELD_SECONDS:
@@ -115,7 +115,7 @@ class ServedPartition:
         with self._lock:
             try:
                 return self._refresh()
-            except UsageError:  # a file is gone; the next reader gets the error
+            except UsageError:  # a file was deleted; the next reader gets the error
                 self._opened, self._transactions = None, ServedTransactions()
                 self._verified.clear()
                 return True
@@ -129,14 +129,14 @@ class ServedPartition:
         known.close()
         self._opened = None
         self._opened = self._listed()
-        are_same = [self._still_knows(segment, known) for segment in self._opened.segments]
+        are_same = [self._keep_known(segment, known) for segment in self._opened.segments]
         if not all(are_same):
             self._transactions = ServedTransactions()
         self._warn_of_tails(self._opened)
         return True
 
-    def _still_knows(self, segment: LogSegment, before: Partition) -> bool:
-        """Take over what is known of an unchanged file; return False if it has changed."""
+    def _keep_known(self, segment: LogSegment, before: Partition) -> bool:
+        """Keep the walk and the marks of an unchanged file; return False if it has changed."""
         known = next((each for each in before.segments if each.base_offset == segment.base_offset), None)
         if known is not None and segment.resume_from(known):
             return True
@@ -172,7 +172,7 @@ class ServedPartition:
         Args:
             offset: first offset wanted.
             max_bytes: of entries.
-            is_committed_only: end at the last stable offset, and name aborted transactions.
+            is_committed_only: end at the last stable offset, and return aborted transactions.
             is_first: return the first entry even if it exceeds `max_bytes`.
 
         Raises:
@@ -210,7 +210,7 @@ class ServedPartition:
         return log
 
     def _fetch_raw(self, offset: int, max_bytes: int, *, is_committed_only: bool, is_first: bool) -> Fetched:
-        """Return bytes from the entry with an offset on, cut at the size as brokers cut them."""
+        """Return bytes from the entry with an offset on, cut at the maximum size as brokers cut them."""
         log = self._range_around(offset, is_committed_only=is_committed_only)
         aborted = self._aborted(offset, INT64_MAX) if is_committed_only else None
         for segment in self._partition.segments:
@@ -227,7 +227,7 @@ class ServedPartition:
     def _answer(
         self, log: LogRange, segment: LogSegment, numbers: tuple[int, int], offset: int, *, is_committed_only: bool
     ) -> Fetched:
-        """Return the entries of these numbers, as far as their checksums are right."""
+        """Return the entries of these numbers, up to the first with a wrong checksum."""
         first, wanted = numbers
         table = segment.walked
         has_zstd = self._verified.first(segment, first, offset)
@@ -255,7 +255,7 @@ class ServedPartition:
         return None
 
     def _raise_damage_at(self, offset: int, log: LogRange, *, is_committed_only: bool) -> None:
-        """Raise the error for damage at an offset, if damage is why no more may be served."""
+        """Raise the error for damage at an offset, if damage is the reason that no entry is served there."""
         damage = self._work_out_transactions().damage if is_committed_only and offset >= log.stable else None
         if damage is not None:
             raise damage.with_traceback(None)
@@ -315,11 +315,11 @@ class ServedPartition:
 
 
 def _walked_to(segment: LogSegment, position: int) -> EntryTable:
-    """Return the positions of all entries; of a tiered log, of those up to a position and of some behind it."""
+    """Return the positions of all entries; of a tiered log, of the entries up to a position and of some after it."""
     if not segment.is_tiered:
         return segment.entries
     table, step = segment.walked, FIRST_STEP
-    with suppress(FormatError):  # the next fetch meets it
+    with suppress(FormatError):  # the next fetch reports the damage
         while table.position < position and not table.is_complete:
             segment.number_of(min(table.next_offset + step, INT64_MAX))
             step *= 2
@@ -331,10 +331,10 @@ def _last_allowed(segment: LogSegment) -> int:
 
 
 def _raise_lost_end(segment: LogSegment) -> None:
-    """Refuse to skip bytes at the end of a closed segment that once were entries.
+    """Refuse to skip damaged entries at the end of a closed segment.
 
     Raises:
-        TruncatedError: there are some, and offsets are missing up to the next segment.
+        TruncatedError: bytes follow the last whole entry, and offsets are missing up to the next segment.
     """
     tail = segment.tail
     is_closed = segment.allowed.last < GREATEST_OFFSET

@@ -57,7 +57,7 @@ class Server:
     Attributes:
         address: host and port that it listens on.
         metrics: its counters.
-        committed_offsets: where groups start that have no committed offset of their own; to be set before `start`.
+        committed_offsets: offsets at which groups start that have not committed any here; to be set before `start`.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class Server:
         """Bind the port; requests are answered after `start`.
 
         Args:
-            catalog: what to serve.
+            catalog: the topics to serve.
             settings: address, threads and limits.
-            on_failure: called with a message about a request or a delayed call that failed through a fault of ours.
+            on_failure: called with a message about a request or a delayed call that failed because of a defect here.
             writers: of the partitions, closed by `stop`; None for a read-only server.
             metrics: the counters to use.
-            state: directory that keeps committed offsets over a restart; None for memory alone.
+            state: directory that keeps committed offsets over a restart; None to keep them in memory only.
 
         Raises:
             OSError: the port cannot be bound.
@@ -136,7 +136,7 @@ class Server:
         )
 
     def start(self) -> None:
-        """Start to answer."""
+        """Start to answer requests."""
         self._delays.start()
         for processor in self._processors:
             processor.start()
@@ -147,7 +147,7 @@ class Server:
     def stop(self) -> None:
         """Close the port, answer pending requests, then close all connections and end all threads.
 
-        Pending work has a few seconds. A thread that needs longer is abandoned with its result.
+        Pending work gets a few seconds. A thread that needs longer is abandoned with its result.
         """
         deadline = time.monotonic() + STOP_SECONDS
         self._acceptor.stop()
@@ -186,7 +186,7 @@ class Server:
         self._tell_failure(message)
 
     def _submit(self, job: Job, is_long: bool) -> None:  # noqa: FBT001 - handed on by position
-        """Have an I/O thread call a function, as soon as there is room in the queue."""
+        """Make an I/O thread call a function, as soon as there is room in the queue."""
         if not self._requests.submit(job, is_long=is_long):
             self._delays.after(HELD_SECONDS, partial(self._submit, job, is_long))
 
@@ -260,7 +260,7 @@ def _named(request: Request) -> str:
 
 
 def _refusal(key: int, correlation_id: int) -> list[Chunk] | None:
-    """Answer an unsupported version: to ApiVersions with the supported ones; else None, which closes the connection."""
+    """Answer an unsupported version of ApiVersions with the supported ones; return None, to close, for other APIs."""
     if key != API_VERSIONS:
         return None
     return encode_response(key, 0, correlation_id, versions(ErrorCode.unsupported_version))

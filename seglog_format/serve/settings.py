@@ -15,13 +15,13 @@ class Settings(NamedTuple):
 
     Attributes:
         host: address to listen on.
-        port: 0 for any that is free.
+        port: port to listen on; 0 for any that is free.
         processors: threads that read requests and send answers.
         io_threads: threads that read logs.
-        max_connections: more are closed at once.
+        max_connections: maximum number; further connections are closed at once.
         max_request_size: bytes; a larger request closes its connection.
         queue_length: requests that may wait for an I/O thread; while it is full, nothing more is read.
-        idle_seconds: a connection is closed after so long without traffic.
+        idle_seconds: time without traffic after which a connection is closed.
         limits: limits on what clients may use.
     """
 

@@ -1,4 +1,4 @@
-"""Ids of topics and of the cluster, from the small files beside the logs or made up."""
+"""Ids of topics and of the cluster, from the small files beside the logs, or generated."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from seglog_format.serve.topics import Topic
 
 NAMESPACE: Final = uuid.UUID("5f5b1a0e-8b1f-4f0e-9d8e-5e6c0d7a4b21")
-"""Namespace of the ids made for topics whose directories name none: the same name gives the same id."""
+"""Namespace of the ids generated for topics whose directories name none: the same name gives the same id."""
 
 DEFAULT_CLUSTER_ID: Final = "seglog-serve"
 
 
 class TopicIds:
-    """Ids of topics: the stored one, unless another topic has the same (in copies); else made from the name.
+    """Ids of topics: the stored id, unless another topic has the same id (as in copies); else one made from the name.
 
     Attributes:
         by_name: the ids.
@@ -43,7 +43,7 @@ def _topic_id(partition: Path) -> uuid.UUID | None:
 
 
 def cluster_id(log_directories: Iterable[Path]) -> str:
-    """Return the cluster id of the last log directory that names one, or a made-up one."""
+    """Return the cluster id of the last log directory that names one, or a generated one."""
     found = DEFAULT_CLUSTER_ID
     for path in log_directories:
         properties = meta_properties_of(path)

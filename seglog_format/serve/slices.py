@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
 
 MIN_SLICE_SIZE: Final = 1 << 14
-"""Smaller ranges are copied: sending them from the file costs more, and an open file."""
+"""Smaller ranges are copied: to send them from the file takes longer, and keeps a file open."""
 
 COPY_SIZE: Final = 1 << 18
 """Bytes read at a time where the system cannot send from a file."""
@@ -25,13 +25,13 @@ HAS_SENDFILE: Final = hasattr(os, "sendfile")
 
 
 class SliceLostError(Exception):
-    """The file is shorter than when the answer was put together."""
+    """The file is shorter than when the answer was made."""
 
 
 class FileSlice:
     """Whole entries of a `.log` file, to be sent as they are stored.
 
-    The file is opened at once: one that is renamed or removed before it is sent stays readable.
+    The file is opened at once, so it stays readable if it is renamed or removed before it is sent.
 
     Attributes:
         position: of the next byte to send.

@@ -1,4 +1,4 @@
-"""The directory for committed offsets: private to a server, never one that it serves."""
+"""The directory for committed offsets: private to a server, and outside of the directories that it serves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PRIVATE: Final = 0o700
-"""Mode of the directory: only its owner may know who reads what."""
+"""Mode of the directory: committed offsets show which group reads which topic, so only its owner may read it."""
 
 
 def default_directory(paths: Iterable[Path]) -> Path:
@@ -29,10 +29,10 @@ def default_directory(paths: Iterable[Path]) -> Path:
 
 
 def check_directory(directory: Path, served: Iterable[Path]) -> None:
-    """Check that a directory is in none that is served, nor in a broker's log directory around one.
+    """Check that a directory is outside of the served directories, and of the log directories that hold them.
 
     Raises:
-        UsageError: it is in one.
+        UsageError: it is inside one of them.
     """
     resolved = directory.resolve()
     for path in served:
@@ -59,7 +59,7 @@ class StateDirectory(Closing):
 
     Raises:
         UsageError: another server uses it.
-        OSError: it cannot be created, or not be written.
+        OSError: it cannot be created or written.
     """
 
     def __init__(self, path: Path) -> None:

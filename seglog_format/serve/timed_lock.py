@@ -1,4 +1,4 @@
-"""A lock that knows how long it has been held."""
+"""A lock that measures how long it has been held."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from threading import Lock
 
 
 class TimedLock:
-    """A lock that knows how long it has been held. A context manager."""
+    """A lock that measures how long it has been held. A context manager."""
 
     __slots__ = ("_lock", "_since")
 
@@ -33,7 +33,7 @@ class TimedLock:
         self._since = 0.0
         self._lock.release()
 
-    def __enter__(self) -> None:  # each fetch comes here: no call more than has to be
+    def __enter__(self) -> None:  # each fetch takes it: no further calls
         self._lock.acquire()
         self._since = time.monotonic()
 

@@ -19,7 +19,7 @@ class TouchedPages:
         self._size = 0
 
     def touch(self, segment: LogSegment, size: int) -> None:
-        """Record that so many bytes of a segment were read, and are no longer needed."""
+        """Record that `size` bytes of a segment were read, and are no longer needed."""
         if segment is not self._segment:
             self.unmap()
             self._segment = segment

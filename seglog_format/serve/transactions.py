@@ -1,9 +1,9 @@
 """The transactions of a served log: from headers and end markers, if the transaction indexes agree with them.
 
-Reading every byte of a log to be sure of every header takes as long as reading it. A header that is wrong makes its
-batch wrong, which is never sent; what it could still do is to hide an end marker, and so to join two transactions. The
-transaction indexes list what was aborted. Where both say the same, nothing was hidden; where they do not, or where the
-walk meets damage, the checksums of the whole log decide.
+To verify the checksums of all headers, the whole log has to be read, which takes long. A batch with a damaged header is
+never sent, but the damage could hide an end marker, and so join two transactions. The transaction indexes list the
+aborted transactions. If headers and indexes agree, no marker was hidden. If they do not, or if the walk meets damage,
+the whole log is read and its checksums are verified.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seglog_format.model import Frame
 
 ATTRIBUTES_LOW_POSITION: Final = 22
-"""Of the byte of a batch's attributes that says whether it is transactional, or a control batch."""
+"""Position in a batch of the attributes byte whose bits mark transactional batches and control batches."""
 TRANSACTIONAL_OR_CONTROL: Final = 0x30
 
 
@@ -32,7 +32,7 @@ class ServedTransactions:
     """The transactions of one log, extended as it grows.
 
     Attributes:
-        found: the transactions of the log as far as it was read.
+        found: the transactions of the log, up to the end of the last read.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class ServedTransactions:
         self._has_tiered = False
 
     def read_on(self, partition: Partition) -> Transactions:
-        """Read what was appended since the last call, and return all transactions."""
+        """Read the batches that were appended since the last call, and return all transactions."""
         if self._is_sure and not self.found.end_offset:
             self._has_tiered = any(segment.is_tiered for segment in partition.segments)
         if self._is_sure and self._has_tiered and not self.found.end_offset:

@@ -1,4 +1,4 @@
-"""Remembers which entries of a partition are valid: each is verified once, while its file stays the same."""
+"""Marks of valid entries of a partition: each entry is verified once, as long as its file does not change."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class VerifiedEntries:
         self._checked.pop(segment.base_offset, None)
 
     def first(self, segment: LogSegment, number: int, offset: int) -> bool:
-        """Verify the entry that an answer about an offset begins with; return whether it is compressed with zstd.
+        """Verify the entry with which the answer about an offset begins; return whether it is compressed with zstd.
 
         Raises:
-            FormatError: it is damaged, or the one before, which alone proves that nothing is missing (SEG-LKP-017).
+            FormatError: the entry is damaged; or the entry before it is, so an offset may be missing (SEG-LKP-017).
         """
         marks = self._marks(segment)
         if number and not marks[number - 1] and _starts_above(segment, number, offset):
@@ -69,7 +69,7 @@ class VerifiedEntries:
         """Return the number of the first entry that is not valid, or ``stop``.
 
         Args:
-            segment: whose entries they are.
+            segment: the segment of the entries.
             start: first number.
             stop: number after the last.
             on_damage: called with the error of the invalid entry.

@@ -35,10 +35,10 @@ class Request(NamedTuple):
     """A request, decoded.
 
     Attributes:
-        api_key: which API.
+        api_key: number of the API.
         version: of its messages.
-        correlation_id: goes back with the answer.
-        client_id: what the client calls itself; may be empty.
+        correlation_id: number that the answer repeats.
+        client_id: name that the client gives itself; may be empty.
         body: the message; its fields are those of the version.
         items: items of all its arrays together.
     """
@@ -88,8 +88,8 @@ class Envelope(NamedTuple):
     """An encoded answer with gaps where log bytes go. Requests of one version may share it.
 
     Attributes:
-        head: what follows the correlation id, up to the first gap.
-        rest: what follows each gap.
+        head: bytes after the correlation id, up to the first gap.
+        rest: bytes after each gap.
         is_flexible: the size before log bytes is a compact one.
     """
 

@@ -31,8 +31,8 @@ class Writers(Closing):
     """The writers of partitions. A context manager: its end closes the logs as a broker does.
 
     Args:
-        acknowledged: when a producer gets its answer: once a crash of this process cannot lose the records,
-            or once a power cut cannot either. Readers see only records that are that safe.
+        acknowledged: when a producer gets its answer: when a crash of this process cannot lose the records,
+            or when a power failure cannot lose them either. Readers see only records that are acknowledged.
         config: settings of the logs.
     """
 
@@ -52,7 +52,7 @@ class Writers(Closing):
         for topic in topics.values():
             for number, path in topic.partitions.items():
                 if path.absolute().name != partition_directory_name(topic.name, number):
-                    msg = f"{path}: nothing can be written to a directory that was renamed"
+                    msg = f"{path}: a renamed directory cannot be written"
                     raise UsageError(msg)
                 self._writers[topic.name, number] = self._opened(topic.name, number, path)
         for root in self._roots.values():
@@ -89,10 +89,10 @@ class Writers(Closing):
         return self._writers.get((topic, number))
 
     def check(self, writer: PartitionWriter, data: bytes, limits: AppendLimits) -> Checked:
-        """Check what a producer sent; other threads may write meanwhile.
+        """Check a batch from a producer; other threads may write meanwhile.
 
         Raises:
-            RefusedError: checking it takes more than the limits allow.
+            RefusedError: its check takes more than the limits allow.
             FormatError: the bytes are damaged.
             UsageError: the batch may not be appended.
         """
@@ -120,7 +120,7 @@ class Writers(Closing):
         """Close all logs properly.
 
         Raises:
-            WriteError: one could not be closed; the others are closed all the same.
+            WriteError: a log could not be closed; the others are closed nevertheless.
         """
         failures: list[SeglogError] = []
         for root in self._roots.values():

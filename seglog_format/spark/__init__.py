@@ -1,6 +1,6 @@
 """Log directories in Spark: a data source named ``seglog``, and jobs built on it.
 
-`pyspark_seglog` registers the source by itself wherever this package is installed, so
+`pyspark_seglog` registers the source wherever this package is installed, so
 ``spark.read.format("seglog").load(path)`` works. Everything is imported at its first use: PySpark
 and pyarrow come with the extra ``spark``.
 """

@@ -18,7 +18,7 @@ from seglog_format.spark.plain_stream import PlainStreamReader
 
 
 class AdmittingStreamReader(PlainStreamReader, SupportsTriggerAvailableNow):
-    """Reads in steps of the size that options set."""
+    """Reads in steps of the size that the options set."""
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's names, from here on
         """Return the limit of a step."""
@@ -29,9 +29,9 @@ class AdmittingStreamReader(PlainStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return where the logs end, for reports of how far the query is behind."""
+        """Return the offsets at which the logs end, for Spark's reports of the query's lag."""
         return offsets_as_json(Follower(self.options).latest())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the end of this run: later records are for the next one."""
+        """Fix the end of this run: later records are left to the next run."""
         self._target = Follower(self.options).latest()

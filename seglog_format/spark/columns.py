@@ -43,7 +43,7 @@ ON_REQUEST: Final = {
     TOPIC_ID: "string",
     CORRUPT: "struct<file:string,position:bigint,size:bigint,requirement:string,message:string>",
 }
-"""Columns that only a schema that names them gets."""
+"""Columns that a query has only if its schema names them."""
 
 RECORDS: Final = {**CONNECTOR, **ON_REQUEST}
 
@@ -126,7 +126,7 @@ def projection(*names: str, table: str = "records") -> str:
 
 
 def default_schema(options: ReadOptions) -> str:
-    """Return the schema of a query that states none."""
+    """Return the schema of a query without one."""
     if options.table != "records":
         return projection(*COLUMNS[options.table], table=options.table)
     more = [name for name, is_wanted in ((HEADERS, options.include_headers),) if is_wanted]
@@ -143,7 +143,7 @@ def check_schema(schema: StructType, options: ReadOptions) -> None:
     """Refuse a schema that is no selection of the table's columns: nothing is renamed or converted silently.
 
     Raises:
-        UsageError: an unknown name, another type, a name that comes twice, or a mode that needs another column.
+        UsageError: an unknown name, a wrong type, a repeated name, or a mode that needs another column.
     """
     known = COLUMNS[options.table]
     for field in schema.fields:
@@ -155,7 +155,7 @@ def check_schema(schema: StructType, options: ReadOptions) -> None:
             raise UsageError(msg)
     names = schema.fieldNames()
     if len(set(names)) < len(names):
-        msg = f"seglog: a column comes twice: {', '.join(names)}"
+        msg = f"seglog: columns are repeated: {', '.join(names)}"
         raise UsageError(msg)
     if options.table == "records" and options.mode == "permissive" and CORRUPT not in names:
         msg = f"seglog: mode permissive reports damage in column {CORRUPT}: add it to the schema"

@@ -1,8 +1,8 @@
-"""On the driver: makes staged files segments, all of them or none.
+"""On the driver: the commit of a write, which makes all staged files segments, or none of them.
 
-A manifest is written first, and removed at the end. Its steps can be repeated from any point where a driver
-died: `finish_commits` does so, and so does the next write. Offsets and leader epochs are outside of a batch's checksum,
-so they are set in place, and are the same however often that is done.
+A manifest is written first, and removed at the end. Its steps can be repeated from any point at which a driver
+died: `finish_commits` repeats them, and so does the next write. A batch's checksum does not cover offsets and leader
+epochs, so they are set in place; to set them again changes nothing.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ EPOCH_POSITION: Final = 12
 
 
 def commit(root: Path, job: str, staged: Sequence[Staged], *, keeps_offsets: bool, interval_bytes: int) -> int:
-    """Make staged files segments of a log directory.
+    """Turn staged files into segments of a log directory.
 
     Args:
         root: the log directory.
         job: unique name of this write.
         staged: in the order in which they are to be appended.
-        keeps_offsets: the files already have their final offsets.
+        keeps_offsets: whether the files already have their final offsets.
         interval_bytes: bytes between index entries.
 
     Returns:
         The number of new segments.
 
     Raises:
-        UsageError: a broker or another writer holds the directory, a name is not one that a partition may have, or
-            offsets are there already. Nothing has changed.
+        UsageError: a broker or another writer holds the directory, a name is not valid for a partition, or the log has
+            these offsets already. Nothing has changed.
     """
     root.mkdir(parents=True, exist_ok=True)
     with closing(DirectoryLock(root)):
@@ -74,7 +74,7 @@ def commit(root: Path, job: str, staged: Sequence[Staged], *, keeps_offsets: boo
         replace_file(LOCAL_FILES, manifest_path(root, job), manifest.encoded())
         _apply(root, manifest)
         _remove_manifest(root, job)
-    with suppress(PermissionError):  # who may not look there has not made the directory, either
+    with suppress(PermissionError):  # without permission to read it, this user has not made the directory
         LOCAL_FILES.fsync_directory(root.parent)
     return len(staged)
 
@@ -86,7 +86,7 @@ def finish_commits(path: str | os.PathLike[str]) -> int:
         path: of a log directory.
 
     Returns:
-        The number of writes finished.
+        The number of finished writes.
 
     Raises:
         UsageError: a broker or another writer holds the directory, or a manifest in it was not made by a writer.
@@ -97,7 +97,7 @@ def finish_commits(path: str | os.PathLike[str]) -> int:
 
 
 def abort(root: Path, job: str) -> None:
-    """Remove what a write has staged."""
+    """Remove the files that a write has staged."""
     shutil.rmtree(staging_path(root, job), ignore_errors=True)
     _remove_if_empty(root / STAGING)
 
@@ -146,7 +146,7 @@ def _placed(root: Path, staged: Iterable[Staged], keeps_offsets: bool) -> Iterat
 
 
 def _require_free(path: Path) -> None:
-    """Check that a segment's name is free, or that of an empty log, as a new partition has one."""
+    """Check that no segment has this name, except for an empty log, which a new partition has."""
     with suppress(FileNotFoundError):
         found = path.lstat()
         if found.st_size or not stat.S_ISREG(found.st_mode):
@@ -166,7 +166,7 @@ def _apply(root: Path, manifest: Manifest) -> None:
     with opened_for_change(root, root, LOCAL_FILES):
         for each in manifest.segments:
             source, directory = root / each.file, root / each.directory
-            if source.exists():  # else it was placed before
+            if source.exists():  # else an earlier run has moved it
                 directory.mkdir(exist_ok=True)
                 _publish(source, directory, each, manifest.interval)
                 LOCAL_FILES.fsync_directory(directory)
@@ -174,7 +174,7 @@ def _apply(root: Path, manifest: Manifest) -> None:
 
 
 def _publish(source: Path, directory: Path, placement: Placement, interval_bytes: int) -> None:
-    """Make a staged file a segment; a file that has both names already loses the first."""
+    """Turn a staged file into a segment; if the file has both names already, remove the first."""
     if not source.resolve().is_relative_to(directory.parent.resolve() / STAGING):
         msg = f"seglog: {source} is a link that leads out of {STAGING}"
         raise UsageError(msg)
@@ -193,7 +193,7 @@ def _publish(source: Path, directory: Path, placement: Placement, interval_bytes
     }
     for kind, data in indexes.items():
         replace_file(LOCAL_FILES, directory / segment_file_name(base, kind), data)
-    log.unlink(missing_ok=True)  # without a byte
+    log.unlink(missing_ok=True)  # an empty log
     LOCAL_FILES.publish(source, log)
 
 

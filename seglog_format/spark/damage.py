@@ -1,4 +1,4 @@
-"""Splits a damaged piece into readable parts and descriptions of the damage."""
+"""Division of a damaged piece into readable parts and descriptions of the damage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Damage:
         file: path of the log.
         position: of the first damaged byte.
         size: number of bytes; 0 if unknown.
-        requirement: id of the rule that they break.
+        requirement: id of the rule that the bytes break.
         message: description of the error.
     """
 
@@ -106,10 +106,10 @@ def _damage(piece: Piece, damaged: DamagedRange) -> Damage:
 
 
 def refuse_unexpected_end(piece: Piece, segment: LogSegment, position: int) -> None:
-    """Refuse the end of a log where there should be more entries.
+    """Refuse the end of a log where more entries must follow.
 
-    An entry cut short ends the log of a broker that was killed. In a segment that others follow, or with intact entries
-    after it, it is damage: its size field is wrong, or bytes were lost.
+    The log of a broker that was killed may end with a truncated entry. In a segment that others follow, or with intact
+    entries after it, that is damage: its size field is wrong, or bytes were lost.
 
     Raises:
         FormatError: more segments or intact entries follow (SEG-LOG-004).
@@ -122,7 +122,7 @@ def refuse_unexpected_end(piece: Piece, segment: LogSegment, position: int) -> N
         found = f"{tail.size} bytes of an entry that is cut short, though other segments follow"
         raise TruncatedError(at, "SEG-LOG-004", expected="whole entries", found=found)
     rest = segment.source.view(position, segment.source.size)
-    behind = salvage_scan(rest, OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
-    if behind.starts:
-        found = f"one that ends beyond the file, though intact entries follow from {position + behind.starts[0]} on"
+    later = salvage_scan(rest, OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
+    if later.starts:
+        found = f"one that ends beyond the file, though intact entries follow from {position + later.starts[0]} on"
         raise CorruptRecordError(at.at("batch_length", 8, 4), "SEG-LOG-004", expected="a size that fits", found=found)

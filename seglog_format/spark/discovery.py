@@ -1,4 +1,4 @@
-"""Finds partition directories below the paths of a query, and chooses among replicas.
+"""The partition directories below the paths of a query, and the choice among replicas.
 
 A path is a partition directory, a log directory, or any tree that holds them, such as those of several brokers.
 Each partition is then found once for each replica, and read once.
@@ -38,11 +38,11 @@ MAX_DEPTH: Final = 6
 
 @dataclass(frozen=True)
 class LogRoot:
-    """A log directory as planning sees it; each property is read once.
+    """A log directory, for planning; each property is read once.
 
     Attributes:
         path: of the directory.
-        storage: that holds it.
+        storage: the storage that holds it.
         remote: the store with the tiered segments of its partitions; None if there is none.
     """
 
@@ -57,7 +57,7 @@ class LogRoot:
 
     @cached_property
     def is_in_use(self) -> bool:
-        """Return whether a broker runs in it; none runs in a remote one."""
+        """Return whether a broker uses the directory; never true of a remote one."""
         return self.storage.is_local and is_locked(self.path)
 
 
@@ -67,8 +67,8 @@ class Replica:
 
     Attributes:
         path: of the directory.
-        topic, partition: what its name says.
-        log_directory: the log directory around it.
+        topic, partition: as in its name.
+        log_directory: the log directory that holds it.
     """
 
     path: Path
@@ -83,7 +83,7 @@ class Replica:
 
     @property
     def storage(self) -> LogStorage:
-        """Return what holds the directory."""
+        """Return the storage that holds the directory."""
         return self.log_directory.storage
 
     @property
@@ -125,7 +125,7 @@ def find_replicas(
 
     Args:
         paths: local paths, or addresses.
-        settings: of the file systems behind addresses; None to refuse addresses.
+        settings: of the file systems of addresses; None to refuse addresses.
         remote: the store with the tiered segments of the partitions.
 
     Raises:
@@ -164,10 +164,10 @@ def _located(path: str, settings: Mapping[str, str] | None) -> tuple[LogStorage,
 
 
 def _refuse_foreign(storage: LogStorage, path: Path) -> None:
-    """Refuse a path where there is nothing of Kafka's.
+    """Refuse a path without files of Kafka.
 
     Raises:
-        UsageError: so it is.
+        UsageError: there are none.
     """
     if storage.is_local:
         path_kind(path)
@@ -201,7 +201,7 @@ def _scanned(storage: LogStorage, path: Path) -> tuple[list[str], list[str]]:
 
 
 def _is_partition_name(name: str) -> bool:
-    """Return whether a directory of that name is a partition in use: not deleted, moved or strayed."""
+    """Return whether a directory of that name is a partition in use, and not marked as deleted, future or stray."""
     try:
         return not parse_partition_directory(name).state
     except FormatError:
@@ -212,7 +212,7 @@ def choose(replicas: Sequence[Replica], options: ReadOptions) -> tuple[Replica, 
     """Choose the directories to read: one for each partition, unless all replicas are wanted.
 
     Raises:
-        UsageError: directories of one partition have several topic ids, and that is refused.
+        UsageError: directories of one partition have several topic ids, which the options refuse.
     """
     groups: dict[tuple[str, int, str | None], list[Replica]] = {}
     wanted = sorted((each for each in replicas if options.wants(*each.key)), key=lambda each: each.key)
@@ -248,6 +248,6 @@ def _chosen(group: list[Replica], options: ReadOptions) -> list[Replica]:
 
 
 def _length(replica: Replica, options: ReadOptions) -> tuple[int, int]:
-    """Return a sort key: how far a replica reaches, then how far back; the first of equal ones is chosen."""
+    """Return a sort key: greatest end offset, then least start offset; the first of equal replicas is chosen."""
     with replica.open(options) as partition:
         return partition.log_end_offset, -partition.log_start_offset

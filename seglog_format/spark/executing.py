@@ -1,4 +1,4 @@
-"""On an executor: runs a task of any table, and explains its failure."""
+"""On an executor: execution of a task of any table, with an explanation of a failure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ReadError(SeglogError):
-    """A task failed. Spark shows little more than the text."""
+    """A task failed. Spark shows hardly more than the text."""
 
 
 def batches_of(task: AnyTask, schema: pa.Schema, options: ReadOptions, narrowed: Narrowed) -> Iterator[pa.RecordBatch]:

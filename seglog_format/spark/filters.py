@@ -1,12 +1,12 @@
 """Filters that Spark pushes down: the restrictions on topics, partitions, offsets and times in them.
 
-A filter on topic or partition is applied fully: other partitions are not read. One on offset or timestamp
-only narrows what is read, and Spark applies it again. All others are left to Spark. Filters are known by the names of
-their classes, so PySpark 4.0, which has none, is fine.
+A filter on topic or partition is applied fully: other partitions are not read. A filter on offset or timestamp only
+narrows the range to read, and Spark applies it again. All others are left to Spark. Filters are recognized by the names
+of their classes, so PySpark 4.0, which has no such classes, also works.
 
-Spark, up to 4.3 at least, keeps the plan that a Python source has made for pushed filters with the frame that was
-loaded, and reuses it for a later query of that frame without filters: rows are then missing without an error.
-A source cannot detect it. So filters are used only if the user has enabled them, and `session` does not enable them.
+Spark, up to 4.3 at least, stores the plan that a Python source made for pushed filters with the loaded frame, and
+reuses it for a later query of that frame without filters: rows are then missing without an error. A source cannot
+detect it. So filters are used only if the user has enabled them, and `session` does not enable them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Narrowed:
     """The range to read after filters.
 
     Attributes:
-        topic_tests, partition_tests: a partition has to pass all.
+        topic_tests, partition_tests: tests, all of which a partition has to pass.
         from_offset, to_offset: from the first inclusive to the second exclusive.
         from_timestamp_ms, to_timestamp_ms: both inclusive.
     """
@@ -77,7 +77,7 @@ def push_down(filters: Iterable[Any]) -> tuple[Narrowed, list[Any]]:
         filters: all of which a row has to pass.
 
     Returns:
-        What remains to read, and the filters that Spark has to apply still.
+        The range to read, and the filters that Spark still has to apply.
     """
     narrowed, left = EVERYTHING, []
     for each in filters:
@@ -93,7 +93,7 @@ def push_down(filters: Iterable[Any]) -> tuple[Narrowed, list[Any]]:
 
 
 def _narrowed(narrowed: Narrowed, inner: Any, *, is_negated: bool) -> tuple[Narrowed, bool] | None:  # noqa: ANN401
-    """With one filter more, and whether it is taken over whole; None where it says nothing to us."""
+    """Return the range with one more filter, and whether that applies it fully; None for a filter of no use here."""
     name, column = type(inner).__name__, ".".join(inner.attribute)
     values = _values(inner)
     if name not in COMPARISONS or any(value is None for value in values):
@@ -130,7 +130,7 @@ _RANGES: Final[dict[str, Callable[[tuple[int, ...]], tuple[int | None, int | Non
     "LessThan": lambda values: (None, values[0]),
     "LessThanOrEqual": lambda values: (None, values[0]),
 }
-"""Lowest and highest value that can pass, both inclusive and possibly too wide by one; None: no limit."""
+"""Least and greatest value that can pass, both inclusive, and each maybe too wide by one; None: no limit."""
 
 
 def _in_offsets(narrowed: Narrowed, low: int | None, high: int | None) -> Narrowed:
@@ -150,6 +150,6 @@ def _in_time(narrowed: Narrowed, low: int | None, high: int | None) -> Narrowed:
 
 
 def _milliseconds(time: datetime) -> int:
-    """Since 1970, rounded down; records know nothing finer. A time without a zone is of this machine's."""
+    """Return milliseconds since 1970, rounded down as in records. A time without a zone is in this machine's zone."""
     since = time.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000

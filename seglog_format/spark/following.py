@@ -1,7 +1,7 @@
-"""Plans the steps of a stream over growing logs: from which offset to which one each reads.
+"""The steps of a stream over growing logs: the offsets from which and up to which each step reads.
 
-Offsets are those of Spark's Kafka connector: for each partition the next one to read. A step ends where a whole entry
-with a right checksum does, so what a broker is writing at this moment is left for the next one.
+Offsets are those of Spark's Kafka connector: for each partition, the next offset to read. A step ends with a whole
+entry that has a right checksum, so an entry that a broker is just writing is left for the next step.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DataLossError(UsageError):
 
 
 class Follower:
-    """Finds what a stream can read next, and what was lost.
+    """Finds the offsets that a stream can read next, and those that were lost.
 
     Attributes:
         options: options of the stream.
@@ -47,7 +47,7 @@ class Follower:
         self.options = options
 
     def initial(self) -> Offsets:
-        """Return where a new stream starts.
+        """Return the offsets at which a new stream starts.
 
         Raises:
             UsageError: as for a batch query.
@@ -62,7 +62,7 @@ class Follower:
         return found
 
     def latest(self) -> Offsets:
-        """Return where each log ends now."""
+        """Return the present end of each log."""
         found = {}
         for replica in wanted_replicas(self._unbounded):
             with replica.open(self.options) as partition:
@@ -71,7 +71,7 @@ class Follower:
 
     @property
     def _unbounded(self) -> ReadOptions:
-        """The options without a start, which would have to name every partition, new ones included."""
+        """The options without a start: a start would have to name every partition, even new ones."""
         return replace(self.options, starting=type(self.options.starting)("earliest"))
 
     def _end(self, partition: Partition) -> int:
@@ -82,16 +82,16 @@ class Follower:
     def next(
         self, start: Mapping[TopicPartition, int], latest: Offsets, *, rows: int | None = None, size: int | None = None
     ) -> Offsets:
-        """Return where the next step ends.
+        """Return the offsets at which the next step ends.
 
         Args:
-            start: where it starts; a partition that is not named is new, and read from its beginning.
-            latest: where the logs end.
-            rows: offsets to read at most, shared in proportion to what remains of each partition.
+            start: offsets at which it starts; a partition without one is new, and read from its beginning.
+            latest: offsets at which the logs end.
+            rows: maximum number of offsets to read, shared in proportion to the rest of each partition.
             size: the same in bytes.
 
         Raises:
-            DataLossError: a log ends before its start, or is gone, and that is an error.
+            DataLossError: a log ends before its start, or does not exist any more, and the options refuse that.
         """
         self._check(start, latest)
         ends = {**start, **latest}
@@ -104,7 +104,7 @@ class Follower:
         return ends
 
     def _lowest(self, start: Mapping[TopicPartition, int], latest: Offsets) -> Offsets:
-        """Return where each partition is read from."""
+        """Return the offset from which each partition is read."""
         new = latest.keys() - start.keys()
         lowest = dict(start)
         for replica in wanted_replicas(self._unbounded) if new else ():
@@ -117,7 +117,7 @@ class Follower:
         for (topic, number), offset in sorted(start.items()):
             end = latest.get((topic, number))
             if end is None:
-                self._lost(f"{topic}-{number} is gone")
+                self._lost(f"{topic}-{number} does not exist any more")
             elif end < offset:
                 self._lost(f"{topic}-{number} was cut back: it ends at offset {end}, and {offset} was to be read next")
 
@@ -128,7 +128,7 @@ class Follower:
         LOGGER.warning("seglog: %s: records may be lost", what)
 
     def _within(self, size: int, lowest: Offsets, ends: Offsets, lag: Offsets) -> Offsets:
-        """Return the ends of a step of so many bytes, shared among partitions in proportion to offsets."""
+        """Return the ends of a step of `size` bytes, shared among partitions in proportion to offsets."""
         total, found = sum(lag.values()), dict(ends)
         for replica in wanted_replicas(self._unbounded):
             key = replica.key
@@ -142,7 +142,7 @@ class Follower:
         """Return the tasks of a step; the same for the same offsets, also after a restart.
 
         Raises:
-            DataLossError: some of it no longer exists, and that is an error.
+            DataLossError: some of these offsets no longer exist, and the options refuse that.
         """
         planned: list[tuple[Replica, list[Piece]]] = []
         replicas = {replica.key: replica for replica in wanted_replicas(self._unbounded)}
@@ -150,7 +150,7 @@ class Follower:
             replica = replicas.get(key)
             if replica is None:
                 if stop > start.get(key, 0):
-                    self._lost(f"{key[0]}-{key[1]} is gone")
+                    self._lost(f"{key[0]}-{key[1]} does not exist any more")
                 continue
             with replica.open(self.options) as partition:
                 lowest = partition.log_start_offset
@@ -165,7 +165,7 @@ class Follower:
 
 
 def _that_reach(pieces: Iterable[Piece]) -> list[Piece]:
-    """Mark pieces as having to reach their end, so a log truncated meanwhile is noticed when it is read."""
+    """Mark pieces as having to reach their end, so a log that is truncated meanwhile is noticed when it is read."""
     return [replace(piece, has_to_reach=piece.is_last) for piece in pieces]
 
 
@@ -192,14 +192,14 @@ def _written_in(segment: LogSegment) -> int | None:
                     break
                 reached = frame.header.next_offset
         except FormatError:
-            pass  # up to the damage
+            pass  # the segment is read up to the damage
         if reached is not None:
             return reached
     return None
 
 
 def offset_after(partition: Partition, start: int, size: int) -> int:
-    """Return the first offset after so many bytes from an offset on, by the offset indexes; always above the start."""
+    """Return the offset that is `size` bytes after an offset, by the offset indexes; always above the start."""
     left = size
     for segment in partition.segments:
         if segment.allowed.last < start:

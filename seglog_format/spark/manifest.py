@@ -1,6 +1,6 @@
 """The manifest: the changes of a write, stored in the log directory until they are done.
 
-Others may have changed the file since. So every name in it is checked before it becomes a path.
+Other programs may have changed the file since. So every name in it is checked before it becomes a path.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Placement:
         directory: name of the partition directory.
         file: path of the staged file below the log directory, with slashes.
         base: base offset of the segment.
-        keeps: the file already has its final offsets.
+        keeps: whether the file already has its final offsets.
     """
 
     directory: str

@@ -1,4 +1,4 @@
-"""Checks names given by users against the known ones, and suggests similar ones."""
+"""Checks of names that users give, with suggestions of similar known names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refuse(what: str, name: str, known: Collection[str]) -> NoReturn:
 
 
 def without_keys(path: str) -> str:
-    """Return a path, which is shown in columns and findings, unless it has keys.
+    """Return a path unless it has keys in it, since columns and findings show it.
 
     Raises:
         UsageError: keys precede the bucket of an address.

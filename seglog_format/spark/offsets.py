@@ -1,4 +1,4 @@
-"""The options for where a read starts and ends in each partition, in the form of Spark's Kafka connector.
+"""The options for the start and the end of a read in each partition, in the form of Spark's Kafka connector.
 
 ``earliest``, ``latest``, or JSON: ``{"orders": {"0": 23, "1": -2}}``, where -2 is the earliest
 offset and -1 the latest.
@@ -31,7 +31,7 @@ class OffsetChoice:
         kind: ``earliest``, ``latest``, ``offsets``, ``timestamp`` (one for all) or ``timestamps``.
         values: by partition: an offset, -2 or -1; or a timestamp in milliseconds.
         timestamp_ms: for all partitions.
-        strategy: ``error`` or ``latest``: where to start in a partition without a record at or after the timestamp.
+        strategy: ``error`` or ``latest``: what to do in a partition without a record at or after the timestamp.
     """
 
     kind: str
@@ -43,13 +43,13 @@ class OffsetChoice:
         """Check that each partition to read is named, and no other, as the connector does.
 
         Raises:
-            UsageError: one is missing, or is not read.
+            UsageError: a partition is missing, or is not read.
         """
         if self.kind not in {"offsets", "timestamps"}:
             return
         missing = sorted(set(partitions) - set(self.values))
         extra = sorted(set(self.values) - set(partitions))
-        for names, text in ((missing, "does not name"), (extra, "names what is not read:")):
+        for names, text in ((missing, "does not name"), (extra, "names partitions that are not read:")):
             if names:
                 msg = f"seglog: {what} {text} {', '.join(f'{topic}-{number}' for topic, number in names[:5])}"
                 raise UsageError(msg)
@@ -90,8 +90,8 @@ class Bounds:
     """The resolved offsets of one partition.
 
     Attributes:
-        start: the first to read.
-        end: the first not to read; None for no limit.
+        start: the first offset to read.
+        end: the first offset not to read; None for no limit.
     """
 
     start: int
@@ -102,7 +102,7 @@ def resolve_start(choice: OffsetChoice, partition: Partition, key: TopicPartitio
     """Return the first offset to read in a partition.
 
     Raises:
-        UsageError: a timestamp that no record reaches, under the strategy ``error``.
+        UsageError: no record is at or after a timestamp, and the strategy is ``error``.
         FormatError: damage was met while a timestamp was looked up.
     """
     if choice.kind == "earliest":

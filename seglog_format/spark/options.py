@@ -1,6 +1,6 @@
 """The options of the data source, parsed from strings and checked.
 
-They have the names of Spark's Kafka connector where it has them, so a query is moved by changing format and path.
+Options of Spark's Kafka connector keep their names, so only format and path of a query need to change.
 """
 
 from __future__ import annotations
@@ -102,20 +102,20 @@ class ReadOptions:
         starting, ending: from the first offset inclusive to the second exclusive, for each partition.
         mode: what to do about damage: one of `MODES`.
         isolation: ``read_uncommitted`` or ``read_committed``.
-        fail_on_data_loss: an offset asked for that is not there is an error.
-        include_headers: a column of headers where the caller gives no schema.
+        fail_on_data_loss: whether a requested offset that does not exist is an error.
+        include_headers: whether there is a column of headers if the caller gives no schema.
         split_size: approximate bytes for one task; None: chosen.
         min_partitions: minimum number of tasks, as far as pieces can be cut.
         replicas: which replica to read of a partition that is found more than once.
         recreated: what to do where directories of one partition have several topic ids.
-        log_start: whether what lies below the checkpointed log start offset is hidden.
+        log_start: whether records below the checkpointed log start offset are hidden.
         time_index: whether to skip older records by the time index.
-        max_lateness_ms: maximum age of a record relative to any before it; None: unknown.
+        max_lateness_ms: maximum time by which a record is older than any record before it; None: unknown.
         limit: maximum bytes that one entry may decompress to.
         rows_per_trigger, size_per_trigger: maximum of a step of a stream; None for no limit.
         storage: settings of the file systems of paths that are addresses, by name.
-        remote: folder or address of the store with the tiered segments; None to read only what is at the paths.
-        remote_layout: of its objects; None to recognize it.
+        remote: folder or address of the store with the tiered segments; None to read local segments only.
+        remote_layout: layout of its objects; None to recognize it.
         remote_keys: files of private keys, by the ids of the key pairs.
     """
 
@@ -151,7 +151,7 @@ class ReadOptions:
         return self.isolation == READ_COMMITTED
 
     def wants(self, topic: str, partition: int) -> bool:
-        """Return whether a partition is to be read."""
+        """Return whether the query reads a partition."""
         return (
             (self.topics is None or topic in self.topics)
             and (self.pattern is None or re.fullmatch(self.pattern, topic) is not None)
@@ -164,7 +164,7 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
 
     Args:
         raw: by name, in any case.
-        more: further names to accept, which mean nothing for a batch.
+        more: further names to accept, which have no effect on a batch query.
 
     Raises:
         UsageError: an unknown option, with similar ones, or an invalid value.
@@ -204,7 +204,7 @@ def parse_stream_options(raw: Mapping[str, str]) -> ReadOptions:
     """Parse the options of a stream; like the connector's, it starts at the end by default.
 
     Raises:
-        UsageError: as `parse_options`; also an end, a table, or both limits for a step.
+        UsageError: as `parse_options`; also an end, a table other than records, or both limits for a step.
     """
     given = {name.lower() for name in raw}
     ends = [name for name in NOT_OF_STREAMS if name.lower() in given]
@@ -224,7 +224,7 @@ def _check_names(given: Mapping[str, str], more: tuple[str, ...]) -> None:
             continue
         if not name.startswith("kafka.") and name not in OF_A_BROKER:
             refuse("option", name, (*OPTIONS, *more))
-        LOGGER.warning("seglog: option %s is for a broker, and there is none: it is ignored", name)
+        LOGGER.warning("seglog: option %s is for a broker: it is ignored", name)
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ def _parse_assignment(text: str) -> frozenset[tuple[str, int]]:
 
 
 def _offsets(given: Mapping[str, str], which: str, default: OffsetChoice) -> OffsetChoice:
-    """Return where to start or end; of several options the connector's first one wins."""
+    """Return the start or the end of a read; of several options, the one that the connector reads first applies."""
     strategy = _chosen(given, "startingOffsetsByTimestampStrategy", STRATEGIES) or STRATEGIES[0]
     timestamp_ms = parsed(given, f"{which}Timestamp", int)
     if timestamp_ms is not None:
@@ -314,7 +314,7 @@ def parsed(given: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T 
 def parse_bool(text: str) -> bool:
     """Parse ``true`` or ``false``."""
     if text.lower() not in {"true", "false"}:
-        msg = "it is true or false"
+        msg = "must be true or false"
         raise ValueError(msg)
     return text.lower() == "true"
 
@@ -322,24 +322,24 @@ def parse_bool(text: str) -> bool:
 def parse_count(text: str) -> int:
     """Parse a number from 1 on."""
     if int(text) < 1:
-        msg = "it is 1 or more"
+        msg = "must be 1 or more"
         raise ValueError(msg)
     return int(text)
 
 
 def parse_size(text: str) -> int:
-    """Parse a number of bytes from 1 on, maybe followed by ``k``, ``m`` or ``g``."""
+    """Parse a number of bytes from 1 on, optionally followed by ``k``, ``m`` or ``g``."""
     match = _SIZE.fullmatch(text.strip())
     if match is None or not int(match[1]):
-        msg = "it is a number of bytes, such as 33554432 or 32m"
+        msg = "must be a number of bytes, such as 33554432 or 32m"
         raise ValueError(msg)
     return int(match[1]) * _FACTORS[match[2].lower()]
 
 
 def parse_duration(text: str) -> int:
-    """Parse a duration in milliseconds, or with ``ms``, ``s``, ``m``, ``h`` or ``d`` behind it."""
+    """Parse a duration in milliseconds, or followed by ``ms``, ``s``, ``m``, ``h`` or ``d``."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
-        msg = "it is a time, such as 500ms, 30s, 10m, 1h or 0"
+        msg = "must be a time, such as 500ms, 30s, 10m, 1h or 0"
         raise ValueError(msg)
     return int(match[1]) * _MILLISECONDS[match[2].lower()]

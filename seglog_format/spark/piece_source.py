@@ -1,4 +1,4 @@
-"""The bytes of a piece, as the columnar engine reads them."""
+"""The bytes of a piece, for the columnar engine."""
 
 from __future__ import annotations
 

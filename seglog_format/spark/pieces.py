@@ -28,18 +28,18 @@ class Piece:
         topic, partition: of the records.
         log: path or address of the `.log` file; of a remote one, the name of its object.
         base_offset: of the segment.
-        last_allowed: highest possible offset in the piece.
+        last_allowed: greatest possible offset in the piece.
         start: byte position of its first entry.
         end: byte position after its last; None for the end of the file.
         previous: last offset of the entry before it.
-        from_offset: records below are left out.
-        to_offset: records from here on are left out.
+        from_offset: first offset to read.
+        to_offset: first offset not to read.
         topic_id: of the topic; None if it has none.
         is_last: whether no other segment of the log follows.
         has_to_reach: whether the log has reached ``to_offset`` before: if it ends earlier, it was truncated meanwhile.
-        copy: read the file through windows instead of mapping it.
+        copy: whether to read the file through windows instead of mapping it.
         limit: maximum bytes that one entry may decompress to.
-        remote: what opens a log in a remote store; None for any other.
+        remote: opens a log in a remote store; None for any other log.
     """
 
     topic: str
@@ -80,7 +80,7 @@ class Task:
 
     Attributes:
         pieces: in order.
-        directory: path or address of the partition that these are all of, where its transactions decide what is read.
+        directory: path or address of the partition, if its transactions decide which records are read.
     """
 
     pieces: tuple[Piece, ...]

@@ -1,4 +1,4 @@
-"""The reader of streams that every release of Spark takes."""
+"""The reader of streams that every release of Spark supports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PlainStreamReader(DataSourceStreamReader):
-    """Reads what was appended to the logs since the last step.
+    """Reads the records that were appended to the logs since the last step.
 
     Attributes:
         options: of the query.
@@ -35,11 +35,11 @@ class PlainStreamReader(DataSourceStreamReader):
         self._target: dict[tuple[str, int], int] | None = None
 
     def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802 - Spark's names, from here on
-        """Return where a new stream starts."""
+        """Return the offsets at which a new stream starts."""
         return offsets_as_json(Follower(self.options).initial())
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: ANN401, N802
-        """Return where the next step ends. Spark before 4.2 passes neither a start nor a limit."""
+        """Return the offsets at which the next step ends. Spark before 4.2 passes neither a start nor a limit."""
         follower = Follower(self.options)
         latest = follower.latest() if self._target is None else self._target
         if start is None:

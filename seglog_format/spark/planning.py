@@ -1,4 +1,4 @@
-"""Plans the tasks of a query from options and filters: ranges of segments, shared among tasks.
+"""The plan of a query from options and filters: ranges of segments, shared among tasks.
 
 No log is read for it, only names, sizes and indexes, so ten thousand segments are planned in seconds.
 """
@@ -82,7 +82,7 @@ def wanted_replicas(options: ReadOptions, settings: Mapping[str, str] | None = N
 
     Args:
         options: of the query.
-        settings: of the file systems behind addresses; None to refuse addresses.
+        settings: of the file systems of addresses; None to refuse addresses.
 
     Raises:
         UsageError: offsets are given for other partitions than these.
@@ -104,7 +104,7 @@ def bounds_of(partition: Partition, replica: Replica, options: ReadOptions) -> B
     """Return the range of offsets to read of a partition, by the options.
 
     Raises:
-        UsageError: an offset does not exist, and that is an error.
+        UsageError: an offset does not exist, and the options refuse that.
     """
     _require_whole(partition, replica, options)
     start = resolve_start(options.starting, partition, replica.key)
@@ -117,24 +117,24 @@ def bounds_of(partition: Partition, replica: Replica, options: ReadOptions) -> B
 
 
 def _require_whole(partition: Partition, replica: Replica, options: ReadOptions) -> None:
-    """Refuse to read only a part of a log as if it were all, where the rest is in a remote store.
+    """Refuse to read only the local part of a tiered log as if it were all of the log.
 
     Raises:
-        UsageError: a query from the start would leave records out, and that is an error.
+        UsageError: a query from the start would leave records out, and the options refuse that.
     """
     tiered = partition.tiered_offsets if options.fail_on_data_loss else None
     starting = options.starting
     is_named = starting.kind == "offsets" and starting.values[replica.key] != EARLIEST_OFFSET
     if tiered is not None and starting.kind != "latest" and not is_named:
         msg = (
-            f"seglog: {replica.name}: {tiered.first_offset} to {tiered.next_offset - 1} not here: tiered;"
-            " failOnDataLoss false reads what is here"
+            f"seglog: {replica.name}: {tiered.first_offset} to {tiered.next_offset - 1} are only in the"
+            " remote store; failOnDataLoss false reads the local records"
         )
         raise UsageError(msg)
 
 
 def _present(what: str, offset: int, partition: Partition, options: ReadOptions) -> int:
-    """Return the offset, or the nearest one between log start and log end if a loss of data is no error."""
+    """Return the offset; if it does not exist and the options allow that, return the nearest one that does."""
     low, high = partition.log_start_offset, partition.log_end_offset
     if options.fail_on_data_loss and not low <= offset <= high:
         msg = (
@@ -151,7 +151,7 @@ def pieces_of(
     """Return one piece for each segment of a partition that may hold wanted records."""
     first = max(bounds.start, narrowed.from_offset, partition.log_start_offset)
     end = min(INT64_MAX if bounds.end is None else bounds.end, narrowed.to_offset)
-    end = min(end, _too_young_from(partition, options, narrowed))
+    end = min(end, _too_recent_from(partition, options, narrowed))
     last = partition.segments[-1] if partition.segments else None
     if options.time_index == IGNORE:
         narrowed = replace(narrowed, from_timestamp_ms=INT64_MIN)
@@ -179,16 +179,16 @@ def pieces_of(
     return pieces
 
 
-def _too_young_from(partition: Partition, options: ReadOptions, narrowed: Narrowed) -> int:
+def _too_recent_from(partition: Partition, options: ReadOptions, narrowed: Narrowed) -> int:
     """Return the offset from which on all records are too recent, given the maximum lateness of records.
 
-    No header or index proves it: a later batch may always hold an older record. If a record is later than
-    wanted by more than the lateness, all that follow are too recent as well, however that record was found.
+    Headers and indexes alone do not prove it: a later batch may hold an older record. But if a record is after the
+    wanted time by more than the maximum lateness, all later records are too recent as well.
     """
     if options.max_lateness_ms is None or narrowed.to_timestamp_ms == INT64_MAX:
         return INT64_MAX
     found = None
-    with suppress(FormatError):  # the task that meets the damage reports it, if the mode says so
+    with suppress(FormatError):  # the task that reads the damage reports it, if the mode requires it
         found = partition.offset_for_timestamp(max(narrowed.to_timestamp_ms + options.max_lateness_ms + 1, 0))
     return INT64_MAX if found is None else found.offset
 
@@ -200,14 +200,14 @@ def _is_too_old(segment: LogSegment, narrowed: Narrowed) -> bool:
 def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:
     """Trim a piece to the wanted offsets and to the first wanted time, as far as the indexes allow.
 
-    The offset index is searched without a check of its order: the batch that an entry leads to is
-    read, and has its own offsets.
+    The offset index is searched without a check of its order: the batch that an entry leads to is read, and its own
+    offsets decide.
     """
     lowest = piece.from_offset
     if narrowed.from_timestamp_ms > INT64_MIN:
         lowest = max(lowest, offset_not_younger(segment, narrowed.from_timestamp_ms - 1))
     is_whole = lowest <= segment.base_offset and piece.to_offset >= segment.allowed.last + 1
-    index = None if is_whole else segment.offset_index  # many need not be opened
+    index = None if is_whole else segment.offset_index  # most indexes need not be opened
     if index is None:
         return piece
     entries = index.raw_entries()
@@ -215,12 +215,12 @@ def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:
     start = entry_start(segment, entries[number - 1]) if number and entries[number - 1].position > 0 else None
     if start is not None:
         piece = replace(piece, start=entries[number - 1].position, previous=start - 1)
-    # An entry of the index names the last offset of what was appended at its position (the first, before 2.0): what
-    # is wanted may still be there, and only the position after it is surely behind.
+    # An index entry names the last offset of the append at its position (the first, before 2.0). So wanted records may
+    # follow its position, and the piece can end at the position of the next index entry only.
     number = bisect_left(entries, piece.to_offset, key=_offset) + 1
     if number < len(entries) and entries[number].position > piece.start:
-        behind = entry_start(segment, entries[number])
-        if behind is not None and (behind >= piece.to_offset or behind == segment.base_offset):
+        following = entry_start(segment, entries[number])
+        if following is not None and (following >= piece.to_offset or following == segment.base_offset):
             piece = replace(piece, end=entries[number].position)
     return piece
 
@@ -236,7 +236,7 @@ def _position(entry: OffsetPosition) -> int:
 def entry_start(segment: LogSegment, indexed: OffsetPosition) -> int | None:
     """Return the first offset of the entry at an indexed position; None if no matching entry is there.
 
-    For a wrapper, which has to be decompressed to know it, the segment's base offset.
+    For a wrapper it returns the segment's base offset: its first offset is known only after decompression.
     """
     try:
         found = segment.frame_at(indexed.position)

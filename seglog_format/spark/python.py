@@ -1,8 +1,8 @@
-"""The Python program of Spark's workers: this one, with pyspark as installed for it.
+"""The Python program of Spark's workers: this one, with the pyspark that is installed for it.
 
-Spark has its workers import it from an archive that it puts before everything else. Nothing in an archive stays
-compiled, so each of the four or more programs that a first query starts compiles Spark's sources for itself: seconds of
-processor time. Where the same Spark is installed for the Python of the workers, it is taken from there.
+Spark's workers import pyspark from an archive that Spark puts first on the path. Python does not store compiled modules
+in an archive, so each of the four or more processes that a first query starts compiles Spark's sources: that takes
+seconds of processor time. If the same Spark is installed for the Python of the workers, they import it from there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""On an executor: reads pieces as Arrow batches of the schema that Spark wants."""
+"""On an executor: reading of pieces as Arrow batches of the schema that Spark wants."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class TaskReader:
         """Yield the rows of a task, in order.
 
         Args:
-            task: to read.
-            storage: that holds its files.
+            task: the task to read.
+            storage: the storage that holds its files.
 
         Raises:
-            SeglogError: in mode ``failfast``: damage, or a missing file. The text says what to do about it.
+            SeglogError: in mode ``failfast``: damage, or a missing file. The text names the option that tolerates it.
         """
         transactions = _transactions(task, storage)
         for piece in task.pieces:
@@ -124,7 +124,7 @@ class TaskReader:
                 refuse_unexpected_end(piece, segment, source.end_of_log)
 
     def _batch_rows(self, segment: LogSegment, position: int) -> int:
-        """Return how many rows are about `BATCH_SIZE`, by the first entry; the engine limits compressed ones."""
+        """Return the number of rows of about `BATCH_SIZE`, by the first entry; the engine limits compressed entries."""
         if not {"key", "value", "headers"}.intersection(self.columns.scanned):
             return MAX_ROWS
         try:
@@ -150,7 +150,7 @@ class TaskReader:
 
 
 def _transactions(task: Task, storage: TaskStorage) -> Transactions | None:
-    """Return the transactions of the partition, if they decide what the task reads."""
+    """Return the transactions of the partition, if they decide which records the task reads."""
     if task.directory is None:
         return None
     limit = task.pieces[0].limit

@@ -1,4 +1,4 @@
-"""Segments of a remote store in queries: found on the driver, opened on executors, which list nothing."""
+"""Segments of a remote store in queries: the driver lists them, and executors open them without a listing."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RemoteLog:
-    """A log in a remote store, as a task takes it to an executor.
+    """A log in a remote store, as the driver sends it to an executor.
 
     Attributes:
-        path: that the log has in its partition directory.
-        file: what it is in the store.
-        layout: of the store.
-        objects: of its segment.
+        path: path of the log in its partition directory.
+        file: its file in the store.
+        layout: layout of the store.
+        objects: objects of its segment.
     """
 
     path: str
@@ -58,7 +58,7 @@ class RemoteLog:
 
 
 class _Listed:
-    """Objects of which a listing is at hand."""
+    """Objects that were listed before."""
 
     def __init__(self, objects: Objects, files: Iterable[StoredFile]) -> None:
         self.address, self._files = objects.address, tuple(files)
@@ -72,7 +72,7 @@ def opened_tier(options: ReadOptions) -> RemoteTier | None:
     """Open the remote store of a query, and list it; None if the query has none.
 
     Raises:
-        UsageError: the store does not answer, or there is nothing.
+        UsageError: the store does not answer, or is empty.
     """
     if options.remote is None:
         return None
@@ -80,7 +80,7 @@ def opened_tier(options: ReadOptions) -> RemoteTier | None:
 
 
 def remote_log(segment: LogSegment, storage: LogStorage) -> RemoteLog | None:
-    """Return what an executor needs to open the log of a segment; None if the log is not in a remote store."""
+    """Return the log of a segment in the form that an executor opens; None if the log is not in a remote store."""
     path = segment.paths.log
     file = storage.remote_file(path) if isinstance(storage, JoinedStorage) else None
     if file is None or not isinstance(storage, JoinedStorage):
@@ -92,6 +92,6 @@ def remote_log(segment: LogSegment, storage: LogStorage) -> RemoteLog | None:
 
 def _address(options: ReadOptions) -> str:
     if options.remote is None:
-        msg = "seglog: a task of a remote store, and no option remote"
+        msg = "seglog: a task reads a remote store, but the option remote is missing"
         raise UsageError(msg)
     return options.remote

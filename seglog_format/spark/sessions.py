@@ -1,4 +1,4 @@
-"""Starts a local Spark session with settings for this data source."""
+"""A local Spark session with settings for this data source."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def session(
     if program != own:  # an earlier session, or the parent process, may have set it
         _warn_of(program)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - reads what was just set
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - reads the variables set above
 
     builder = SparkSession.Builder().appName(app_name).master(master)
     for name, value in {**SETTINGS, **(settings or {})}.items():
@@ -57,13 +57,13 @@ def session(
 
 
 def _warn_of(program: str) -> None:
-    """Warn if the workers' Python is not the one that runs here, where this package is known to be installed."""
+    """Warn if the workers' Python is not this Python, which certainly has this package."""
     found = shutil.which(program)
     if found is not None and Path(found).parent.resolve() == Path(sys.executable).parent.resolve():
         return
-    missing = "" if found else ", which is not there"
+    missing = "" if found else ", which does not exist"
     text = (
         f"Spark's workers run PYSPARK_PYTHON={program}{missing}, not {sys.executable}: they need the same minor version"
-        " of Python and seglog-format. Unset PYSPARK_PYTHON to have them run this Python."
+        " of Python and seglog-format. Unset PYSPARK_PYTHON to run them with this Python."
     )
     warnings.warn(text, RuntimeWarning, stacklevel=3)

@@ -37,7 +37,7 @@ class SeglogDataSource(DataSource):
         return "seglog"
 
     def schema(self) -> str:
-        """Return the schema of a query that states none."""
+        """Return the schema of a query without one."""
         freeze_loaded_objects()
         return default_schema(parse_options(self.options, more=OF_STREAMS))
 

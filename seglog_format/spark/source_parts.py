@@ -24,7 +24,7 @@ DAEMON: Final = "pyspark.daemon"
 
 
 class Part(InputPartition):
-    """A task with its filters: the reader is sent before it plans tasks.
+    """A task with its filters: Spark sends the reader, which has none, to executors before it plans tasks.
 
     Attributes:
         value: the task.
@@ -42,7 +42,7 @@ def rows_of(part: Part, schema: StructType, options: ReadOptions) -> Iterator[pa
     """Yield the rows of a task.
 
     Raises:
-        ReadError: one line with the error, and the option that helps.
+        ReadError: one line with the error, and the option that tolerates it.
     """
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - on executors only
 
@@ -55,8 +55,8 @@ def rows_of(part: Part, schema: StructType, options: ReadOptions) -> Iterator[pa
 def freeze_loaded_objects() -> None:
     """Exclude everything loaded so far in this Spark worker from garbage collection.
 
-    A worker collects garbage after each task, and after each call of the planner. With the compiled engine in
-    memory that takes longer than all the rest of a short task, and finds nothing.
+    A worker collects garbage after each task, and after each call of the planner. With the compiled engine in memory
+    that takes longer than the rest of a short task, and frees nothing.
     """
     if getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "") == DAEMON:
         _freeze()

@@ -1,4 +1,4 @@
-"""On an executor: writes rows as batches into staged files; the driver sets final offsets when it commits."""
+"""On an executor: rows are written as batches into staged files; the driver sets final offsets when it commits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Staged:
     Attributes:
         topic, partition: of the segment.
         path: of the file.
-        first, last: offsets of the first and the last record: final ones if the rows have offsets, else from 0 on.
+        first, last: offsets of the first and the last record: final if the rows have offsets, else counted from 0.
     """
 
     topic: str
@@ -50,7 +50,7 @@ class Staged:
 
 @dataclass
 class _Open:
-    """A staged file that is being written, and records that are not in it yet."""
+    """A staged file that is being written, and the records to write next."""
 
     path: Path | None = None
     file: BinaryIO | None = None
@@ -99,7 +99,7 @@ class Stager:
         elif record.offset < of.next_offset or record.offset < 0:
             msg = (
                 f"seglog: {topic}-{partition}: offset {record.offset} comes after {of.next_offset - 1}: write"
-                " seglog_format.spark.prepared(frame), which brings rows into the order of their offsets"
+                " seglog_format.spark.prepared(frame), which sorts rows by their offsets"
             )
             raise UsageError(msg)
         size = _size_of(record)
@@ -157,7 +157,7 @@ def _rows(batch: pa.RecordBatch, options: WriteOptions) -> Iterator[tuple[tuple[
     count, names = len(batch), batch.schema.names
     columns = {name: batch.column(name).to_pylist() for name in names if name != "timestamp"}
     now_ms = int(time.time() * 1000)
-    missing_ms = NO_TIMESTAMP if "offset" in names else now_ms  # a record that is copied gets no time that it had not
+    missing_ms = NO_TIMESTAMP if "offset" in names else now_ms  # a copied record without a timestamp keeps none
     times = _milliseconds(batch.column("timestamp"), missing_ms) if "timestamp" in names else [now_ms] * count
     nothing: list[Any] = [None] * count
     topics = columns.get("topic", [options.topic] * count)

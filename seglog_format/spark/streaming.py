@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def stream_reader(options: ReadOptions, schema: StructType) -> DataSourceStreamReader:
-    """Return a reader of streams; from Spark 4.2 on one that limits its steps and supports `availableNow`."""
+    """Return a reader of streams; from Spark 4.2 on, the reader limits its steps and supports `availableNow`."""
     try:
         from seglog_format.spark.admission import AdmittingStreamReader  # noqa: PLC0415 - not there before 4.2
     except ImportError:

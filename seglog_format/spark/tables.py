@@ -59,7 +59,7 @@ CODECS: Final = pa.array([*(codec.label for codec in CompressionCodec), *([None]
 
 
 def batch_rows(task: Task, schema: pa.Schema, mode: str, storage: TaskStorage) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each entry, its checksum computed; a wrong one is no error but shown in ``crcIsValid``.
+    """Yield a row for each entry; a wrong checksum is no error but is shown in ``crcIsValid``.
 
     Raises:
         FormatError: in mode ``failfast``: a log that cannot be walked to its end.
@@ -82,7 +82,7 @@ def _runs(piece: Piece, segment: LogSegment, mode: str) -> Iterator[Piece]:
 
 
 def _entries(piece: Piece, segment: LogSegment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield entries as tables; one that the fast path does not cover is a row of its own, from the fallback decoder."""
+    """Yield entries as tables; an entry that the fast path does not cover is a row from the fallback decoder."""
     source, tables = SegmentSource(segment, INT64_MAX, None), batch_tables()
     position, previous = piece.start, piece.previous
     end = source.size if piece.end is None else piece.end
@@ -137,7 +137,7 @@ def _of_entry(entry: FallbackEntry, position: int, piece: Piece, schema: pa.Sche
         "timestampType": int(bool(header.attributes & TIMESTAMP_TYPE_BIT)),
         "isTransactional": isinstance(header, RecordBatchHeader) and header.is_transactional,
         "isControl": isinstance(header, RecordBatchHeader) and header.is_control,
-        "crcIsValid": True,  # else the reference had refused it
+        "crcIsValid": True,  # else the fallback decoder had refused it
     }
     return rows_as_batch([row], schema)
 
@@ -174,7 +174,7 @@ def _size(path: Path | None, storage: LogStorage) -> int | None:
 
 
 def finding_rows(task: DirectoryTask, schema: pa.Schema, stores: TaskStorage) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each finding of the validator in a directory; a remote one is downloaded and verified."""
+    """Yield a row for each finding of the validator in a directory; a remote directory is downloaded first."""
     directory, storage = Path(task.path), stores.of(task.path)
     if storage.is_local:
         yield _findings(task, directory, schema, stores.tier)

@@ -1,4 +1,4 @@
-"""The storages that the files of a task are read from."""
+"""The storages that hold the files of a task."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class TaskStorage:
-    """The storage of each directory of a task: the local file system, or the store behind an address.
+    """The storage of each directory of a task: the local file system, or the store at an address.
 
-    Directories that are read whole are listed; of others only the status of files that the task names is requested.
+    Directories that are read whole are listed; of other directories, only the status of the task's files is requested.
     """
 
     def __init__(self, task: AnyTask, options: ReadOptions) -> None:
@@ -36,7 +36,7 @@ class TaskStorage:
 
         Args:
             task: the task to read.
-            options: of the query, with the settings of the file systems behind addresses.
+            options: of the query, with the settings of the file systems of addresses.
 
         Raises:
             UsageError: a store does not answer, or lacks a file.
@@ -78,7 +78,7 @@ class TaskStorage:
 
 
 def _named(pieces: Iterable[Piece]) -> dict[str, dict[str, None]]:
-    """Names of remote logs, by their directory and in order."""
+    """Return the names of remote logs by their directory, in order."""
     names: dict[str, dict[str, None]] = {}
     for piece in pieces:
         if piece.remote is None and is_address(piece.log):

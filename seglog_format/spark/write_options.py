@@ -29,7 +29,7 @@ COLUMNS: Final = {
     "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>",),
 }
-"""Columns and the types that each may have; only the value is required."""
+"""Columns and the types that each may have; only the column `value` is required."""
 
 SEGMENT_SIZE: Final = 2**30
 BATCH_SIZE: Final = 2**16
@@ -41,7 +41,7 @@ class WriteOptions:
 
     Attributes:
         path: of the log directory.
-        topic: the topic of rows that name none.
+        topic: the topic of rows without one.
         codec: of the batches.
         segment_size: maximum bytes of a segment, unless one batch alone has more.
         batch_size: approximate bytes of a batch before compression.
@@ -99,5 +99,5 @@ def check_written_schema(schema: StructType, options: WriteOptions) -> None:
             raise UsageError(msg)
     names = schema.fieldNames()
     if "value" not in names or ("topic" not in names and options.topic is None):
-        msg = "seglog: a column value has to be there, and a column topic or the option topic"
+        msg = "seglog: rows need a column value, and a column topic or the option topic"
         raise UsageError(msg)

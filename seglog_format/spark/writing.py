@@ -60,7 +60,7 @@ class SeglogWriter(DataSourceArrowWriter):
         return StagedMessage(stager.finish())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make segments of the staged files."""
+        """Turn the staged files into segments."""
         from seglog_format.spark.committing import commit  # noqa: PLC0415
 
         staged = [each for message in messages if isinstance(message, StagedMessage) for each in message.staged]
@@ -77,7 +77,7 @@ class SeglogWriter(DataSourceArrowWriter):
 def prepared(frame: DataFrame) -> DataFrame:
     """Return rows in the best order for writing: each partition in one task, sorted by offsets if there are any.
 
-    A source cannot ask Spark for an order of its rows.
+    A source cannot request an order of its rows from Spark.
 
     Args:
         frame: a data frame with the columns of a write.

@@ -231,7 +231,7 @@ class TestOffsets:
     def test_each_partition_has_to_be_named(self, orders: Path) -> None:
         with pytest.raises(UsageError, match="the start does not name orders-1"):
             tasks(orders, startingOffsets='{"orders":{"0":1}}')
-        with pytest.raises(UsageError, match="names what is not read: orders-7"):
+        with pytest.raises(UsageError, match="names partitions that are not read: orders-7"):
             tasks(orders, endingOffsets='{"orders":{"0":1,"1":1,"7":1}}')
 
     def test_by_timestamp(self, orders: Path) -> None:

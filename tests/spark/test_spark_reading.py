@@ -133,7 +133,7 @@ def test_times_too_far_away_for_spark_are_null() -> None:
         ("`offsets` bigint", "did you mean offset"),
         ("`offset` int", "offset is bigint, not int"),
         ("`value` string", "value is binary, not string: read it so and cast it"),
-        ("`offset` bigint, `offset` bigint", "comes twice"),
+        ("`offset` bigint, `offset` bigint", "columns are repeated"),
     ],
 )
 def test_a_schema_that_is_no_choice_of_columns(schema: str, message: str) -> None:

@@ -207,7 +207,7 @@ def test_the_tutorial_is_what_happens(spark: SparkSession, started_in: Path, mon
 def test_another_python_of_the_workers_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     assert session("again") is spark  # what the first session set is no other Python
     monkeypatch.setenv("PYSPARK_PYTHON", "/nowhere/python3")
-    with pytest.warns(RuntimeWarning, match="PYSPARK_PYTHON=/nowhere/python3, which is not there"):
+    with pytest.warns(RuntimeWarning, match="PYSPARK_PYTHON=/nowhere/python3, which does not exist"):
         session("again")
 
 

@@ -1,4 +1,4 @@
-"""The page of defects that older releases have: what to run, on which bytes, and what Kafka makes of them."""
+"""The page of defects of older releases: what to run, on which bytes, and how Kafka's classes read them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pages(notice: str) -> dict[str, str]:
     """Return the page, by path.
 
     Args:
-        notice: that it is generated.
+        notice: says that the page is generated.
     """
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     known = {adapter.name: adapter for adapter in adapters()}
@@ -90,7 +90,7 @@ def _bug(bug: Json) -> Iterator[str]:
 
 
 def _kafka(case: Case) -> str:
-    """Say what Kafka's classes made of a case when they were asked."""
+    """Return how Kafka's classes read a case when they were asked."""
     count = sum(len(batch.get("records", ())) for batch in case.expect.get("batches", ()) if not batch.get("isControl"))
     expected = "an error" if "reject" in case.expect else f"{count} {'record' if count == 1 else 'records'}"
     asked = _asked().get(case.id)

@@ -1,4 +1,4 @@
-"""What the expected answers of the conformance suite rest on: from the ``source`` of each case, counted by family."""
+"""The basis of the expected answers of the conformance suite: the ``source`` of each case, counted by family."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def pages(notice: str) -> dict[str, str]:
     """Return the page, by its path.
 
     Args:
-        notice: that it is generated.
+        notice: says that the page is generated.
     """
     cases = load_cases()
     total = sum(said(case) != OURS for case in cases)
@@ -71,7 +71,7 @@ def _by_count(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def said(case: Case) -> str:
-    """Return what Kafka's classes said of a case, in a word."""
+    """Return the result of a case for Kafka's classes, in a word."""
     found = SAID.search(case.source)
     return found[1] if found else OURS
 
@@ -86,7 +86,7 @@ def _rows(cases: list[Case]) -> Iterator[str]:
 
 
 def _reason(case: Case) -> str:
-    """Return what the case needs that Kafka's classes do not have, as they said of themselves."""
+    """Return the operation or feature that a case needs and that Kafka's classes lack, by their greeting."""
     recorded: dict[str, Any] = _hellos()[READER if case.op in BATCHES else BROKER]
     if case.op not in recorded["ops"]:
         return f"`{case.op}`"

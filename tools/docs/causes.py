@@ -20,11 +20,11 @@ class Cause:
 
     Attributes:
         library: its homepage, as in the adapters.
-        reason: of the group, as in the lists of known failures.
-        version: whose source was read.
+        reason: reason of the group, as in the lists of known failures.
+        version: version whose source was read.
         where: files and lines.
-        cause: what is done there.
-        fix: what would repair it.
+        cause: behaviour of the code there.
+        fix: change that would repair it.
     """
 
     library: str
@@ -37,7 +37,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Few:
-    """Why a library has fewer than three.
+    """Why a library has fewer than three causes.
 
     Attributes:
         library: its homepage.
@@ -50,13 +50,13 @@ class Few:
 
 @cache
 def read_causes() -> tuple[tuple[Cause, ...], tuple[Few, ...]]:
-    """Return all causes of failing cases, and why some libraries have none."""
+    """Return all causes of failing cases, and the reasons why some libraries have few."""
     stored = _stored()
     return tuple(map(_cause, stored["cause"])), tuple(Few(**entry) for entry in stored["few"])
 
 
 def read_pairs() -> tuple[Cause, ...]:
-    """Return the causes of what only the pairs of writers and readers show."""
+    """Return the causes of defects that only the pairs of writers and readers show."""
     return tuple(map(_cause, _stored()["pair"]))
 
 
@@ -70,7 +70,7 @@ def _cause(entry: dict[str, Any]) -> Cause:
 
 
 def lines(library: str, reason: str) -> Iterator[str]:
-    """Yield what is known of a group of failures, as Markdown; nothing where no cause is written down.
+    """Yield the causes of a group of failures as Markdown; nothing if none is known.
 
     Args:
         library: its homepage.

@@ -1,4 +1,4 @@
-"""The conformance pages, from ``reports/conform.json`` and the lists of known failures: who reads what."""
+"""The conformance pages, from ``reports/conform.json`` and the lists of known failures: verdicts by implementation."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ Json = dict[str, Any]
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the generated pages, by path; none where there was no full run yet.
+    """Return the generated pages, by path; none if there was no full run yet.
 
     Args:
-        notice: that they are generated.
+        notice: says that the pages are generated.
     """
     report = verdicts.report()
     if report is None:
@@ -129,7 +129,7 @@ def _linked(testee: Json) -> str:
 
 
 def _cell(counts: dict[str, int]) -> str:
-    """``11/12``, bold where something fails; nothing where nothing was asked."""
+    """Return a text such as ``11/12``, bold if a case fails; empty if no case was asked."""
     asked = sum(count for verdict, count in counts.items() if verdict != "SKIP")
     passed = counts.get("PASS", 0)
     reported = f"{passed}/{asked}" if asked else ""
@@ -161,7 +161,7 @@ def _page(testee: Json) -> Iterator[str]:
 
 
 def _not_asked(reasons: dict[str, int]) -> Iterator[str]:
-    """Say how many ``must`` cases were left out, and what was missing for them."""
+    """Yield lines with the number of ``must`` cases that were not asked, by the missing feature."""
     if reasons:
         yield from ("## What was not asked", "", f"{sum(reasons.values()):,} `must` cases, by what was missing:", "")
         yield from (f"- {count:,}: {_plain(reason)}" for reason, count in reasons.items())
@@ -169,7 +169,7 @@ def _not_asked(reasons: dict[str, int]) -> Iterator[str]:
 
 
 def _named(name: str, version: str) -> str:
-    """Return what names a testee on a command line; without its version where only the package around it has one."""
+    """Return the name of a testee for a command line; without its version if only the package around it has one."""
     return f"{name} --version {version}" if version in _adapters()[name].versions else name
 
 

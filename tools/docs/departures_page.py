@@ -1,4 +1,4 @@
-"""Appendix C: every rule that brokers keep in part or not at all, made from what the chapters say."""
+"""Appendix C: every rule that brokers keep in part or not at all, made from the chapters."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SHOWN: Final = 3
 
 
 class Departure(NamedTuple):
-    """A rule that brokers do not keep as it stands.
+    """A rule that brokers keep in part or not at all.
 
     Attributes:
         rule: the requirement.
-        number: such as ``DEP-07``, which stays with it; empty where it never had one.
-        account: what brokers do instead, from the chapter.
+        number: its permanent number, such as ``DEP-07``; empty if it has none.
+        account: the behaviour of brokers, from the chapter.
     """
 
     rule: Requirement
@@ -43,7 +43,7 @@ class Departure(NamedTuple):
 
 
 def departure(rule: Requirement) -> Departure | None:
-    """Return what the chapter says of a rule that brokers depart from; None where it says nothing."""
+    """Return the departure of brokers from a rule, from its chapter; None if the chapter has none."""
     match = PARAGRAPH.search(explanation(rule))
     return None if match is None else Departure(rule, match[1] or "", " ".join(match[2].split()))
 
@@ -70,7 +70,7 @@ def pages(notice: str) -> dict[str, str]:
     """Return the page, by its path.
 
     Args:
-        notice: line that says that it is made.
+        notice: line that says that the page is generated.
     """
     return {PAGE: "\n".join([*_head(notice), *_tables(), *_entries()]) + "\n"}
 

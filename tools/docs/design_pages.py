@@ -23,7 +23,7 @@ WHITE: Final = "#ffffff"
 MIDDLE: Final = ' text-anchor="middle"'
 ACTIVE: Final = 5
 START, FOUND = 6, 8
-"""Batches: the one that the index leads to, and the one with the offset."""
+"""Numbers of batches in the picture: the batch that the index leads to, and the batch with the offset."""
 LOG: Final = ("#dbeafe", "#1d4ed8")
 INDEX: Final = ("#fef3c7", "#b45309")
 
@@ -194,10 +194,10 @@ the least and the most."""
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Both pages and the picture, by path below the repository.
+    """Return both pages and the picture, by path below the repository.
 
     Args:
-        notice: that they are generated.
+        notice: says that the pages are generated.
     """
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     facts = _facts(report)

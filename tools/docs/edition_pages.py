@@ -38,7 +38,7 @@ def pages(notice: str) -> dict[str, str]:
     """Return the page, by its path below the repository.
 
     Args:
-        notice: that it is generated.
+        notice: says that the page is generated.
     """
     known = [(edition, rules_of(edition)) for edition in editions()]
     lines = [notice + INTRODUCTION.rstrip("\n")]
@@ -53,12 +53,12 @@ def _row(edition: Edition, state: State) -> str:
 
 
 def change_list(old: State, new: State, edition: Edition) -> Iterator[str]:
-    """Lines that say what changed.
+    """Yield lines about the rules that changed.
 
     Args:
         old: the rules of one edition.
-        new: those of the next.
-        edition: the next one.
+        new: the rules of the next edition.
+        edition: the next edition.
     """
     changed = {key: marks for key in new if key in old and (marks := changed_marks(old[key], new[key]))}
     added, gone = [key for key in new if key not in old], [key for key in old if key not in new]

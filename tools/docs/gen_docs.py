@@ -1,4 +1,4 @@
-"""Write the generated part of the documents, or with ``--check`` say what is out of date.
+"""Write the generated part of the documents, or with ``--check`` report what is out of date.
 
 Generated are the reference pages (from the schemas, the requirement table, the errors and the command line), the
 diagrams, and the transcripts in all pages. They are committed, so they can be read without building anything.
@@ -70,7 +70,7 @@ ABOUT = {
 
 
 def generated() -> dict[str, str]:
-    """Content of every generated file, by path below the repository."""
+    """Return the content of every generated file, by path below the repository."""
     traces = join()
     pages = {
         "docs/assets/partition.svg": pictures.partition_picture(),
@@ -117,7 +117,7 @@ WHICH_PAGE = (
 
 
 def index_page(pages: dict[str, str]) -> str:
-    """Return the entrance to the reference."""
+    """Return the start page of the reference."""
     lines = [f"{NOTICE}# Reference", "", *WHICH_PAGE, ""]
     lines += ["One page for each structure on disk, made from the schemas that read it:", ""]
     structures = [path for path in structure_pages.page_order() if path in pages]
@@ -133,7 +133,7 @@ def _title(page: str) -> str:
 
 
 def requirements_page(traces: dict[str, Trace]) -> str:
-    """Every requirement with what points at it."""
+    """Return the page of all requirements, each with the places that name it."""
     lines = ["---", "hide: [toc]", "---", "", f"{NOTICE}# Requirements", ""]
     lines += [f"{len(traces)} rules, in the order of the specification, with the places that hold them.", ""]
     chapters = [
@@ -184,7 +184,7 @@ def _requirement(trace: Trace) -> Iterator[str]:
 
 
 def _cases(cases: list[str]) -> Iterator[str]:
-    """Every case of the conformance suite, folded away: some rules have more than a hundred."""
+    """Yield the cases of a rule, folded: some rules have more than a hundred."""
     if cases:
         yield f"<details markdown><summary>{len(cases)} {'case' if len(cases) == 1 else 'cases'}</summary>"
         yield ""
@@ -219,7 +219,7 @@ def _paragraphs(thing: object) -> Iterator[str]:
 
 
 def command_line_page() -> str:
-    """Every command with its help text, as it is printed."""
+    """Return the page of all commands with their help texts."""
     context = man_page.context_of(seglog, "seglog", None, transcripts.WIDTH)
     context.terminal_width = transcripts.WIDTH
     lines = [f"{NOTICE}# Command line", "", "```text", seglog.get_help(context), "```", ""]
@@ -240,11 +240,11 @@ def command_line_page() -> str:
 
 
 def with_transcripts(made: dict[str, str], directory: Path) -> Iterator[tuple[str, str]]:
-    """Every page with commands or Python in it, run again.
+    """Yield every page with commands or Python in it, after running them again.
 
     Args:
-        made: the generated pages; of all others, what is committed counts.
-        directory: to run in.
+        made: the generated pages; other pages are read as committed.
+        directory: working directory of the commands.
     """
     for path in sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")]):
         name = path.relative_to(REPOSITORY).as_posix()
@@ -254,7 +254,7 @@ def with_transcripts(made: dict[str, str], directory: Path) -> Iterator[tuple[st
 
 
 def out_of_date(pages: dict[str, str]) -> list[str]:
-    """Return the pages that are missing or differ from what is committed, and committed ones that nothing generates."""
+    """Return the pages that differ from the committed ones, and committed pages that are no longer generated."""
     stale = [path for path, text in pages.items() if _read(path) != text]
     owned = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "docs" / "assets").glob("*.svg")}
     return stale + sorted((owned - DRAWN_BY_OTHERS | machine_readable.committed()) - pages.keys())
@@ -266,7 +266,7 @@ def _read(path: str) -> str | None:
 
 
 def main() -> int:
-    """Write the files, or say which are out of date."""
+    """Write the files, or report which are out of date."""
     parser = argparse.ArgumentParser(description="write the generated part of the documents")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when something is out of date")
     check = parser.parse_args().check

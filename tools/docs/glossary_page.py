@@ -71,7 +71,7 @@ SYNONYMS: Final = {
 
 
 def terms() -> dict[str, str]:
-    """Meaning of each term, as chapter 00 gives it; a term with a short form stands as ``term, short form``."""
+    """Return the meaning of each term, from chapter 00; a term with a short form is given as ``term, short form``."""
     rows = [row for table in TABLE.findall(SOURCE.read_text(encoding="utf-8")) for row in table.splitlines()]
     return dict(row.strip("| ").split(" | ", 1) for row in rows)
 
@@ -100,7 +100,7 @@ def pages(notice: str) -> dict[str, str]:
     """Return the page, by its path below the repository.
 
     Args:
-        notice: that it is generated.
+        notice: says that the page is generated.
     """
     return {PAGE: notice + INTRODUCTION + "\n".join(_rows()) + "\n"}
 

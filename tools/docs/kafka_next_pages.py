@@ -1,4 +1,4 @@
-"""Pages about what releases of Kafka changed, from ``reports/kafka-*.json``."""
+"""Pages about the changes of Kafka's releases, from ``reports/kafka-*.json``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pages(notice: str) -> dict[str, str]:
     """Return a page for each report.
 
     Args:
-        notice: that they are generated.
+        notice: says that the pages are generated.
     """
     return {name_of(path): text(path, notice) for path in sorted(REPORTS.glob("kafka-[0-9]*.json"))}
 
@@ -47,7 +47,7 @@ def text(path: Path, notice: str) -> str:
 
 
 def entries() -> Iterator[str]:
-    """Lines for a list of pages."""
+    """Yield lines for a list of the pages."""
     for path in sorted(REPORTS.glob("kafka-[0-9]*.json")):
         release = path.stem.partition("-")[2]
         yield f"- [Kafka {release}]({path.stem}.md): what it changed, from messages to code"

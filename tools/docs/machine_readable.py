@@ -15,11 +15,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 KAITAI = "docs/reference/kaitai"
 LAYOUT = "docs/reference/layout.json"
 LAYOUT_VERSION = 1
-"""Changes when a program that reads the layout has to change."""
+"""Version of the layout; it changes when a program that reads the layout must change."""
 
 
 def pages() -> dict[str, str]:
-    """Content of every file, by path below the repository."""
+    """Return the content of every file, by path below the repository."""
     return {LAYOUT: layout_text(), **{f"{KAITAI}/{name}": text for name, text in kaitai_set().items()}}
 
 
@@ -49,5 +49,5 @@ def _structure(structure: dict[str, Any]) -> Iterator[str]:
 
 
 def committed() -> set[str]:
-    """Paths of the files that are there."""
+    """Return the paths of the committed files."""
     return {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / KAITAI).glob("*.ksy")}

@@ -1,4 +1,4 @@
-"""The manual page, ``docs/reference/seglog.1``: what ``--help`` says of every command, for ``man``."""
+"""The manual page, ``docs/reference/seglog.1``: the help text of every command, for ``man``."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def page() -> str:
 
 
 def context_of(command: click.Command, name: str, parent: click.Context | None, width: int = WIDTH) -> click.Context:
-    """As a call would make it.
+    """Return the context that click makes for a call of a command.
 
     Args:
-        command: whose context.
-        name: as it is called.
-        parent: of the command above.
-        width: of lines, in characters, at most.
+        command: the command.
+        name: name by which it is called.
+        parent: context of the command above.
+        width: maximum characters of a line.
     """
     settings = {**command.context_settings, "max_content_width": width}
     return click.Context(command, info_name=name, parent=parent, **settings)
@@ -81,7 +81,7 @@ def _synopsis(command: click.Command, context: click.Context) -> str:
 
 
 def _paragraphs(help_text: str) -> Iterator[str]:
-    """Paragraphs of a help text; those that click leaves as they stand keep their lines."""
+    """Yield the paragraphs of a help text; those that click does not rewrap keep their lines."""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(help_text.partition("\f")[0])):
         is_verbatim = paragraph.startswith("\b")
         lines = [line for line in paragraph.strip("\b\n").splitlines() if line.strip()]
@@ -92,11 +92,11 @@ def _paragraphs(help_text: str) -> Iterator[str]:
 
 
 def _options(command: click.Command, context: click.Context) -> Iterator[str]:
-    # a command keeps the help option of its first caller, who may be a test that knows no "-h": it is told here
+    # click caches the help option of the first caller, maybe a test without "-h": so its names are set here
     records = [param.get_help_record(context) for param in command.params]
     help_record = (", ".join(sorted(context.help_option_names, key=len)), "Show this message and exit.")
     for names, reported in filter(None, [*records, help_record]):
-        if reported:  # the others stand in the synopsis
+        if reported:  # the synopsis has the others
             yield from (".TP", f".B {_escaped(names)}", _line(" ".join(reported.split())))
 
 
@@ -107,7 +107,7 @@ def _statuses() -> Iterator[str]:
 
 
 def _line(words: str) -> str:
-    """Words as they stand; a line must not start like a macro."""
+    """Return the words escaped, such that a line does not start like a macro."""
     escaped = _escaped(PLAIN.sub(r"\1", words))
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 

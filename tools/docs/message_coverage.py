@@ -1,4 +1,4 @@
-"""How many kinds of messages are decoded, of those that the newest release stores: asked of messages that it wrote."""
+"""Numbers of decoded kinds of messages, of those that the newest release stores, counted in messages that it wrote."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Coverage(NamedTuple):
     """Numbers of kinds, and of kinds with their versions.
 
     Attributes:
-        kinds: that are decoded in every version.
-        all_kinds: that the release stores.
-        versions: that are decoded.
-        all_versions: that the release stores.
+        kinds: kinds that are decoded in every version.
+        all_kinds: kinds that the release stores.
+        versions: versions that are decoded.
+        all_versions: versions that the release stores.
     """
 
     kinds: int
@@ -49,7 +49,7 @@ class Coverage(NamedTuple):
     all_versions: int
 
     def sentence(self) -> str:
-        """Return the numbers for people."""
+        """Return a sentence with the numbers."""
         return (
             f"Of the {self.all_kinds} kinds of messages ({self.all_versions} with their versions) that Kafka {RELEASE} "
             f"stores, {self.kinds} ({self.versions}) are decoded."
@@ -58,12 +58,12 @@ class Coverage(NamedTuple):
 
 @cache
 def coverage() -> Coverage:
-    """Count over the messages in the fixtures."""
+    """Return the coverage of the messages in the fixtures."""
     return counted(read(KINDS))
 
 
 def counted(lines: Iterable[Line]) -> Coverage:
-    """Count over messages, each with its JSON as Kafka's classes print it."""
+    """Return the coverage of messages, each with its JSON as Kafka's classes print it."""
     decoded: dict[tuple[str, int], bool] = {}
     for line in lines:
         kind = line["kind"], line["version"]
@@ -75,7 +75,7 @@ def counted(lines: Iterable[Line]) -> Coverage:
 
 @cache
 def sentence_of_releases() -> str:
-    """Say how many kinds and versions are decoded, of those that the classes of each release wrote."""
+    """Return a sentence with the numbers of decoded kinds and versions, of those that each release wrote."""
     lines = list(read(OF_RELEASES))
     releases = list(dict.fromkeys(line["release"] for line in lines))
     decoded = sum(map(is_decoded_of_release, lines))
@@ -86,7 +86,7 @@ def sentence_of_releases() -> str:
 
 
 def is_decoded_of_release(line: Line) -> bool:
-    """Return whether our decoders give what was put into a record by the classes of its release."""
+    """Return whether our decoders return the content that the classes of a release wrote into a record."""
     key = base64.b64decode(line["keyBytes"]) if "keyBytes" in line else None
     found = decode_application_record(line["topic"], key, base64.b64decode(line["valueBytes"])) or {}
     right = renamed(line["kind"], line["value"])
@@ -94,7 +94,7 @@ def is_decoded_of_release(line: Line) -> bool:
 
 
 def is_decoded(line: Line) -> bool:
-    """Say whether our decoders give what Kafka's converters print."""
+    """Return whether our decoders return the content that Kafka's converters print."""
     data = base64.b64decode(line["valueBytes"])
     try:
         return _decoded(line, data) == line["value"]
@@ -118,7 +118,7 @@ def _decoded(line: Line, data: bytes) -> object:
 
 
 def _control_fields(line: Line, data: bytes) -> dict[str, object]:
-    """Fields of a control record's value. The version in a KRaft one is random here, and gets the right value first."""
+    """Return fields of a control record's value; the random version in a KRaft value is corrected first."""
     kind, version = line["kind"], line["version"]
     if kind == MARKER:
         fields = decode_control_record(_control_key(ControlRecordType.COMMIT), data, AT).fields

@@ -28,10 +28,10 @@ SPOKEN: Final = {"flag": "bool", "doublebe": "float64"}
 
 
 def tables(module: str) -> Iterator[str]:
-    """Sections for the page of a schema module; none for most of them.
+    """Yield sections for the page of a schema module; nothing for modules without messages.
 
     Args:
-        module: its stem.
+        module: stem of the module.
     """
     if module == "coordinator_records":
         yield f"\n{coverage().sentence()} {sentence_of_releases()}\n"
@@ -117,7 +117,7 @@ def _field(field: Construct, prefix: str, more: str) -> Iterator[tuple[str, str]
 
 
 def _null(field: Construct) -> str:
-    """Say whether the value may be null: of a field that must not be, the declaration checks it."""
+    """Return whether the value may be null, in words; the declaration checks fields that must not be null."""
     while isinstance(field, Renamed):
         if isinstance(field, Checked):
             return ""

@@ -1,7 +1,7 @@
-"""What the site adds to the Markdown it is built from.
+"""Changes that the site makes to the Markdown from which it is built.
 
-The chapters of spec/ become pages as they stand, each requirement gets an anchor, and every requirement id in the
-running text of any page becomes a link to it. So the source stays plain text that reads well without a site.
+The chapters of spec/ become pages unchanged, each requirement gets an anchor, and every requirement id in the text of
+any page becomes a link to it. So the source remains plain text that is readable without a site.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LIBRARY = ("python", "python-types", "python-spark")
 LANGUAGE = re.compile(r"^\[http[^\n]*\), ([A-Z][\w /]*), ?$", re.MULTILINE)
 """The line of an implementation's page that has its language."""
 SEARCH = 'data-md-component="search" role="dialog"'
-"""What the theme calls a dialog without saying which."""
+"""Attributes of the theme's search dialog, which has no label."""
 
 DEFINITION = re.compile(
     r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)[^\n]*\n(.+?)(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
@@ -74,7 +74,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def _specification_nav(chapters: list[str]) -> list[object]:
-    """Return the chapters by the first character of their names, and what is made from them; each part folds."""
+    """Return the chapters by the first character of their names, and the pages made from them; each part folds."""
     found = [{title: [one for one in chapters if Path(one).name[0] in names]} for title, names in PARTS.items()]
     made = {"About this text": [*SPECIFICATION, {"On one page": whole_page.PAGE}]}
     return ["spec/index.md", {"Chapters": [*found, made]}]
@@ -119,7 +119,7 @@ def _conformance_pages() -> list[object]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the chapters of the specification, the explorer's script, and what requirements name."""
+    """Add the chapters of the specification, the explorer's script, and the pages that requirements link to."""
     for name, text in explorer_page.made_files():
         files.append(File.generated(config, f"explorer/{name}", content=text))
     for path in sorted((REPOSITORY / "spec").glob("*.md")):
@@ -172,7 +172,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _numbered(text: str) -> str:
-    """Part of a chapter in which rules, departures, differences and errata have their anchors and lasting links."""
+    """Return part of a chapter with anchors and permanent links for rules, departures, differences and errata."""
     return permalinks.linked(DEFINITION.sub(_definition, text))
 
 
@@ -206,7 +206,7 @@ def _outside_fences(markdown: str, change: object) -> str:
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
-    """Name what the theme leaves without a name, for those who hear the page."""
+    """Add labels for screen readers to elements of the theme that have none."""
     return output.replace(SEARCH, f'{SEARCH} aria-label="Search"')
 
 

@@ -1,4 +1,4 @@
-"""What the reference pages show of real files, by commands on bundled directories, and of broken ones."""
+"""The examples of the reference pages: commands on bundled directories, and illegal encodings."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ REAL: Final[dict[str, tuple[tuple[str, str], ...]]] = {
 """By schema module: captions, and the arguments of `seglog inspect`, in which ``{0}`` is a name of zeros."""
 
 LONGEST: Final = 40
-"""Lines of an example that are shown."""
+"""Maximum number of lines of an example."""
 
 
 def real_files(module: str) -> Iterator[str]:
-    """Yield the lines of "In real files"; transcripts, which are run when the pages are made.
+    """Yield the lines of "In real files": transcripts, which are run when the pages are made.
 
     Args:
-        module: of a schema.
+        module: stem of a schema module.
     """
     if module not in REAL:
         return

@@ -1,4 +1,4 @@
-"""The page of who reads what whom has written, from ``reports/pairs.json``."""
+"""The page of the pairs of writers and readers, from ``reports/pairs.json``."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ Json = dict[str, Any]
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the page, by path; none where there was no run yet.
+    """Return the page, by path; none if there was no run yet.
 
     Args:
-        notice: that it is generated.
+        notice: says that the page is generated.
     """
     if not REPORT.exists():
         return {}

@@ -85,10 +85,10 @@ LEGEND: Final = {
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Return the generated files, by path; where there was no full run yet, a page that says so.
+    """Return the generated files, by path; if there was no full run yet, a page that says so.
 
     Args:
-        notice: that they are generated.
+        notice: says that the files are generated.
     """
     if not REPORT.exists():
         return {PAGE: "\n".join([notice + WITHOUT_A_RUN.rstrip(), *writers_part.lines(), ""])}
@@ -97,11 +97,11 @@ def pages(notice: str) -> dict[str, str]:
 
 
 def page(report: dict[str, Any], notice: str) -> str:
-    """Return what was measured, for people.
+    """Return the page about the measurements.
 
     Args:
-        report: of `make bench`.
-        notice: that the page is generated.
+        report: report of `make bench`.
+        notice: says that the page is generated.
     """
     sections = (_versions, _left_out, _data, _ratios, _limits, _works, _memory, _articles)
     lines = [f"{notice}# Performance", *performance_summary.lines(report), "", PICTURE_LINE]
@@ -113,7 +113,7 @@ def page(report: dict[str, Any], notice: str) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> Iterator[str]:
-    """Columns of words first, then of numbers."""
+    """Yield the lines of a table: columns of words first, then columns of numbers."""
     yield ""
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * words + "---:|" * (len(head) - words)
@@ -130,7 +130,7 @@ def _versions(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _left_out(report: dict[str, Any]) -> Iterator[str]:
-    """Yield what the run that the report is of did not measure."""
+    """Yield the works that the reported run did not measure."""
     there = {row["work"] for row in report["results"]}
     missing = [title for work, title in TITLES.items() if work not in there]
     missing += [title for part, title in PARTS.items() if not report.get(part)]
@@ -244,10 +244,10 @@ def _articles(report: dict[str, Any]) -> Iterator[str]:
 
 
 def picture(results: Sequence[dict[str, Any]]) -> str:
-    """Bars: our columns, the best columns and the best visit of others, by data set.
+    """Return a picture with bars for our columns, and the best columns and the best visit of others, by data set.
 
     Args:
-        results: of the report.
+        results: results in the report.
     """
     sets = [row["data"] for row in results if row["work"] == "columns" and row["contender"] == OURS]
     bars = {name: _bars(results, name) for name in sets}
@@ -271,7 +271,7 @@ def picture(results: Sequence[dict[str, Any]]) -> str:
 
 
 def _bars(results: Sequence[dict[str, Any]], data: str) -> dict[str, tuple[float, str]]:
-    """Speed and name of the fastest, by kind of bar."""
+    """Return speed and name of the fastest contender, by kind of bar."""
     found: dict[str, tuple[float, str]] = {}
     for row in results:
         if row["data"] == data and "megabytesPerSecond" in row and row["work"] in {"columns", "visit"}:

@@ -1,4 +1,4 @@
-"""How the performance page begins: four sentences and one table for people, from ``reports/bench.json``."""
+"""The summary at the start of the performance page: four sentences and one table, from ``reports/bench.json``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
     """Yield the sentences and the table.
 
     Args:
-        report: of `make bench`.
+        report: report of `make bench`.
     """
     yield ""
     yield from _sentences(report)

@@ -1,6 +1,7 @@
-"""Pages below ``r/`` that lead to what has a number: a rule, a departure, a difference, an erratum. They never move.
+"""Permanent pages below ``r/`` that redirect to each numbered rule, departure, difference and erratum.
 
-A rule that an edition had and the text no longer has keeps its page: it says so. Made while the site is built.
+A withdrawn rule of an earlier edition keeps its page, which says that it is withdrawn. The pages are made while the
+site is built.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NUMBERED: Final = re.compile(r"^## ((?:DEP|F-DIS|ERR)-\d+)$", re.MULTILINE)
 NUMBERED_HEADING: Final = re.compile(r"^##+ ((?:DEP|F-DIS|ERR)-\d+)(?: \{[^}]*\})?$", re.MULTILINE)
 DEPARTURE: Final = re.compile(r"(What brokers do \()(DEP-\d\d)(?=\))")
 NAMED: Final = re.compile(r"^\[(SEG-[A-Z]{3}-\d{3})\]: |What brokers do \((DEP-\d\d)\)", re.MULTILINE)
-"""A rule, or the number of a departure in the text below the rule that it is about."""
+"""Matches the definition of a rule, or the number of a departure in the text below its rule."""
 
 PAGE: Final = """\
 <!DOCTYPE html>
@@ -40,11 +41,11 @@ PAGE: Final = """\
 </html>
 """
 READING_SECONDS: Final = 20
-"""How long the page of a rule that is gone stays before it leads on."""
+"""Seconds for which the page of a withdrawn rule is shown before it redirects."""
 
 
 def path_of(name: str) -> str:
-    """Place of the page in the site.
+    """Return the path of a page in the site.
 
     Args:
         name: a number, such as ``SEG-IDX-004`` or ``DEP-07``.
@@ -53,7 +54,7 @@ def path_of(name: str) -> str:
 
 
 def made_pages() -> Iterator[tuple[str, str]]:
-    """Place and text of each page."""
+    """Yield path and text of each page."""
     for entry in requirements().values():
         yield path_of(entry.id), _page(entry.id, entry.chapter, entry.text)
     for name, text in withdrawn().items():
@@ -64,7 +65,7 @@ def made_pages() -> Iterator[tuple[str, str]]:
 
 
 def numbered() -> dict[str, tuple[str, str]]:
-    """Chapter and anchor of each departure, difference and erratum; of a departure, the first rule that it is about."""
+    """Return chapter and anchor of each departure, difference and erratum; for a departure, those of its first rule."""
     found: dict[str, tuple[str, str]] = {}
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(SPEC.glob("*.md"))}
     for chapter, text in texts.items():
@@ -79,14 +80,14 @@ def numbered() -> dict[str, tuple[str, str]]:
 
 
 def withdrawn() -> dict[str, str]:
-    """Last text of each rule that a published edition had and the specification has no more."""
+    """Return the last text of each withdrawn rule of the published editions."""
     published = (edition for edition in editions() if edition.digest)
     texts = {key: kept["text"] for edition in published for key, kept in rules_of(edition).items()}
     return {key: text for key, text in texts.items() if key not in requirements()}
 
 
 def linked(markdown: str) -> str:
-    """Return a chapter with a link to the lasting page of each departure, difference and erratum.
+    """Return a chapter with a link to the permanent page of each departure, difference and erratum.
 
     Args:
         markdown: its text.

@@ -1,6 +1,6 @@
 """The picture of a partition directory on the front page, drawn from a bundled fixture.
 
-Plain SVG 1.1 with hex colours and no fonts of its own: it reads the same on a light and on a dark page.
+Plain SVG 1.1 with hex colours and no fonts of its own: it looks the same on a light and on a dark page.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SANS = "system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif"
 
 
 def text(x: float, y: float, words: str, *, size: int = 12, fill: str = INK, mono: bool = False, more: str = "") -> str:
-    """One line of text."""
+    """Return one line of text."""
     family = MONO if mono else SANS
     style = f'font-family="{family}" font-size="{size}" fill="{fill}"'
     return f'<text x="{x:g}" y="{y:g}" {style}{more}>{escape(words)}</text>'
@@ -47,7 +47,7 @@ def text(x: float, y: float, words: str, *, size: int = 12, fill: str = INK, mon
 def box(
     x: float, y: float, width: float, height: float, fill: str, stroke: str, *, title: str, heavy: bool = False
 ) -> str:
-    """Return a rectangle that says its meaning when pointed at."""
+    """Return a rectangle with its meaning as the tooltip."""
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="3" fill="{fill}" stroke="{stroke}"'
         f' stroke-width="{2.5 if heavy else 1}"><title>{escape(title)}</title></rect>'

@@ -28,10 +28,10 @@ into no record.
 
 
 def speed_page(notice: str) -> str:
-    """Return how fast appending is, from ``reports/append.json``.
+    """Return the page about the speed of appends, from ``reports/append.json``.
 
     Args:
-        notice: that the page is generated.
+        notice: says that the page is generated.
     """
     report = json.loads((REPORTS / "append.json").read_text(encoding="utf-8"))
     return "\n".join([notice + SPEED.format(**report).rstrip(), *_cases(report["cases"]), ""])

@@ -1,4 +1,4 @@
-"""The page on the way of a request through a server, with the figures of ``reports/serve.json`` and its picture."""
+"""The page about the path of a request through a server, with a picture and the figures of ``reports/serve.json``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages on one structure: each says which of the others to read, and chapters show the reference's pictures."""
+"""Links between the pages about one structure, and the reference's pictures in the chapters."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def chapters() -> dict[str, str]:
 
 
 def with_siblings(markdown: str, source: str) -> str:
-    """Return a page with a line that leads to the others on its structure, and with pictures if it is a chapter.
+    """Return a page with a line of links to the others about its structure, and with pictures if it is a chapter.
 
     Args:
-        markdown: of the page.
+        markdown: text of the page.
         source: its path below the documents.
     """
     folder, _, name = source.partition("/")

@@ -13,7 +13,7 @@ SETTINGS = tomllib.loads((Path(__file__).parent / "site.toml").read_text(encodin
 
 
 def show(config: MkDocsConfig) -> None:
-    """Set what the site says of the project's home, where there is one."""
+    """Set the links of the site to the project's home, if there is one."""
     if SETTINGS["address"]:
         config.site_url = SETTINGS["address"]
     if SETTINGS["repository"]:

@@ -1,6 +1,6 @@
-"""What the search of the site finds first: rules by their id, terms by every name that people use, pages before lists.
+"""The search of the site: rules are found by their id, terms by each of their names, and pages rank before lists.
 
-The theme indexes headings. A rule is none, and a term is a row of a table, so each gets an entry of its own here.
+The theme indexes headings only. A rule has no heading, and a term is a row of a table, so each gets its own entry here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COMMAND: Final = re.compile(r"^## seglog (\S+)$", re.MULTILINE)
 INDEX: Final = "search/search_index.json"
 LISTS: Final = ("reference/requirements", "specification/changes", "reference/kafka-4", "reference/errors")
 REPEATED: Final = (whole_page.PAGE, "source/")
-"""Pages whose text is found on other pages."""
+"""Pages that are left out, because other pages have the same text."""
 BOOSTS: Final = {
     **dict.fromkeys(LISTS, 0.2),
     "conformance/index": 4.0,
@@ -36,9 +36,9 @@ BOOSTS: Final = {
     "spec/": 3.0,
     "tutorial/": 1.0,
 }
-"""Weight of the pages whose path begins so, in place of 1; the first that fits counts."""
+"""Weight of the pages whose path has a prefix, instead of 1; the first matching prefix counts."""
 OPTIONS: Final = "Options and examples of the command."
-"""What the search shows of a command; where a text is empty the theme finds nothing at all."""
+"""Text that the search shows for a command; the theme does not find entries with an empty text."""
 RULE_BOOST: Final = 4.0
 TERM_BOOST: Final = 2.6
 COMMAND_BOOST: Final = 6.0
@@ -48,7 +48,7 @@ def meta(path: str) -> dict[str, object]:
     """Return the search settings of a page.
 
     Args:
-        path: of its Markdown, below the documents.
+        path: path of its Markdown, below the documents.
     """
     if path.startswith(REPEATED):
         return {"exclude": True}
@@ -72,7 +72,7 @@ def entries() -> Iterator[dict[str, Any]]:
 
 
 def tune(site: Path) -> None:
-    """Add the entries to the index of a site that is built."""
+    """Add the entries to the search index of a finished site."""
     path = site / INDEX
     index = json.loads(path.read_text(encoding="utf-8"))
     index["docs"] += entries()

@@ -1,6 +1,6 @@
-"""Pages of the site that show what a requirement names: source files cut at their definitions, fixtures and cases.
+"""Pages of the site for the places that requirements name: source files with their definitions, fixtures and cases.
 
-Only what the table of requirements names is shown. The pages are made while the site is built; nothing is committed.
+Only places in the table of requirements have a page. The pages are made while the site is built; none is committed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ FIXTURES: Final = "source/fixtures.md"
 SOURCE: Final = re.compile(r"`((?:seglog_format|tests)/[\w/]+\.py)(?:::?([\w.]+))?`")
 FIXTURE: Final = re.compile(r"`((?:kafka-[\d.]+|damaged)/[\w.-]+)`")
 CASE: Final = re.compile(r"`([a-z][a-z0-9-]*)/([\w.-]+)`")
-"""Family and slug of a case; what no family is named by is something else."""
+"""Matches family and slug of a case; a match without such a family is no case."""
 FENCE: Final = "`" * 6
 FRONT_MATTER: Final = "---\nsearch:\n  exclude: true\n---\n\n"
 
 
 def made_pages() -> Iterator[tuple[str, str]]:
-    """Each page with its place in the site."""
+    """Yield each page with its path in the site."""
     table = (REPOSITORY / "docs" / TABLE).read_text(encoding="utf-8")
     for path in sorted({match[1] for match in SOURCE.finditer(table)}):
         yield _page_of(path), source_page(path)
@@ -42,11 +42,11 @@ def made_pages() -> Iterator[tuple[str, str]]:
 
 
 def linked(markdown: str, page: str) -> str:
-    """Return the text of a page, with a link wherever it names a place in the source, a fixture or a case.
+    """Return the text of a page, with a link at each name of a place in the source, a fixture or a case.
 
     Args:
         markdown: the text.
-        page: its place in the site.
+        page: its path in the site.
     """
     markdown = SOURCE.sub(lambda match: _source_link(match, page), markdown)
     markdown = FIXTURE.sub(lambda match: _fixture_link(match, page), markdown)
@@ -54,7 +54,7 @@ def linked(markdown: str, page: str) -> str:
 
 
 def source_page(path: str) -> str:
-    """Return a source file, a heading before each of its definitions."""
+    """Return a source file with a heading before each of its definitions."""
     text = (REPOSITORY / path).read_text(encoding="utf-8")
     lines, starts = text.splitlines(), sorted(_definitions(path).items(), key=lambda item: item[1])
     parts = [f"{FRONT_MATTER}# {path}\n"]
@@ -66,7 +66,7 @@ def source_page(path: str) -> str:
 
 
 def fixtures_page() -> str:
-    """Every bundled case, and what it is about."""
+    """Return the page of all bundled cases."""
     parts = [f"{FRONT_MATTER}# Fixtures\n", "What lies in each directory below `fixtures/`, as its `case.toml` says.\n"]
     for path in sorted((REPOSITORY / "fixtures").glob("*/*/case.toml")):
         name = path.parent.relative_to(REPOSITORY / "fixtures").as_posix()
@@ -85,12 +85,12 @@ def families() -> dict[tuple[int, str], list[Case]]:
 
 
 def family_page(number: int, name: str, cases: list[Case]) -> str:
-    """Return what each case of a family asks, and why.
+    """Return the page of a family: the operation of each case, and the reason for it.
 
     Args:
-        number: of the family.
-        name: of the family.
-        cases: in it.
+        number: number of the family.
+        name: name of the family.
+        cases: its cases.
     """
     lines = [f"{FRONT_MATTER}# Cases: {name}\n", f"Family {number} of the conformance suite.\n"]
     lines += ["| case | asks | level | result | why | rules |", "|---|---|---|---|---|---|"]
@@ -102,7 +102,7 @@ def family_page(number: int, name: str, cases: list[Case]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text as a cell of a table: nothing in it is markup."""
+    """Return a text as a cell of a table, with markup escaped."""
     return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", text)
 
 
@@ -117,7 +117,7 @@ def _reported(facts: dict[str, Any]) -> Iterator[str]:
 
 @cache
 def _definitions(path: str) -> dict[str, int]:
-    """Line of each function, class and named value at the top of a file, decorators included."""
+    """Return the first line of each top-level function, class and named value, decorators included."""
     found = {}
     for node in ast.parse((REPOSITORY / path).read_text(encoding="utf-8")).body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

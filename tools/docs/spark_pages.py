@@ -1,6 +1,6 @@
-"""Pages whose Python runs in Spark: each block is run, and the block of text that follows is what it prints.
+"""Pages with Python that runs in Spark: each block is run, and its output is the block of text that follows.
 
-``python -m tools.docs.spark_pages`` writes that again; the tests run it as well.
+``python -m tools.docs.spark_pages`` writes the outputs again; the tests run the blocks as well.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ REPOSITORY: Final = Path(__file__).resolve().parents[2]
 TUTORIAL: Final = REPOSITORY / "docs" / "tutorial" / "from-a-broker-to-a-chart.md"
 CHART: Final = REPOSITORY / "docs" / "assets" / "compression-chart.svg"
 DRAWN: Final = "try/compression-chart.svg"
-"""What the tutorial calls it, where it runs."""
+"""Path of the picture in the directory in which the tutorial runs."""
 BLOCK: Final = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<text>.*?)^```\n)?", re.MULTILINE | re.DOTALL
 )
 
 
 def refreshed(markdown: str, run: Callable[[Callable[[], None]], None] = lambda block: block()) -> str:
-    """Return the page with what its blocks print; run it where ``demo/`` is.
+    """Return the page with the outputs of its blocks; the working directory must hold ``demo/``.
 
     Args:
         markdown: the page.
-        run: calls each block; a busy machine may need it twice.
+        run: calls each block, on a busy machine maybe twice.
     """
     scope: dict[str, Any] = {"__name__": "__main__"}
 

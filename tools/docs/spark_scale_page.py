@@ -14,7 +14,7 @@ PAGE: Final = "docs/explanation/spark-at-scale.md"
 MIB, GIB, PIB = 2**20, 2**30, 2**50
 CORES: Final = 1000
 MAX_TASKS: Final = 10_000
-"""Of a query, by default; a test holds it to the data source."""
+"""Maximum tasks of a query by default; a test compares it with the data source."""
 DRIVER_OF_SPARK: Final = "`spark.driver.memory`"
 
 INTRODUCTION: Final = """\
@@ -135,7 +135,7 @@ def pages(notice: str) -> dict[str, str]:
     """Return the generated page by its path; none where there was no run yet.
 
     Args:
-        notice: that it is generated.
+        notice: says that the page is generated.
     """
     if not REPORT.exists():
         return {}
@@ -182,7 +182,7 @@ def _memory(report: dict[str, Any]) -> Iterator[str]:
 
 
 def line(points: list[tuple[float, float]]) -> tuple[float, float]:
-    """Return the straight line nearest to some points: where it starts, and how it climbs."""
+    """Return the straight line nearest to some points: its value at 0, and its slope."""
     count = len(points)
     middle = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
     climb = sum((x - middle[0]) * (y - middle[1]) for x, y in points) / sum((x - middle[0]) ** 2 for x, _ in points)

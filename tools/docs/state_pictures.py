@@ -1,4 +1,4 @@
-"""State diagrams: what a start does to a log, and the names that the files of a replacement go through."""
+"""State diagrams: the effect of a broker's start on a log, and the names of files during a replacement."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def picture(title: str, size: tuple[int, int], states: Iterable[State], arrows: 
     """Return one diagram.
 
     Args:
-        title: what it shows, for those who hear the page.
+        title: its title, also for screen readers.
         size: width and height.
         states: its boxes.
         arrows: its lines.
@@ -112,7 +112,7 @@ def picture(title: str, size: tuple[int, int], states: Iterable[State], arrows: 
 
 
 def marker(name: str, colour: str) -> str:
-    """Return the head of arrows."""
+    """Return an arrowhead."""
     shape = f'<path d="M0,0 L8,4 L0,8 z" fill="{colour}"/>'
     return f'<marker id="{name}" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">{shape}</marker>'
 

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parents[2]
 CAPITALS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z])")
 KEPT = {"partly": "only partly keep", "no": "do not keep"}
-"""How a page says that brokers depart from a rule."""
+"""Words for a departure of brokers from a rule."""
 
 
 def page_order() -> list[str]:
-    """Paths of the pages, in chapter order."""
+    """Return the paths of the pages, in chapter order."""
     return [_path(module) for module, _ in _by_module()]
 
 
 def pages(notice: str) -> dict[str, str]:
-    """Content of every page and picture, by path below the repository.
+    """Return the content of every page and picture, by path below the repository.
 
     Args:
-        notice: opens each page, and says that it is generated.
+        notice: first line of each page, which says that it is generated.
     """
     made = {}
     for module, group in _by_module():
@@ -43,13 +43,13 @@ def pages(notice: str) -> dict[str, str]:
 
 
 def _by_module() -> list[tuple[str, list[Structure]]]:
-    """Structures by the module that declares them; those of no chapter come last."""
+    """Return the structures by the module that declares them; those without a chapter come last."""
     ordered = sorted(structures(), key=lambda structure: (structure.chapter or 100, structure.module))
     return [(module, list(group)) for module, group in groupby(ordered, key=lambda structure: structure.module)]
 
 
 def _chapter(module: str) -> str | None:
-    """Return the chapter of the same name, whether or not it is in the plural."""
+    """Return the chapter of the same name, in the singular or plural."""
     stem = module.replace("_", "-")
     names = [path.stem for path in sorted((REPOSITORY / "spec").glob("*.md"))]
     return next((name for name in names if name.partition("-")[2] in (stem, f"{stem}s")), None)
@@ -69,7 +69,7 @@ def _picture(structure: Structure) -> str:
 
 
 def _is_drawn(structure: Structure) -> bool:
-    """Text and names have no fixed bytes to draw, and a single number is no picture."""
+    """Return whether a structure gets a picture: text and names have no fixed bytes, and one number needs none."""
     return len(structure.fields) > 1 and any(field.size is not None for field in structure.fields)
 
 
@@ -108,7 +108,7 @@ def _structure(structure: Structure) -> Iterator[str]:
 
 
 def _unusual(entries: list[Requirement]) -> Iterator[str]:
-    """Yield what is valid though it looks unusual: rules of level MAY, and where brokers depart from a rule."""
+    """Yield encodings that look unusual but are valid: rules of level MAY, and departures of brokers."""
     lines = [f"- {entry.title} ({entry.id})" for entry in entries if entry.level == "MAY"]
     lines += [
         f"- Brokers {KEPT[entry.brokers.kept]} {entry.id}: [what they do](../spec/C-departures.md#{entry.id.lower()})."

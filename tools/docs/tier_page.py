@@ -1,4 +1,4 @@
-"""The page on tiered partitions, with two pictures drawn from what a broker left in ``fixtures/tiered/lts-4.4.0``."""
+"""The page on tiered partitions, with two pictures of a broker's files in ``fixtures/tiered/lts-4.4.0``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOCAL: Final = ("#dcfce7", "#15803d")
 VOID: Final = ("#f1f5f9", "#94a3b8")
 BAR: Final = 26
 CUT_AT: Final = 303
-"""Where the disk had lost the end of the log: facts of the fixture, see chapter 46."""
+"""Offset at which the disk lost the end of the log, in the fixture; see chapter 46."""
 
 TEXT: Final = """\
 # How a partition is tiered
@@ -109,7 +109,7 @@ class _Drawing:
     Args:
         end: the last offset of the axis.
         height: of the picture.
-        title: what it shows.
+        title: title of the picture.
     """
 
     def __init__(self, end: int, height: int, title: str) -> None:
@@ -117,15 +117,15 @@ class _Drawing:
         self._parts: list[str] = []
 
     def x(self, offset: float) -> float:
-        """Return where an offset stands."""
+        """Return the x coordinate of an offset."""
         return round(LEFT + (RIGHT - LEFT) * offset / self._end, 1)
 
     def label(self, y: float, words: str) -> None:
-        """Write what a row is."""
+        """Write the label of a row."""
         self._parts.append(text(24, y + BAR / 2 + 4, words))
 
     def bar(self, start: int, end: int, y: float, colours: tuple[str, str], title: str) -> None:
-        """Draw the offsets from one up to another, exclusive."""
+        """Draw a bar from one offset up to another, exclusive."""
         self._parts.append(box(self.x(start), y, self.x(end) - self.x(start) - 1, BAR, *colours, title=title))
 
     def mark(self, offset: int, y: float, to: float, words: str, *, at_end: bool = False) -> None:

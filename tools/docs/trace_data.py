@@ -1,4 +1,4 @@
-"""What ``seglog explain`` shows beside a rule: the trace and the verdicts, as data that the package brings."""
+"""The trace and the verdicts of each rule, as data of the package for ``seglog explain``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def pages(traces: dict[str, Trace]) -> dict[str, str]:
     """Return the file, by its path below the repository.
 
     Args:
-        traces: of every requirement.
+        traces: the traces of all requirements.
     """
     return {DATA: text({identifier: entry(trace) for identifier, trace in traces.items()})}
 
 
 def entry(trace: Trace) -> dict[str, Any]:
-    """Return what points at one requirement; each list without repetitions, tests without their parameters."""
+    """Return the places that name a requirement; each list without repetitions, tests without their parameters."""
     found = {
         "fields": trace.fields,
         "code": sorted(set(trace.code)),
@@ -37,7 +37,7 @@ def entry(trace: Trace) -> dict[str, Any]:
 
 
 def _verdicts(trace: Trace) -> dict[str, Any]:
-    """Return how many implementations pass all cases, of those that were asked, and the counts of those that do not."""
+    """Return how many implementations pass all cases, of those that were asked, and the counts of the others."""
     others = [one for one in verdicts.by_requirement().get(trace.requirement.id, []) if one.testee not in verdicts.OURS]
     failing = {one.testee: f"{one.passed}/{one.asked}" for one in others if not one.is_kept}
     return {"asked": len(others), "passing": len(others) - len(failing), "failing": failing}

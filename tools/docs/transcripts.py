@@ -1,8 +1,8 @@
-"""Transcripts in Markdown: run them, and write them again.
+"""Transcripts in Markdown, which are run and written again.
 
-A fenced block ``console`` holds commands, each after ``$ ``, and what they print; a block ``pycon`` holds Python with
-its prompts. In the output of a command, a line ``...`` stands for any number of lines, and a line that ends in ``...``
-for one that starts like it. Everything runs in a directory that holds the unpacked demonstration data as ``demo/``; the
+A fenced block ``console`` holds commands, each after ``$ ``, with their output; a block ``pycon`` holds Python with its
+prompts. In the output of a command, a line ``...`` stands for any number of lines, and a line that ends in ``...`` for
+one that starts like it. Everything runs in a directory that holds the unpacked demonstration data as ``demo/``; the
 Python blocks of one page share their variables.
 """
 
@@ -22,15 +22,15 @@ BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELISION = "..."
 WIDTH = 120
 NOTICE = "seglog: compiling the columnar engine"
-"""What a command prints besides where nothing is compiled yet, as on a new machine; pages do not show it."""
+"""Extra output of a command if nothing is compiled yet, as on a new machine; pages do not show it."""
 
 
 def refreshed(markdown: str, directory: Path) -> str:
-    """Return the page with its transcripts run again. Where everything is as the page says, that is the same page.
+    """Return the page with its transcripts run again; if no output has changed, the same page.
 
     Args:
         markdown: the page.
-        directory: where to run; holds ``demo/``.
+        directory: working directory, which holds ``demo/``.
     """
     names: dict[str, object] = {"__name__": "__main__"}
 
@@ -54,7 +54,7 @@ def _commands(text: str, directory: Path) -> list[str]:
 
 
 def _output(command: str, shown: list[str], directory: Path) -> list[str]:
-    """Return what to show: as before where that is still true, else new, cut in width and in lines as before."""
+    """Return the output to show: the old one if it still agrees, else the new one, shortened like the old one."""
     printed = run(command, directory)
     if agrees(shown, printed):
         return shown
@@ -64,7 +64,7 @@ def _output(command: str, shown: list[str], directory: Path) -> list[str]:
 
 
 def run(command: str, directory: Path) -> list[str]:
-    """Return the lines that a command prints, errors included, with this environment's ``seglog`` in front."""
+    """Return the lines that a command prints, errors included; ``seglog`` is that of this environment."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = os.environ | {"PATH": path, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
     result = subprocess.run(
@@ -80,7 +80,7 @@ def run(command: str, directory: Path) -> list[str]:
 
 
 def agrees(shown: list[str], printed: list[str]) -> bool:
-    """Say whether a command printed what the page shows, elisions apart."""
+    """Return whether a command printed the lines that the page shows, apart from elisions."""
     return re.fullmatch("".join(map(_pattern, shown)), "".join(f"{line}\n" for line in printed)) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the last full run of the conformance suite said, by requirement: from ``reports/conform.json``."""
+"""The verdicts of the last full run of the conformance suite by requirement, from ``reports/conform.json``."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ PAGES: Final = "conformance"
 """Directory of the pages of implementations, below ``docs/``."""
 
 OURS: Final = ("reference", "plain", "columnar")
-"""Testees that have no page: nothing they do is out of order."""
+"""Testees without a page, because they pass all cases."""
 
 
 class Verdict(NamedTuple):
-    """How the cases of one requirement came out for one implementation.
+    """The result of one implementation for the cases of one requirement.
 
     Attributes:
         testee: its label.
-        page: stem of its page; empty where it has none.
-        passed: cases.
-        asked: cases.
+        page: stem of its page; empty if it has none.
+        passed: number of passed cases.
+        asked: number of asked cases.
     """
 
     testee: str
@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_kept(self) -> bool:
-        """Say whether no case failed."""
+        """Return whether no case failed."""
         return self.passed == self.asked
 
 
@@ -54,10 +54,10 @@ def by_requirement() -> dict[str, list[Verdict]]:
 
 
 def label(testee: dict[str, Any]) -> str:
-    """Return what a testee of the report is called: by its name, and its version where it has several there.
+    """Return the label of a testee: its name, with its version if the report has several versions.
 
     Args:
-        testee: in the report.
+        testee: its entry in the report.
     """
     return testee["testee"] if _is_alone(testee["testee"]) else f"{testee['testee']} {testee['version']}"
 
@@ -72,10 +72,10 @@ def _is_alone(name: str) -> bool:
 
 
 def reported(identifier: str, base: str) -> str:
-    """Return a sentence for a page: how many keep a rule, and who does not; empty where no case is about it.
+    """Return a sentence with the number of implementations that keep a rule, and the others; empty without a case.
 
     Args:
-        identifier: of the requirement.
+        identifier: id of the requirement.
         base: relative path from the page to ``docs/``, with a slash at its end.
     """
     verdicts = [one for one in by_requirement().get(identifier, []) if one.page]

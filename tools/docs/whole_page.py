@@ -47,7 +47,7 @@ def page(outside_fences: Callable[[str, Callable[[str], str]], str]) -> str:
     """Return the page as Markdown.
 
     Args:
-        outside_fences: changes a text except for what is fenced in it.
+        outside_fences: applies a change to a text, except for fenced blocks in it.
     """
     present = editions()[-1]
     edition = f"Edition {present.version}" + ("" if present.published else " (draft)")
@@ -59,7 +59,7 @@ def page(outside_fences: Callable[[str, Callable[[str], str]], str]) -> str:
 
 
 def _within(text: str, stem: str) -> str:
-    """Part of a chapter: headings one level down, each with an anchor of its own, and links that stay on the page."""
+    """Return a chapter for the page: headings one level lower, each with its own anchor, and links within the page."""
     seen: Counter[str] = Counter()
     return LINK.sub(_link, HEADING.sub(lambda match: _heading(match, stem, seen), text))
 

@@ -1,7 +1,7 @@
-"""Measure what the page on the design claims: ``python -m tools.docs.why_figures --report reports/why.json``.
+"""Measurements for the page about the design: ``python -m tools.docs.why_figures --report reports/why.json``.
 
-Where a figure can be a count of bytes it is one, and where it can be time of a processor it is that: both stay what
-they are on a busy machine. Each time is the median of several rounds, with the least and the most.
+Figures are counts of bytes or processor time where possible, which depend little on the load of the machine. Each time
+is the median of several rounds, with the least and the most.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ COUNTS: Final = (100, 1000, 5000)
 
 
 def log_bytes(size: int) -> bytes:
-    """Return a log of small batches, of about that size."""
+    """Return a log of small batches, of about `size` bytes."""
     rows = size // (VALUE_SIZE + 16)
     rows -= rows % RECORDS_A_BATCH
     dice = random.Random(1)  # noqa: S311 - contents that repeat
@@ -54,7 +54,7 @@ def log_bytes(size: int) -> bytes:
 
 
 def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds of one round."""
+    """Return the seconds of one round."""
     start = clock()
     work()
     return clock() - start
@@ -66,7 +66,7 @@ def rounded(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def segments(directory: Path, size: int, rounds: int) -> dict[str, Any]:
-    """Return giving up the oldest part: of a log in segments, and of one in a single file."""
+    """Measure the removal of the oldest part: of a log in segments, and of a log in a single file."""
     part = bytes(size // SEGMENTS)
     whole = directory / "whole.log"
     whole.write_bytes(part * SEGMENTS)
@@ -94,7 +94,7 @@ def segments(directory: Path, size: int, rounds: int) -> dict[str, Any]:
 
 
 def index(directory: Path, log: bytes) -> dict[str, Any]:
-    """Sizes of indexes, and bytes of log that a lookup passes on its way."""
+    """Return the sizes of indexes, and the bytes of log that a lookup scans."""
     frames = [(frame.position, frame.header.last_offset) for frame in walk(log)]
     entries = offset_index(directory, log)
     records = frames[-1][1] + 1
@@ -122,7 +122,7 @@ def index(directory: Path, log: bytes) -> dict[str, Any]:
 
 
 def offset_index(directory: Path, log: bytes) -> list[tuple[int, int]]:
-    """Offsets and positions in the sparse index of a log whose base offset is 0."""
+    """Return offsets and positions in the sparse index of a log whose base offset is 0."""
     partition = directory / "indexed-0"
     partition.mkdir()
     (partition / f"{0:020}.log").write_bytes(log)
@@ -132,7 +132,7 @@ def offset_index(directory: Path, log: bytes) -> list[tuple[int, int]]:
 
 
 def sequential(path: Path, rounds: int) -> dict[str, Any]:
-    """Return the same blocks in order and shuffled, each time after the page cache has dropped them."""
+    """Measure reads of the same blocks in order and shuffled, each time after dropping them from the page cache."""
     samples = list(range(0, path.stat().st_size - BLOCK, BLOCK))
     some = random.Random(3).sample(samples, len(samples))  # noqa: S311 - chance that repeats
     orders = {"inOrder": samples, "shuffled": some}
@@ -155,7 +155,7 @@ def _read(file: int, samples: Sequence[int]) -> None:
 
 
 def zero_copy(path: Path, rounds: int) -> dict[str, Any]:
-    """Processor time of the sender, with ``sendfile`` and with reads into memory and sends."""
+    """Measure the sender's processor time, with ``sendfile`` and with reads into memory and sends."""
     seconds = {name: rounded([_sent(path, name) for _ in range(rounds)]) for name in ("sendfile", "readAndSend")}
     return {"bytes": path.stat().st_size, "processorSeconds": seconds}
 
@@ -185,7 +185,7 @@ def _drain(address: tuple[str, int]) -> None:
 
 
 def scale(directory: Path, log: bytes, rounds: int) -> list[dict[str, Any]]:
-    """Processor time of opening a partition of many segments, and of finding an offset in it."""
+    """Measure the processor time to open a partition of many segments, and to find an offset in it."""
     first = next(iter(walk(log)))
     batch = log[: first.end]
     count = first.header.last_offset + 1
@@ -217,11 +217,11 @@ def _opened(partition: Path, count: int, segment_count: int, rounds: int) -> dic
 
 
 def measured(size: int, rounds: int) -> dict[str, Any]:
-    """Every figure.
+    """Return all figures.
 
     Args:
         size: bytes of the logs.
-        rounds: of which the median counts.
+        rounds: number of rounds, of which the median counts.
     """
     BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD) as name:

@@ -1,4 +1,4 @@
-"""The part of the performance page on who wrote a log, from ``reports/writers.json``."""
+"""The part of the performance page about the writers of logs, from ``reports/writers.json``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ decompress for the kernel."""
 
 
 def lines() -> Iterator[str]:
-    """Yield the section; nothing where there is no report."""
+    """Yield the section; nothing if there is no report."""
     if not REPORT.exists():
         return
     report = json.loads(REPORT.read_text(encoding="utf-8"))
@@ -57,7 +57,7 @@ def _table(cells: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _writer(row: dict[str, Any]) -> tuple[str, str]:
-    """Return the name with the version, and what is special about the log."""
+    """Return the name with the version, and the kind of the log."""
     kind = row["kind"] if row["magic"] > 1 else f"magic {row['magic']}"
     return f"{row['writer']} {row['version']}", kind
 
@@ -67,7 +67,7 @@ def _speed(row: dict[str, Any] | None) -> str:
 
 
 def _mark(row: dict[str, Any]) -> str:
-    """Return what slower code had to do for a log; empty where it was nothing."""
+    """Return the entries of a log that slower code read or decompressed; empty if there were none."""
     counts = {"f": sum(row["fallbacks"].values()), "l": row["libraryDecompressed"]}
     return "".join(f", *{letter}* {count:,}" for letter, count in counts.items() if count)
 

@@ -1,4 +1,4 @@
-"""``python -m tools.kafka_next 4.4.0``: say what a release changed, and write it down."""
+"""``python -m tools.kafka_next 4.4.0``: the changes of a release, printed and written to a report."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Json = dict[str, Any]
 
 
 def compare(base: str, release: str, *, with_answers: bool = True, say: Callable[[str], object] = print) -> Json:
-    """Everything that differs between two releases.
+    """Return all differences between two releases.
 
     Args:
         base: the older one.
         release: the newer one.
-        with_answers: ask Kafka's classes all cases as well: some minutes.
-        say: hears what is being done.
+        with_answers: whether to ask Kafka's classes all cases as well, which takes some minutes.
+        say: called with messages about the progress.
     """
     say(f"fetching Kafka {base} and {release}")
     old, new = (jars.fetch(base), base), (jars.fetch(release), release)
@@ -78,7 +78,7 @@ def _release(given: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what is new, gone and changed; write the report where one is asked for."""
+    """Print what is new, removed and changed; write the report if it is requested."""
     parser = argparse.ArgumentParser(prog="python -m tools.kafka_next", description=__doc__)
     parser.add_argument("release", type=_release)
     parser.add_argument("--base", type=_release, help="compare with this release; else with the last known one before")

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 ADAPTERS: Final = ("kafka-storage", "kafka-clients")
 BUILDS: Final = REPOSITORY / "build" / "conform"
 WORDS: Final = frozenset({"message", "class"})
-"""What an answer says for people, in other words from release to release, and what is guessed from these words."""
+"""Fields of an answer with text, which changes from release to release, and fields inferred from that text."""
 Json = dict[str, Any]
 Answers = dict[str, tuple[str, Json]]
-"""By case: the verdict, and the answer without words."""
+"""By case: the verdict, and the answer without text."""
 MOST: Final = 6
-"""Places in an answer that a report names."""
+"""Maximum number of paths in an answer that a report names."""
 
 
 def compare_answers(base: str, release: str, cases: Sequence[Case] | None = None) -> Json:
-    """Return how the answers of two releases differ, by adapter.
+    """Return the differences between the answers of two releases, by adapter.
 
     Args:
-        base: version of the older one.
-        release: of the newer one.
-        cases: to ask; all of the suite by default.
+        base: version of the older release.
+        release: version of the newer release.
+        cases: cases to ask; all of the suite by default.
     """
     asked = load_cases() if cases is None else cases
     return {name: _compared(name, base, release, asked) for name in ADAPTERS}
@@ -59,7 +59,7 @@ def _examiner(wanted: Listed) -> Examiner:
 
 
 def answers(examiner: Examiner, cases: Sequence[Case]) -> Answers:
-    """Return what a testee answers to each case; cases that it has no operation for are left out."""
+    """Return the answers of a testee by case; cases with operations that it lacks are left out."""
     found: Answers = {}
     try:
         for case in cases:
@@ -72,14 +72,14 @@ def answers(examiner: Examiner, cases: Sequence[Case]) -> Answers:
 
 
 def plain(answer: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return an answer without words for people."""
+    """Return an answer without text."""
     if isinstance(answer, dict):
         return {name: plain(value) for name, value in answer.items() if name not in WORDS | {"seq"}}
     return [plain(each) for each in answer] if isinstance(answer, list) else answer
 
 
 def differences(before: Mapping[str, tuple[str, Json]], after: Mapping[str, tuple[str, Json]]) -> Json:
-    """Cases that both were asked, and those of them that were answered otherwise: both verdicts, and where."""
+    """Return the number of cases that both were asked, and the different answers: both verdicts, and the paths."""
     asked = sorted(before.keys() & after.keys())
     other = {case: _difference(before[case], after[case]) for case in asked if before[case] != after[case]}
     found: Json = {"asked": len(asked), "differ": other}
@@ -92,7 +92,7 @@ def _difference(before: tuple[str, Json], after: tuple[str, Json]) -> Json:
 
 
 def differing_paths(before: object, after: object, path: str = "") -> Iterator[str]:
-    """Yield where two answers differ, as paths in them."""
+    """Yield the paths at which two answers differ."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in before.keys() | after.keys():
             yield from differing_paths(before.get(name), after.get(name), f"{path}.{name}" if path else name)

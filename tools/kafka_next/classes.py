@@ -1,4 +1,4 @@
-"""Classes of two releases: names, signatures, constants, and the methods whose code is another."""
+"""Comparison of the classes of two releases: names, signatures, constants, and methods with changed code."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PACKAGES: Final = (
         )
     ),
 )
-"""Where the code is that decides which bytes a broker writes, and how it reads them. Signatures and code are compared
-there, names everywhere."""
+"""Packages with the code that decides which bytes a broker writes, and how it reads them. Signatures and code are only
+compared in these packages, names everywhere."""
 APART: Final = re.compile(
     r"^org\.apache\.kafka\.(clients|common\.(message|requests)|connect)\.|\.generated\.|"
     r"(Data|JsonConverter|Request|Response)$"
 )
-"""Clients, and what is generated from definitions of messages, which are compared themselves."""
+"""Clients, and classes that are generated from definitions of messages: the definitions are compared instead."""
 NUMBERED: Final = re.compile(r"\$\d+(\$|$)")
 TOKEN: Final = re.compile(r"(?:org[./]apache[./])?kafka[./][\w$./]+")
 SEPARATOR: Final = re.compile(r"[.$]")
@@ -40,11 +40,11 @@ Json = dict[str, Any]
 
 
 def compare_classes(base: tuple[Path, str], release: tuple[Path, str]) -> Json:
-    """Everything about the classes of two releases.
+    """Return all differences between the classes of two releases.
 
     Args:
-        base: jars and version of the older one.
-        release: of the newer one.
+        base: jars and version of the older release.
+        release: jars and version of the newer release.
     """
     old, new = class_names(*base), class_names(*release)
     moved = moves(old, new)
@@ -56,12 +56,12 @@ def compare_classes(base: tuple[Path, str], release: tuple[Path, str]) -> Json:
 
 
 def is_storage(name: str) -> bool:
-    """Say whether signatures and code of a class are compared."""
+    """Return whether signatures and code of a class are compared."""
     return name.startswith(PACKAGES) and ".generated." not in name
 
 
 def folded(found: Mapping[str, Class]) -> dict[str, Class]:
-    """Classes with names of their own, with the code that was written into classes inside them without a name."""
+    """Return the named classes, each with the code of the anonymous classes inside it."""
     named = {name: each for name, each in found.items() if not NUMBERED.search(name)}
     for name, each in found.items():
         outer = named.get(NUMBERED.split(name)[0])
@@ -72,7 +72,7 @@ def folded(found: Mapping[str, Class]) -> dict[str, Class]:
 
 
 def moves(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """Classes that are in another package: gone in one, and new in one other, by the same name."""
+    """Return the classes that moved: removed from one package, and new in exactly one other, with the same name."""
     gone, came = _by_simple_name(old.keys() - new.keys()), _by_simple_name(new.keys() - old.keys())
     return {
         names[0]: came[simple][0]
@@ -90,7 +90,7 @@ def _by_simple_name(found: set[str]) -> dict[str, list[str]]:
 
 
 def renaming(moved: Mapping[str, str]) -> Callable[[str], str]:
-    """Return what gives a line of the older release the names of the newer: as written in declarations, and in code."""
+    """Return a function that replaces old names of moved classes in a line, as written in declarations and in code."""
     outer = {name: target for name, target in moved.items() if "$" not in name}
     known = outer | {name.replace(".", "/"): target.replace(".", "/") for name, target in outer.items()}
 
@@ -105,7 +105,7 @@ def renaming(moved: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def names(old: Mapping[str, str], new: Mapping[str, str], moved: Mapping[str, str]) -> Json:
-    """Classes that came, went, moved to another package or into another jar."""
+    """Return the classes that were added, removed, or moved to another package or jar."""
     reported = {
         "new": sorted(_reported(new.keys() - old.keys() - set(moved.values()))),
         "gone": sorted(_reported(old.keys() - new.keys() - moved.keys())),
@@ -124,7 +124,7 @@ def _reported(found: set[str]) -> set[str]:
 
 
 def signatures(old: Mapping[str, Class], new: Mapping[str, Class]) -> Json:
-    """Return declarations that came and went, by class; of classes that are in both releases."""
+    """Return added and removed declarations by class, for classes that are in both releases."""
     found: Json = {}
     for name in sorted(old.keys() & new.keys()):
         before, after = old[name], new[name]
@@ -144,7 +144,7 @@ def _short(declarations: list[str], name: str) -> list[str]:
 
 
 def code(old: Mapping[str, Class], new: Mapping[str, Class]) -> dict[str, list[str]]:
-    """Methods whose code is another, by class; those that are new or gone are among the signatures."""
+    """Return the methods with changed code, by class; new and removed methods are among the signatures."""
     found = {}
     for name in sorted(old.keys() & new.keys()):
         before, after = old[name].code, new[name].code

@@ -1,4 +1,4 @@
-"""New, gone and changed: the one way in which two releases are compared."""
+"""Comparison of the facts of two releases: new, removed and changed ones."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Json = dict[str, Any]
 
 
 def compared(old: Mapping[str, Facts], new: Mapping[str, Facts]) -> Json:
-    """Return what came, what went, and which facts are others.
+    """Return new, removed and changed facts.
 
     Args:
-        old: facts by name, of the base.
-        new: of the release.
+        old: facts of the base, by name.
+        new: facts of the release, by name.
 
     Returns:
-        ``new`` and ``gone``, facts by name, and ``changed``: by name and fact, the value before and after. What is
-        empty is left out.
+        ``new`` and ``gone``, facts by name, and ``changed``: by name and fact, the value before and after. Empty parts
+        are left out.
     """
     found: Json = {
         "new": {name: new[name] for name in sorted(new.keys() - old.keys())},
@@ -38,7 +38,7 @@ def _changed(old: Facts, new: Facts) -> dict[str, list[str | None]]:
 
 
 def compared_trees(old: Mapping[str, Mapping[str, Facts]], new: Mapping[str, Mapping[str, Facts]]) -> Json:
-    """Return the same of things that have parts, as messages have fields: what changed is compared part by part."""
+    """Return the same for things with parts, such as messages with fields: changed things are compared by parts."""
     found: Json = {
         "new": {name: dict(new[name]) for name in sorted(new.keys() - old.keys())},
         "gone": {name: dict(old[name]) for name in sorted(old.keys() - new.keys())},

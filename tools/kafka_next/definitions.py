@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WIRE: Final = frozenset({"request", "response"})
-"""Kinds of messages that are sent, and never stored."""
+"""Types of messages that are sent, and never stored."""
 NO_FACTS: Final = frozenset({"about", "name", "fields", "commonStructs"})
 Json = dict[str, Any]
 Facts = dict[str, str]
@@ -22,7 +22,7 @@ Messages = dict[str, dict[str, Facts]]
 
 
 def read(jars: Path, release: str) -> tuple[Messages, Messages]:
-    """Return the messages that a release stores, and those that it sends."""
+    """Return the messages that a release stores, and the messages that it sends."""
     stored: Messages = {}
     sent: Messages = {}
     for jar in own(jars, release):
@@ -35,7 +35,7 @@ def read(jars: Path, release: str) -> tuple[Messages, Messages]:
 
 
 def flat(definition: Json) -> dict[str, Facts]:
-    """Return what a definition says, without its texts.
+    """Return the facts of a definition, without its texts.
 
     Args:
         definition: the content of its file.

@@ -1,4 +1,4 @@
-"""Classes as `javap` prints them: members, and code without what a compiler numbers again each time."""
+"""Classes as `javap` prints them: members, and code without the numbers that a compiler assigns each time."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NAME: Final = re.compile(r"([\w$]+)\(")
 SYNTHETIC: Final = re.compile(
     r"[\w$]+\$(?:\w*\$)?(?:\d+|adapted|lzycompute|\d+\$adapted)\(|\$\$|_\$eq\(|\$values\(|bitmap\$|\$VALUES"
 )
-"""What compilers of Java and Scala add of themselves."""
+"""Members that the compilers of Java and Scala add."""
 TEXT: Final = re.compile(r'(?<= = )"(?:[^"\\]|\\.)* (?:[^"\\]|\\.)* (?:[^"\\]|\\.)*"$')
-"""A constant with words in it: text for people, which belongs to its authors."""
+"""Matches a constant with several words: a text, which is not copied into reports."""
 CONSTRUCTOR: Final = "constructor"
 STATIC: Final = "initializer"
 
@@ -38,7 +38,7 @@ class Class:
     """A class.
 
     Attributes:
-        header: modifiers, name, what it extends and implements.
+        header: modifiers, name, extended class and implemented interfaces.
         members: declarations of fields and methods from the source, private ones included.
         code: digests of the code of each declared method, and of the lambdas inside it, in order.
     """
@@ -52,8 +52,8 @@ def disassemble(jars: Path, names: Iterable[str]) -> Iterator[str]:
     """Yield what `javap` prints about some classes, line by line.
 
     Args:
-        jars: a directory with all jars that they are in.
-        names: with dots.
+        jars: a directory with all their jars.
+        names: names with dots.
     """
     path = os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")))
     wanted = sorted(names)
@@ -63,11 +63,11 @@ def disassemble(jars: Path, names: Iterable[str]) -> Iterator[str]:
 
 
 def parse(lines: Iterable[str], rename: Callable[[str], str] = str) -> dict[str, Class]:
-    """Classes by name.
+    """Return classes by name.
 
     Args:
-        lines: of `javap`.
-        rename: gives a line with the names that classes have in the other release.
+        lines: output of `javap`.
+        rename: replaces the names of moved classes in a line by those in the other release.
     """
     found: dict[str, Class] = {}
     current: Class | None = None
@@ -95,7 +95,7 @@ def name_of(header: str) -> str:
 
 
 def _keep(current: Class, member: str, body: Sequence[str]) -> None:
-    """Put a member into its class; lambdas go into the method that they are written in."""
+    """Add a member to its class; the code of a lambda is added to the method around it."""
     if not member or member == "}":
         return
     inside = LAMBDA.search(member)
@@ -108,12 +108,12 @@ def _keep(current: Class, member: str, body: Sequence[str]) -> None:
 
 
 def without_text(member: str) -> str:
-    """Return a declaration with a digest instead of a text: that it changed is a fact, and its words are not."""
+    """Return a declaration with a digest instead of a text, so a report shows changes without quoting the text."""
     return TEXT.sub(lambda match: f"a text, {hashlib.sha256(match[0].encode()).hexdigest()[:8]}", member)
 
 
 def method_name(member: str) -> str:
-    """Return the name of a declared method; of a constructor, and of what initializes a class, in words."""
+    """Return the name of a declared method; for a constructor or a class initializer, a name in words."""
     found = NAME.search(member)
     if not found:
         return STATIC
@@ -121,12 +121,12 @@ def method_name(member: str) -> str:
 
 
 def digest(body: Sequence[str]) -> str:
-    """Return a digest of a method's code, whatever places its constants and instructions have."""
+    """Return a digest of a method's code, which does not depend on the numbers of constants and instructions."""
     return hashlib.sha256("\n".join(normal(body)).encode()).hexdigest()[:16]
 
 
 def normal(body: Sequence[str]) -> Iterator[str]:
-    """Code with positions counted in instructions, and operands as what they refer to."""
+    """Yield code with positions counted in instructions, and with operands replaced by what they refer to."""
     numbers = {match[1]: str(index) for index, match in enumerate(filter(None, map(INSTRUCTION.match, body)))}
     for line in body:
         if match := INSTRUCTION.match(line):

@@ -1,4 +1,4 @@
-"""What the classes of a release say when Java asks them: settings, and levels of features."""
+"""Settings and feature levels of a release, from its classes by reflection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ask(jars: Path, release: str) -> list[str]:
 
 
 def read(lines: Iterable[str]) -> tuple[Settings, dict[str, Facts]]:
-    """Return settings, and features: the number of each level, and whether it is in production."""
+    """Return settings, and features with the number of each level and whether it is in production."""
     settings: Settings = {}
     levels: dict[str, dict[str, int]] = {}
     latest: dict[str, int] = {}
@@ -34,7 +34,7 @@ def read(lines: Iterable[str]) -> tuple[Settings, dict[str, Facts]]:
         kind, *fields = line.split("\t")
         if kind == "setting":
             holder, name, type_, default, allowed = fields
-            if not holder.endswith("$"):  # the other half of a class in Scala
+            if not holder.endswith("$"):  # a Scala companion object repeats its class
                 settings.setdefault(name, {})[holder] = {"type": type_, "default": default, "allowed": allowed}
         elif kind == "level":
             levels.setdefault(fields[0], {})[fields[1]] = int(fields[2])

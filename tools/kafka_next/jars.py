@@ -1,4 +1,4 @@
-"""The jars of a release, as Maven brings them: a broker and everything that it needs."""
+"""The jars of a release, fetched by Maven: a broker and its dependencies."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ POM: Final = """\
 <artifactId>{broker}</artifactId><version>{release}</version></dependency></dependencies></project>
 """
 FOREIGN: Final = ("META-INF/", "org/apache/kafka/shaded/")
-"""Where a jar keeps what is not Kafka's own."""
+"""Directories of a jar for files that are not Kafka's own."""
 
 ANSI: Final = re.compile(r"\x1b\[\d*m")
 """Colours of Maven's text."""
 
 
 class JarsError(Exception):
-    """The jars of a release are not to be had."""
+    """The jars of a release cannot be fetched."""
 
 
 def fetch(release: str) -> Path:
-    """Have Maven copy a broker's jars, unless they are there.
+    """Copy a broker's jars with Maven, unless they are there.
 
     Args:
         release: such as ``4.4.0``.
 
     Returns:
-        The directory that they are in.
+        The directory with the jars.
 
     Raises:
         JarsError: there is no such release, or Maven cannot reach it.
@@ -52,19 +52,19 @@ def fetch(release: str) -> Path:
         run = subprocess.run(command, cwd=home, check=False, capture_output=True, text=True)
         if run.returncode:
             said = ANSI.sub("", run.stdout).strip().partition("\n")[0]
-            msg = f"Maven brings no Kafka {release}: {said}"
+            msg = f"Maven cannot fetch Kafka {release}: {said}"
             raise JarsError(msg)
         done.touch()
     return home / "jars"
 
 
 def own(jars: Path, release: str) -> list[Path]:
-    """Return the jars that are Kafka's own: those of its version."""
+    """Return Kafka's own jars: those with its version."""
     return sorted(jars.glob(f"kafka*-{release}.jar"))
 
 
 def entries(jar: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of files in a jar, without what is not Kafka's own."""
+    """Yield names and contents of Kafka's own files in a jar."""
     with zipfile.ZipFile(jar) as archive:
         for name in sorted(archive.namelist()):
             if name.endswith(suffix) and not name.startswith(FOREIGN):
@@ -72,7 +72,7 @@ def entries(jar: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
 
 
 def class_names(jars: Path, release: str) -> dict[str, str]:
-    """Every class of Kafka, with dots, and the artifact whose jar it is in."""
+    """Return every class of Kafka, with dots, and the artifact of its jar."""
     found = {}
     for jar in own(jars, release):
         with zipfile.ZipFile(jar) as archive:

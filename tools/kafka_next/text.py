@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 SHOWN: Final = 12
-"""Lines of one kind about one class; the report has all."""
+"""Maximum lines of one kind about one class; the report has all."""
 NONE: Final = ("Nothing.", "")
 Json = dict[str, Any]
 
@@ -99,7 +99,7 @@ def _settings(report: Json) -> Iterator[str]:
 
 
 def _rows(holders: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Facts of a setting, with the classes that declare it so."""
+    """Yield the facts of a setting, each with the classes that declare it in this way."""
     alike: dict[tuple[str, ...], set[str]] = {}
     for holder, facts in holders.items():
         cells = (facts["type"], _code(facts["default"]), _code(facts["allowed"]) if facts["allowed"] else "")

@@ -1,4 +1,4 @@
-"""The line protocol of a Python peer: one JSON object per line, which works it knows, and how long each pass took."""
+"""The line protocol of a Python peer: one JSON object per line, for the works and the seconds of each pass."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from contents import Part
 
     Preparing = Callable[["Request"], Callable[[], Any]]
-    """Gives what is timed; what that returns is given to the work's check."""
+    """Returns the function to time, whose result is passed to the work's check."""
 
 
 Request = dict[str, Any]
 
 
 class NotBuiltError(Exception):
-    """This work is not there yet."""
+    """This work is not implemented yet."""
 
 
 class Work:
-    """Something that is timed.
+    """A work to time.
 
     Args:
-        prepare: gives what is timed.
-        check: gives the parts of what was found, when that is asked for; it may read everything again.
+        prepare: returns the function to time.
+        check: returns the parts of the contents, on request; it may read everything again.
     """
 
     def __init__(self, prepare: Preparing, check: Callable[[Request, Any], Iterable[Part]]) -> None:
         self.prepare, self.check = prepare, check
 
     def answer(self, request: Request) -> dict[str, Any]:
-        """Do the passes."""
+        """Run the passes, and return the answer."""
         run, seconds, found = self.prepare(request), [], None
         gc.collect()
         for _ in range(request.get("passes", 1)):
@@ -50,15 +50,15 @@ class Work:
 
 
 def serve(version: str, works: dict[str, Work], asked: dict[str, Callable[[Request], dict[str, Any]]]) -> None:
-    """Answer until the input ends.
+    """Answer requests until the input ends.
 
     Args:
-        version: of what is measured.
-        works: by name.
-        asked: whatever else is answered, by name.
+        version: version of the measured library.
+        works: works by name.
+        asked: functions for other requests, by name.
     """
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever a library prints
+    os.dup2(2, 1)  # the output of libraries goes to standard error
     for line in sys.stdin:
         print(json.dumps(_answer(json.loads(line), version, works, asked)), file=output, flush=True)
 

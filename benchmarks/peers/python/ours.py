@@ -1,4 +1,4 @@
-"""This package as a peer of the benchmarks: each work is one call that users make, named in `works`."""
+"""This package as a peer of the benchmarks: each work is one call of the public interface, named in `works`."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ TRUSTING: Final = "trusted"
 BINARY: Final = "binary"
 REFERENCE: Final = "reference"
 KEPT: Final[dict[str, Any]] = {}
-"""What stays open for the next pass, by path."""
+"""Objects that stay open for the next pass, by path."""
 
 
 def kept(request: Request, name: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - files and partitions
-    """Return something that stays open as long as the same log is asked for."""
+    """Return an object that stays open as long as requests are about the same log."""
     if KEPT.get("path") != request["path"]:
         KEPT.clear()
         KEPT["path"] = request["path"]
@@ -98,19 +98,19 @@ def scan(request: Request) -> Callable[[], None]:
 
 
 def scan_parts(request: Request, _: object) -> Iterable[Part]:
-    """Return what last offsets and sizes come to."""
+    """Return the checksum of last offsets and sizes."""
     pairs = [(frame.header.last_offset, frame.header.size_in_bytes) for frame in walk(bytes_of(request))]
     offsets, sizes = np.array(pairs, np.int64).T
     return [Part().then(batch_words(offsets, sizes))]
 
 
 def crc(request: Request) -> Callable[[], int]:
-    """Have every checksum verified, by a scan of the offsets alone."""
+    """Verify every checksum by a scan of the offsets alone."""
     return reading(request, lambda partition: row_count(partition.scan(("offset",), batch_rows=BATCH_ROWS)))
 
 
 def crc_parts(request: Request, rows: int) -> Iterable[Part]:
-    """Return what the checksums come to."""
+    """Return the checksum of the stored CRCs."""
     headers = [frame.header for frame in walk(bytes_of(request))]
     if rows != partition_of(request).log_end_offset:
         msg = f"a scan gave {rows} rows"
@@ -127,7 +127,7 @@ def row_count(reader: pa.RecordBatchReader) -> int:
 
 
 def rows_of(records: Iterable[Record | Message]) -> Part:
-    """Return what records come to."""
+    """Return the checksum of records."""
     total, given = Part(), iter(records)
     while rows := [row_of(record) for record in islice(given, BATCH_ROWS)]:
         total = total.then(Columns(*(np.array(column, np.int64) for column in zip(*rows, strict=True))).words())
@@ -135,7 +135,7 @@ def rows_of(records: Iterable[Record | Message]) -> Part:
 
 
 def row_of(record: Record | Message) -> tuple[int, ...]:
-    """Return what the number of the contents is made of."""
+    """Return the values of a record that enter the checksum."""
     key, value = record.key, record.value
     sizes = [-1 if data is None else len(data) for data in (key, value)]
     return (record.offset, record.timestamp_ms, *sizes, edges_of(key, value), len(getattr(record, "headers", ())))
@@ -154,7 +154,7 @@ def look_at_all(records: Iterable[Record | Message]) -> None:
 
 
 def visit_parts(request: Request, _: object) -> Iterable[Part]:
-    """Return what the records come to."""
+    """Return the checksum of the records."""
     return [rows_of(partition_of(request).records())]
 
 
@@ -173,7 +173,7 @@ def columns(request: Request) -> Callable[[], int]:
 
 
 def columns_parts(request: Request, _: object) -> Iterable[Part]:
-    """Return what the columns hold."""
+    """Return the checksum of the columns."""
     total = Part()
     for batch in columns_of(partition_of(request), request):
         total = total.then(words_of(batch))
@@ -210,20 +210,20 @@ def ends_of(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def encoding(request: Request) -> Callable[[], Iterator[bytes]]:
-    """Return what encodes a log from its columns, with as many records in each batch as there were."""
+    """Return a function that encodes a log from its columns, with the same number of records in each batch."""
     rows = partition_of(request).scan(ENCODED, layout="large_binary").read_all().combine_chunks()
     counts = [frame.header.records_count or 1 for frame in walk(bytes_of(request))]
     return lambda: encode_columns(rows, counts=counts)
 
 
 def encode_all(request: Request) -> Callable[[], int]:
-    """Make the batches again; none is kept."""
+    """Encode the batches again; none is kept."""
     batches = kept(request, "encoding", lambda: encoding(request))
     return lambda: sum(len(some) for some in batches())
 
 
 def encoded_parts(request: Request, _: object) -> Iterable[Part]:
-    """Return what the checksums of the new batches come to."""
+    """Return the checksum of the CRCs of the new batches."""
     total = Part()
     for some in encoding(request)():
         total = total.then(np.array([frame.header.crc for frame in walk(some)], np.uint64))
@@ -250,12 +250,12 @@ def first_from(partition: Partition, offset: int) -> Record | Message:
 
 
 def lookup_parts(_: Request, found: list[Any]) -> Iterable[Part]:
-    """Return what the records come to that were found."""
+    """Return the checksum of the found records."""
     return [rows_of(found)]
 
 
 def log_end(request: Request) -> Callable[[], int]:
-    """Open the partition and ask where its log ends."""
+    """Open the partition and return its log end offset."""
     return lambda: read_once(request, lambda partition: partition.log_end_offset)
 
 
@@ -289,20 +289,20 @@ def crashed(request: Request) -> Crashed:
 
 
 def recovery(request: Request) -> Callable[[], None]:
-    """Recover a log as after a crash: verify it, write its indexes and what its producers have left."""
+    """Recover a log as after a crash: verify it, and write its indexes and its producer snapshot."""
     log, options = crashed(request), RecoveryOptions(is_full_scan=True, interval_bytes=INDEX_INTERVAL_BYTES)
 
     def run() -> None:
         log.forget()
         if recover(log.directory, options=options).apply().plan.cut is not None:
-            msg = "recovery has cut something off"
+            msg = "recovery has truncated the log"
             raise ValueError(msg)
 
     return run
 
 
 def recovery_parts(request: Request, _: object) -> Iterable[Part]:
-    """Return what was written, as `datasets.index_digest` sums it up."""
+    """Return the digest of the written indexes, as `datasets.index_digest`."""
     return [Part(index_digest(crashed(request).directory), 1)]
 
 
@@ -310,7 +310,7 @@ def recovery_parts(request: Request, _: object) -> Iterable[Part]:
 
 
 def memory(request: Request) -> dict[str, Any]:
-    """Measure bytes of memory that no file stands behind, before a scan and at most while it runs."""
+    """Measure the bytes of anonymous memory before a scan, and their peak while it runs."""
     columns({**request, "path": request["warm_up"]})()
     return peak_while(columns(request))
 

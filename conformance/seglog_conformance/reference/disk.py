@@ -1,7 +1,8 @@
 """A disk that may lose power at any moment: the synced contents, and the other possible ones.
 
-Bytes are safe once their file is synced, and names once their directory is. A power cut may keep any part of the rest;
-this disk tries nothing, all, everything up to some change, and each change alone.
+Bytes are safe when their file is synced, and names when their directory is synced. After a power failure, any part of
+the other changes may be on the disk; this disk tries no change, all changes, all changes up to some change, and each
+change alone.
 """
 
 from __future__ import annotations

@@ -45,15 +45,15 @@ LEADER: Final = "leader"
 def write(request: Json) -> Json:
     """Return the files after some steps, and the result of each step."""
     with _logs(request) as (path, disk):
-        life = _Life(path, disk, request)
+        scenario = _Scenario(path, disk, request)
         try:
-            steps = life.run()
+            steps = scenario.run()
         except SeglogError as error:
             return rejection(error)
-        return {"ok": True, "steps": steps, **left_in(path), **life.state, **outcomes(request, disk)}
+        return {"ok": True, "steps": steps, **left_in(path), **scenario.state, **outcomes(request, disk)}
 
 
-class _Life:
+class _Scenario:
     """A writer that executes steps."""
 
     def __init__(self, path: Path, disk: Disk, request: Json) -> None:
@@ -170,18 +170,18 @@ class _Life:
         return left_in(self._path)
 
 
-STEPS: Final[dict[str, Callable[[_Life, LogWriter, PartitionWriter, Json], Json]]] = {
-    "append": _Life.append,
-    "together": _Life.together,
-    "lead": _Life.lead,
-    "roll": _Life.roll,
-    "flush": _Life.flush,
-    "retain": _Life.retain,
-    "delete": _Life.delete,
-    "schedule": _Life.schedule,
-    "cut": _Life.cut,
-    "put": _Life.put,
-    "look": _Life.look,
+STEPS: Final[dict[str, Callable[[_Scenario, LogWriter, PartitionWriter, Json], Json]]] = {
+    "append": _Scenario.append,
+    "together": _Scenario.together,
+    "lead": _Scenario.lead,
+    "roll": _Scenario.roll,
+    "flush": _Scenario.flush,
+    "retain": _Scenario.retain,
+    "delete": _Scenario.delete,
+    "schedule": _Scenario.schedule,
+    "cut": _Scenario.cut,
+    "put": _Scenario.put,
+    "look": _Scenario.look,
 }
 
 

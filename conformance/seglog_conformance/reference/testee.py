@@ -88,7 +88,7 @@ class Reference:
     """Answers every request through `seglog_format`.
 
     Args:
-        engine: the declarations, or the plain loops.
+        engine: ``reference`` or ``plain``.
     """
 
     def __init__(self, engine: Engine = Engine.REFERENCE) -> None:

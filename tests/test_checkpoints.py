@@ -19,7 +19,7 @@ from seglog_format.codec.checkpoints import (
     decode_offset_checkpoint,
     decode_partition_metadata,
 )
-from seglog_format.codec.plain.checkpoints import quick_offsets
+from seglog_format.codec.plain.checkpoints import simple_offsets
 from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import CorruptIndexError, FormatError, Location, UnsupportedVersionError
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS
@@ -380,7 +380,7 @@ ROWS = st.builds("{} {} {}\n".format, st.sampled_from(["orders", "a.b_c-D"]), st
 
 @given(st.one_of(st.lists(st.sampled_from(WORDS)).map(b"".join), st.lists(ROWS).map(written)))
 def test_the_quick_reader_of_offset_checkpoints_says_nothing_else(data: bytes) -> None:
-    found = quick_offsets(data)
+    found = simple_offsets(data)
     if found is not None:
         entries = decode_offset_checkpoint(data, AT).entries
         assert found == {(topic, partition): offset for topic, partition, offset in entries}
@@ -388,9 +388,9 @@ def test_the_quick_reader_of_offset_checkpoints_says_nothing_else(data: bytes) -
 
 def test_what_brokers_write_is_read_quickly() -> None:
     data = b"0\n3\norders 0 3\n__consumer_offsets 49 123456789012345678\norders 0 4\n"
-    assert quick_offsets(data) == {("orders", 0): 4, ("__consumer_offsets", 49): 123456789012345678}
-    assert quick_offsets(b"0\n0\n") == {}
-    assert quick_offsets(data[:-1]) is quick_offsets(data.replace(b"3", b"2", 1)) is quick_offsets(b"") is None
+    assert simple_offsets(data) == {("orders", 0): 4, ("__consumer_offsets", 49): 123456789012345678}
+    assert simple_offsets(b"0\n0\n") == {}
+    assert simple_offsets(data[:-1]) is simple_offsets(data.replace(b"3", b"2", 1)) is simple_offsets(b"") is None
 
 
 @pytest.mark.req("SEG-CKP-011")

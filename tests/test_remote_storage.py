@@ -213,7 +213,7 @@ def test_a_local_file_gives_the_same(tmp_path: Path, max_size: int) -> None:
         for source in sources:
             source.expect(10, None)
             assert source.view(10, 2000) == numbered(1000)[10:]
-            source.forget_behind(1000)
+            source.release_before(1000)
             source.forget()
             assert source.window(999).data[-1:] == numbered(1000)[-1:]
             assert source.view(7, 7) == b""

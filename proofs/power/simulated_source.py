@@ -45,7 +45,7 @@ class SimulatedSource(AbstractContextManager["SimulatedSource"]):
     def forget(self) -> None:
         """Do nothing: no pages are cached."""
 
-    def forget_behind(self, position: int) -> None:
+    def release_before(self, position: int) -> None:
         """Do nothing: no pages are cached."""
 
     def close(self) -> None:

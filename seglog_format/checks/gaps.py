@@ -13,9 +13,9 @@ from seglog_format.log.gaps import (
     Gap,
     GapKind,
     SegmentEnd,
+    gap_after,
     gap_at_end,
     gap_before,
-    gap_behind,
     with_snapshot,
 )
 from seglog_format.log.listing import SegmentFiles
@@ -171,7 +171,7 @@ class CheckedGaps:
         for (files, state), following in zip(ends, states[1:], strict=False):
             if state.is_end_known:
                 end = SegmentEnd(files, state.next_offset, has_tail=state.has_tail)
-                yield gap_behind(self._listing, end, following.base_offset, copy=True)
+                yield gap_after(self._listing, end, following.base_offset, copy=True)
         if self.log_end_offset is not None:
             yield gap_at_end(self._listing, self.log_end_offset, copy=True)
 

@@ -34,9 +34,9 @@ def offsets_do_not_decrease(subject: TimeIndexSubject) -> Iterator[Problem]:
 
 
 @checks("SEG-TIX-004")
-def younger_records_follow(subject: TimeIndexSubject) -> Iterator[Problem]:
+def later_timestamps_follow(subject: TimeIndexSubject) -> Iterator[Problem]:
     """Report an entry if an earlier record has a later timestamp; every lookup relies on there being none."""
-    yield from subject.problems(index_rules.younger_records_follow(subject.entries, subject.log))
+    yield from subject.problems(index_rules.later_timestamps_follow(subject.entries, subject.log))
 
 
 @checks("SEG-TIX-005")

@@ -225,14 +225,16 @@ def _chosen(made: NewImage, topic: TopicImage, number: int, replicas: Replicas) 
     if chosen.damage:
         made.note(about, _damage_text(chosen))
     if fields.get("isr") and not any(copy.node_id in {None, *safe_leaders(fields)} for copy in readable):
-        made.note(about, f"in sync were brokers {_listed(fields['isr'])}, and no log of theirs is here: {MAY_LACK}")
+        made.note(
+            about, f"in sync were brokers {_listed(fields['isr'])}, and no log of theirs is here: {MAY_BE_MISSING}"
+        )
     for copy in readable:
         if copy is not chosen:
             made.note(about, _choice_text(chosen, copy, fields))
     return chosen
 
 
-MAY_LACK: Final = "the last records may be missing"
+MAY_BE_MISSING: Final = "the last records may be missing"
 
 
 def _listed(numbers: list[int]) -> str:

@@ -109,9 +109,9 @@ class DeclaredFile(DeclaredBytes, Closing):
         """Release the memory that holds bytes read so far."""
         self._file.forget()
 
-    def forget_behind(self, position: int) -> None:
+    def release_before(self, position: int) -> None:
         """Release memory from time to time, while bytes are read from start to end."""
-        self._file.forget_behind(position)
+        self._file.release_before(position)
 
     def close(self) -> None:
         """Close the file."""

@@ -13,9 +13,9 @@ from seglog_format.log.gaps import (
     Gap,
     GapKind,
     SegmentEnd,
+    gap_after,
     gap_at_end,
     gap_before,
-    gap_behind,
     tiered_gap,
     with_snapshot,
 )
@@ -89,7 +89,7 @@ class GapWatch:
         if following is None:
             _report(on_gap, self._gap_at_end(end.next_offset, end.files.log) or _unreadable(end))
             return
-        gap = gap_behind(self.listing, end, following, copy=self._copy)
+        gap = gap_after(self.listing, end, following, copy=self._copy)
         if gap is not None and gap.kind is GapKind.BETWEEN_SEGMENTS:
             gap = None if self.is_compacted else with_snapshot(self.listing, gap)
         _report(on_gap, gap)

@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.plain.checkpoints import quick_epochs
+from seglog_format.codec.plain.checkpoints import simple_epochs
 from seglog_format.errors import CorruptRecordError, Location, SeglogError
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
@@ -116,7 +116,7 @@ class SegmentEnd:
     position: int = 0
 
 
-def gap_behind(listing: PartitionListing, end: SegmentEnd, following: int, *, copy: bool = False) -> Gap | None:
+def gap_after(listing: PartitionListing, end: SegmentEnd, following: int, *, copy: bool = False) -> Gap | None:
     """Return the gap between the end of a segment and the base offset of the next one; None if there is none.
 
     Args:
@@ -180,7 +180,7 @@ def leader_epochs(listing: PartitionListing) -> Sequence[tuple[int, int]]:
         return ()
     try:
         data = read_file(listing.storage, path)
-        found = quick_epochs(data)
+        found = simple_epochs(data)
         return _decoded_epochs(data, path) if found is None else found
     except SeglogError:
         return ()

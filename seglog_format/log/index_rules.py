@@ -108,7 +108,7 @@ def time_offsets_do_not_decrease(entries: Sequence[TimestampOffset], base_offset
         last_offset = max(entry.offset, base_offset)
 
 
-def younger_records_follow(entries: Sequence[TimestampOffset], log: LogOutline) -> Iterator[Violation]:
+def later_timestamps_follow(entries: Sequence[TimestampOffset], log: LogOutline) -> Iterator[Violation]:
     """Check SEG-TIX-004, against log entries that end at or below the offset of an index entry.
 
     The header of any other log entry does not show whether its largest timestamp is before that offset.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.plain.checkpoints import quick_offsets
+from seglog_format.codec.plain.checkpoints import simple_offsets
 from seglog_format.errors import Location, SeglogError
 from seglog_format.storage.log_storage import LOCAL, read_file
 
@@ -23,7 +23,7 @@ def read_offset_checkpoint(path: Path, storage: LogStorage = LOCAL) -> dict[tupl
     """
     try:
         data = read_file(storage, path)
-        found = quick_offsets(data)
+        found = simple_offsets(data)
         return _offsets(data, path) if found is None else found
     except SeglogError:
         return {}

@@ -104,10 +104,10 @@ class LogSegment(Closing):
         if self._bytes is not None:
             self._bytes.forget()
 
-    def forget_behind(self, position: int) -> None:
-        """Release pages from time to time while the log is read; see `FileBytes.forget_behind`."""
+    def release_before(self, position: int) -> None:
+        """Release pages from time to time while the log is read; see `FileBytes.release_before`."""
         if self._bytes is not None:
-            self._bytes.forget_behind(position)
+            self._bytes.release_before(position)
 
     def _use(self) -> None:
         if self._opened is not None:
@@ -151,8 +151,8 @@ class LogSegment(Closing):
 
     def _grow(self, target: int) -> None:
         if self._table.has_to_grow(target):
-            walk_headers(self._table, self.source, target, self.forget_behind)
-            self._table.grow(self.source, self.path, target, self.forget_behind)
+            walk_headers(self._table, self.source, target, self.release_before)
+            self._table.grow(self.source, self.path, target, self.release_before)
             if self._table.is_complete:
                 self.forget()  # a walk needs few pages, but the system maps their neighbours also
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from seglog_format.errors import UsageError
 from seglog_format.log.header_walk import load_engine_for
-from seglog_format.log.trusted_lookup import offset_not_younger
+from seglog_format.log.trusted_lookup import offset_up_to_timestamp
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _trusted_candidates(
     reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
 ) -> Iterator[RecordBatch]:
     """Yield the entries that may hold the record, from the offset in the time index on; verify no others."""
-    start = max(offset_not_younger(segment, timestamp_ms - 1), log_start_offset)
+    start = max(offset_up_to_timestamp(segment, timestamp_ms - 1), log_start_offset)
     position = segment.position_of(start, trust_index=True)
     if position is not None:
         for frame in segment.ordered_frames(position):

@@ -147,7 +147,7 @@ def read_on(
                 if needs_index and lacks_index(segment, marker):
                     return False
                 found.add(frame.header, marker)
-                segment.forget_behind(frame.end)
+                segment.release_before(frame.end)
             segment.forget()
         except FormatError as error:
             if segment.allowed.last >= log_start_offset:

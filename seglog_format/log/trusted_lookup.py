@@ -104,7 +104,7 @@ def _last_positions(index: OffsetIndex | None) -> Iterator[int]:
             yield index.entries[-1].position
 
 
-def offset_not_younger(segment: IndexedSegment, timestamp_ms: int) -> int:
+def offset_up_to_timestamp(segment: IndexedSegment, timestamp_ms: int) -> int:
     """Return the offset up to which no record of a segment is later than a timestamp, by its time index.
 
     The index entry that is found is trusted if the log has an entry with exactly its timestamp at its offset; else only

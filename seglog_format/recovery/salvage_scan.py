@@ -41,7 +41,7 @@ SEARCHED_SIZE: Final = 1 << 16
 
 ZEROS: Final = bytes(SEARCHED_SIZE)
 
-LEAVES_SIZE_OPEN: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004", "SEG-PDR-022"})
+SIZE_IN_DOUBT: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004", "SEG-PDR-022"})
 """Errors of an entry after which its size field is not trusted."""
 
 SAME_UPPER_HALF: Final = 4
@@ -144,7 +144,7 @@ class _Salvager:
         if not requirement:
             self.found.add(found)
             return found.end
-        if requirement in LEAVES_SIZE_OPEN and not self._continues_at(found.end):
+        if requirement in SIZE_IN_DOUBT and not self._continues_at(found.end):
             return self._search(position, (requirement,), reason)
         self.found.damaged.append(DamagedRange(position, found.end, (requirement,), reason))
         return found.end

@@ -91,5 +91,5 @@ def _transactional(segment: LogSegment, from_offset: int) -> Iterator[Frame]:
         attributes, magic = data[position - start + ATTRIBUTES_LOW_POSITION], data[position - start + MAGIC_POSITION]
         if magic == RECORD_BATCH_MAGIC and attributes & TRANSACTIONAL_OR_CONTROL:
             yield segment.entry(number)
-        segment.forget_behind(position)
+        segment.release_before(position)
     segment.forget()

@@ -16,7 +16,7 @@ from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.timestamps import is_older
-from seglog_format.log.trusted_lookup import offset_not_younger
+from seglog_format.log.trusted_lookup import offset_up_to_timestamp
 from seglog_format.model import INT64_MAX, Frame
 from seglog_format.spark.discovery import choose, find_replicas
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
@@ -205,7 +205,7 @@ def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:
     """
     lowest = piece.from_offset
     if narrowed.from_timestamp_ms > INT64_MIN:
-        lowest = max(lowest, offset_not_younger(segment, narrowed.from_timestamp_ms - 1))
+        lowest = max(lowest, offset_up_to_timestamp(segment, narrowed.from_timestamp_ms - 1))
     is_whole = lowest <= segment.base_offset and piece.to_offset >= segment.allowed.last + 1
     index = None if is_whole else segment.offset_index  # most indexes need not be opened
     if index is None:

@@ -114,7 +114,7 @@ class TaskReader:
         for batch in run.batches():
             yield self.columns.of(batch, piece)
             yield from self._damage_rows_all(piece, damaged)
-            segment.forget_behind(run.position)
+            segment.release_before(run.position)
         yield from self._damage_rows_all(piece, damaged)
         if source.end_of_log is not None:
             if piece.has_to_reach and run.floor < piece.to_offset:

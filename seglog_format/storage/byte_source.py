@@ -68,7 +68,7 @@ class SourceFile(ByteSource, Protocol):
     def forget(self) -> None:
         """Release the memory that holds the bytes read so far; they are read again when needed."""
 
-    def forget_behind(self, position: int) -> None:
+    def release_before(self, position: int) -> None:
         """Release memory from time to time, during a sequential read that has reached a position."""
 
     def close(self) -> None:

@@ -126,7 +126,7 @@ class FileBytes(Closing):
         if self._mapping is not None and FORGET is not None:
             self._mapping.madvise(FORGET)
 
-    def forget_behind(self, position: int) -> None:
+    def release_before(self, position: int) -> None:
         """Release pages whenever a sequential read has advanced `FORGET_SIZE` bytes, or has started again.
 
         Args:

@@ -194,7 +194,7 @@ class RemoteBytes(Closing):
     def forget(self) -> None:
         """Do nothing: the size of the block cache is bounded."""
 
-    def forget_behind(self, position: int) -> None:
+    def release_before(self, position: int) -> None:
         """Do nothing, as `forget`."""
 
     def close(self) -> None:

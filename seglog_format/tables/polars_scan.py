@@ -192,11 +192,11 @@ def _range_of_operator(operator: Any, left: Any, right: Any) -> Offsets:  # noqa
         return _range(left).within(_range(right))
     if left == OFFSET:
         return _compared(operator, _number(right))
-    return _compared(TURNED.get(operator, ""), _number(left)) if right == OFFSET else Offsets()
+    return _compared(MIRRORED.get(operator, ""), _number(left)) if right == OFFSET else Offsets()
 
 
 OFFSET: Final = {"Column": "offset"}
-TURNED: Final = {"Gt": "Lt", "GtEq": "LtEq", "Lt": "Gt", "LtEq": "GtEq", "Eq": "Eq"}
+MIRRORED: Final = {"Gt": "Lt", "GtEq": "LtEq", "Lt": "Gt", "LtEq": "GtEq", "Eq": "Eq"}
 """For each comparison operator, the one with the same meaning when the sides are swapped."""
 
 

@@ -73,7 +73,7 @@ def objects_are_named(subject: StrayObjects) -> Iterator[Problem]:
 
 
 @checks("SEG-RLM-018")
-def every_offset_is_answered_for(subject: TieredLog) -> Iterator[Problem]:
+def every_offset_is_covered(subject: TieredLog) -> Iterator[Problem]:
     """Report offsets below the local log that no remote segment holds."""
     log = subject.log
     reached = log.log_start_offset

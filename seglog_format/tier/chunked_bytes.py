@@ -160,7 +160,7 @@ class ChunkedBytes(Closing):
         """Keep only the chunks in the shared cache, whose size is bounded: many logs may be open."""
         self._window = Window(0, NOTHING)
 
-    def forget_behind(self, position: int) -> None:
+    def release_before(self, position: int) -> None:
         """Do nothing: at most one chunk is kept."""
 
     def close(self) -> None:

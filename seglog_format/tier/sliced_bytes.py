@@ -44,9 +44,9 @@ class SlicedBytes(Closing):
         """Release memory, as the whole file does."""
         self._source.forget()
 
-    def forget_behind(self, position: int) -> None:
+    def release_before(self, position: int) -> None:
         """Release memory from time to time, as the whole file does."""
-        self._source.forget_behind(position + self._start)
+        self._source.release_before(position + self._start)
 
     def close(self) -> None:
         """Close the whole file."""

@@ -26,7 +26,7 @@ class MemoryFile(MemoryBytes, Closing):
     def forget(self) -> None:
         """Do nothing, as `expect`."""
 
-    def forget_behind(self, position: int) -> None:
+    def release_before(self, position: int) -> None:
         """Do nothing, as `expect`."""
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ def time_index_violations(
     """
     yield from rules.timestamps_increase(entries)
     yield from rules.time_offsets_do_not_decrease(entries, base_offset)
-    yield from rules.younger_records_follow(entries, log)
+    yield from rules.later_timestamps_follow(entries, log)
     yield from rules.timestamps_match_log(entries, log)
     if not is_active:
         yield from rules.last_timestamp_is_largest(entries, log)

@@ -14,7 +14,7 @@ EPOCHS: Final = re.compile(rb"0\n(0|[1-9][0-9]{0,8})\n((?:%b)*)" % EPOCH_LINE.pa
 """Version, count and lines of a leader epoch checkpoint."""
 
 
-def quick_offsets(data: bytes) -> dict[tuple[str, int], int] | None:
+def simple_offsets(data: bytes) -> dict[tuple[str, int], int] | None:
     """Parse offsets by topic and partition, where the last line counts; return None for any unusual content.
 
     Args:
@@ -29,7 +29,7 @@ def quick_offsets(data: bytes) -> dict[tuple[str, int], int] | None:
     return {(topic.decode("ascii"), int(partition)): int(offset) for topic, partition, offset in lines}
 
 
-def quick_epochs(data: bytes) -> list[tuple[int, int]] | None:
+def simple_epochs(data: bytes) -> list[tuple[int, int]] | None:
     """Parse leader epochs and their first offsets; return None for any unusual content.
 
     Args:

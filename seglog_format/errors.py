@@ -1,6 +1,7 @@
 """Errors: one family for mistakes of the caller, one for wrong bytes.
 
-``UsageError`` means that a caller requested something impossible. ``FormatError`` describes what is wrong with the
+``UsageError`` means that a caller requested something impossible; an ``AppendError``, which is one, names the
+requirement. ``FormatError`` describes what is wrong with the
 bytes: it always holds a `Location` and at least one requirement id, and its text reads
 ``path:position: field: expected X, found Y [SEG-BAT-004]``.
 """
@@ -57,6 +58,36 @@ class UsageError(SeglogError):
 
 class OffsetOutOfRangeError(UsageError):
     """A requested offset is below the log start offset or above the log end offset (SEG-LKP-004)."""
+
+
+class AppendError(UsageError):
+    """Entries may not be appended to the log (chapter 70). Nothing of them was written.
+
+    Attributes:
+        requirement: id of the requirement that they break.
+    """
+
+    def __init__(self, text: str, requirement: str) -> None:
+        super().__init__(text, requirement)
+        self.requirement = requirement
+
+    def __str__(self) -> str:
+        """Return what is wrong, and the requirement."""
+        text, requirement, *_ = self.args
+        return f"{text} ({requirement})"
+
+
+class SequenceError(AppendError):
+    """The sequence of a batch does not follow that of the producer's latest batch (SEG-APP-007).
+
+    Attributes:
+        is_duplicate: the producer has appended these sequences already, in a batch that is not remembered any more.
+    """
+
+    def __init__(self, text: str, requirement: str, is_duplicate: bool) -> None:  # noqa: FBT001 - as it is pickled
+        super().__init__(text, requirement)
+        self.args = (text, requirement, is_duplicate)
+        self.is_duplicate = is_duplicate
 
 
 class FormatError(SeglogError):

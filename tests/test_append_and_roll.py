@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 
 from seglog_format import BrokerGeneration, Origin, walk
 from seglog_format.codec.decode import decode_batch
-from seglog_format.errors import CorruptRecordError, UsageError
+from seglog_format.errors import AppendError, CorruptRecordError, UsageError
 from seglog_format.model import INT32_MAX, TimestampType
 from seglog_format.state.config import LogConfig
 from seglog_format.state.leader_epochs import LeaderEpochs
@@ -173,8 +173,9 @@ def test_leader_epochs_that_contradict() -> None:
 
 def refused(writer: Any, data: bytes, requirement: str, **options: Any) -> None:  # noqa: ANN401
     before = writer.log_end_offset
-    with pytest.raises(UsageError, match=requirement):
+    with pytest.raises(AppendError, match=requirement) as caught:
         writer.append(data, **options)
+    assert caught.value.requirement == requirement
     assert writer.log_end_offset == before
 
 

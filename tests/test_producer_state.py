@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ from seglog_format.codec.end_marker import EndMarker, end_marker_of
 from seglog_format.codec.framing import walk
 from seglog_format.codec.plain.producer_snapshot import decode_producer_snapshot
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
-from seglog_format.errors import Location, UsageError
+from seglog_format.errors import Location, SequenceError, UsageError
 from seglog_format.model import INT32_MAX, ControlRecordType, Frame, RecordBatchHeader
 from seglog_format.state.producer import Producer, ProducerBatch, producer_from
 from seglog_format.state.producer_state import ProducerStates
@@ -147,3 +148,21 @@ def test_followers_and_unknown_producers_are_not_held_to_sequences() -> None:
 def test_sequences_wrap() -> None:
     batch = ProducerBatch(last_sequence=1, last_offset=10, offset_delta=3)
     assert (batch.first_sequence, batch.first_offset) == (INT32_MAX - 1, 7)
+
+
+@pytest.mark.req("SEG-APP-007")
+@pytest.mark.parametrize(
+    ("latest", "base_sequence", "is_duplicate"),
+    [(9, 8, True), (9, 0, True), (9, 11, False), (0, INT32_MAX, True), (INT32_MAX, 5, False)],
+    ids=["the latest", "an early one", "one is missing", "before the wrap", "after the wrap"],
+)
+def test_a_refused_sequence_is_a_duplicate_or_leaves_a_gap(
+    latest: int, base_sequence: int, *, is_duplicate: bool
+) -> None:
+    states = ProducerStates()
+    append(states, idempotent(latest), 0)
+    with pytest.raises(SequenceError, match=r"expected \d+ \(SEG-APP-007\)$") as caught:
+        append(states, idempotent(base_sequence), 1, Origin.CLIENT)
+    assert (caught.value.is_duplicate, caught.value.requirement) == (is_duplicate, "SEG-APP-007")
+    sent = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
+    assert (type(sent), str(sent), sent.is_duplicate) == (SequenceError, str(caught.value), is_duplicate)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from seglog_format.errors import FormatError, RefusedError, SeglogError, UsageError, WriteError
-from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX
+from seglog_format.errors import (
+    AppendError,
+    FormatError,
+    RefusedError,
+    SeglogError,
+    SequenceError,
+    UsageError,
+    WriteError,
+)
+from seglog_format.model import ENTRY_PREFIX_SIZE
 from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_MAGIC
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services
 from seglog_format.serve.lanes import TooMuchError
@@ -39,8 +46,6 @@ ATTRIBUTES_LOW_POSITION: Final = 22
 LIGHT: Final = AppendLimits(LIGHT_OUTPUT_SIZE, LIGHT_PARTS)
 """Limits of checking a batch in the queue of fast requests."""
 
-SEQUENCES: Final = re.compile(r"sequence (\d+) of producer .*: expected (\d+) \(SEG-APP-007\)")
-
 ERRORS: Final = {
     "SEG-APP-006": ErrorCode.message_too_large,
     "SEG-APP-007": ErrorCode.out_of_order_sequence_number,
@@ -48,7 +53,7 @@ ERRORS: Final = {
     "SEG-APP-011": ErrorCode.invalid_timestamp,
     "SEG-APP-021": ErrorCode.message_too_large,
     "SEG-APP-022": ErrorCode.invalid_producer_epoch,
-    "SEG-APP-023": ErrorCode.invalid_producer_epoch,
+    "SEG-APP-023": ErrorCode.invalid_txn_state,
     "SEG-APP-024": ErrorCode.invalid_timestamp,
 }
 """Error codes by the requirement that a refusal names; any other refusal is an invalid record."""
@@ -123,7 +128,7 @@ class Batch:
         assert ready is not None
         assert services.writers is not None
         writer, checked = ready
-        offset = _written(services.writers, writer, checked, self._data)
+        offset = _written(services.writers, writer, checked)
         services.arrivals.announce(self._topic, self._number)
         return _fields(self._number, ErrorCode.none, offset, writer.log_start_offset, None)
 
@@ -175,20 +180,20 @@ def _checked(services: Services, call: Call, writer: PartitionWriter, data: byte
     except FormatError as error:
         raise RejectedError(ErrorCode.corrupt_message, str(error)) from error
     except UsageError as error:
-        raise RejectedError(_code_of(error, data), str(error)) from error
+        raise RejectedError(_code_of(error), str(error)) from error
 
 
 def _append_limits(limits: Limits) -> AppendLimits:
     return AppendLimits(limits.batch_output_size, limits.batch_parts)
 
 
-def _written(writers: Writers, writer: PartitionWriter, checked: Checked, data: bytes) -> int:
+def _written(writers: Writers, writer: PartitionWriter, checked: Checked) -> int:
     try:
         return writers.append(writer, checked).first_offset
     except WriteError as error:
         raise RejectedError(ErrorCode.kafka_storage_error, str(error)) from error
     except UsageError as error:
-        code = _code_of(error, data)
+        code = _code_of(error)
         if code is ErrorCode.duplicate_sequence_number:
             _make_safe(writers, writer)
         raise RejectedError(code, str(error)) from error
@@ -201,17 +206,11 @@ def _make_safe(writers: Writers, writer: PartitionWriter) -> None:
         raise RejectedError(ErrorCode.kafka_storage_error, str(error)) from error
 
 
-def _code_of(error: UsageError, data: bytes) -> ErrorCode:
-    text = str(error)
-    found = SEQUENCES.match(text)
-    if found is not None:
-        last = int(found[1]) + int.from_bytes(data[23:27], "big", signed=True)
-        behind = (int(found[2]) - 1 - last) % (INT32_MAX + 1)
-        if int(found[2]) > 0 and behind < INT32_MAX // 2:  # a duplicate of a batch that the writer no longer remembers
-            return ErrorCode.duplicate_sequence_number
-    if "transaction" in text:
-        return ErrorCode.invalid_txn_state
-    return next((code for name, code in ERRORS.items() if name in text), ErrorCode.invalid_record)
+def _code_of(error: UsageError) -> ErrorCode:
+    if isinstance(error, SequenceError) and error.is_duplicate:
+        return ErrorCode.duplicate_sequence_number
+    requirement = error.requirement if isinstance(error, AppendError) else ""
+    return ERRORS.get(requirement, ErrorCode.invalid_record)
 
 
 def _fields(number: int, error: ErrorCode, offset: int, start: int, message: str | None) -> dict[str, Any]:

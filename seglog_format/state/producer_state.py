@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
-from seglog_format.errors import Location, UsageError
+from seglog_format.errors import AppendError, Location, SequenceError
 from seglog_format.log.producer_snapshot import newest_readable_snapshot
 from seglog_format.model import (
     INT32_MAX,
@@ -120,7 +120,7 @@ class ProducerStates:
             origin: of the append.
 
         Raises:
-            UsageError: an epoch, a sequence or a transaction is invalid (SEG-APP-007, SEG-APP-009, SEG-APP-022,
+            AppendError: an epoch, a sequence or a transaction is invalid (SEG-APP-007, SEG-APP-009, SEG-APP-022,
                 SEG-APP-023).
         """
         changes = ProducerChanges()
@@ -237,9 +237,9 @@ def _ended(
     if origin is not Origin.REPLICATION and marker.coordinator_epoch < current.coordinator_epoch:
         msg = (
             f"coordinator epoch {marker.coordinator_epoch} of a marker is older than {current.coordinator_epoch}, "
-            f"the latest of producer {header.producer_id} (SEG-APP-022)"
+            f"the latest of producer {header.producer_id}"
         )
-        raise UsageError(msg)
+        raise AppendError(msg, "SEG-APP-022")
     first = current.current_txn_first_offset
     if first != NO_OFFSET:
         is_aborted = marker.kind is ControlRecordType.ABORT
@@ -262,23 +262,23 @@ def check_data_batch(header: RecordBatchHeader, known: Producer, current: Produc
         origin: of the append.
 
     Raises:
-        UsageError: the batch breaks SEG-APP-007, SEG-APP-009 or SEG-APP-023.
+        AppendError: the batch breaks SEG-APP-007, SEG-APP-009 or SEG-APP-023.
     """
     _check_epoch(header, current, origin)
     if origin is Origin.CLIENT:
         _check_sequence(header, known, current)
     if current.current_txn_first_offset != NO_OFFSET and not header.is_transactional:
-        msg = f"producer {header.producer_id} has a transaction open, and this batch is not part of it (SEG-APP-023)"
-        raise UsageError(msg)
+        msg = f"producer {header.producer_id} has a transaction open, and this batch is not part of it"
+        raise AppendError(msg, "SEG-APP-023")
 
 
 def _check_epoch(header: RecordBatchHeader, current: Producer, origin: Origin) -> None:
     if origin is not Origin.REPLICATION and header.producer_epoch < current.producer_epoch:
         msg = (
             f"epoch {header.producer_epoch} of producer {header.producer_id} is older than its latest, "
-            f"{current.producer_epoch} (SEG-APP-009)"
+            f"{current.producer_epoch}"
         )
-        raise UsageError(msg)
+        raise AppendError(msg, "SEG-APP-009")
 
 
 def _check_sequence(header: RecordBatchHeader, known: Producer, current: Producer) -> None:
@@ -291,6 +291,12 @@ def _check_sequence(header: RecordBatchHeader, known: Producer, current: Produce
     if header.base_sequence != expected:
         msg = (
             f"sequence {header.base_sequence} of producer {header.producer_id} in epoch {header.producer_epoch}: "
-            f"expected {expected} (SEG-APP-007)"
+            f"expected {expected}"
         )
-        raise UsageError(msg)
+        raise SequenceError(msg, "SEG-APP-007", expected > 0 and _is_before(header, expected))
+
+
+def _is_before(header: RecordBatchHeader, expected: int) -> bool:
+    """Return whether the sequences of a batch end before the expected one; numbers begin again after 2^31 - 1."""
+    last = header.base_sequence + header.last_offset_delta
+    return (expected - 1 - last) % (INT32_MAX + 1) < INT32_MAX // 2

@@ -20,7 +20,7 @@ from seglog_format.codec.decode import check_header, verify_checksum
 from seglog_format.codec.encode import codec_named, encode_batch
 from seglog_format.codec.end_marker import EndMarker, end_marker_of
 from seglog_format.codec.framing import walk
-from seglog_format.errors import Location, UsageError
+from seglog_format.errors import AppendError, Location
 from seglog_format.model import (
     GREATEST_OFFSET,
     BatchHeader,
@@ -104,7 +104,7 @@ def as_leader(checked: Sequence[CheckedEntry], config: LogConfig, given: Assignm
         The entries to write; their offsets have no gaps, from `given.next_offset` on.
 
     Raises:
-        UsageError: the entries are too large, or no offsets are left; the text names the requirement.
+        AppendError: the entries are too large, or no offsets are left.
     """
     entries = []
     next_offset = given.next_offset
@@ -132,7 +132,7 @@ def as_follower(
 
     Raises:
         FormatError: the bytes are damaged.
-        UsageError: offsets do not increase from the log end offset on (SEG-APP-002), or exceed the greatest offset
+        AppendError: offsets do not increase from the log end offset on (SEG-APP-002), or exceed the greatest offset
             (SEG-LOG-013).
     """
     frames = _until_epoch(entries_of(data), leader_epoch)
@@ -158,11 +158,11 @@ def _check_order(frames: Sequence[Frame], next_offset: int) -> None:
         header = frame.header
         first = header.last_offset if header.base_offset is None or number else header.base_offset
         if first <= last or header.last_offset <= last:
-            msg = f"offset {first} of an entry is not above {last}, the last offset before it (SEG-APP-002)"
-            raise UsageError(msg)
+            msg = f"offset {first} of an entry is not above {last}, the last offset before it"
+            raise AppendError(msg, "SEG-APP-002")
         if header.last_offset > GREATEST_OFFSET:
-            msg = f"last offset {header.last_offset} of an entry is above {GREATEST_OFFSET} (SEG-LOG-013)"
-            raise UsageError(msg)
+            msg = f"last offset {header.last_offset} of an entry is above {GREATEST_OFFSET}"
+            raise AppendError(msg, "SEG-LOG-013")
         last = header.last_offset
 
 
@@ -177,15 +177,15 @@ def _follower_entry(frame: Frame) -> Entry:
 
 def _check_end(next_offset: int, count: int) -> None:
     if next_offset + count - 1 > GREATEST_OFFSET:
-        msg = f"there are fewer than {count} offsets from {next_offset} to {GREATEST_OFFSET} (SEG-LOG-013)"
-        raise UsageError(msg)
+        msg = f"there are fewer than {count} offsets from {next_offset} to {GREATEST_OFFSET}"
+        raise AppendError(msg, "SEG-LOG-013")
 
 
 def _check_total(entries: Sequence[Entry], config: LogConfig) -> None:
     size = sum(len(entry.data) for entry in entries)
     if size > config.segment_bytes:
-        msg = f"{size} bytes do not fit into a segment of {config.segment_bytes} (SEG-APP-021)"
-        raise UsageError(msg)
+        msg = f"{size} bytes do not fit into a segment of {config.segment_bytes}"
+        raise AppendError(msg, "SEG-APP-021")
 
 
 def _assigned(frame: Frame, batch: RecordBatch, config: LogConfig, given: Assignment) -> bytes:

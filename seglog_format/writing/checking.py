@@ -12,7 +12,7 @@ from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
-from seglog_format.errors import Location, UsageError
+from seglog_format.errors import AppendError, Location
 from seglog_format.model import NO_PRODUCER_ID, NO_TIMESTAMP, Frame, RecordBatchHeader, TimestampType
 from seglog_format.record_model import Record, RecordBatch
 from seglog_format.state.producer_state import Origin
@@ -76,7 +76,7 @@ def check_as_leader(
     Raises:
         RefusedError: the check would exceed the limits.
         FormatError: the bytes are damaged.
-        UsageError: the entries may not be appended; the text names the requirement.
+        AppendError: the entries may not be appended.
     """
     frames = entries_of(data)
     _check_form(frames, config, origin)
@@ -95,12 +95,12 @@ def entries_of(data: Buffer) -> list[Frame]:
     """Return the whole entries that bytes begin with.
 
     Raises:
-        UsageError: there is no whole entry (SEG-APP-005).
+        AppendError: there is no whole entry (SEG-APP-005).
     """
     frames = list(walk(data, path=APPENDED))
     if not frames:
-        msg = "there is no whole entry to append (SEG-APP-005)"
-        raise UsageError(msg)
+        msg = "there is no whole entry to append"
+        raise AppendError(msg, "SEG-APP-005")
     return frames
 
 
@@ -108,24 +108,24 @@ def _check_form(frames: Sequence[Frame], config: LogConfig, origin: Origin) -> N
     """Check number, magic and size of the entries, which needs no decoding."""
     first = frames[0].header
     if origin is Origin.CLIENT and first.magic == MAGIC_2 and len(frames) > 1:
-        msg = f"a producer appends one batch at a time, not {len(frames)} (SEG-APP-004)"
-        raise UsageError(msg)
+        msg = f"a producer appends one batch at a time, not {len(frames)}"
+        raise AppendError(msg, "SEG-APP-004")
     if any(frame.header.magic != first.magic for frame in frames):
-        msg = "entries of different magic cannot be appended at once (SEG-APP-004)"
-        raise UsageError(msg)
+        msg = "entries of different magic cannot be appended at once"
+        raise AppendError(msg, "SEG-APP-004")
     for frame in frames:
         size = len(frame.data)
         if size > config.max_message_bytes:
-            msg = f"an entry of {size} bytes is larger than max.message.bytes, {config.max_message_bytes} (SEG-APP-006)"
-            raise UsageError(msg)
+            msg = f"an entry of {size} bytes is larger than max.message.bytes, {config.max_message_bytes}"
+            raise AppendError(msg, "SEG-APP-006")
 
 
 def _accepted(frame: Frame, config: LogConfig, now_ms: int, origin: Origin, limits: AppendLimits) -> RecordBatch:
     batch = _decoded(frame, limits)
     header = batch.header
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        msg = "only the broker sets timestamp type LogAppendTime (SEG-APP-011)"
-        raise UsageError(msg)
+        msg = "only the broker sets timestamp type LogAppendTime"
+        raise AppendError(msg, "SEG-APP-011")
     if isinstance(header, RecordBatchHeader):
         _check_batch(batch, header, origin)
     _check_records(batch, config, now_ms)
@@ -141,25 +141,25 @@ def _check_batch(batch: RecordBatch, header: RecordBatchHeader, origin: Origin) 
     count, span = len(batch.records), header.last_offset_delta + 1
     deltas = [record.offset_delta for record in batch.records if isinstance(record, Record)]
     if not count or count != span or deltas != list(range(span)):
-        msg = f"{count} records for {span} offsets: a new batch has one record for each offset (SEG-APP-004)"
-        raise UsageError(msg)
+        msg = f"{count} records for {span} offsets: a new batch has one record for each offset"
+        raise AppendError(msg, "SEG-APP-004")
     if origin is not Origin.CLIENT:
         return
     if header.base_offset:
-        msg = f"base offset {header.base_offset} of a new batch: it has to be 0 (SEG-APP-004)"
-        raise UsageError(msg)
+        msg = f"base offset {header.base_offset} of a new batch: it has to be 0"
+        raise AppendError(msg, "SEG-APP-004")
     if header.is_control:
-        msg = "producers do not write control batches (SEG-APP-004)"
-        raise UsageError(msg)
+        msg = "producers do not write control batches"
+        raise AppendError(msg, "SEG-APP-004")
     if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
-        msg = f"base sequence {header.base_sequence} of producer {header.producer_id} (SEG-APP-007)"
-        raise UsageError(msg)
+        msg = f"base sequence {header.base_sequence} of producer {header.producer_id}"
+        raise AppendError(msg, "SEG-APP-007")
 
 
 def _check_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
     if config.is_compacted and any(record.key is None for record in batch.records):
-        msg = "a record of a compacted topic has a key (SEG-APP-012)"
-        raise UsageError(msg)
+        msg = "a record of a compacted topic has a key"
+        raise AppendError(msg, "SEG-APP-012")
     if config.message_timestamp_type is TimestampType.CREATE_TIME:
         _check_timestamps([record.timestamp_ms for record in batch.records], config, now_ms)
 
@@ -169,5 +169,5 @@ def _check_timestamps(timestamps: Sequence[int], config: LogConfig, now_ms: int)
     latest = now_ms + config.message_timestamp_after_max_ms
     for timestamp_ms in timestamps:
         if timestamp_ms != NO_TIMESTAMP and not earliest <= timestamp_ms <= latest:
-            msg = f"timestamp {timestamp_ms} is not from {earliest} to {latest} (SEG-APP-024)"
-            raise UsageError(msg)
+            msg = f"timestamp {timestamp_ms} is not from {earliest} to {latest}"
+            raise AppendError(msg, "SEG-APP-024")

@@ -1,9 +1,8 @@
 """Errors: one family for mistakes of the caller, one for wrong bytes.
 
 ``UsageError`` means that a caller requested something impossible; an ``AppendError``, which is one, names the
-requirement. ``FormatError`` describes what is wrong with the
-bytes: it always holds a `Location` and at least one requirement id, and its text reads
-``path:position: field: expected X, found Y [SEG-BAT-004]``.
+requirement. ``FormatError`` describes what is wrong with the bytes: it always holds a `Location` and at least one
+requirement id, and its text reads ``path:position: field: expected X, found Y [SEG-BAT-004]``.
 """
 
 from __future__ import annotations

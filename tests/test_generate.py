@@ -286,7 +286,7 @@ def test_a_fault_that_cannot_be_made_is_refused(fault: str, reason: str, tmp_pat
         ("end = 'dirty'\n[[topic]]", "end is one of clean, killed, not 'dirty'"),
         ("[[topic]]\nfaults = ['crc']", "'crc' is not a known fault"),
         ("[[topic]]\nfaults = 'crc@batch:1'", "faults is a list of texts"),
-        ("[[topic]]\n[topic.settings]\n'segment.byte' = 3", "no setting 'segment.byte'"),
+        ("[[topic]]\n[topic.settings]\n'segment.byte' = 3", "'segment.byte' is not a setting"),
         ("[[topic]]\n[topic.settings]\nsegment.bytes = 3", "names in quotes"),
         ("[[topic]]\n[[topic.step]]\nmagic = 3", r"topic\.0 step\.0 magic is a number from 0 to 2, not 3"),
         ("[[topic]]\n[[topic.step]]\nbatch = [3, 1]", "two in order"),

@@ -260,7 +260,7 @@ def test_what_is_not_there_is_not_looked_for_on_this_machine(path: str) -> None:
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "orders-0/../../x", "/etc/passwd", ""])
 def test_names_lead_nowhere_else(name: str) -> None:
-    with pytest.raises(UsageError, match="no name of a file below it"):
+    with pytest.raises(UsageError, match="is not the path of a file below it"):
         storage_of({name: b""})
 
 

@@ -73,7 +73,7 @@ def test_a_log_directory_without_partitions_is_no_error(tmp_path: Path) -> None:
 
 
 def test_an_empty_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="an empty directory, nothing of Kafka's; is a disk not mounted"):
+    with pytest.raises(UsageError, match="an empty directory, without any Kafka files; is a disk not mounted"):
         tasks(tmp_path)
 
 

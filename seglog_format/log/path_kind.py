@@ -215,10 +215,9 @@ def _require(path: str | os.PathLike[str], wanted: PathKind) -> None:
 
 
 def _example(log_directory: Path) -> str:
-    """Return the hint which partition directory the user may have meant."""
-    names = (name for name in scan_directory(log_directory).directories if partition_name(name))
-    first = min(names, default=None)
-    return f"; name a partition in it, such as {printable(str(log_directory / first))}" if first else ""
+    """Return a hint that names a partition directory in use; empty if there is none."""
+    names = partitions_in_use(log_directory)
+    return f"; name a partition in it, such as {printable(str(log_directory / str(names[0])))}" if names else ""
 
 
 def partitions_in_use(path: str | os.PathLike[str]) -> list[PartitionDirectoryName] | None:

@@ -293,10 +293,9 @@ def _check_sequence(header: RecordBatchHeader, known: Producer, current: Produce
             f"sequence {header.base_sequence} of producer {header.producer_id} in epoch {header.producer_epoch}: "
             f"expected {expected}"
         )
-        raise SequenceError(msg, "SEG-APP-007", expected > 0 and _is_before(header, expected))
+        raise SequenceError(msg, "SEG-APP-007", expected > 0 and _is_before(header.last_sequence, expected))
 
 
-def _is_before(header: RecordBatchHeader, expected: int) -> bool:
-    """Return whether the sequences of a batch end before the expected one; numbers begin again after 2^31 - 1."""
-    last = header.base_sequence + header.last_offset_delta
-    return (expected - 1 - last) % (INT32_MAX + 1) < INT32_MAX // 2
+def _is_before(sequence: int, other: int) -> bool:
+    """Return whether a sequence comes before another one; sequences begin again at 0 after 2^31 - 1."""
+    return (other - 1 - sequence) % (INT32_MAX + 1) < INT32_MAX // 2

@@ -153,8 +153,15 @@ def test_sequences_wrap() -> None:
 @pytest.mark.req("SEG-APP-007")
 @pytest.mark.parametrize(
     ("latest", "base_sequence", "is_duplicate"),
-    [(9, 8, True), (9, 0, True), (9, 11, False), (0, INT32_MAX, True), (INT32_MAX, 5, False)],
-    ids=["the latest", "an early one", "one is missing", "before the wrap", "after the wrap"],
+    [
+        (9, 8, True),
+        (9, 0, True),
+        (9, 11, False),
+        (0, INT32_MAX, True),
+        (INT32_MAX, 5, False),
+        (INT32_MAX, INT32_MAX - 1, False),
+    ],
+    ids=["the latest", "an early one", "one is missing", "before the wrap", "after the wrap", "0 is expected"],
 )
 def test_a_refused_sequence_is_a_duplicate_or_leaves_a_gap(
     latest: int, base_sequence: int, *, is_duplicate: bool

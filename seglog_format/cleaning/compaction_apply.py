@@ -22,6 +22,7 @@ from seglog_format.cleaning.compaction_pass import (
 )
 from seglog_format.cleaning.compaction_rules import Pass
 from seglog_format.cleaning.compaction_swap import applied, swap_steps
+from seglog_format.cleaning.settings import require_not_tiered
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
 from seglog_format.errors import FormatError, Location, UsageError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
@@ -193,7 +194,7 @@ def compact_partition(  # noqa: PLR0913 - how to compact
     size_after = 0
     with (
         nullcontext() if holds_lock else writing(directory),
-        _opened(path, config, now_ms, directory, max_keys, files, copy=False) as work,
+        _opened(path, config, now_ms, directory, max_keys, files) as work,
     ):
         require_unchanged(planned, work.plan, path)
         cleaner, has_time_index = work.cleaner(producer_expiration_ms), work.settings.has_time_index
@@ -238,23 +239,21 @@ class _Work:
 
 
 @contextmanager
-def _opened(  # noqa: PLR0913 - how to compact
+def _opened(
     path: str | os.PathLike[str],
     config: LogConfig,
     now_ms: int,
     directory: LogDirectory | None,
     max_keys: int,
     files: Files,
-    *,
-    copy: bool | None = None,
 ) -> Iterator[_Work]:
-    """Open a partition and plan its compaction; logs are not mapped if another process may truncate them."""
+    """Open a partition and plan its compaction."""
     directory = directory or log_directory_above(path)
     listing = list_partition(path)
     _check_settled(listing)
+    require_not_tiered(config, listing, directory)
     key = listing.topic_partition
-    is_mapped = not directory.is_locked if copy is None else not copy
-    with opened_segments(listing, is_mapped=is_mapped) as segments:
+    with opened_segments(listing) as segments:
         facts = [facts_of(segment, files) for segment in segments]
         transactions, stable = transactions_of(
             segments, min(directory.high_watermarks.get(key, facts[-1].next_offset), facts[-1].next_offset)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from seglog_format.cli.conform_options import BUILD_HELP
 from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--adapter", "directories", multiple=True, type=PATH, help="A directory with an adapter.toml; may be repeated."
 )
-@click.option("--build", type=PATH, default=Path("build/conform"), help="Where adapters are built.")
+@click.option("--build", type=PATH, help=BUILD_HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of a table.")
 @click.option("--report", type=PATH, help="Write everything to this file as one JSON object.")
 def bugs(**options: Any) -> int:  # noqa: ANN401 - click's values
@@ -37,6 +37,7 @@ def bugs(**options: Any) -> int:  # noqa: ANN401 - click's values
     """
     from seglog_conformance.bugs import bug_line, report, show
     from seglog_conformance.cases import load_cases
+    from seglog_conformance.environment import suite_version
     from seglog_conformance.registry import Builder
 
     from seglog_format.storage.reports import write_report
@@ -45,7 +46,7 @@ def bugs(**options: Any) -> int:  # noqa: ANN401 - click's values
         Builder(options["build"]), _claims([*options["testees"], *map(str, options["directories"])]), load_cases()
     )
     if options["report"] is not None:
-        text = json.dumps(report(shown, f"seglog conform bugs --report {options['report']}"), indent=1)
+        text = json.dumps({"suite": suite_version(), **report(shown)}, indent=1)
         write_report(options["report"], f"{text}\n")
     if options["as_json"]:
         for one in shown:

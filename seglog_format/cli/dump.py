@@ -9,10 +9,11 @@ import click
 from seglog_format.cli.exit_status import FINDINGS, UNREADABLE
 from seglog_format.cli.gap_lines import GapLines
 from seglog_format.cli.options import json_option, limit_option, path_argument
-from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, is_busy, write_json, write_text
+from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, write_json, write_text
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import joined_listing, remote_options
 from seglog_format.cli.unreadable import unreadable_text
+from seglog_format.log.foreign_files import foreign_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,12 +97,12 @@ def command(
     render = write_json if as_json else _TextWriter()
     long_over = LONG_SIZE if as_json else SHOWN_SIZE
     decode = decode or choices["decode_as"] is not None
-    options = LineOptions(**choices, decode=decode, long_over=long_over, copy=is_busy(path))
+    options = LineOptions(**choices, decode=decode, long_over=long_over)
     gaps = GapLines(options)
     is_empty = True
     for line in _lines(path, options, joined, gaps):
         render(line)
-        status = max(status, _status(line))
+        status = max(status, _status(line, path))
         is_empty = False
     if is_empty and options.is_window:
         diagnose(f"{path}: no batch or record at these offsets")
@@ -131,16 +132,29 @@ def _lines(path: Path, options: LineOptions, joined: PartitionListing | None, ga
             advance(done)
 
 
-def _status(line: Line) -> int:
+def _status(line: Line, path: Path) -> int:
     """Return the exit status for a line; report a file that cannot be read on standard error."""
-    if line["type"] == "file" and "error" in line:
-        diagnose(f"{line['file']}: {line['error']}")
-        return UNREADABLE
+    if line["type"] == "file":
+        problem = line.get("error") or _foreign(_file(path, line))
+        if problem is not None:
+            diagnose(f"{line['file']}: {problem}")
+            return UNREADABLE
     if line["type"] == "logEnd" and is_unreadable(line):
-        diagnose(unreadable_text(line["file"], line["fileBytes"]))
+        diagnose(unreadable_text(line["file"], line["fileBytes"], _file(path, line)))
         return FINDINGS
     is_left_out = any(line.get(key) for key in ("invalid", "error", "refused")) or line.get("isValid") is False
     return FINDINGS if is_left_out else 0
+
+
+def _file(path: Path, line: Line) -> Path:
+    return path / line["file"] if path.is_dir() else path
+
+
+def _foreign(path: Path) -> str | None:
+    """Return what a file of no known kind is; None if that is not known either, or the file has a kind."""
+    from seglog_format.lines.sources import SourceKind, source_of
+
+    return foreign_at(path) if source_of(path, path.name, 0).kind is SourceKind.OTHER else None
 
 
 def is_unreadable(line: Line) -> bool:

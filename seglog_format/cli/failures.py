@@ -19,7 +19,6 @@ EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "Crypto": "tier",
         "cryptography": "tier",
-        "fastavro": "decode",
         "google": "decode",
         "grpc_tools": "decode",
         "hypothesis": "conform",

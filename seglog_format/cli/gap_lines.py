@@ -1,14 +1,16 @@
-"""Reports of missing offsets between files that a command reads in order, on standard error."""
+"""Reports of offsets that are missing from partition directories."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.output import diagnose
+from seglog_format.cli.output import diagnose, missing_object
 from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.gaps import GapKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from seglog_format.lines import LineOptions, Source
@@ -64,7 +66,7 @@ class GapLines:
         from seglog_format.log.gap_watch import watch_over
         from seglog_format.log.listing import list_partition
 
-        return watch_over(list_partition(directory), copy=self._options.copy)
+        return watch_over(list_partition(directory))
 
     def _report(self, gap: Gap) -> None:
         if self._options.overlaps(gap.first_offset, max(gap.next_offset, gap.first_offset + 1)):
@@ -74,3 +76,13 @@ class GapLines:
 
 def _is_log(source: Source) -> bool:
     return source.path.suffix == ".log" and source.is_live
+
+
+def gaps_of(watch: GapWatch, reached: Mapping[int, int]) -> tuple[Gap, ...]:
+    """Return the gaps of `GapWatch.gaps`, except a segment of which nothing is readable: its own row says so."""
+    return tuple(gap for gap in watch.gaps(reached) if gap.missing.offset_count)
+
+
+def gap_object(gap: Gap) -> dict[str, Any]:
+    """Return offsets that are not in a directory for JSON."""
+    return {**missing_object(gap.missing), "where" if gap.kind is GapKind.TIERED else "reason": gap.kind.value}

@@ -12,7 +12,9 @@ from seglog_format.cli import style
 from seglog_format.cli.exit_status import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from seglog_format.errors import FormatError
 
 COMMANDS: Final[Mapping[str, str]] = {
     "ls": "List segments or partitions, one line each.",
@@ -33,6 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "spark": "Run verify, convert, compare and restore as Spark jobs.",
     "export": "Add new records to a table: Parquet, Arrow, CSV, JSON lines.",
     "generate": "Generate a log directory from a recipe and a seed.",
+    "anonymise": "Copy a directory with other content, fit to share.",
     "convert": "Make files from the JSON lines that dump prints.",
     "conform": "Test implementations against the conformance suite.",
     "fixtures": "Export the test vectors of the conformance suite.",
@@ -62,6 +65,14 @@ class PipeClosedError(Exception):
     """The reader of standard output has ended."""
 
 
+def _report_skipped(refused: Iterable[FormatError]) -> None:
+    from seglog_format.cli.output import REPORTED, diagnose
+
+    for text in dict.fromkeys(str(error) for error in refused if "SEG-PDR-026" in error.requirements):
+        if not any(text in line for line in REPORTED):
+            diagnose(text)
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands by name, and imports one only to run it or to show its help."""
 
@@ -69,16 +80,22 @@ class LazyGroup(click.Group):
         """Run the command; leave a closed pipe to `main`, since click would exit with 1.
 
         Returns:
-            The command's exit status, or `UNREADABLE` if that is greater and the disk refused a read on the way.
+            The command's exit status, or `UNREADABLE` if that is greater and something on the way could not be read.
+            Skipped logs and partitions are reported here, unless the command has reported them.
         """
+        from seglog_format.cli.output import REPORTED
         from seglog_format.storage.file_reader import noted_refusals
 
+        REPORTED.clear()
         try:
             with noted_refusals() as refused:
                 status: object = super().invoke(ctx)
         except BrokenPipeError as error:
             raise PipeClosedError from error
-        return max(status if isinstance(status, int) else 0, UNREADABLE) if refused else status
+        if not refused:
+            return status
+        _report_skipped(refused)
+        return max(status if isinstance(status, int) else 0, UNREADABLE)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return all names, in the order of the table."""

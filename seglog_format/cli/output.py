@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,12 +14,13 @@ from seglog_format.cli.render import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from seglog_format.model import MissingOffsets
 
 SHOWN_SIZE: Final = 4096
 """Maximum bytes of a key, value or header, and maximum headers of a record, that text shows."""
+REPORTED: Final[deque[str]] = deque(maxlen=1000)
+"""The latest messages on standard error."""
 LONG_SIZE: Final = 2**16
 """Bytes of a value, or items of a list, beyond which JSON is written in pieces."""
 
@@ -77,15 +79,8 @@ def write_text(text: str) -> None:
 def diagnose(message: str) -> None:
     """Write one line to standard error."""
     progress.hide()
+    REPORTED.append(message)
     click.echo(f"seglog: {printable(message)}", err=True)
-
-
-def is_busy(path: Path) -> bool:
-    """Return whether a broker uses the files at a path; they are then copied, because it may truncate them."""
-    from seglog_format.log.broker_lock import is_locked
-
-    absolute = path.absolute()
-    return any(is_locked(directory) for directory in (absolute, absolute.parent, absolute.parent.parent))
 
 
 def missing_object(missing: MissingOffsets) -> dict[str, int]:

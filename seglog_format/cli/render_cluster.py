@@ -158,7 +158,7 @@ def resurrection_text(lines: Sequence[Line]) -> Iterator[str]:
     if notes := by_type.get("note"):
         yield from ("", "What differs from the old cluster:", *map(_note_text, notes))
     if settings := by_type.get("oldSettings"):
-        yield from ("", "Settings to set back later:", *_settings_texts(settings))
+        yield from ("", "Old values of settings that the node has otherwise:", *_settings_texts(settings))
 
 
 def _log_cells(line: Line) -> list[str]:
@@ -169,7 +169,8 @@ def _log_cells(line: Line) -> list[str]:
         str(line["partition"]),
         *offsets,
         size_text(line["size"]),
-        printable(line["from"]) + (f" and {count_text(remote, 'remote segment')}" if remote else ""),
+        printable(line["from"] or "nothing is left")
+        + (f" and {count_text(remote, 'remote segment')}" if remote else ""),
     ]
 
 

@@ -158,8 +158,7 @@ def _partition_cells(summary: PartitionSummary, *, is_long: bool) -> list[str]:
         checkpoints = (summary.recovery_point, summary.high_watermark)
         cells += contents_cells(summary.contents or Contents())
         cells += ["-" if offset is None else str(offset) for offset in checkpoints]
-    tiered = "" if summary.tiered is None else summary.tiered.span_text
-    states = [state for state in (summary.problem, summary.state, tiered) if state]
+    states = [state for state in (summary.problem, summary.state, *(gap.span_text for gap in summary.gaps)) if state]
     return [*cells, printable("; ".join(states) or "ok")]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.recovery.salvage import SalvagedSegment
+    from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.recovery.salvage_scan import DamagedRange
     from seglog_format.state.config import BrokerGeneration
 

@@ -111,7 +111,7 @@ def command(  # noqa: PLR0913 - an option each
         done = {"prefiltered": extent.prefiltered}
         write_statistics(done, extent.fallbacks, f"{extent.prefiltered} prefiltered", as_json=as_json)
     for name in extent.unread:
-        diagnose(unreadable_text(name, Path(name).stat().st_size))
+        diagnose(unreadable_text(name, Path(name).stat().st_size, Path(name)))
     return status if extent.files and not extent.unread else max(status, FINDINGS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from seglog_format.cluster.coordinators import OPEN_STATES, transaction_state
@@ -14,11 +15,13 @@ from seglog_format.cluster.names import (
     PERMISSIONS,
     name_of,
 )
+from seglog_format.recovery.start_problems import start_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.cluster.cluster import Cluster, Replicas
+    from seglog_format.cluster.cluster import Cluster
+    from seglog_format.cluster.comparison import Replicas
     from seglog_format.cluster.coordinators import CoordinatorState
     from seglog_format.cluster.image import Fields, MetadataImage, TopicImage
     from seglog_format.cluster.metadata_state import MetadataState
@@ -204,8 +207,11 @@ def _share_lines(state: CoordinatorState) -> Iterator[Line]:
 def problem_lines(cluster: Cluster, state: MetadataState | None) -> Iterator[Line]:
     """Yield a line for each part that could not be read, and that the other lines lack."""
     problems = [*(() if state is None else state.problems), *cluster.coordinators.problems]
-    damaged = (copy for copies in cluster.replicas.values() for copy in copies if copy.damage)
-    problems += [f"{copy.path}: {copy.damage}" for copy in damaged]
+    for copy in chain.from_iterable(cluster.replicas.values()):
+        problems += [f"{copy.path}: {text}" for text in (copy.damage, *(gap.span_text for gap in copy.gaps)) if text]
+    problems += [
+        str(each) for directory in cluster.directories.directories for each in start_problems(directory.listing)
+    ]
     if len(cluster.cluster_ids) > 1:
         named = "; ".join(f"{each} ({', '.join(map(str, paths))})" for each, paths in cluster.cluster_ids.items())
         problems.append(f"directories of several clusters: {named}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.cluster.coordinators import OPEN_STATES, TRANSACTION_STATE, transaction_state
 from seglog_format.cluster.releases import GROUP_FEATURES
 from seglog_format.errors import SeglogError
 from seglog_format.log.listing import list_partition
-from seglog_format.log.partition import open_partition
+from seglog_format.log.partition import Partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transactions import Transactions, read_on
 from seglog_format.model import INT64_MAX
@@ -17,7 +18,8 @@ from seglog_format.model import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from seglog_format.cluster.cluster import Cluster, Replica
+    from seglog_format.cluster.cluster import Cluster
+    from seglog_format.cluster.comparison import Replicas
     from seglog_format.cluster.new_image import NewImage
     from seglog_format.cluster.releases import Release
     from seglog_format.cluster.whole_log import WholeLog
@@ -30,6 +32,24 @@ MAX_PRODUCER_ID: Final = INT64_MAX - 2 * PRODUCER_ID_DISTANCE
 """Higher producer ids count as damage: a node would have no ids left above them."""
 
 
+def note_directories(made: NewImage, cluster: Cluster) -> None:
+    """Note the log directories that another process holds, and the partition directories that cannot be opened."""
+    for directory in cluster.directories.directories:
+        if directory.is_locked:
+            text = "a broker or another writer holds its lock file; what it writes during the copy may be missing"
+            made.note(str(directory.path), text)
+        for error in directory.listing.blocked:
+            made.note(PurePath(error.location.path).name, f"left out: {error}")
+
+
+def note_unread(made: NewImage, replicas: Replicas) -> None:
+    """Note the replicas that were not taken and of which a file cannot be read: it may hold more than is known."""
+    for key, copies in replicas.items():
+        for copy in copies if key in made.logs else ():
+            if copy.has_logs_alone and copy.path != made.logs[key].path:
+                made.note(f"{key[0]}-{key[1]}", f"{copy.path} is damaged, and was not taken: {copy.damage}")
+
+
 def note_renamed(made: NewImage, cluster: Cluster) -> None:
     """Note the renamed directories that are left out, except moves to another disk: their source is still there."""
     for entry in cluster.left_out:
@@ -39,12 +59,17 @@ def note_renamed(made: NewImage, cluster: Cluster) -> None:
 
 
 def note_groups(made: NewImage, cluster: Cluster, release: Release) -> None:
-    """Note the groups of types that the release does not support."""
+    """Note the groups of types that the release does not support, or that need a feature whose level was lost."""
     for name, group in sorted(cluster.coordinators.groups.items()):
         feature = GROUP_FEATURES.get(group.type)
-        if feature is not None and feature not in release.features:
-            kept = "" if group.type == "share" else "; its committed positions stay"
+        if feature is None or feature in made.image.features:
+            continue
+        kept = "" if group.type == "share" else "; its committed positions stay"
+        if feature not in release.features:
             made.note(f"group {name}", f"is a {group.type} group, which Kafka {release.version} does not know{kept}")
+        else:
+            text = f"is a {group.type} group, which needs {feature}: its level is lost with the metadata"
+            made.note(f"group {name}", f"{text}; set it with kafka-features.sh, metadata.version first{kept}")
 
 
 def note_transactions(made: NewImage, cluster: Cluster, whole_logs: Mapping[TopicPartition, WholeLog]) -> None:
@@ -72,20 +97,21 @@ def note_transactions(made: NewImage, cluster: Cluster, whole_logs: Mapping[Topi
                 f"was open; its coordinator ends it, with one more offset in {', '.join(partitions) or 'no partition'}"
             )
             made.note(f"transaction {name}", text)
-    for key, replica in sorted(made.logs.items()):
+    for key in sorted(made.logs):
         log = whole_logs[key]
-        offsets = () if has_coordinator and not log.missing else _open_offsets(replica, log, known)
+        has_all = has_coordinator and not log.missing and key not in made.ends
+        offsets = () if has_all else _open_offsets(log, known)
         if offsets:
             offset = max(min(offsets), log.log_start_offset)
             text = f"a transaction is open at offset {offset}, and no producer is left to end it"
             made.note(f"{key[0]}-{key[1]}", f"{text}; with read_committed, reading stops there")
 
 
-def _open_offsets(replica: Replica, log: WholeLog, known: Collection[int]) -> Sequence[int]:
+def _open_offsets(log: WholeLog, known: Collection[int]) -> Sequence[int]:
     """Return the first offsets of transactions that are open at the end of a log, except those of known producers."""
     found = Transactions(open_offsets=dict(log.open_offsets))
-    with open_partition(replica.path) as partition:
-        read_on(found, partition.segments, log.log_start_offset)
+    with Partition(log.listing) as partition:
+        read_on(found, partition.segments[log.remote_count :], log.log_start_offset)
     return [first for producer_id, first in found.open_offsets.items() if producer_id not in known]
 
 

@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.cluster.cluster import open_cluster
 from seglog_format.cluster.examination import examined
-from seglog_format.cluster.new_image import NewImage, NewNode, Note, add_unknown_topics, made_id, new_image
-from seglog_format.cluster.partition_counts import add_missing_partitions
-from seglog_format.cluster.precautions import note_groups, note_renamed, note_transactions, reserve_producer_ids
+from seglog_format.cluster.inferred import add_unknown_topics, complete_topics, leave_out_refused, require_coordinators
+from seglog_format.cluster.new_image import NewImage, NewNode, Note, made_id, new_image
+from seglog_format.cluster.precautions import (
+    note_directories,
+    note_groups,
+    note_renamed,
+    note_transactions,
+    note_unread,
+    reserve_producer_ids,
+)
+from seglog_format.cluster.proved_ends import raise_ends, write_end
 from seglog_format.cluster.releases import NEWEST, RELEASES
 from seglog_format.cluster.replica_lines import comparisons
 from seglog_format.cluster.snapshot_file import SnapshotName, snapshot_batches
-from seglog_format.cluster.whole_log import whole_log
+from seglog_format.cluster.whole_log import complete_logs
 from seglog_format.codec.checkpoints import (
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
@@ -26,18 +34,18 @@ from seglog_format.errors import UsageError
 from seglog_format.model import INT32_MAX
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.state_model import CheckpointedOffset
-from seglog_format.storage.copying import copy_file, copy_start, link_file, pieces_of
+from seglog_format.storage.copying import copy_file, link_file, pieces_of
 from seglog_format.storage.new_directory import all_or_nothing, require_new, write_new_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from seglog_format.cluster.cluster import Cluster, Replica
+    from seglog_format.cluster.cluster import Cluster
+    from seglog_format.cluster.comparison import Replica
     from seglog_format.cluster.whole_log import WholeLog
     from seglog_format.log.directory import PathOrPaths, TopicPartition
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.remote_store import RemoteStore
-    from seglog_format.recovery.segment_scan import Cut
 
 SNAPSHOT: Final = SnapshotName(1000, 1)
 """Name of the metadata snapshot. Any offset above 0 is possible; at 0, brokers of 4.4 accept 8 MiB at most."""
@@ -101,16 +109,20 @@ class PreparedResurrection:
             "features": image.features,
             "topicCount": len(image.topics),
         }
-        for (topic, number), replica in sorted(self.made.logs.items()):
+        for key in sorted({*self.made.logs, *self.made.ends}):
+            replica, log = self.made.logs.get(key), self._whole_logs.get(key)
+            held = 0 if log is None else log.log_end_offset
+            end = self.made.ends.get(key, held)
             yield {
                 "type": "log",
-                "topic": topic,
-                "partition": number,
-                "from": str(replica.path),
-                "logStartOffset": replica.log_start_offset,
-                "logEndOffset": replica.log_end_offset,
-                "size": replica.size,
-                "remoteSegmentCount": self._whole_logs[topic, number].remote_count,
+                "topic": key[0],
+                "partition": key[1],
+                "from": None if replica is None else str(replica.path),
+                "logStartOffset": self._start(key),
+                "logEndOffset": end,
+                "lostOffsetCount": end - held,
+                "size": 0 if replica is None else replica.size,
+                "remoteSegmentCount": 0 if log is None else log.remote_count,
             }
         yield from self._compared
         for about, text in self.made.notes:
@@ -137,21 +149,24 @@ class PreparedResurrection:
                 self._write_log(staging, key, replica)
                 if on_log is not None:
                     on_log(key)
+            for key, end in sorted(self.made.ends.items()):
+                directory, epoch = staging / f"{key[0]}-{key[1]}", -1
+                if key in self.made.logs:
+                    epoch = self.made.logs[key].leader_epoch
+                else:
+                    self._write_topic_id(directory, key[0])
+                write_end(directory, self._start(key), end, epoch)
             self._write_root_files(staging, self.target)
 
     def _write_log(self, staging: Path, key: TopicPartition, replica: Replica) -> None:
-        topic, number = key
-        directory = staging / f"{topic}-{number}"
-        topic_id = next(each.topic_id for each in self.made.image.topics.values() if each.name == topic)
-        write_new_file(directory, FileKind.PARTITION_METADATA.value, [encode_partition_metadata(topic_id)])
+        directory = staging / f"{key[0]}-{key[1]}"
+        self._write_topic_id(directory, key[0])
         if replica.epochs:
             data = encode_leader_epoch_checkpoint(replica.epochs)
             write_new_file(directory, FileKind.LEADER_EPOCH_CHECKPOINT.value, [data])
         listing = self._whole_logs[key].listing
         for following, files in zip([*listing.base_offsets[1:], None], listing.segments, strict=False):
-            if replica.cut is not None and files.base_offset >= replica.cut.base_offset:
-                self._write_cut_segment(directory, files, replica.cut)
-            elif files.log.exists():
+            if files.log in self._whole_logs[key].on_disk:
                 self._write_segment(directory, files, following, self._recovery_points.get(replica.path, 0))
             else:
                 pieces = pieces_of(listing.storage.open(files.log))
@@ -161,10 +176,13 @@ class PreparedResurrection:
                 name = segment_file_name(snapshot.base_offset, FileKind.PRODUCER_SNAPSHOT)
                 copy_file(snapshot.path, directory / name)
 
-    def _write_cut_segment(self, directory: Path, files: SegmentFiles, cut: Cut) -> None:
-        """Write the kept part of a damaged segment, without indexes: a broker builds them. Write no later segments."""
-        if files.base_offset == cut.base_offset:
-            copy_start(files.log, directory / segment_file_name(files.base_offset, FileKind.LOG), cut.position)
+    def _write_topic_id(self, directory: Path, topic: str) -> None:
+        topic_id = next(each.topic_id for each in self.made.image.topics.values() if each.name == topic)
+        write_new_file(directory, FileKind.PARTITION_METADATA.value, [encode_partition_metadata(topic_id)])
+
+    def _start(self, key: TopicPartition) -> int:
+        """Return the log start offset of a log of the node; one that nothing is left of begins at its end."""
+        return self.made.logs[key].log_start_offset if key in self.made.logs else self.made.ends[key]
 
     def _write_segment(self, directory: Path, files: SegmentFiles, following: int | None, recovery_point: int) -> None:
         log = directory / segment_file_name(files.base_offset, FileKind.LOG)
@@ -182,10 +200,7 @@ class PreparedResurrection:
         timestamp_ms = time.time_ns() // 10**6
         batches = snapshot_batches(self.made.image.records(), epoch=SNAPSHOT.epoch, timestamp_ms=timestamp_ms)
         write_new_file(staging, f"__cluster_metadata-0/{SNAPSHOT}", batches)
-        starts = [
-            CheckpointedOffset(topic, number, replica.log_start_offset)
-            for (topic, number), replica in sorted(self.made.logs.items())
-        ]
+        starts = [CheckpointedOffset(*key, self._start(key)) for key in sorted({*self.made.logs, *self.made.ends})]
         write_new_file(staging, FileKind.LOG_START_OFFSET_CHECKPOINT.value, [encode_offset_checkpoint(starts)])
         write_new_file(staging, FileKind.META_PROPERTIES.value, [self._meta_properties().encode("ascii")])
         settings = SETTINGS.format(node_id=self.node.node_id, path=target.absolute())
@@ -223,6 +238,7 @@ def resurrect(  # noqa: PLR0913 - each is an option of the user
     unknown_topics: bool = False,
     renamed: Collection[str] = (),
     cluster_id: str | None = None,
+    partitions: Mapping[str, int] | None = None,
     link_closed: bool = False,
     remote: RemoteStore | None = None,
     on_replica: Callable[[Replica], None] | None = None,
@@ -244,6 +260,8 @@ def resurrect(  # noqa: PLR0913 - each is an option of the user
             the one in the metadata has no records.
         renamed: states of renamed directories to use also: ``stray``, ``delete``, ``future``.
         cluster_id: id of the cluster whose metadata is used, if the directories have several ids.
+        partitions: numbers of partitions of coordinators' topics that the metadata do not know: ``__consumer_offsets``,
+            ``__transaction_state``, ``__share_group_state``. Inferred, or guessed, where none is given.
         link_closed: whether to create hard links to closed segments below the recovery point instead of copies. That is
             faster, but the sources must not be written to any more.
         remote: the store with tiered segments of the partitions, see `open_tier`; they are written to the node's
@@ -252,8 +270,9 @@ def resurrect(  # noqa: PLR0913 - each is an option of the user
 
     Raises:
         UsageError: a path is not a log directory, the target exists, the directories are those of several clusters,
-            the node id is out of range, the release is unknown, or it does not accept the cluster's features; or the
-            store does not answer, or a decryption key is missing.
+            the node id is out of range, the release is unknown, or it does not accept the cluster's features; a
+            number of partitions contradicts the directories or the metadata; or the store does not answer, or a
+            decryption key is missing.
         FormatError: an object of the store does not follow its layout.
 
     Examples:
@@ -269,6 +288,7 @@ def resurrect(  # noqa: PLR0913 - each is an option of the user
     if not 0 <= node_id <= INT32_MAX:
         msg = f"node_id is a number from 0 to {INT32_MAX}, not {node_id}"
         raise UsageError(msg)
+    require_coordinators(partitions or {})
     new = None if target is None else Path(target)
     if new is not None:
         require_new(new)
@@ -281,17 +301,21 @@ def resurrect(  # noqa: PLR0913 - each is an option of the user
     state, old = cluster.metadata(), cluster.image()
     problems = () if state is None else tuple(state.problems)
     replicas = examined(cluster.replicas, on_replica)
+    inferred = [] if state is None else leave_out_refused(old)
     added = add_unknown_topics(old, replicas) if unknown_topics or problems else []
-    counted = add_missing_partitions(old, replicas, None if state is None else added)
+    inferred += complete_topics(old, cluster, replicas, None if state is None else added, partitions or {})
     made = new_image(old, replicas, node)
-    made.notes[:0] = [*(Note("metadata log", text) for text in problems), *(Note(*each) for each in counted)]
+    made.notes[:0] = [*(Note("metadata log", text) for text in problems), *inferred]
+    note_directories(made, cluster)
+    note_unread(made, replicas)
     note_renamed(made, cluster)
-    whole_logs = _complete(made, remote)
+    whole_logs = complete_logs(made, remote)
+    raise_ends(made, cluster, replicas, whole_logs)
     if state is None or problems:
         reserve_producer_ids(made, cluster)
     note_groups(made, cluster, node.release)
     note_transactions(made, cluster, whole_logs)
-    compared = tuple(comparisons(made, old))
+    compared = tuple(comparisons(made.elections))
     sources = tuple(each.path for each in cluster.directories.directories)
     points = _recovery_points(cluster)
     return PreparedResurrection(new, new_id, node, made, link_closed, points, whole_logs, compared, sources)
@@ -311,19 +335,6 @@ def require_one_cluster(cluster: Cluster) -> None:
     if cluster.chosen_id is not None and ids and cluster.chosen_id not in ids:
         msg = f"no directory belongs to cluster {cluster.chosen_id}, but to {named}"
         raise UsageError(msg)
-
-
-def _complete(made: NewImage, remote: RemoteStore | None) -> dict[TopicPartition, WholeLog]:
-    """Extend the logs by their segments in the store, and note what is still missing."""
-    found = {}
-    for key, replica in sorted(made.logs.items()):
-        log = found[key] = whole_log(replica, remote)
-        for text in log.missing:
-            made.note(f"{key[0]}-{key[1]}", text)
-        size = replica.size + log.remote_size
-        start, end = log.log_start_offset, log.log_end_offset
-        made.logs[key] = replica._replace(log_start_offset=start, log_end_offset=end, size=size)
-    return found
 
 
 def _recovery_points(cluster: Cluster) -> dict[Path, int]:

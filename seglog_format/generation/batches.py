@@ -17,9 +17,9 @@ from seglog_format.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from seglog_format.generation.recipe import StepRecipe
+    from seglog_format.generation.recipe_model import ProducerRecipe, StepRecipe
     from seglog_format.record_model import Record, RecordBatch
 
 
@@ -38,6 +38,31 @@ class PlannedProducer:
 
 
 NO_PRODUCER: Final = PlannedProducer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+
+
+def team_of(
+    recipe: ProducerRecipe, known: dict[int, PlannedProducer], draw: Callable[[int], Iterable[int]]
+) -> list[PlannedProducer]:
+    """Return the producers of a step; those of an earlier step continue unless their epoch changes.
+
+    Args:
+        recipe: of the producers.
+        known: all producers of the partition by id; new ones are added.
+        draw: draws a number of batches for the next transaction of each of so many producers.
+    """
+    if recipe.kind == "plain":
+        return [NO_PRODUCER]
+    for producer_id in range(recipe.first_id, recipe.first_id + recipe.count):
+        former = known.get(producer_id)
+        if former is None or former.epoch != recipe.epoch:
+            first = None if former is None else former.first_offset
+            known[producer_id] = PlannedProducer(producer_id, recipe.epoch, first_offset=first)
+    team = [known[recipe.first_id + number] for number in range(recipe.count)]
+    for producer, batches in zip(team, draw(len(team)), strict=True):
+        producer.batches_left = batches
+    for producer in team[len(team) - recipe.open :]:
+        producer.batches_left = None
+    return team
 
 
 @dataclass(slots=True)

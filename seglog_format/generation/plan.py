@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.build import MAGIC_2
 from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.encode import encode_batch
-from seglog_format.generation.batches import NO_PRODUCER, PlannedProducer, Turn, as_compacted, built, encoded
+from seglog_format.generation.batches import NO_PRODUCER, PlannedProducer, Turn, as_compacted, built, encoded, team_of
 from seglog_format.generation.seeded_random import SeededRandom
 from seglog_format.generation.values import make_headers, make_timestamps, make_value
 from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP, ControlRecordType, TimestampType, add_sequence
@@ -20,9 +20,9 @@ from seglog_format.record_model import Record, RecordBatch
 from seglog_format.state.producer_state import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from seglog_format.generation.recipe import Recipe, StepRecipe, TopicRecipe
+    from seglog_format.generation.recipe_model import Recipe, StepRecipe, TopicRecipe
     from seglog_format.state.config import LogConfig
 
 COORDINATOR_EPOCH: Final = 0
@@ -67,24 +67,43 @@ class PlannedTransaction:
     is_aborted: bool
 
 
+def still_open(producers: Iterable[PlannedProducer]) -> Iterator[PlannedTransaction]:
+    """Yield the transactions that producers left open."""
+    for producer in producers:
+        if producer.first_offset is not None:
+            yield PlannedTransaction(producer.producer_id, producer.first_offset, None, is_aborted=False)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionPlan:
-    """All appends and transactions of one partition."""
+    """What is in one partition.
+
+    Attributes:
+        topic: its topic.
+        partition: from 0.
+        transactions: in the order of their ends; then those that remain open.
+        end_offset: the first offset after all records.
+        append_count: number of appends.
+        record_count: number of records, without end markers.
+        appends: by version 1 of recipes; version 2 keeps none.
+        draw_records: yields the records again, by version 2.
+    """
 
     topic: TopicRecipe
     partition: int
-    appends: tuple[PlannedAppend, ...]
     transactions: tuple[PlannedTransaction, ...]
+    end_offset: int
+    append_count: int
+    record_count: int
+    appends: tuple[PlannedAppend, ...] = ()
+    draw_records: Callable[[], Iterator[Record]] | None = None
 
     @property
     def records(self) -> Iterator[Record]:
-        """The records that a reader must find, without end markers."""
+        """The records that a reader must find, without end markers; compaction of version 2 may remove some."""
+        if self.draw_records is not None:
+            return self.draw_records()
         return (record for append in self.appends if not append.is_control for record in append.records)
-
-    @property
-    def end_offset(self) -> int:
-        """The first offset after all records."""
-        return self.appends[-1].last_offset + 1 if self.appends else 0
 
 
 @dataclass(slots=True)
@@ -104,7 +123,8 @@ class Planner:
         """Plan all batches of a step."""
         if step.leader_epoch is not None:
             self.leader_epoch = step.leader_epoch
-        team = self._team(step)
+        bounds = step.producers.batches
+        team = team_of(step.producers, self.producers, lambda count: [self.rng.number(*bounds) for _ in range(count)])
         for number, records in enumerate(self._groups(step)):
             producer = team[number % len(team)]
             gap = self.rng.number(*step.gap)
@@ -112,25 +132,6 @@ class Planner:
             self._count_down(step, producer)
         for producer in team[: len(team) - step.producers.open]:
             self._end(step, producer)
-
-    def _team(self, step: StepRecipe) -> list[PlannedProducer]:
-        """Return the producers of a step; those of an earlier step continue unless their epoch changes."""
-        recipe = step.producers
-        if recipe.kind == "plain":
-            return [NO_PRODUCER]
-        team = [self._producer(recipe.first_id + number, recipe.epoch) for number in range(recipe.count)]
-        for producer in team:
-            producer.batches_left = self.rng.number(*recipe.batches)
-        for producer in team[len(team) - recipe.open :]:
-            producer.batches_left = None
-        return team
-
-    def _producer(self, producer_id: int, epoch: int) -> PlannedProducer:
-        known = self.producers.get(producer_id)
-        if known is None or known.epoch != epoch:
-            first = None if known is None else known.first_offset
-            known = self.producers[producer_id] = PlannedProducer(producer_id, epoch, first_offset=first)
-        return known
 
     def _groups(self, step: StepRecipe) -> Iterator[list[Record]]:
         """Yield the records of a step, batch by batch."""
@@ -279,9 +280,13 @@ def plan_partition(recipe: Recipe, topic: TopicRecipe, partition: int, seed: int
     planner = Planner(topic.config, SeededRandom(seed, topic.name, partition), recipe.start_ms)
     for step in topic.steps:
         planner.step(step)
-    still_open = (
-        PlannedTransaction(producer.producer_id, producer.first_offset, None, is_aborted=False)
-        for producer in planner.producers.values()
-        if producer.first_offset is not None
+    appends = tuple(planner.appends)
+    return PartitionPlan(
+        topic,
+        partition,
+        (*planner.transactions, *still_open(planner.producers.values())),
+        end_offset=planner.next_offset,
+        append_count=len(appends),
+        record_count=sum(len(append.records) for append in appends if not append.is_control),
+        appends=appends,
     )
-    return PartitionPlan(topic, partition, tuple(planner.appends), (*planner.transactions, *still_open))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.generation.recipe import (
+from seglog_format.generation.recipe_model import (
     CODECS,
     ENDS,
     ORDERS,

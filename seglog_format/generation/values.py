@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.generation.recipe_model import SHUFFLED_SPAN
 from seglog_format.model import NO_TIMESTAMP
 from seglog_format.record_model import RecordHeader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seglog_format.generation.recipe import HeaderRecipe, TimestampRecipe, ValueRecipe
+    from seglog_format.generation.recipe_model import HeaderRecipe, TimestampRecipe, ValueRecipe
     from seglog_format.generation.seeded_random import SeededRandom
 
 WORDS: Final = ("order", "payment", "sensor", "käufer", "город", "注文", "log", "a", "of", "segment", "offset", "0815")
 """Words of generated texts; some have more bytes in UTF-8 than characters."""
-
-SHUFFLED_SPAN: Final = 20
-"""Number of consecutive timestamps that are shuffled together."""
 
 
 def make_value(recipe: ValueRecipe, rng: SeededRandom) -> bytes | None:
@@ -34,12 +32,12 @@ def _fixed(recipe: ValueRecipe, _rng: SeededRandom) -> bytes:
 
 
 def _random(recipe: ValueRecipe, rng: SeededRandom) -> bytes:
-    return rng.data(rng.number(*recipe.size))
+    return rng.data(rng.number(recipe.size[0], recipe.size[-1]))
 
 
 def _text(recipe: ValueRecipe, rng: SeededRandom) -> bytes:
     """Generate words, cut to a size; dots replace a character that would be cut."""
-    size, words = rng.number(*recipe.size), b""
+    size, words = rng.number(recipe.size[0], recipe.size[-1]), b""
     while len(words) < size:
         words += rng.one_of(WORDS).encode() + b" "
     return words[:size].decode(errors="ignore").encode().ljust(size, b".")
@@ -72,7 +70,7 @@ def make_headers(recipe: HeaderRecipe, rng: SeededRandom) -> tuple[RecordHeader,
 def _header(recipe: HeaderRecipe, rng: SeededRandom) -> RecordHeader:
     key = rng.one_of(WORDS).encode()
     is_null = rng.happens(recipe.null)
-    return RecordHeader(key, None if is_null else rng.data(rng.number(*recipe.size)))
+    return RecordHeader(key, None if is_null else rng.data(rng.number(recipe.size[0], recipe.size[-1])))
 
 
 def make_timestamps(recipe: TimestampRecipe, count: int, start_ms: int, rng: SeededRandom) -> list[int]:

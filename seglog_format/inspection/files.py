@@ -49,13 +49,12 @@ class Selection:
         return None if self.whole else self.count or usual
 
 
-def inspect_file(path: Path, selection: Selection, *, copy: bool = False) -> Inspection:
+def inspect_file(path: Path, selection: Selection) -> Inspection:
     """Return fields and bytes of a file.
 
     Args:
         path: of a file.
         selection: the part to show.
-        copy: read the file through windows instead of mapping it, because a broker may be writing.
 
     Raises:
         UsageError: the file does not exist, is a directory, or does not have the selected part.
@@ -66,7 +65,7 @@ def inspect_file(path: Path, selection: Selection, *, copy: bool = False) -> Ins
         msg = f"{path}: a directory; name one of its files{f', such as {first}' if first else ''}"
         raise UsageError(msg)
     (source,) = sources_of(path)
-    with opened(source, copy=copy) as content:
+    with opened(source) as content:
         return _inspect(source, content, selection)
 
 

@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Readable, SourceFile
 
 
-def opened(source: Source, *, copy: bool) -> SourceFile:
+def opened(source: Source) -> SourceFile:
     """Open a file; refuse a log or an index larger than Kafka allows.
 
     Args:
         source: the file.
-        copy: read it through windows instead of mapping it.
 
     Raises:
         UsageError: the file does not exist, or is not a regular file.
@@ -31,7 +30,7 @@ def opened(source: Source, *, copy: bool) -> SourceFile:
         check = refuse_large_log
     elif source.kind in {SourceKind.OFFSET_INDEX, SourceKind.TIME_INDEX}:
         check = partial(refuse_beyond, MAX_LOG_SIZE)
-    return source.storage.open(source.path, copy=copy, check=check)
+    return source.storage.open(source.path, check=check)
 
 
 def whole(data: Readable, name: str) -> memoryview:

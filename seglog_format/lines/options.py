@@ -33,7 +33,6 @@ class LineOptions:
     from_offset: int | None = None
     to_offset: int | None = None
     limit: int = DEFAULT_OUTPUT_LIMIT
-    copy: bool = False
 
     @property
     def is_window(self) -> bool:

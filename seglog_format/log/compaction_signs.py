@@ -18,7 +18,7 @@ COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"
 """Topics that brokers create with ``cleanup.policy=compact``; all their other topics have ``delete``."""
 
 
-def shows_compaction(listing: PartitionListing, cleaned_to: int | None, *, copy: bool) -> bool:
+def shows_compaction(listing: PartitionListing, cleaned_to: int | None) -> bool:
     """Return whether there is a sign that a log is compacted (SEG-PDR-023).
 
     The signs are the topic's name, an entry in the cleaner's checkpoint, and an offset that is missing inside a
@@ -28,17 +28,16 @@ def shows_compaction(listing: PartitionListing, cleaned_to: int | None, *, copy:
     Args:
         listing: of the partition directory.
         cleaned_to: the partition's offset in ``cleaner-offset-checkpoint``; None if it is not listed.
-        copy: read files through windows instead of mapping them.
     """
     topic = None if listing.name is None else listing.name.topic
     if cleaned_to is not None or topic in COMPACTED_TOPICS:
         return True
-    return any(map(_has_inner_gap, _segments(listing, copy=copy)))
+    return any(map(_has_inner_gap, _segments(listing)))
 
 
-def _segments(listing: PartitionListing, *, copy: bool) -> Iterator[LogSegment]:
+def _segments(listing: PartitionListing) -> Iterator[LogSegment]:
     for files in listing.segments:
-        with LogSegment(files, copy=copy, storage=listing.storage) as segment:
+        with LogSegment(files, storage=listing.storage) as segment:
             yield segment
 
 

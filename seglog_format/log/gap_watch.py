@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from functools import cached_property, partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.errors import MissingOffsetsWarning
@@ -25,7 +26,7 @@ from seglog_format.model import TailKind
 from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from seglog_format.errors import FormatError
@@ -49,19 +50,17 @@ class GapWatch:
         listing: of the partition directory.
     """
 
-    def __init__(self, listing: PartitionListing, *, log_start_offset: int, high_watermark: int, copy: bool) -> None:
+    def __init__(self, listing: PartitionListing, *, log_start_offset: int, high_watermark: int) -> None:
         """Watch a partition.
 
         Args:
             listing: of the directory.
             log_start_offset: as checkpointed, else 0; offsets below are not reported.
             high_watermark: as checkpointed, else 0.
-            copy: read files through windows instead of mapping them.
         """
         self.listing = listing
         self._log_start_offset = log_start_offset
         self._high_watermark = high_watermark
-        self._copy = copy
 
     def at_start(self, on_gap: OnGap) -> None:
         """Report offsets that are missing before the first segment, or in a log without segments."""
@@ -89,15 +88,30 @@ class GapWatch:
         if following is None:
             _report(on_gap, self._gap_at_end(end.next_offset, end.files.log) or _unreadable(end))
             return
-        gap = gap_after(self.listing, end, following, copy=self._copy)
+        gap = gap_after(self.listing, end, following)
         if gap is not None and gap.kind is GapKind.BETWEEN_SEGMENTS:
             gap = None if self.is_compacted else with_snapshot(self.listing, gap)
         _report(on_gap, gap)
 
+    def gaps(self, reached: Mapping[int, int]) -> list[Gap]:
+        """Return the offsets that are missing before the first segment, and after some of the segments.
+
+        Args:
+            reached: by base offset of a segment, the first offset after the entries that were read of it; its own base
+                offset if none was.
+        """
+        found: list[Gap] = []
+        self.at_start(found.append)
+        bases = self.listing.base_offsets
+        for base_offset, following in zip_longest(bases, bases[1:]):
+            if base_offset in reached and (following is None or reached[base_offset] < following):
+                self.at_border(found.append, base_offset, reached[base_offset], following)
+        return found
+
     def _end_of(self, base_offset: int, reached: int) -> SegmentEnd | None:
         """Return where a segment ends; None if damage hides its end, for which readers get an error."""
         files = self.listing.segments[self.listing.base_offsets.index(base_offset)]
-        with LogSegment(files, copy=self._copy, storage=self.listing.storage) as segment:
+        with LogSegment(files, storage=self.listing.storage) as segment:
             tail = segment.tail
             if tail is None:
                 return None
@@ -105,7 +119,7 @@ class GapWatch:
             return SegmentEnd(files, max(reached, segment.next_offset), has_tail=has_tail, position=tail.position)
 
     def _gap_at_end(self, log_end_offset: int, path: Path) -> Gap | None:
-        gap = gap_at_end(self.listing, log_end_offset, copy=self._copy)
+        gap = gap_at_end(self.listing, log_end_offset)
         if gap is None and self._high_watermark > log_end_offset:
             return Gap(log_end_offset, self._high_watermark, GapKind.LOG_END, str(path))
         return gap
@@ -114,16 +128,16 @@ class GapWatch:
     def is_compacted(self) -> bool:
         """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""
         cleaned_to = checkpointed_offset(self.listing, FileKind.CLEANER_OFFSET_CHECKPOINT)
-        return shows_compaction(self.listing, cleaned_to, copy=self._copy)
+        return shows_compaction(self.listing, cleaned_to)
 
 
-def watch_over(listing: PartitionListing, *, copy: bool) -> GapWatch:
+def watch_over(listing: PartitionListing) -> GapWatch:
     """Return a watch over a partition that uses the checkpoints of the log directory above."""
     start, end = (
         checkpointed_offset(listing, kind) or 0
         for kind in (FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT)
     )
-    return GapWatch(listing, log_start_offset=start, high_watermark=end, copy=copy)
+    return GapWatch(listing, log_start_offset=start, high_watermark=end)
 
 
 class Watched:
@@ -132,7 +146,6 @@ class Watched:
     listing: PartitionListing
     high_watermark: int | None
     _log_start_checkpoint: int
-    _copy: bool
 
     def _watched(self, on_gap: OnGap | None, *, is_from_start: bool, on_corrupt: OnCorrupt | None = None) -> AtBorder:
         """Return the function that a reader calls at borders between segments.
@@ -157,6 +170,12 @@ class Watched:
         gap = tiered_gap(self.listing, self._log_start_checkpoint)
         return None if gap is None else gap.missing
 
+    @cached_property
+    def missing_offsets(self) -> tuple[Gap, ...]:
+        """What is missing before the first segment and after the last one; not what is in a remote store."""
+        last = {base: base for base in self.listing.base_offsets[-1:]}
+        return tuple(gap for gap in self._gap_watch.gaps(last) if gap.kind is not GapKind.TIERED)
+
     @property
     def _tiered_text(self) -> str:
         """The text that errors about an offset append, to name the offsets that are only in a remote store."""
@@ -171,7 +190,7 @@ class Watched:
     @cached_property
     def _gap_watch(self) -> GapWatch:
         start, end = self._log_start_checkpoint, self.high_watermark or 0
-        return GapWatch(self.listing, log_start_offset=start, high_watermark=end, copy=self._copy)
+        return GapWatch(self.listing, log_start_offset=start, high_watermark=end)
 
 
 def _unreadable(end: SegmentEnd) -> Gap | None:

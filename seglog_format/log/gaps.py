@@ -17,7 +17,7 @@ from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.model import MissingOffsets
-from seglog_format.names import FileKind
+from seglog_format.names import METADATA_TOPICS, FileKind
 from seglog_format.storage.log_storage import read_file
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class GapKind(Enum):
     """The last segment holds bytes, but does not begin with a whole entry: it may be encrypted or compressed."""
     TIERED = "tiered"
     """The log begins in a remote store: the first segment here starts above the log start offset."""
+    NO_SNAPSHOT = "no snapshot"
+    """A metadata log begins above 0, and no snapshot reaches its first offset (SEG-PDR-029)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +91,14 @@ class Gap:
         )
 
     def __str__(self) -> str:
-        if self.kind is GapKind.TIERED:
-            return f"{self.path}: {self.span_text}"
-        return f"{self.path}: {self.missing} ({self.kind.value})"
+        return f"{self.path}: {self.span_text}"
 
     @property
     def span_text(self) -> str:
         """The offsets and what explains their absence, as a short text."""
-        return f"{self.first_offset} to {self.next_offset - 1} not here: {self.kind.value}"
+        if self.kind is GapKind.TIERED:
+            return f"{self.first_offset} to {self.next_offset - 1} not here: {self.kind.value}"
+        return f"{self.missing} ({self.kind.value})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +118,13 @@ class SegmentEnd:
     position: int = 0
 
 
-def gap_after(listing: PartitionListing, end: SegmentEnd, following: int, *, copy: bool = False) -> Gap | None:
+def gap_after(listing: PartitionListing, end: SegmentEnd, following: int) -> Gap | None:
     """Return the gap between the end of a segment and the base offset of the next one; None if there is none.
 
     Args:
         listing: of the partition directory.
         end: of the segment.
         following: base offset of the next segment.
-        copy: read indexes through windows instead of mapping them.
     """
     if end.next_offset >= following:
         return None
@@ -131,7 +132,7 @@ def gap_after(listing: PartitionListing, end: SegmentEnd, following: int, *, cop
     orphan = _first_in(offsets, listing.orphans)
     if orphan is not None:
         kind, path = GapKind.MISSING_LOG, orphan.path
-    elif end.has_tail or _last_indexed_offset(end.files, listing.storage, copy=copy) in offsets:
+    elif end.has_tail or _last_indexed_offset(end.files, listing.storage) in offsets:
         kind, path, position = GapKind.CUT_SEGMENT, end.files.log, end.position
     else:
         kind, path = GapKind.BETWEEN_SEGMENTS, end.files.log
@@ -149,8 +150,22 @@ def gap_before(listing: PartitionListing, log_start_offset: int) -> Gap | None:
         return None
     orphan = _first_in(range(log_start_offset, listing.base_offsets[0]), listing.orphans)
     if orphan is None:
-        return tiered_gap(listing, log_start_offset)
+        return unsnapshotted_gap(listing) or tiered_gap(listing, log_start_offset)
     return Gap(orphan.base_offset, listing.base_offsets[0], GapKind.MISSING_LOG, str(orphan.path))
+
+
+def unsnapshotted_gap(listing: PartitionListing) -> Gap | None:
+    """Return the offsets before a metadata log that no snapshot replaces; None if there are none (SEG-PDR-029)."""
+    if not _is_metadata(listing) or not listing.base_offsets or not listing.base_offsets[0]:
+        return None
+    first = listing.base_offsets[0]
+    if any(snapshot.base_offset >= first for snapshot in listing.metadata_snapshots):
+        return None
+    return Gap(0, first, GapKind.NO_SNAPSHOT, str(listing.path))
+
+
+def _is_metadata(listing: PartitionListing) -> bool:
+    return listing.name is not None and listing.name.topic in METADATA_TOPICS
 
 
 def tiered_gap(listing: PartitionListing, log_start_offset: int) -> Gap | None:
@@ -163,7 +178,7 @@ def tiered_gap(listing: PartitionListing, log_start_offset: int) -> Gap | None:
         listing: of the partition directory.
         log_start_offset: as checkpointed, else 0.
     """
-    if not listing.segments or not listing.base_offsets[0]:
+    if not listing.segments or not listing.base_offsets[0] or _is_metadata(listing):
         return None
     first, start = listing.base_offsets[0], log_start_offset
     epochs = leader_epochs(listing)
@@ -192,7 +207,7 @@ def _decoded_epochs(data: bytes, path: Path) -> Sequence[tuple[int, int]]:
     return decode_leader_epoch_checkpoint(data, Location(str(path))).entries
 
 
-def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = False) -> Gap | None:
+def gap_at_end(listing: PartitionListing, log_end_offset: int) -> Gap | None:
     """Return the gap after the last segment, if index files without a log show one; None if there is none.
 
     The gap ends after the greatest offset in these indexes; the lost segments may have held more.
@@ -201,7 +216,7 @@ def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = F
     if not orphans:
         return None
     files = ((file.name.kind, file.path, file.base_offset) for file in orphans)
-    reached = [offset + 1 for offset in _indexed_offsets(files, listing.storage, copy=copy)]
+    reached = [offset + 1 for offset in _indexed_offsets(files, listing.storage)]
     end = max(*reached, *(file.base_offset for file in orphans), log_end_offset)
     return Gap(log_end_offset, end, GapKind.MISSING_LOG, str(orphans[0].path))
 
@@ -223,22 +238,20 @@ def _first_in(offsets: range, files: Sequence[NamedFile]) -> NamedFile | None:
     return next((file for file in files if file.base_offset in offsets), None)
 
 
-def _last_indexed_offset(files: SegmentFiles, storage: LogStorage, *, copy: bool) -> int:
+def _last_indexed_offset(files: SegmentFiles, storage: LogStorage) -> int:
     indexes = ((FileKind.OFFSET_INDEX, files.offset_index), (FileKind.TIME_INDEX, files.time_index))
     present = ((kind, path, files.base_offset) for kind, path in indexes if path is not None)
-    return max(_indexed_offsets(present, storage, copy=copy), default=-1)
+    return max(_indexed_offsets(present, storage), default=-1)
 
 
-def _indexed_offsets(
-    indexes: Iterable[tuple[FileKind, Path, int]], storage: LogStorage, *, copy: bool
-) -> Iterator[int]:
+def _indexed_offsets(indexes: Iterable[tuple[FileKind, Path, int]], storage: LogStorage) -> Iterator[int]:
     """Yield the offset in the last entry of each offset and time index."""
     for kind, path, base_offset in indexes:
         index: OffsetIndex | TimeIndex | None = None
         if kind is FileKind.OFFSET_INDEX:
-            index = readable(partial(OffsetIndex.open, copy=copy, storage=storage), path, base_offset)
+            index = readable(partial(OffsetIndex.open, storage=storage), path, base_offset)
         elif kind is FileKind.TIME_INDEX:
-            index = readable(partial(TimeIndex.open, copy=copy, storage=storage), path, base_offset)
+            index = readable(partial(TimeIndex.open, storage=storage), path, base_offset)
         if index is None:
             continue
         with index:

@@ -48,14 +48,14 @@ class IndexFile(Closing, Generic[EntryT]):
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], base_offset: int, *, copy: bool = False, storage: LogStorage = LOCAL
+        cls, path: str | os.PathLike[str], base_offset: int, *, mapped: bool = False, storage: LogStorage = LOCAL
     ) -> Self:
         """Open an index file.
 
         Args:
             path: the file.
             base_offset: of its segment: the number in the file's name.
-            copy: read it through windows instead of mapping it (see `open_bytes`).
+            mapped: map the file instead of reading it through windows (see `open_bytes`).
             storage: the storage that holds the file.
 
         Raises:
@@ -64,7 +64,7 @@ class IndexFile(Closing, Generic[EntryT]):
             RefusedError: it is larger than a broker can map (SEG-PDR-020).
         """
         check = partial(refuse_beyond, MAX_LOG_SIZE)
-        return cls(storage.open(Path(path), copy=copy, check=check), base_offset)
+        return cls(storage.open(Path(path), mapped=mapped, check=check), base_offset)
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:

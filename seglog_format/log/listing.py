@@ -6,6 +6,7 @@ it covers or is left out (SEG-PDR-009, SEG-PDR-010). Listing renames and removes
 
 Regular files are listed, and symbolic links to regular files in any directory: brokers read those also. All other
 entries are `skipped` and never opened; `blocked` has an error for each of them with the name of a file of the log.
+Those of logs and partitions are recorded for `noted_refusals`, so no command can end as if it had read them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.resolution import Resolution, relocated, resolve
+from seglog_format.log.resolution import SWAP, Resolution, relocated, resolve
 from seglog_format.names import (
     FIXED_NAMES,
     INDEX_KINDS,
@@ -31,6 +32,7 @@ from seglog_format.names import (
     printable,
 )
 from seglog_format.storage.directory_entries import SkippedEntry, scan_directory
+from seglog_format.storage.file_reader import note_refusals
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
@@ -118,22 +120,25 @@ class PartitionListing(NamedTuple):
         """Errors for entries that have the name of a log file, and cannot be read as files (SEG-PDR-026)."""
         return tuple(_blocked(self.path / name, reason) for name, reason in self.skipped if _names_a_file(name))
 
+    @property
+    def blocked_logs(self) -> tuple[FormatError, ...]:
+        """Those of `blocked` that are about logs: their records are missing."""
+        return tuple(each for each in self.blocked if _names_a_file(Path(each.location.path).name, is_log=True))
+
     def require_logs(self) -> None:
         """Refuse to continue if something that is no regular file has the name of a log: its records would be missing.
 
         Raises:
-            FormatError: something that is no regular file has such a name (SEG-PDR-026).
+            FormatError: there is such a file (SEG-PDR-026).
         """
-        for error in self.blocked:
-            if error.location.path.endswith(FileKind.LOG.value):
-                raise error
+        for error in (each for each in self.blocked if each.location.path.endswith(FileKind.LOG.value)):
+            raise error
 
     def logs_alone(self) -> PartitionListing:
         """Return a listing of the logs only, as if every other file of the partition were missing."""
         segments = tuple(SegmentFiles(each.base_offset, each.log) for each in self.segments)
-        files = tuple(file for file in self.files if file.name.kind is FileKind.LOG)
-        kept = self._replace(segments=segments, files=files)
-        return kept._replace(orphans=(), snapshots=(), metadata_snapshots=(), text_files={}, skipped=())
+        kept = self._replace(segments=segments, files=tuple(f for f in self.files if f.name.kind is FileKind.LOG))
+        return kept._replace(orphans=(), snapshots=(), metadata_snapshots=(), text_files={})
 
     def segment_for(self, offset: int) -> SegmentFiles | None:
         """Return the segment with the greatest base offset not above ``offset``; None below the first."""
@@ -203,7 +208,9 @@ def list_partition(
     skipped += tuple(SkippedEntry(name, "a directory") for name in inner)
     end_of_swap = end_of_swap or partial(_next_offset, storage=storage)
     files = resolve(names, lambda name: end_of_swap(directory / name), directory=storage.name_of(directory))
-    return _grouped(directory, files, skipped)._replace(storage=storage)
+    listing = _grouped(directory, files, skipped)._replace(storage=storage)
+    note_refusals(listing.blocked_logs)
+    return listing
 
 
 def _grouped(directory: Path, resolved: Resolution, skipped: tuple[SkippedEntry, ...]) -> PartitionListing:
@@ -238,11 +245,12 @@ def _segments(files: dict[str, NamedFile], used: dict[tuple[int, FileKind], str]
         yield SegmentFiles(base_offset, log, *companions)
 
 
-def _names_a_file(name: str) -> bool:
+def _names_a_file(name: str, *, is_log: bool = False) -> bool:
     try:
-        return parse_file_name(name) is not None
+        parsed = parse_file_name(name)
     except FormatError:
         return False
+    return parsed is not None and (not is_log or (parsed.kind is FileKind.LOG and parsed.suffix in {"", SWAP}))
 
 
 def _names_a_partition(name: str) -> bool:
@@ -276,17 +284,18 @@ def _partition_name(directory: Path) -> PartitionDirectoryName | None:
 def _next_offset(path: Path, storage: LogStorage) -> int:
     """Return the first offset after the last whole entry before any damage; 0 for a log without entries."""
     reached = 0
-    with suppress(FormatError), storage.open(path, copy=True) as file:
+    with suppress(FormatError), storage.open(path) as file:
         for frame in walk(file, path=file.path):
             reached = max(reached, frame.header.next_offset)
     return reached
 
 
-def list_log_directory(path: str | os.PathLike[str]) -> LogDirectoryListing:
+def list_log_directory(path: str | os.PathLike[str], *, is_subject: bool = True) -> LogDirectoryListing:
     """List the partition directories and root files of a log directory. No file is opened.
 
     Args:
         path: any directory.
+        is_subject: whether the caller reads its partitions; then those that it skips are recorded as unreadable.
 
     Raises:
         UsageError: the path is not a directory or cannot be read.
@@ -295,7 +304,7 @@ def list_log_directory(path: str | os.PathLike[str]) -> LogDirectoryListing:
     names, directories, skipped = scan_directory(directory)
     partitions, misnamed = _partitions(directory, [name for name in directories if name != REMOTE_INDEX_CACHE])
     root_files, others = _root_files(directory, names)
-    return LogDirectoryListing(
+    listing = LogDirectoryListing(
         path=directory,
         # The sort is stable, so directories of one partition stay in order of name.
         partitions=tuple(sorted(partitions, key=lambda entry: entry.name.topic_partition)),
@@ -305,6 +314,8 @@ def list_log_directory(path: str | os.PathLike[str]) -> LogDirectoryListing:
         others=others,
         skipped=skipped,
     )
+    note_refusals(listing.blocked if is_subject else ())
+    return listing
 
 
 def _partitions(directory: Path, names: list[str]) -> tuple[list[PartitionEntry], list[FormatError]]:

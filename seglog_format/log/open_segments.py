@@ -24,8 +24,11 @@ class OpenSegment(Protocol):
         """Size of the log in bytes."""
 
     @property
-    def copy(self) -> bool:
-        """Return whether files are read through windows instead of being mapped."""
+    def mapped(self) -> bool:
+        """Return whether files are mapped instead of being read through windows."""
+
+    def forget(self) -> None:
+        """Release the memory that holds the bytes read so far."""
 
     def release(self) -> None:
         """Release the files; they open again when needed."""
@@ -45,7 +48,15 @@ class OpenSegments:
         return len(self._open)
 
     def use(self, segment: OpenSegment) -> None:
-        """Record that a segment is in use; release the least recently used if too many or too large ones are open."""
+        """Record that a segment is in use; release the least recently used if too many or too large ones are open.
+
+        The one used before keeps no window: of all open files together, only one window is in memory.
+        """
+        previous = next(reversed(self._open.values()), None)
+        if previous is segment:
+            return
+        if previous is not None and not previous.mapped:
+            previous.forget()
         is_known = self._open.get(segment.base_offset) is segment
         self._open[segment.base_offset] = segment
         self._open.move_to_end(segment.base_offset)
@@ -57,7 +68,7 @@ class OpenSegments:
 
     @property
     def _mapped_size(self) -> int:
-        return sum(segment.size for segment in self._open.values() if not segment.copy)
+        return sum(segment.size for segment in self._open.values() if segment.mapped)
 
     def close(self) -> None:
         """Close all segments."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import copy as copied
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.arguments import require_offset
@@ -12,7 +11,6 @@ from seglog_format.closing import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
-from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.engine_storage import storage_for
 from seglog_format.log.gap_watch import Watched
 from seglog_format.log.listing import PartitionListing, list_partition
@@ -33,6 +31,7 @@ from seglog_format.storage.log_storage import LOCAL
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
+    from pathlib import Path
 
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.transactions import Transactions
@@ -66,7 +65,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         high_watermark: int | None = None,
         trust_indexes: bool = False,
         limit: int = DEFAULT_OUTPUT_LIMIT,
-        copy: bool = False,
+        mapped: bool = False,
     ) -> None:
         """Create a partition from a listing; `open_partition` adds the checkpoints of the log directory.
 
@@ -76,7 +75,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             high_watermark: high watermark in the checkpoint of the log directory; None if there is none.
             trust_indexes: see `open_partition`.
             limit: see `open_partition`.
-            copy: see `open_partition`.
+            mapped: see `open_partition`.
         """
         self.listing = listing
         self.name = listing.path.absolute().name
@@ -84,7 +83,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         self.trust_indexes = trust_indexes
         self._log_start_checkpoint = log_start_checkpoint or 0
         self._limit = limit
-        self._copy = copy
+        self._mapped = mapped
         self._opened = OpenSegments()
         self.segments = self._segments(listing.storage)
         self._reader = LogReader(self.segments, trust_indexes=trust_indexes)
@@ -97,7 +96,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         return LogReader(segments, trust_indexes=self.trust_indexes)
 
     def _segments(self, storage: LogStorage) -> tuple[LogSegment, ...]:
-        segment = partial(LogSegment, limit=self._limit, copy=self._copy, opened=self._opened, storage=storage)
+        segment = partial(LogSegment, limit=self._limit, mapped=self._mapped, opened=self._opened, storage=storage)
         return tuple(
             segment(files, next_base_offset=base_offset)
             for files, base_offset in zip(self.listing.segments, [*self.listing.base_offsets[1:], None], strict=False)
@@ -274,29 +273,30 @@ def open_partition(
     *,
     trust_indexes: bool = False,
     limit: int = DEFAULT_OUTPUT_LIMIT,
-    copy: bool | None = None,
+    mapped: bool = False,
     remote: RemoteStore | None = None,
 ) -> Partition:
     """Open a partition directory for reading; nothing is created, repaired or locked.
 
-    Log start offset and high watermark come from the checkpoints in the directory above, if they can be read.
+    Log start offset and high watermark come from the checkpoints in the directory above, if they can be read. If a file
+    becomes shorter while it is read, an `UnreadableError` is raised (SEG-PDR-022).
 
-    By default no index is trusted. The first lookup in a segment walks the fixed fields of its entries from the start.
-    That takes about a second for a few hundred thousand entries, and reads a page of the file for each. Later lookups
-    search the positions that the walk found. Timestamp lookups also verify the checksums of the entries that they skip.
-    With ``trust_indexes`` a lookup starts at the floor entry of the index, after checking that an entry is there, and
-    takes time in proportion to the distance between index entries. An index does no harm if it is missing, cut, shifted
-    or has positions at which no entry starts. A forged index does harm, and so may an index of another version of the
-    log: only the walk distinguishes an entry from bytes in a record's value (SEG-IDX-009).
+    By default no index is trusted. The first lookup in a segment walks the fixed fields of its entries from the start;
+    later lookups search the positions that the walk found. Timestamp lookups also verify the checksums of the entries
+    that they skip. With ``trust_indexes`` a lookup starts at the floor entry of the index, after checking that an entry
+    is there, and takes time in proportion to the distance between index entries. An index does no harm if it is
+    missing, cut, shifted or has positions at which no entry starts. A forged index does harm, and so may an index of
+    another version of the log: only the walk distinguishes an entry from bytes in a record's value (SEG-IDX-009).
 
     Args:
         path: of the directory.
         trust_indexes: start lookups at index entries that look right.
         limit: maximum bytes that one entry may decompress to; a larger entry is refused.
-        copy: read files through windows instead of mapping them. By default this is done if a broker holds the lock of
-            the log directory, since it may truncate files at any time.
+        mapped: map logs and indexes into memory, for speed, instead of reading them in windows of at most 4 MiB. If
+            another process cuts off a part of a mapped file, or the disk refuses it, this process dies with SIGBUS when
+            it touches that part, and an overwritten part gives bytes that were not verified.
         remote: the store with the tiered segments of the partition. They are then read as local ones are, in ranges and
-            with indexes trusted; only the ranges that are needed are fetched. See `open_tier`.
+            with indexes trusted; only the ranges needed are fetched. See `open_tier`.
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
@@ -311,7 +311,7 @@ def open_partition(
         >>> record.offset, record.key, len(record.value)
         (100, None, 161)
     """
-    return partition_at(path, LOCAL, trust_indexes=trust_indexes, limit=limit, copy=copy, remote=remote)
+    return partition_at(path, LOCAL, trust_indexes=trust_indexes, limit=limit, mapped=mapped, remote=remote)
 
 
 def partition_at(
@@ -320,7 +320,7 @@ def partition_at(
     *,
     trust_indexes: bool = False,
     limit: int = DEFAULT_OUTPUT_LIMIT,
-    copy: bool | None = None,
+    mapped: bool = False,
     remote: RemoteStore | None = None,
 ) -> Partition:
     """Open a partition directory as `open_partition` does, through a given storage.
@@ -330,7 +330,7 @@ def partition_at(
         storage: the storage to read its files through; it decides which decoders parse them.
         trust_indexes: see `open_partition`.
         limit: see `open_partition`.
-        copy: see `open_partition`.
+        mapped: see `open_partition`.
         remote: see `open_partition`.
     """
     require_partition(path)
@@ -346,5 +346,5 @@ def partition_at(
         high_watermark=high_watermark,
         trust_indexes=trust_indexes or remote is not None,
         limit=limit,
-        copy=is_locked(Path(path).absolute().parent) if copy is None else copy,
+        mapped=mapped,
     )

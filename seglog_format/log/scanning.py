@@ -255,8 +255,9 @@ class Scannable:
             on_gap: called with missing offsets, as in `records`; not with ``part``.
             batch_rows: maximum number of rows of an Arrow batch, unless one entry alone holds more.
             threads: number of reading threads; the order of rows does not change. With ``on_corrupt`` one is used.
-            layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the mapped file or
-                into decompressed blocks. ``binary`` or ``large_binary``: copies, for programs that cannot read views.
+            layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the bytes that were
+                read or into decompressed blocks. ``binary`` or ``large_binary``: copies, for programs that cannot read
+                views.
             part: of one segment only: its base offset, the position of an entry, and the position from which on no
                 entry is read any more. So a large segment is shared out; nothing is looked up, and ``from_offset``
                 only leaves out rows.
@@ -268,8 +269,8 @@ class Scannable:
 
         Returns:
             A reader of Arrow batches; also for anything that takes an Arrow C stream. Batches stay valid when the
-            partition is closed. A mapped file that its owner cuts short ends the process when the missing part is
-            touched: open the partition with ``copy=True`` where a broker is at work.
+            partition is closed, whatever becomes of its files, unless it was opened with ``mapped=True``. Each batch
+            keeps the windows in memory that its views point into: at most 4 MiB each, unless one entry is larger.
 
         Raises:
             OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).

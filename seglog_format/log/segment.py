@@ -43,7 +43,7 @@ class LogSegment(Closing):
         base_offset: the offset in the file names.
         allowed: offsets that the segment can hold.
         limit: maximum bytes that one entry may decompress to.
-        copy: read files through windows instead of mapping them.
+        mapped: map log and indexes instead of reading them through windows; see `open_partition`.
         storage: the storage that holds the files.
         is_tiered: whether the log is in a remote store: reading fetches it, and it does not change.
     """
@@ -54,7 +54,7 @@ class LogSegment(Closing):
         *,
         next_base_offset: int | None = None,
         limit: int = DEFAULT_OUTPUT_LIMIT,
-        copy: bool = False,
+        mapped: bool = False,
         opened: OpenSegments | None = None,
         storage: LogStorage = LOCAL,
     ) -> None:
@@ -64,7 +64,7 @@ class LogSegment(Closing):
             paths: the files of the segment.
             next_base_offset: base offset of the next segment; None for the last segment.
             limit: maximum bytes that one entry may decompress to.
-            copy: read files through windows instead of mapping them.
+            mapped: map log and indexes instead of reading them through windows; see `open_partition`.
             opened: the open segments of the partition, shared by all of its segments; None for a single segment.
             storage: the storage that holds the files.
         """
@@ -72,7 +72,7 @@ class LogSegment(Closing):
         self.base_offset = paths.base_offset
         last = GREATEST_OFFSET if next_base_offset is None else next_base_offset - 1
         self.allowed = OffsetRange(self.base_offset, last)
-        self.limit, self.copy, self.storage = limit, copy, storage
+        self.limit, self.mapped, self.storage = limit, mapped, storage
         self.is_tiered = storage.tiered_end(paths.log) is not None
         self._opened = opened
         self._bytes: SourceFile | None = None
@@ -96,11 +96,11 @@ class LogSegment(Closing):
         """
         self._use()
         if self._bytes is None:
-            self._bytes = self.storage.open(self.paths.log, copy=self.copy, check=refuse_large_log)
+            self._bytes = self.storage.open(self.paths.log, mapped=self.mapped, check=refuse_large_log)
         return self._bytes
 
     def forget(self) -> None:
-        """Release the pages of the log read so far; see `FileBytes.forget`."""
+        """Release the memory that holds what was read of the log; see `FileBytes.forget`."""
         if self._bytes is not None:
             self._bytes.forget()
 
@@ -122,14 +122,14 @@ class LogSegment(Closing):
     def offset_index(self) -> OffsetIndex | None:
         """The offset index; None if it is missing or cannot be read."""
         self._use()
-        opener = partial(OffsetIndex.open, copy=self.copy, storage=self.storage)
+        opener = partial(OffsetIndex.open, mapped=self.mapped, storage=self.storage)
         return readable(opener, self.paths.offset_index, self.base_offset)
 
     @cached_property
     def time_index(self) -> TimeIndex | None:
         """The time index; None if it is missing or cannot be read."""
         self._use()
-        opener = partial(TimeIndex.open, copy=self.copy, storage=self.storage)
+        opener = partial(TimeIndex.open, mapped=self.mapped, storage=self.storage)
         return readable(opener, self.paths.time_index, self.base_offset)
 
     @cached_property

@@ -60,7 +60,7 @@ class TransactionIndex:
             UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
         """
         found = Path(path)
-        with storage.open(found, copy=True, check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
+        with storage.open(found, check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
             return cls.from_source(source, base_offset, storage.name_of(found))
 
     @classmethod

@@ -23,7 +23,7 @@ from seglog_format.names import FileKind
 from seglog_format.recovery.broker_files import BrokerFiles, end_of_swap, unreadable_epochs
 from seglog_format.recovery.broker_plan import BrokerPlan, plan_like_broker
 from seglog_format.recovery.broker_transactions import BrokerTransactions
-from seglog_format.recovery.default_plan import differences, misnamed_log, plan_by_default
+from seglog_format.recovery.default_plan import cut_at_stops, differences, misnamed_log, plan_by_default
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.recovery.leftover_files import leftover_steps
 from seglog_format.recovery.log_scans import LogScans
@@ -187,7 +187,7 @@ def _prepare(
         require_readable(listing)
     for error in listing.blocked:
         raise error
-    broker = BrokerFiles(listing, creates=settings is None) if options.like_broker else None
+    broker = BrokerFiles(listing, is_first_round=settings is None) if options.like_broker else None
     listing = broker.listed() if broker else listing
     circumstances = circumstances_of(listing, directory)
     is_compared = settings is None and broker is None
@@ -215,9 +215,10 @@ def _prepare(
             found = _like_broker(work, broker_plan, broker)
         else:
             plan = plan_by_default(segments, circumstances, scans.scan, is_full_scan=options.is_full_scan)
+            plan, stop = cut_at_stops(segments, plan, BrokerTransactions(segments, listing.snapshots, start))
             different: tuple[Remark, ...] = ()
             if is_compared:
-                unreadable = unreadable_epochs(listing.path)
+                unreadable = unreadable_epochs(listing.path) or stop
                 broker_plan = plan_like_broker(segments, circumstances, scans.broker_scan)
                 different = (unreadable,) if unreadable else differences(segments, plan, broker_plan)
             found = _by_default(RecoveryWork(listing, segments, circumstances, plan, settings, scans))
@@ -233,7 +234,7 @@ def require_readable(listing: PartitionListing) -> None:
         UnreadableError: a file cannot be opened (SEG-PDR-022).
     """
     for file in listing.files:
-        open_bytes(file.path, copy=True).close()
+        open_bytes(file.path).close()
 
 
 def _settings(segments: Sequence[LogSegment], options: RecoveryOptions) -> IndexSettings:

@@ -67,7 +67,7 @@ def end_of_swap(path: Path) -> int:
     """
     base_offset = parse_decimal(path.name.partition(".")[0], bits=64) or 0
     index = path.with_name(path.name.replace(FileKind.LOG.value, FileKind.OFFSET_INDEX.value))
-    with LogSegment(SegmentFiles(base_offset, path, index if index.exists() else None), copy=True) as segment:
+    with LogSegment(SegmentFiles(base_offset, path, index if index.exists() else None)) as segment:
         try:
             return trusted_end(segment)
         except BrokerStopError:
@@ -101,11 +101,12 @@ class BrokerFiles:
 
     Attributes:
         listing: of the directory.
-        creates: whether a broker still creates the missing files. It does so once, before it recovers anything.
+        is_first_round: whether a broker still has to create missing files, and to remove files that are due for
+            removal. It does so once, before it recovers anything.
     """
 
     listing: PartitionListing
-    creates: bool = True
+    is_first_round: bool = True
 
     @cached_property
     def _offsets(self) -> dict[str, int | None]:
@@ -117,7 +118,7 @@ class BrokerFiles:
     @cached_property
     def _created(self) -> tuple[int, ...]:
         """Offsets of logs that exist only under names that a broker does not open."""
-        if not self.creates:
+        if not self.is_first_round:
             return ()
         logs = {offset for name, offset in self._offsets.items() if offset is not None and name.endswith(".log")}
         opened = {files.base_offset for files in self._opened}
@@ -208,7 +209,7 @@ class BrokerFiles:
             if offset in self._created:
                 yield from (Replace(index, b"", "SEG-PDR-007"), Replace(times, b"", "SEG-PDR-007"))
             elif log.name in self._offsets and index.name not in self._offsets:
-                with open_log(log, copy=True) as file:
+                with open_log(log) as file:
                     scan = broker_scan(file, offset, str(log), settings=settings)
                     size = file.size
                 if scan.outcome is Outcome.RECOVERED:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, Location, UnreadableError
-from seglog_format.log.producer_snapshot import newest_readable_snapshot
+from seglog_format.log.producer_snapshot import newest_readable_snapshot, without_strays
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import Frame, RecordBatchHeader
 from seglog_format.recovery.broker_end import BrokerStopError, entries_passed, searched
@@ -65,8 +65,7 @@ class BrokerTransactions(OpenTransactions):
             BrokerStopError: a broker does not start.
         """
         bases = {segment.base_offset for segment in self._segments}
-        latest = max(self._files, default=-1)
-        kept = bases | {latest} if latest > max(bases) else bases
+        kept = {file.base_offset for file in without_strays(self._snapshots, bases)}
         self._files = {offset: path for offset, path in self._files.items() if offset in kept}
         if self._files or self._states:
             self._log_start_offset = max(self._log_start_offset, min(bases))

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, Location
+from seglog_format.log.transactions import Transactions
 from seglog_format.model import Tail
+from seglog_format.recovery.broker_end import BrokerStopError, entries_passed
 from seglog_format.recovery.entry_walk import recoverable_frame_at, recoverable_frames
 from seglog_format.recovery.plan import WALKS_TO_END, Circumstances, RecoveryPlan, plan_scans
 from seglog_format.recovery.segment_scan import Cut, Remark
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.broker_plan import BrokerPlan
+    from seglog_format.recovery.broker_transactions import BrokerTransactions
     from seglog_format.recovery.segment_scan import SegmentScan
 
 
@@ -61,6 +64,68 @@ def _tail_cut(segment: LogSegment) -> Cut | None:
         requirements, reason = (tail.requirement,), f"{tail.kind.value}: {tail.size} bytes"
     rules = ("SEG-RCV-024", *requirements)
     return Cut(segment.base_offset, segment.path, end, size, next_offset, rules, reason)
+
+
+def cut_at_stops(
+    segments: Sequence[LogSegment], plan: RecoveryPlan, transactions: BrokerTransactions
+) -> tuple[RecoveryPlan, Remark | None]:
+    """Return a plan that also cuts where a broker, which does not start then, stops in segments that it does not scan.
+
+    A broker walks over them for the state of producers. The segments after a cut stay: they were safely written
+    (SEG-RCV-024).
+
+    Args:
+        segments: in order.
+        plan: the plan so far.
+        transactions: those that a broker knows; they are updated.
+
+    Returns:
+        The plan, and where a broker stops; None if it does not.
+    """
+    stop = _producers_stop(segments, plan, transactions)
+    if stop is None:
+        return plan, None
+    left_alone = {*plan.scanned, *plan.dropped, *(cut.base_offset for cut in plan.cuts)}
+    trusted = [each for each in segments if each.base_offset not in left_alone]
+    first = next((number for number, each in enumerate(trusted) if each.path == stop.location.path), len(trusted))
+    cuts = (cut for each in trusted[first:] if (cut := _cut_at_stop(each)))
+    ordered = sorted((*plan.cuts, *cuts), key=lambda cut: cut.base_offset)
+    return replace(plan, cuts=tuple(ordered)), stop
+
+
+def _producers_stop(
+    segments: Sequence[LogSegment], plan: RecoveryPlan, transactions: BrokerTransactions
+) -> Remark | None:
+    """Return where a broker stops while it reads the producers of segments that it does not scan; None if nowhere."""
+    kept = [segment for segment in segments if segment.base_offset not in plan.dropped]
+    try:
+        for segment in kept:
+            if segment.base_offset in plan.scanned:
+                transactions.at(segment.base_offset)
+                transactions.carry_on(segment.allowed.last + 1, Transactions())  # what the scan keeps can be read
+        if kept and kept[-1].base_offset not in plan.scanned:
+            transactions.read_to_end(plan.log_end_offset)
+    except BrokerStopError as stop:
+        return stop.failure
+    return None
+
+
+def _cut_at_stop(segment: LogSegment) -> Cut | None:
+    """Return a cut where a broker's walk over a segment stops with an error; None if it comes to the end."""
+    next_offset = segment.base_offset
+    try:
+        for passed in entries_passed(segment, 0, ""):
+            next_offset = passed.next_offset
+    except BrokerStopError as stop:
+        failure = stop.failure
+    else:
+        return None
+    assert failure is not None
+    end, size = failure.location.position or 0, segment.source.size - (failure.location.position or 0)
+    rules = ("SEG-RCV-024", *failure.requirements)
+    return Cut(
+        segment.base_offset, segment.path, end, size, next_offset, rules, f"{size} bytes in which no entry begins"
+    )
 
 
 def misnamed_log(plan: RecoveryPlan) -> Remark | None:

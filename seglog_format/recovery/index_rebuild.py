@@ -154,6 +154,6 @@ def _index(files: SegmentFiles, kind: FileKind, path: Path | None, data: bytes) 
     name = segment_file_name(files.base_offset, kind)
     if path is None:
         return RebuiltIndex(name, data, None, is_same=False)
-    with open_index(path, copy=True) as old:
+    with open_index(path) as old:
         is_same = starts_with(old, data) and is_zero(old, len(data), old.size)
         return RebuiltIndex(name, data, old.size, is_same)

@@ -28,13 +28,14 @@ def leftover_steps(listing: PartitionListing, *, like: BrokerFiles | None = None
 
     Args:
         listing: of the partition directory.
-        like: a broker's view of the directory, to do what a broker does when it starts: remove files that were renamed
-            for removal, and create the missing index of a replacement. None not to imitate a broker.
+        like: a broker's view of the directory, to do what a broker does when it starts: remove the files that an
+            earlier run renamed for removal, and create the missing index of a replacement. The files that this run
+            renames stay until the next start. None not to imitate a broker.
     """
     set_aside = {file.path for file in listing.set_aside}
     aside = [file for file in listing.files if file.path in set_aside]
     swaps = [file for file in listing.files if file.name.suffix == SWAP and file.path not in set_aside]
-    deleted = _deleted(listing) if like else ()
+    deleted = _deleted(listing) if like and like.is_first_round else ()
     created = like.index_steps() if like else ()
     # A `.cleaned` file shows that the `.swap` files above it are incomplete, so it is removed after them.
     unfinished = [file for file in aside if file.name.suffix == SWAP]

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 def opened_segments(
     listing: PartitionListing,
     *,
-    is_mapped: bool = False,
     broker: BrokerFiles | None = None,
     storage: LogStorage = LOCAL,
 ) -> Iterator[list[LogSegment]]:
@@ -33,17 +32,16 @@ def opened_segments(
 
     Args:
         listing: of the partition directory.
-        is_mapped: map the logs into memory instead, several at a time, for random access.
         broker: the files that an imitated broker opens; None to open all.
         storage: the storage to read them through.
     """
     bases = [*listing.base_offsets, None]
-    opened = OpenSegments() if is_mapped else OpenSegments(1)
+    opened = OpenSegments(1)
     type_of = broker.segment_type if broker else lambda _: LogSegment
 
     def segment(files: SegmentFiles, following: int | None) -> LogSegment:
         made = type_of(files)
-        return made(files, next_base_offset=following, copy=not is_mapped, opened=opened, storage=storage)
+        return made(files, next_base_offset=following, opened=opened, storage=storage)
 
     with ExitStack() as stack:
         yield [

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, encode_leader_epoch_checkpoint
 from seglog_format.errors import FormatError, Location, SeglogError
-from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.producer_snapshot import ProducerSnapshot, without_strays
 from seglog_format.names import FileKind, segment_file_name
+from seglog_format.recovery.producer_states import forgets_producers, states_from_logs
 from seglog_format.recovery.segment_split import removal_steps
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.storage.byte_source import starts_with
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.listing import NamedFile, PartitionListing
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.log_scans import LogScans
@@ -102,6 +103,7 @@ def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
         *_first_segment(work),
         *written,
         *settled((*_orphans(work), *_snapshots(work)), work.directory),
+        *_producers(work),
         *_epoch_steps(work, epochs),
     )
 
@@ -157,7 +159,7 @@ def _rewrite(work: RecoveryWork, base_offset: int, kind: FileKind, path: Path | 
 
 
 def _has_content(path: Path, data: bytes) -> bool:
-    with open_bytes(path, copy=True) as source:
+    with open_bytes(path) as source:
         return source.size == len(data) and starts_with(source, data)
 
 
@@ -175,18 +177,40 @@ def _snapshots(work: RecoveryWork) -> Iterator[FileStep]:
     """
     like_broker, end = work.like_broker, work.plan.log_end_offset
     bases = {segment.base_offset for segment in work.kept} or {work.plan.log_end_offset}
-    dropped = {segment.paths.snapshot for segment in work.segments if segment.base_offset in work.plan.dropped}
-    present = [file for file in work.listing.snapshots if file.path not in dropped]
-    strays = [file for file in present if file.base_offset not in bases]
-    latest = strays[-1] if strays and strays[-1].base_offset > max(bases) else None
-    if like_broker and latest and max(bases) in work.plan.scanned and latest.base_offset != end:
-        latest = None
+    present = _present_snapshots(work)
+    kept = without_strays(present, bases)
+    if like_broker and max(bases) in work.plan.scanned:
+        kept = [file for file in kept if file.base_offset in {*bases, end}]
     start = max(min(bases), work.circumstances.log_start_offset) if like_broker else -1
     for file in present:
         if not start < file.base_offset <= end or not _is_readable(file.path):
             yield Remove(file.path, "SEG-RCV-027")
-        elif file in strays and file is not latest:
+        elif file not in kept:
             yield Remove(file.path, "SEG-RCV-035")
+
+
+def _present_snapshots(work: RecoveryWork) -> list[NamedFile]:
+    """Return the snapshots that are not removed with their segment."""
+    dropped = {segment.paths.snapshot for segment in work.segments if segment.base_offset in work.plan.dropped}
+    return [file for file in work.listing.snapshots if file.path not in dropped]
+
+
+def _producers(work: RecoveryWork) -> Iterator[FileStep]:
+    """Write a snapshot of the producers if none remains, and a broker would forget them (SEG-PSN-010).
+
+    A broker that is imitated writes one only if it knows the producers: it forgets those of a log without a snapshot.
+    """
+    removed = {step.path for step in _snapshots(work)}
+    remains = any(file.path not in removed for file in _present_snapshots(work))
+    if remains or not work.circumstances.has_clean_shutdown:
+        return
+    if work.like_broker and forgets_producers(work.segments, work.listing.snapshots, work.circumstances):
+        return
+    ends = [(segment, work.end_of(segment)) for segment in work.kept]
+    states = states_from_logs(ends, work.circumstances.log_start_offset)
+    if states.producers:
+        path = work.path_of(work.plan.log_end_offset, FileKind.PRODUCER_SNAPSHOT)
+        yield Replace(path, states.snapshot(), "SEG-PSN-010")
 
 
 def _is_readable(path: Path) -> bool:

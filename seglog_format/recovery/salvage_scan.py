@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.decode import checksum_is_valid
+from seglog_format.codec.end_marker import end_marker_of, lacks_end_marker
 from seglog_format.codec.framing import MIN_ENTRY_SIZE, frame_at
-from seglog_format.errors import FormatError, UnreadableError
+from seglog_format.errors import FormatError, Location, UnreadableError
 from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT32_MAX, Frame, RecordBatchHeader, Tail, TailKind
 from seglog_format.schema.fixed_fields import ENTRY_PREFIX
 from seglog_format.storage.byte_source import source_of
@@ -93,15 +94,16 @@ class SalvageScan:
         self.last_offsets.append(frame.header.last_offset)
 
 
-def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "") -> SalvageScan:
+def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "", *, is_for_brokers: bool = False) -> SalvageScan:
     """Find the intact entries of a log, including those after ranges that the disk refuses (SEG-PDR-022).
 
     Args:
         data: the bytes of the `.log` file.
         allowed: offsets that the segment can hold.
         path: file name for locations.
+        is_for_brokers: whether end markers that brokers cannot read are left out.
     """
-    found = _Salvager(source_of(data, path), allowed, path).run()
+    found = _Salvager(source_of(data, path), allowed, path, is_for_brokers=is_for_brokers).run()
     return _in_order(found)
 
 
@@ -117,10 +119,11 @@ def next_entry(source: ByteSource, start: int, allowed: OffsetRange) -> int:
 
 
 class _Salvager:
-    def __init__(self, source: ByteSource, allowed: OffsetRange, path: str) -> None:
+    def __init__(self, source: ByteSource, allowed: OffsetRange, path: str, *, is_for_brokers: bool = False) -> None:
         self.source = source
         self.allowed = allowed
         self.path = path
+        self.is_for_brokers = is_for_brokers
         self.found = SalvageScan()
         self.budget = max(source.size * SEARCH_BUDGET, MIN_BUDGET)
         self.pattern = _pattern(allowed)
@@ -177,7 +180,16 @@ class _Salvager:
             return "SEG-LOG-013", f"last offset {header.last_offset}, above {GREATEST_OFFSET}"
         if header.last_offset > allowed.last:
             return "SEG-PDR-013", f"last offset {header.last_offset}, above {allowed.last}"
-        return "", ""
+        return self._unreadable_marker(frame) if self.is_for_brokers else ("", "")
+
+    def _unreadable_marker(self, frame: Frame) -> tuple[str, str]:
+        """Return why brokers cannot read the end marker in an entry; empty texts if they can, or it has none."""
+        try:
+            marker = end_marker_of(frame, Location(self.path, frame.position))
+        except FormatError as error:
+            return error.requirements[0], f"an end marker that brokers cannot read: {_reason(error)}"
+        is_lacking = lacks_end_marker(frame.header, marker)
+        return ("SEG-CTL-003", "a producer's control batch without an end marker") if is_lacking else ("", "")
 
     def _continues_at(self, position: int) -> bool:
         """Return whether an intact entry begins at a position, or the file ends there."""

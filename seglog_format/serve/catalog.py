@@ -135,8 +135,7 @@ class Catalog:
     def _source(self, topic: str, number: int, path: Path) -> Source:
         options = self._options
         end_of = options.end_of(topic, number) if options.end_of is not None else None
-        copy = False if end_of is not None else None  # then we hold the lock, and no file is truncated
-        opener = partial(self._open_inside, path, trust_indexes=options.trust_indexes, copy=copy, remote=options.remote)
+        opener = partial(self._open_inside, path, trust_indexes=options.trust_indexes, remote=options.remote)
         return Source(topic, number, path, opener, end_of, is_raw=options.is_raw)
 
     @property

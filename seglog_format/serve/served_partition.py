@@ -9,6 +9,7 @@ unchanged files.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -16,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError, UsageError
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, TailKind
 from seglog_format.serve.fetched import Fetched, LogRange
-from seglog_format.serve.file_state import FileState, last_state, state_of
+from seglog_format.serve.file_state import REREAD_SECONDS, FileState, last_state, look_at_size, state_of
+from seglog_format.serve.kept_window import KeptWindow
 from seglog_format.serve.limits import LONG_HELD_SECONDS
 from seglog_format.serve.slices import Chunk, taken
 from seglog_format.serve.timed_lock import TimedLock
-from seglog_format.serve.touched_pages import TouchedPages
 from seglog_format.serve.transactions import ServedTransactions
 from seglog_format.serve.verified_entries import VerifiedEntries
 
@@ -59,8 +60,9 @@ class ServedPartition:
         self._lock = TimedLock()
         self._opened: Partition | None = None
         self._state: FileState = ()
-        self._pages = TouchedPages()
-        self._verified = VerifiedEntries(self._pages)
+        self._reread_at = -REREAD_SECONDS
+        self._window = KeptWindow()
+        self._verified = VerifiedEntries(self._window)
         self._transactions = ServedTransactions()
         self._reported: set[str] = set()
 
@@ -110,27 +112,33 @@ class ServedPartition:
             self._opened, self._transactions = None, ServedTransactions()
             self._verified.clear()
 
-    def refresh(self) -> bool:
-        """List the directory again if it or its last file has changed; return whether they may have."""
+    def refresh(self, *, is_damaged: bool = False) -> bool:
+        """List the directory again if it or its last file has changed; return whether they may have.
+
+        An entry `is_damaged`: its file may have been rewritten in place since. So it is read again, every few seconds.
+        """
         with self._lock:
+            if is_damaged and not self._reread_at <= time.monotonic() - REREAD_SECONDS:
+                return False
             try:
-                return self._refresh()
-            except UsageError:  # a file was deleted; the next reader gets the error
+                return self._refresh(is_damaged)
+            except (FormatError, UsageError):  # a file was deleted; the next reader gets the error
                 self._opened, self._transactions = None, ServedTransactions()
                 self._verified.clear()
                 return True
 
-    def _refresh(self) -> bool:
+    def _refresh(self, is_forced: bool = False) -> bool:  # noqa: FBT001, FBT002 - called by position
         known = self._opened
         if known is None:
             return False
-        if state_of(self.source.path) + last_state(known) == self._state:
+        if not is_forced and state_of(self.source.path) + last_state(known) == self._state:
             return False
         known.close()
         self._opened = None
         self._opened = self._listed()
         are_same = [self._keep_known(segment, known) for segment in self._opened.segments]
-        if not all(are_same):
+        self._reread_at = time.monotonic()
+        if not all(are_same) or self._transactions.found.damage is not None:
             self._transactions = ServedTransactions()
         self._warn_of_tails(self._opened)
         return True
@@ -182,6 +190,7 @@ class ServedPartition:
         """
         with self._lock:
             try:
+                look_at_size(self._partition, offset, self._refresh)
                 if self.source.is_raw:
                     return self._fetch_raw(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
                 return self._fetch(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
@@ -240,14 +249,13 @@ class ServedPartition:
     def _taken(self, segment: LogSegment, position: int, size: int) -> Chunk:
         records = taken(segment, position, size)
         if isinstance(records, bytes):
-            self._pages.touch(segment, size)
+            self._window.used(segment, size)
         return records
 
     def _first_entry(self, offset: int) -> tuple[LogSegment, int] | None:
         """Find segment and number of the first entry that ends at or above an offset; raise for damage before it."""
         segments = self._partition.segments
-        for index in range(bisect_left(segments, offset, key=_last_allowed), len(segments)):
-            segment = segments[index]
+        for segment in segments[bisect_left(segments, offset, key=_last_allowed) :]:
             number = segment.number_of(offset)
             if number is not None:
                 return segment, number
@@ -331,11 +339,7 @@ def _last_allowed(segment: LogSegment) -> int:
 
 
 def _raise_lost_end(segment: LogSegment) -> None:
-    """Refuse to skip damaged entries at the end of a closed segment.
-
-    Raises:
-        TruncatedError: bytes follow the last whole entry, and offsets are missing up to the next segment.
-    """
+    """Refuse to skip damaged entries at the end of a closed segment."""
     tail = segment.tail
     is_closed = segment.allowed.last < GREATEST_OFFSET
     if is_closed and tail is not None and tail.size and segment.next_offset <= segment.allowed.last:

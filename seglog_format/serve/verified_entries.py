@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seglog_format.log.segment import LogSegment
-    from seglog_format.serve.touched_pages import TouchedPages
+    from seglog_format.serve.kept_window import KeptWindow
     from seglog_format.storage.byte_source import Window
 
 RIGHT, RIGHT_AND_ZSTD = 1, 2
 """Marks of valid entries; 0 means not verified."""
 
 MAX_BATCH_SIZE: Final = 2**20
-"""Larger entries are verified in parts, unless their file is mapped."""
+"""Larger entries are verified in parts."""
 
 BATCH_LENGTH, MAGIC, CRC, ATTRIBUTES = (
     list(BATCH_FIELDS).index(name) for name in ("batch_length", "magic", "crc", "attributes")
@@ -37,12 +37,12 @@ class VerifiedEntries:
     """A mark for each entry of each segment. Callers hold the partition's lock.
 
     Args:
-        pages: receives the size of what was read, and unmaps pages.
+        window: receives the size of what was read, and drops it.
     """
 
-    def __init__(self, pages: TouchedPages) -> None:
+    def __init__(self, window: KeptWindow) -> None:
         self._checked: dict[int, bytearray] = {}
-        self._pages = pages
+        self._window = window
 
     def clear(self) -> None:
         """Forget all marks."""
@@ -92,7 +92,7 @@ class VerifiedEntries:
         is_short = end - start <= MAX_BATCH_SIZE
         mark = _mark_of_batch(segment.source.window(start, end - start), start, end) if is_short else 0
         marks[number] = mark or _mark(segment.verify_entry(number).header.codec_id)
-        self._pages.touch(segment, end - start)
+        self._window.used(segment, end - start)
 
     def _marks(self, segment: LogSegment) -> bytearray:
         """Return the marks of a segment, one byte for each entry."""

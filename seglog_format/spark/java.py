@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-import shutil
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from seglog_format.errors import UsageError
 from seglog_format.spark.launchers import written
+from seglog_format.storage.child_processes import find_program
 
 LOGGER: Final = logging.getLogger(__name__)
 
@@ -30,8 +30,8 @@ def has_java() -> bool:
     """Return whether Spark finds a Java by itself: under ``JAVA_HOME``, or as ``java`` on the path."""
     home = os.environ.get("JAVA_HOME")
     if home:
-        return shutil.which("java", path=str(Path(home) / "bin")) is not None
-    return shutil.which("java") is not None
+        return find_program("java", str(Path(home) / "bin")) is not None
+    return find_program("java") is not None
 
 
 def provide_java() -> str:

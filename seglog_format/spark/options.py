@@ -269,8 +269,12 @@ def _parse_pattern(text: str) -> str:
 
 
 def _parse_assignment(text: str) -> frozenset[tuple[str, int]]:
-    found = json.loads(text)
-    return frozenset((str(topic), int(number)) for topic, numbers in found.items() for number in numbers)
+    try:
+        found = json.loads(text)
+        return frozenset((str(topic), int(number)) for topic, numbers in found.items() for number in numbers)
+    except (ValueError, TypeError, AttributeError) as error:
+        msg = 'expected a list for each topic, such as {"orders": [0, 1]}'
+        raise ValueError(msg) from error
 
 
 def _offsets(given: Mapping[str, str], which: str, default: OffsetChoice) -> OffsetChoice:

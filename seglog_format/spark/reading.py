@@ -75,8 +75,10 @@ class TaskReader:
         for piece in task.pieces:
             with closing(storage.segment(piece)) as segment:
                 yield from self._piece(piece, segment, transactions)
-        if transactions is not None and transactions.damage is not None:
-            yield from self._undecided(task.pieces[-1], transactions.damage)
+        damage = None if transactions is None else transactions.damage
+        # A step of a stream may end before it: all transactions of the step are then known.
+        if damage is not None and transactions is not None and transactions.end_offset < task.pieces[-1].to_offset:
+            yield from self._undecided(task.pieces[-1], damage)
         if self._lost:
             LOGGER.warning("seglog: mode %s left out %d damaged ranges", DROP_CORRUPT, self._lost)
 
@@ -117,11 +119,11 @@ class TaskReader:
             segment.release_before(run.position)
         yield from self._damage_rows_all(piece, damaged)
         if source.end_of_log is not None:
+            if self.mode == FAIL_FAST:
+                refuse_unexpected_end(piece, segment, source.end_of_log)
             if piece.has_to_reach and run.floor < piece.to_offset:
                 msg = f"{piece.log} was cut back: it ends at offset {run.floor}, and had reached {piece.to_offset}"
                 raise UsageError(msg)
-            if self.mode == FAIL_FAST:
-                refuse_unexpected_end(piece, segment, source.end_of_log)
 
     def _batch_rows(self, segment: LogSegment, position: int) -> int:
         """Return the number of rows of about `BATCH_SIZE`, by the first entry; the engine limits compressed entries."""

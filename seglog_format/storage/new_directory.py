@@ -100,9 +100,18 @@ def _staged_beside(directory: Path) -> Iterator[Path]:
                 with write_errors("writing"):
                     _sync_all(staging)
                     rename_to_new(staging, directory)
-                    LOCAL_FILES.fsync_directory(directory.parent)
+                    _sync_parent(directory)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+
+
+def _sync_parent(directory: Path) -> None:
+    """Sync the name of a new directory to disk; remove the directory again if that fails."""
+    try:
+        LOCAL_FILES.fsync_directory(directory.parent)
+    except OSError:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 @contextmanager

@@ -98,7 +98,7 @@ class RemoteStorage:
         file = self._file(path)
         return FileStatus(file.size, file.modified)
 
-    def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> RemoteBytes:  # noqa: ARG002
+    def open(self, path: Path, *, mapped: bool = False, check: SizeCheck | None = None) -> RemoteBytes:  # noqa: ARG002
         """Open a file; nothing is fetched yet.
 
         Raises:
@@ -144,7 +144,7 @@ def download(storage: LogStorage, directory: Path, target: Path) -> None:
 
 def write_file_of(storage: LogStorage, path: Path, target: BinaryIO) -> None:
     """Write the bytes of a storage's file into an open file."""
-    with storage.open(path, copy=True) as source:
+    with storage.open(path) as source:
         source.expect(0, None)
         parts = range(0, source.size, READ_AHEAD_SIZE)
         target.writelines(source.view(position, position + READ_AHEAD_SIZE) for position in parts)

@@ -93,7 +93,7 @@ class TableExport:
         from seglog_format.tables.undecoded import UndecodedRows  # noqa: PLC0415 - as above
 
         is_followed, is_strict = self._options.is_followed, self._options.is_strict
-        with source.open(self._options.remote, copy=is_followed) as partition:
+        with source.open(self._options.remote) as partition:
             return PartitionExport(
                 source.key,
                 partition,

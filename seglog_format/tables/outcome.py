@@ -67,6 +67,29 @@ class Change(NamedTuple):
         return f"{self.topic}-{self.partition}: {self.text}"
 
 
+class OpenTransaction(NamedTuple):
+    """The first open transaction of a partition, before which an export of committed records ends.
+
+    Attributes:
+        producer_id: of its producer.
+        first_offset: of its first record.
+        open_count: number of open transactions, with this one.
+        end_offset: where the export would have ended without them.
+    """
+
+    producer_id: int
+    first_offset: int
+    open_count: int
+    end_offset: int
+
+    def __str__(self) -> str:
+        others = f" and {self.open_count - 1} more" if self.open_count > 1 else ""
+        return (
+            f"waits at offset {self.first_offset} for the open transaction of producer {self.producer_id}{others}:"
+            f" offsets {self.first_offset} to {self.end_offset - 1} are not exported"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ExportedPartition:
     """The outcome for one partition.
@@ -79,9 +102,10 @@ class ExportedPartition:
         row_count: number of new rows.
         file_count: number of new files.
         size: of the new files, in bytes.
-        undecoded_count: number of new rows in the table of records that cannot be decoded.
+        undecoded_count: number of records that could not be decoded: they are in the table beside this one.
         changes: of the log since the last run, and the gaps and the damage that this run found.
         stopped_by: the error at which reading ended; None if it reached the end of the log.
+        waits_for: the open transaction at which an export of committed records ended; None if there is none.
     """
 
     topic: str
@@ -94,3 +118,17 @@ class ExportedPartition:
     undecoded_count: int = 0
     changes: tuple[Change, ...] = ()
     stopped_by: FormatError | UndecodedRecordError | None = None
+    waits_for: OpenTransaction | None = None
+
+    def is_complete(self, *, allows_undecoded: bool = False) -> bool:
+        """Return whether the table now has every record that the log has for it.
+
+        Args:
+            allows_undecoded: whether records that could not be decoded count as records that the table has.
+        """
+        return (
+            self.stopped_by is None
+            and self.waits_for is None
+            and (allows_undecoded or not self.undecoded_count)
+            and not any(change.is_loss for change in self.changes)
+        )

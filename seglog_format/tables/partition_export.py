@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 
 from seglog_format.errors import FormatError, UndecodedRecordError
 from seglog_format.log.gap_watch import warn_of_gap
+from seglog_format.log.reading import is_committed_only
 from seglog_format.tables.changes import changes_of, closed_segments, damage_change, missing_change
-from seglog_format.tables.outcome import ExportedPartition
+from seglog_format.tables.outcome import ExportedPartition, OpenTransaction
 from seglog_format.tables.progress import Progress
 from seglog_format.tables.read_ahead import read_ahead
 from seglog_format.tables.rows import REASON, digest_of_last, groups_of, last_epoch, last_offset, scanned_rows
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from seglog_format.log.gaps import Gap
     from seglog_format.log.partition import Partition
     from seglog_format.scan_statistics import ScanStatistics
-    from seglog_format.tables.decoding import RowDecoder
+    from seglog_format.tables.decoding import Decoded, RowDecoder
     from seglog_format.tables.file_part import FilePart
     from seglog_format.tables.outcome import Change
     from seglog_format.tables.progress import TopicPartition
@@ -86,6 +87,7 @@ class PartitionExport:
             stopped_by = error
             self._changes.append(damage_change(error, self._hidden, *self.key))
         after = self._progress
+        is_ended = stopped_by is not None or any(change.is_end for change in self._changes)
         return ExportedPartition(
             *self.key,
             first_offset=first,
@@ -96,7 +98,19 @@ class PartitionExport:
             undecoded_count=0 if self.undecoded is None else self.undecoded.count,
             changes=tuple(self._changes),
             stopped_by=stopped_by,
+            waits_for=None if is_ended else self._waits_for(),
         )
+
+    def _waits_for(self) -> OpenTransaction | None:
+        """Return the open transaction at which the export ended; None if it ended at the end of the log."""
+        if not is_committed_only(self.settings.isolation):
+            return None
+        end = self.partition.log_end_offset if self.end is None else self.end
+        found = {id_: at for id_, at in self.partition.transactions.open_offsets.items() if at < end}
+        if not found:
+            return None
+        producer_id = min(found, key=lambda id_: found[id_])
+        return OpenTransaction(producer_id, self.partition.last_stable_offset, len(found), end)
 
     def _add_new(self, known: Progress | None, first: int) -> None:
         if known is not None:
@@ -144,25 +158,25 @@ class PartitionExport:
                 each.discard()
 
     def _add(self, rows: pa.Table) -> None:
-        found = self.decoder.decode(rows)
-        if not found.undecoded.num_rows:
-            self._write(found.rows, rows)
-        elif self.undecoded is not None:
-            self.undecoded.add(found.undecoded)
-            self._write(found.rows, rows)
-        else:
-            self._stop(found.undecoded, rows)
+        for found in self.decoder.decode(rows):
+            if not found.undecoded.num_rows:
+                self._write(found.rows, found.source)
+            elif self.undecoded is not None:
+                self.undecoded.add(found.undecoded)
+                self._write(found.rows, found.source)
+            else:
+                self._stop(found)
 
-    def _stop(self, undecoded: pa.Table, rows: pa.Table) -> None:
+    def _stop(self, found: Decoded) -> None:
         """Add the rows before the first that cannot be decoded.
 
         Raises:
             UndecodedRecordError: always.
         """
-        offset, reason = undecoded.column("offset")[0].as_py(), undecoded.column(REASON)[0].as_py()
-        before = rows.filter(pc.less(rows.column("offset"), offset))
+        offset, reason = found.undecoded.column("offset")[0].as_py(), found.undecoded.column(REASON)[0].as_py()
+        decoded, before = (rows.filter(pc.less(rows.column("offset"), offset)) for rows in (found.rows, found.source))
         if before.num_rows:
-            self._write(self.decoder.decode(before).rows, before)
+            self._write(decoded, before)
         msg = f"{self.key[0]}-{self.key[1]}: offset {offset}: {reason}"
         raise UndecodedRecordError(msg)
 

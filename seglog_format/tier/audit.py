@@ -77,7 +77,7 @@ def audit_tier(
         log = read_local_log(logs, whose)
         if log is not None:
             counted.logs += 1
-            own = replace(rules, log_start_offset=log.log_start_offset, local_size=log.size)
+            own = replace(rules, log_start_offset=log.log_start_offset, local_size=log.only_local_size(remote))
             yield from findings_of(TieredLog(f"{whose.topic}-{whose.partition}", remote, log, own))
     yield from _stray_findings(tier, list(topic.partitions.values()))
 

@@ -103,7 +103,7 @@ class JoinedStorage:
             return FileStatus(end - start, None)
         return FileStatus(file.part.segment.size or self._opened(file).size(FileKind.LOG), None)
 
-    def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> SourceFile:
+    def open(self, path: Path, *, mapped: bool = False, check: SizeCheck | None = None) -> SourceFile:
         """Open a file for reading.
 
         Raises:
@@ -112,7 +112,7 @@ class JoinedStorage:
         """
         file = self._file(path)
         if file is None:
-            return self._storage.open(path, copy=copy, check=check)
+            return self._storage.open(path, mapped=mapped, check=check)
         opened = self._opened(file)
         if file.kind is FileKind.TRANSACTION_INDEX and file.kind not in opened.kinds:
             return MemoryFile(b"", self.name_of(path))  # not all brokers record that there is none

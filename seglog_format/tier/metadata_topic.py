@@ -49,14 +49,20 @@ class LocalLog(NamedTuple):
         lineage: its leader epochs and its log end offset.
         log_start_offset: first offset of the whole log that consumers may read.
         local_start_offset: first offset in the directory.
-        size: of its local segments in bytes.
+        sizes: base offset and size in bytes of each of its local segments.
     """
 
     path: Path
     lineage: Lineage
     log_start_offset: int
     local_start_offset: int
-    size: int
+    sizes: tuple[tuple[int, int], ...]
+
+    def only_local_size(self, remote: RemoteSegments) -> int:
+        """Return the size of the local segments that begin above the highest copied offset (SEG-RLM-013)."""
+        highest = self.lineage.highest_copied(remote)
+        copied = -1 if highest is None else highest[0]
+        return sum(size for base_offset, size in self.sizes if base_offset > copied)
 
 
 def read_metadata_topic(logs: LogDirectories) -> MetadataTopic:
@@ -122,8 +128,8 @@ def read_local_log(logs: LogDirectories, whose: RemotePartitionId) -> LocalLog |
     with logs.opened(entry) as partition:
         local_start = partition.segments[0].base_offset if partition.segments else partition.log_end_offset
         start = starts.get((whose.topic, whose.partition), local_start)
-        size = sum(each.log.stat().st_size for each in partition.listing.segments)
-        return LocalLog(entry.path, Lineage(epochs, partition.log_end_offset), start, local_start, size)
+        sizes = tuple((each.base_offset, each.log.stat().st_size) for each in partition.listing.segments)
+        return LocalLog(entry.path, Lineage(epochs, partition.log_end_offset), start, local_start, sizes)
 
 
 def _topic_id(path: Path) -> str | None:

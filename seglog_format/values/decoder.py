@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from seglog_format.errors import UsageError
+from seglog_format.values.schema_decoder import SchemaDecoder, of_schema
 from seglog_format.values.schemas import SchemaText, schema_of_json
 from seglog_format.values.undecoded import UndecodedError
-from seglog_format.values.wire import id_and_rest, indexes_and_rest
+from seglog_format.values.wire import id_and_rest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
     from seglog_format.values.schemas import Schemas
 
@@ -21,7 +23,7 @@ TYPES: Final = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}
 """Types of schemas, by the kinds that need a schema."""
 KINDS: Final = ("bytes", "string", "json", *TYPES)
 """The ways to decode keys and values."""
-NEEDED: Final = {"avro": ("fastavro",), "json-schema": ("jsonschema",), "protobuf": ("google.protobuf", "grpc_tools")}
+NEEDED: Final = {"json-schema": ("jsonschema",), "protobuf": ("google.protobuf", "grpc_tools")}
 
 
 class Form(NamedTuple):
@@ -33,6 +35,7 @@ class Form(NamedTuple):
         message: name of a Protobuf message; None for the first of the schema.
         is_plain: whether values have no header of Schema Registry: the reader's schema is also the writer's.
         is_chosen: whether the caller gave the schema.
+        is_message_found: whether the message is that of a value, and the caller gave none.
     """
 
     kind: str
@@ -40,6 +43,7 @@ class Form(NamedTuple):
     message: str | None = None
     is_plain: bool = False
     is_chosen: bool = False
+    is_message_found: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return the form as tables store it."""
@@ -47,10 +51,40 @@ class Form(NamedTuple):
         return {"kind": self.kind, "schema": schema, "message": self.message, "plain": self.is_plain}
 
     def continued(self, stored: Form | None) -> Form:
-        """Return the form for a table that has one: the reader's schema stays, unless the caller gave another."""
-        if stored is None or self.is_chosen or stored.kind != self.kind:
+        """Return the form for a table that has one: schema and message stay, unless the caller gave others."""
+        if stored is None or stored.kind != self.kind:
             return self
-        return self._replace(schema=stored.schema)
+        schema = self.schema if self.is_chosen else stored.schema
+        is_given = self.message is not None and not self.is_message_found
+        return self._replace(schema=schema, message=self.message if is_given else stored.message)
+
+    def with_message_of(self, values: Iterable[bytes | None], schemas: Schemas | None) -> Form:
+        """Return the form with the message of the first value that names one of the reader's schema.
+
+        Values of Protobuf name their message by its path in the schema that they were written by. Other forms, and
+        those with a message, do not change.
+
+        Args:
+            values: some values of the column.
+            schemas: as of `decoder_of`.
+        """
+        if self.kind != "protobuf" or self.message is not None or self.is_plain or self.schema is None:
+            return self
+        from seglog_format.values.protobuf import MessageFinder  # noqa: PLC0415 - of the kinds, one is used
+
+        finder = MessageFinder(self.schema)
+        for value in values:
+            try:
+                id_, rest = id_and_rest(value or b"")
+                writer = self.schema if schemas is None else schemas.by_id(id_)
+                name = None if writer is None else of_schema(partial(finder.message_in, rest, writer))
+            except UndecodedError:
+                continue
+            if name is not None:
+                return self._replace(message=name, is_message_found=True)
+            if finder.is_tired:
+                break
+        return self
 
 
 def stored_form(value: object) -> Form | None:
@@ -104,81 +138,6 @@ class TextDecoder:
             raise UndecodedError(msg) from error
 
 
-class SchemaDecoder:
-    """Decodes values that a serializer of Schema Registry has written.
-
-    Attributes:
-        type: of the column.
-    """
-
-    def __init__(self, form: Form, schemas: Schemas | None) -> None:
-        """Prepare for a reader's schema.
-
-        Args:
-            form: with a schema.
-            schemas: of the registry; None to use the reader's schema for each value.
-
-        Raises:
-            UsageError: the schema is not valid for its type, or a library is not installed.
-        """
-        assert form.schema is not None
-        self._form = form
-        self._reader = form.schema
-        self._schemas = schemas
-        shape, self._decode = _by_kind(form)
-        self.type = shape
-
-    def decode(self, data: bytes) -> Any:  # noqa: ANN401 - decoded objects
-        """Decode a value to an object in the form that Arrow accepts.
-
-        Raises:
-            UndecodedError: the header or its schema is missing, or the value does not match the schema.
-        """
-        if self._form.is_plain:
-            return self._decode(data, self._reader, is_plain=True)
-        id_, rest = id_and_rest(data)
-        return self._decode(rest, self._writer(id_), is_plain=False)
-
-    def _writer(self, id_: int) -> SchemaText:
-        if self._schemas is None:
-            return self._reader
-        found = self._schemas.by_id(id_)
-        if found is None:
-            msg = f"schema {id_} is not in the registry's topic"
-            raise UndecodedError(msg)
-        if found.type != self._reader.type:
-            msg = f"schema {id_} is of type {found.type}, not {self._reader.type}"
-            raise UndecodedError(msg)
-        return found
-
-
-def _by_kind(form: Form) -> tuple[pa.DataType, Callable[..., Any]]:
-    """Return the type of a column, and the function that decodes a value's bytes by the writer's schema."""
-    schema = form.schema
-    assert schema is not None
-    if form.kind == "avro":
-        from seglog_format.values.avro import AvroDecoder  # noqa: PLC0415 - of the libraries, one is used
-
-        avro = AvroDecoder(schema)
-        return avro.shape.type, lambda data, writer, is_plain: avro.decode(data, writer)  # noqa: ARG005
-    if form.kind == "json-schema":
-        from seglog_format.values.json_schema import JsonSchemaDecoder  # noqa: PLC0415 - as above
-
-        by_schema = JsonSchemaDecoder(schema)
-        return by_schema.shape.type, lambda data, writer, is_plain: by_schema.decode(data, writer)  # noqa: ARG005
-    from seglog_format.values.protobuf import ProtobufDecoder  # noqa: PLC0415 - as above
-
-    protobuf = ProtobufDecoder(schema, form.message)
-
-    def decode(data: bytes, writer: SchemaText, *, is_plain: bool) -> Any:  # noqa: ANN401 - decoded objects
-        if is_plain:
-            return protobuf.decode_plain(data)
-        indexes, rest = indexes_and_rest(data)
-        return protobuf.decode(rest, writer, indexes)
-
-    return protobuf.shape.type, decode
-
-
 def decoder_of(form: Form, schemas: Schemas | None = None) -> Decoder | None:
     """Return the decoder of a column; None for bytes.
 
@@ -193,11 +152,12 @@ def decoder_of(form: Form, schemas: Schemas | None = None) -> Decoder | None:
         return None
     if form.kind in {"string", "json"}:
         return TextDecoder(is_json=form.kind == "json")
-    for name in NEEDED[form.kind]:
+    for name in NEEDED.get(form.kind, ()):
         if not _is_installed(name):
             msg = f"decoding {form.kind} needs {name}: pip install 'seglog-format[decode]'"
             raise UsageError(msg)
-    return SchemaDecoder(form, schemas)
+    assert form.schema is not None
+    return SchemaDecoder(form.kind, form.schema, schemas, message=form.message, is_plain=form.is_plain)
 
 
 def _is_installed(name: str) -> bool:

@@ -43,7 +43,8 @@ def with_decoded(
         for batch in reader:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             for name, decoder in decoders.items():
-                columns[name], failures = decoded(decoder, columns[name])
+                column, failures = decoded(decoder, columns[name])
+                columns[name] = column.combine_chunks()
                 for failure in failures:
                     _handle(f"offset {columns[OFFSET][failure.row]}: {name}: {failure.reason}", on_undecoded)
             yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from seglog_format.model import AbortedTxn, TimestampOffset
+    from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
     from seglog_format.packing import Packer
     from seglog_format.state.config import LogConfig
     from seglog_format.storage.files import FileHandle, Files
@@ -46,10 +46,12 @@ class IndexFile:
         self._layout = layout
         self.max_count = max_size // layout.size
 
-    def append(self, *fields: int) -> None:
-        """Append an entry; if no preallocated slot is free, the file grows by one."""
-        self.handle.write_at(self.count * self._layout.size, self._layout.pack(*fields))
-        self.count += 1
+    def append(self, entries: Sequence[tuple[int, int]]) -> None:
+        """Append entries; if no preallocated slot is free, the file grows."""
+        if entries:
+            data = b"".join([self._layout.pack(*entry) for entry in entries])
+            self.handle.write_at(self.count * self._layout.size, data)
+            self.count += len(entries)
 
     def preallocate(self) -> None:
         """Fill the file with zeros up to its full size (SEG-ROL-013)."""
@@ -202,6 +204,11 @@ class ActiveSegment:
         if not self.size or len(entries) == 1 or offset_index is None:
             return None  # for one entry, `roll_reason` has checked that a slot is free
         offset_count, time_count = offset_index.count, time_index.count if time_index is not None else 0
+        most = len(entries)  # index entries that are due
+        if offset_count + most <= offset_index.max_count and (
+            time_index is None or time_count + most < time_index.max_count
+        ):
+            return None
         last_ms = self._last_time_entry_ms
         for point in deepcopy(self._sparse).add(self.size, entries):
             if offset_count >= offset_index.max_count:
@@ -224,9 +231,9 @@ class ActiveSegment:
         if not position:
             self._first_timestamp_ms = self._rolling_timestamp(entries)
         self.ensure_indexes()
-        for point in self._sparse.add(position, entries):
-            self._add_offset_entry(point.offset_entry.offset, point.offset_entry.position)
-            self._add_time_entry(point.largest, is_last=False)
+        points = self._sparse.add(position, entries)
+        self._add_offset_entries([point.offset_entry for point in points])
+        self._add_time_entries([point.largest for point in points], is_last=False)
 
     def _write_log(self, data: bytes) -> None:
         try:
@@ -242,20 +249,24 @@ class ActiveSegment:
         counted = entries[:1] if self._config.generation.rolls_by_first_entry else entries
         return max(entry.header.max_timestamp_ms for entry in counted)
 
-    def _add_offset_entry(self, offset: int, position: int) -> None:
+    def _add_offset_entries(self, due: Sequence[OffsetPosition]) -> None:
         index = self._handles.offset_index
         assert index is not None
-        if index.count < index.max_count:  # several entries of one append may be due, but only one slot free
-            index.append(offset - self.base_offset, position)
+        free = index.max_count - index.count  # several entries of one append may be due, but only one slot free
+        index.append([(entry.offset - self.base_offset, entry.position) for entry in due[: max(free, 0)]])
 
-    def _add_time_entry(self, largest: TimestampOffset, *, is_last: bool) -> None:
-        """Add an entry if its timestamp is larger than that of the last entry; keep a slot for the final entry."""
+    def _add_time_entries(self, due: Sequence[TimestampOffset], *, is_last: bool) -> None:
+        """Add the entries whose timestamps are larger than that of the entry before; keep a slot for the final one."""
         index = self._handles.time_index
-        if index is None or largest.timestamp_ms <= self._last_time_entry_ms:
+        if index is None:
             return
-        if is_last or index.count < index.max_count - 1:
-            index.append(largest.timestamp_ms, largest.offset - self.base_offset)
-            self._last_time_entry_ms = largest.timestamp_ms
+        entries: list[tuple[int, int]] = []
+        free = index.max_count - index.count - 1
+        for largest in due:
+            if largest.timestamp_ms > self._last_time_entry_ms and (is_last or len(entries) < free):
+                entries.append((largest.timestamp_ms, largest.offset - self.base_offset))
+                self._last_time_entry_ms = largest.timestamp_ms
+        index.append(entries)
 
     def add_aborted(self, transactions: Sequence[AbortedTxn]) -> None:
         """Append entries to the transaction index; create it for the first one (SEG-TXN-001)."""
@@ -277,7 +288,7 @@ class ActiveSegment:
 
     def seal(self) -> None:
         """Write the final time index entry, and truncate all files to their content (SEG-ROL-014, SEG-ROL-018)."""
-        self._add_time_entry(self._sparse.largest, is_last=True)
+        self._add_time_entries([self._sparse.largest], is_last=True)
         for index in (self._handles.offset_index, self._handles.time_index):
             if index is not None:
                 index.trim()

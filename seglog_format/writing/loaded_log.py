@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
+from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_offset_checkpoint
 from seglog_format.codec.framing import walk
-from seglog_format.errors import Location, UsageError
+from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot, newest_readable_snapshot
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, TimestampOffset
-from seglog_format.names import FileKind, parse_file_name, segment_file_name
+from seglog_format.names import FileKind, parse_file_name, parse_partition_directory, segment_file_name
 from seglog_format.state.leader_epochs import EpochRises, LeaderEpochs
 from seglog_format.state.producer_state import ProducerStates, states_of
 from seglog_format.storage.byte_source import MemoryBytes
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.model import Frame
+    from seglog_format.state.config import LogConfig
     from seglog_format.state_model import EpochStart
     from seglog_format.storage.files import Files
 
@@ -90,6 +91,36 @@ def load_log(files: Files, directory: Path, log_start_offset: int, *, has_produc
     epochs.start_at(max(log_start_offset, base_offsets[0]))
     newest_epoch = newer[-1].epoch if newer else known
     return LoadedLog(base_offsets, start, end_offset, producers, epochs, newest_epoch, bool(newer))
+
+
+def require_not_tiered(files: Files, directory: Path, config: LogConfig) -> None:
+    """Refuse a log that begins in a remote store: a writer would move its start to the first segment on the disk.
+
+    Args:
+        files: file layer of the directory.
+        directory: of the partition.
+        config: the settings of the log.
+
+    Raises:
+        UsageError: the settings say that the log is tiered; or they say nothing of it, and the checkpointed log start
+            offset is below the first segment (SEG-PDR-028).
+    """
+    if config.remote_storage_enable:
+        msg = f"{directory}: a tiered log, with remote.storage.enable=true, is not written"
+        raise UsageError(msg)
+    checkpoint = directory.parent / FileKind.LOG_START_OFFSET_CHECKPOINT.value
+    if config.remote_storage_enable is None and files.exists(directory) and files.exists(checkpoint):
+        with suppress(FormatError):
+            offsets = decode_offset_checkpoint(read_small(files, checkpoint)).by_partition
+            start = offsets.get(parse_partition_directory(directory.name).topic_partition)
+            meanings = filter(None, map(parse_file_name, files.names(directory)))
+            logs = (each.base_offset for each in meanings if each.kind is FileKind.LOG and not each.suffix)
+            first = min(logs, default=0)
+            if start is not None and start < first:
+                msg = (
+                    f"{directory}: the log begins at {start}, its first segment at {first}: a tiered log is not written"
+                )
+                raise UsageError(msg)
 
 
 class StoredSegment:

@@ -22,6 +22,7 @@ from seglog_format.storage.environment import Environment
 from seglog_format.writing.append import Assignment, as_follower, as_leader
 from seglog_format.writing.checking import Checked, check_as_leader, encoded
 from seglog_format.writing.failure_guard import FailureGuard
+from seglog_format.writing.loaded_log import require_not_tiered
 from seglog_format.writing.partition_log import Appended, open_log
 from seglog_format.writing.shared_flush import SharedFlush
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from seglog_format.cleaning.retention import RetentionPlan
     from seglog_format.record_model import Record, RecordBatch
     from seglog_format.storage.byte_source import Buffer
+    from seglog_format.writing.append import Entry
 
 Acks: TypeAlias = Literal["written", "flushed"]
 """When an append returns: after its bytes are written, or after they are on disk."""
@@ -54,7 +56,7 @@ class PartitionWriter(Closing):
 
     Raises:
         UsageError: the name is not that of a partition directory, another process writes here, files of an interrupted
-            replacement are left, or the log has a newer leader epoch.
+            replacement are left, the log has a newer leader epoch, or it is tiered.
         WriteError: a file could not be created.
 
     Examples:
@@ -91,6 +93,7 @@ class PartitionWriter(Closing):
         )
         self._last_flush_ms = self.environment.clock()
         with self._guard.failing():
+            require_not_tiered(self.environment.files, self.path, self.config)
             self._root = root or RootFiles(self.path.parent, self.environment)
         self._own_root = self._root if root is None else None
         try:
@@ -220,6 +223,18 @@ class PartitionWriter(Closing):
             appended = self._log.append(entries, Origin.REPLICATION) if entries else None
         if appended is not None:
             self._flush_if_asked(appended, acks)
+        return appended
+
+    def append_prepared(self, entries: Sequence[Entry]) -> Appended:
+        """Append one or more entries that were made for this log, as a follower; they are not checked.
+
+        Raises:
+            UsageError: the writer is closed, or this process was forked since the log was opened.
+            WriteError: writing failed, now or before.
+        """
+        with self._writing():
+            appended = self._log.append(entries, Origin.REPLICATION)
+        self._flush_if_asked(appended, "written")
         return appended
 
     def become_leader(self, leader_epoch: int) -> None:

@@ -127,14 +127,14 @@ def _as_text(value: Any) -> Any:  # noqa: ANN401 - any JSON value
             return value
 
 
-def encode(request: Json) -> Json:
+def encode(request: Json, engine: Engine = Engine.AUTO) -> Json:
     """Return the bytes of batches."""
     pieces = []
     try:
         for number, batch in enumerate(request["batches"], 1):
             line = _with_numbers({"isValid": True, "partitionLeaderEpoch": -1, **batch})
             records = [LineReader(number, _with_numbers({"isValid": True, **one}), "hex") for one in batch["records"]]
-            pieces.append(encode_batch(rebuilt_batch(LineReader(number, line, "hex"), records)))
+            pieces.append(encode_batch(rebuilt_batch(LineReader(number, line, "hex"), records), engine=engine))
     except (UsageError, FormatError) as error:
         return rejection(error)
     return {"ok": True, "data": b"".join(pieces).hex()}

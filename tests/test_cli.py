@@ -872,7 +872,7 @@ def test_completion_of_the_shell() -> None:
 
 def broker_of(directory: Path, node: int) -> None:
     directory.mkdir(exist_ok=True)
-    (directory / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={node}\n")
+    (directory / "meta.properties").write_text(f"version=0\ncluster.id=c\nbroker.id={node}\n")
 
 
 @pytest.mark.req("SEG-LDR-002")

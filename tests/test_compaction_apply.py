@@ -110,7 +110,7 @@ def test_the_steps_of_a_replacement(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.req("SEG-CMP-006")
+@pytest.mark.req("SEG-CMP-030")
 def test_a_new_segment_is_as_old_as_the_last_of_its_sources(tmp_path: Path) -> None:
     directory = log_directory(tmp_path)
     compact_partition(directory, PAIRED, now_ms=NOW)

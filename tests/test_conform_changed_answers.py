@@ -47,7 +47,7 @@ class Replay(Builder):
 def run(name: str, said: Json, changed: Callable[[Json], Json] | None = None) -> Outcome:
     answering = Recorded(said) if changed is None else Recorded(said, changed)
     cases = [case for case in every_case() if case.id in said["answers"]]
-    runner = Runner(Replay(answering), cases, all_cases=every_case(), options=Options(smoke=False))
+    runner = Runner(Replay(answering), cases, all_cases=every_case(), options=Options(smoke=False, case_ids=True))
     return runner.run_one(Listed(name.partition("@")[0]))
 
 

@@ -9,7 +9,7 @@ import pytest
 from helpers.support import REPOSITORY
 
 from tools import demo_data
-from tools.docs import pictures, transcripts
+from tools.docs import chapter_tables, pictures, transcripts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +48,15 @@ def test_links_lead_somewhere(page: str) -> None:
 def test_picture_shows_the_fixture() -> None:
     committed = (REPOSITORY / "docs" / "assets" / "partition.svg").read_text(encoding="utf-8")
     assert committed == pictures.partition_picture(), "make docs draws it anew"
+
+
+@pytest.mark.parametrize("path", chapter_tables.CHAPTERS)
+def test_tables_of_a_chapter_are_those_of_the_declarations(path: str) -> None:
+    text = (REPOSITORY / path).read_text(encoding="utf-8")
+    assert chapter_tables.with_tables(text) == text, "make docs writes them anew"
+    emptied = chapter_tables.BLOCK.sub(lambda match: match["mark"], text)
+    assert emptied.count("| `") == 0
+    assert chapter_tables.with_tables(emptied) == text
 
 
 def test_a_command_that_prints_something_else_is_noticed(tmp_path: Path) -> None:

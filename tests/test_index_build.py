@@ -63,7 +63,7 @@ def as_lists(built: BuiltIndexes) -> dict[str, list[list[int]]]:
     }
 
 
-OLD = ("0.8.2.2", "0.10.2.2", "1.1.1")
+OLD = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1")
 
 
 @pytest.mark.parametrize("name", [name for name in authentic_names() if "/crash-" in name])

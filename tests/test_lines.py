@@ -447,10 +447,10 @@ def test_file_that_cannot_be_opened_is_told_and_passed_over(
 
     real = seglog_format.lines.opened
 
-    def refuse(source: Source, *, copy: bool) -> object:
+    def refuse(source: Source) -> object:
         if source.path == path:
             raise PermissionError(13, "Permission denied", str(path))
-        return real(source, copy=copy)
+        return real(source)
 
     monkeypatch.setattr(seglog_format.lines, "opened", refuse)
     first, *rest = lines_of(other.parent)

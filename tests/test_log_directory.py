@@ -66,6 +66,8 @@ def test_directories_that_may_be_there(tmp_path: Path) -> None:
     names = ["orders-0", "orders-10", "orders-9", "__cluster_metadata-0", f"orders-0.{UUID}-future"]
     for name in [*names, "remote-log-index-cache"]:
         (tmp_path / name).mkdir()
+        if name.startswith("orders"):
+            (tmp_path / name / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAEAAAAAAAAAAQ")
     (tmp_path / "lost+found").write_bytes(b"a file of that name is nothing to a broker")
     listing = list_log_directory(tmp_path)
     order = ["__cluster_metadata-0", "orders-0", f"orders-0.{UUID}-future", "orders-9", "orders-10"]

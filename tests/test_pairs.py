@@ -137,7 +137,14 @@ def report(**changes: object) -> dict[str, Any]:
     log: dict[str, Any] = {"writer": "sarama", "through": "client", "version": "1.0", "kind": "plain", "codec": "gzip"}
     log |= {"refused": {}, "wrote": [], "skipped": [], "differs": {}}
     return {
-        "command": "python -m proofs pairs",
+        "made": {
+            "command": "python -m proofs pairs",
+            "commit": "0" * 40,
+            "dirty": False,
+            "date": "2026-11-27",
+            "versions": {},
+            "machine": {"cores": 2, "system": "Linux", "architecture": "x86_64"},
+        },
         "subjects": {"null": 1, "many": 9},
         "readers": [
             {"name": "good", "version": "2", "way": "wire"},

@@ -36,9 +36,9 @@ def test_report_says_what_was_run_and_what_failed(
     path = tmp_path / "report.json"
     assert harness.main(["counting", "--count", "5", "--seed", "7", "--report", str(path)]) == status
     report = json.loads(path.read_text(encoding="utf-8"))
-    assert report["command"] == "python -m proofs counting --count 5 --seed 7"
+    assert report["made"]["command"] == "python -m proofs counting --count 5 --seed 7"
     assert (report["done"], report["failures"], report["failed"]) == (5, len(failures), list(failures))
-    assert report["versions"]["python"]
+    assert report["made"]["versions"]["python"]
 
 
 def test_an_unknown_proof_is_refused_with_the_names_of_those_there_are() -> None:

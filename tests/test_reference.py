@@ -277,7 +277,7 @@ def findings(path: Path, engine: Engine) -> object:
 
 def summaries(path: Path, engine: Engine) -> object:
     storage = storage_for(engine)
-    return [segment_summary(files, copy=False, storage=storage) for files in list_partition(path).segments]
+    return [segment_summary(files, storage=storage) for files in list_partition(path).segments]
 
 
 TASKS: dict[str, Callable[[Path, Engine], object]] = {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import struct
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from helpers.support import REPOSITORY
+from helpers.support import FIXTURES, REPOSITORY
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -422,3 +424,17 @@ def test_served_parts_follow_each_other_and_are_what_the_segments_answer_for(see
 def test_histories_repeat_with_their_seed(seed: int) -> None:
     assert generated(seed) == generated(seed)
     assert all(remote_event(decoded(event)) is not None for event in generated(seed).events)
+
+
+def test_local_files_of_older_releases_are_as_the_chapter_shows_them() -> None:
+    """`fixtures/witnesses/remote_log_files.json` has what classes of 3.4.0 wrote."""
+    witness = json.loads((FIXTURES / "witnesses" / "remote_log_files.json").read_text(encoding="utf-8"))
+    files = witness["answers"]["3.4.0"]["files"]
+    chapter = (REPOSITORY / "spec" / "46-remote-log-metadata.md").read_text(encoding="utf-8")
+    assert f"```text\n{bytes.fromhex(files['_rlmm_committed_offsets']).decode()}```" in chapter
+    snapshot = bytes.fromhex(files["remote_log_snapshot"])
+    assert struct.unpack_from(">hiqii", snapshot) == (0, 7, 300, 1, len(snapshot) - 22)
+    (example,) = re.findall(r"the message follows:\n\n```text\n(.*?)```", chapter, re.DOTALL)
+    assert bytes.fromhex(re.sub(r";.*", "", example)) == snapshot[22:]
+    having = {release for release, answer in witness["answers"].items() if answer["classes"]}
+    assert having == {"3.1.2", "3.3.2", "3.4.0", "3.5.2", "3.6.2"}

@@ -208,7 +208,7 @@ def test_a_local_file_gives_the_same(tmp_path: Path, max_size: int) -> None:
     path = tmp_path / "file"
     path.write_bytes(numbered(1000))
     remote, _ = opened(numbered(1000), max_size)
-    with open_bytes(path) as mapped, open_bytes(path, copy=True) as windows, remote:
+    with open_bytes(path, mapped=True) as mapped, open_bytes(path) as windows, remote:
         sources: tuple[SourceFile, ...] = (mapped, windows, remote)
         for source in sources:
             source.expect(10, None)
@@ -304,7 +304,7 @@ def test_a_remote_partition_answers_as_the_local_one(name: str, trust_indexes: b
     ]
     storage, store = storage_of(uploaded(directory))
     listing = list_partition(storage.root / directory.name, storage)
-    with Partition(listing, trust_indexes=trust_indexes) as there, open_partition(directory, copy=True) as local:
+    with Partition(listing, trust_indexes=trust_indexes) as there, open_partition(directory) as local:
         assert answers(there) == answers(local)
     assert store.reads
     assert not Path(ADDRESS).exists()

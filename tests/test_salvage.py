@@ -20,12 +20,14 @@ from seglog_format.cli.main import run
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
-from seglog_format.recovery.salvage import SalvagedSegment, salvage_partition
+from seglog_format.recovery.salvage import salvage_partition
 from seglog_format.recovery.salvage_scan import longest_increasing, salvage_scan
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from seglog_format.recovery.salvage_placement import SalvagedSegment
 
 CRASHES = [name for name in authentic_names() if "/crash-" in name]
 

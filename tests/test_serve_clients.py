@@ -62,7 +62,13 @@ def source_of(case: str) -> Path:
     return min(path for path in bundled(case).glob("*-*") if any(log.stat().st_size for log in path.glob("*.log")))
 
 
-CASES = tuple(case for case in bundled_cases() if not re.search("/(root|empty|compact-empty|crash-.*)$", case))
+READ_BY_THEIR_OWN = ("0.9.0.1/", "0.11.0.3/", "2.0.1/", "3.0.2/", "3.4.1/", "4.0.1/")
+"""Lines that `test_served` compares with what their own consumers got; five more clients would take minutes more."""
+CASES = tuple(
+    case
+    for case in bundled_cases()
+    if not re.search("/(root|empty|compact-empty|crash-.*)$", case) and not case.startswith(READ_BY_THEIR_OWN)
+)
 """All but the empty ones, and those that a crash has damaged."""
 COMMITTED = tuple(case for case in CASES if "txn" in case)
 SEARCHED = tuple(case for case in CASES if re.search("/(createtime|logappend|one|plain|segs|headers)", case))

@@ -287,9 +287,10 @@ def test_log_bytes_are_sent_with_and_without_sendfile(tmp_path: Path, *, sendfil
 
 def test_a_file_that_became_shorter_is_noticed(tmp_path: Path) -> None:
     file = tmp_path / "log"
-    file.write_bytes(bytes(50))
+    file.write_bytes(bytes(60))
     one, other = socket.socketpair()
     part = slices.FileSlice(str(file), 50, 10)
+    file.write_bytes(bytes(50))
     for sendfile in {False, slices.HAS_SENDFILE}:
         with pytest.raises(slices.SliceLostError):
             part.send(one, sendfile=sendfile)

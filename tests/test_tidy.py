@@ -23,9 +23,10 @@ def test_tree_is_tidy(rule: Callable[[Path], Iterator[str]]) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["open('/" + "home/ann/x')", "index = https://" + "pypi" + ".org/simple", "# TO" + "DO", "# TO" + "DO: later"],
+    ["open('/" + "home/ann/x')", "index = https://" + "pypi" + ".org/simple", "# TO" + "DO", "# TO" + "DO: later"]
+    + [7 * mark + " main" for mark in "<>|"],
 )
-def test_text_of_one_machine_and_bare_open_ends_are_noticed(tmp_path: Path, line: str) -> None:
+def test_text_of_one_machine_conflicts_and_bare_open_ends_are_noticed(tmp_path: Path, line: str) -> None:
     (tmp_path / "notes.md").write_text(f"fine\n{line}\n", encoding="utf-8")
     assert [complaint.split(": ")[0] for complaint in tidy.no_machine_in_text(tmp_path)] == ["notes.md:2"]
 

@@ -39,10 +39,16 @@ if TYPE_CHECKING:
 
 GENERATIONS = {
     "0.8.2.2": "0.8",
+    "0.9.0.1": "0.8",
     "0.10.2.2": "0.10.1",
+    "0.11.0.3": "0.11",
     "1.1.1": "0.11",
+    "2.0.1": "2.0",
     "2.8.2": "2.0",
+    "3.0.2": "2.0",
+    "3.4.1": "2.0",
     "3.9.1": "4.1",
+    "4.0.1": "4.1",
     "4.3.0": "4.1",
     "4.4.0": "4.1",
 }
@@ -61,15 +67,14 @@ REQUESTS = {
 }
 """Messages without a codec: how many there are in a row, and how many of them came in one request."""
 
-CASES = [
-    name
-    for name in bundled_cases()
-    if not name.partition("/")[2].startswith(REWRITTEN)
-    # This broker got timestamps that the messages of magic 0 do not have, and stored them in the time index.
-    and name != "0.10.2.2/format-0.8.2"
-]
-MARKERS_IN_SNAPSHOTS = {"2.8.2", "3.9.1", "4.3.0", "4.4.0"}
-KEEPS_SNAPSHOTS = {"2.8.2", "3.9.1", "4.3.0", "4.4.0"}
+APART = {
+    "0.10.2.2/format-0.8.2",  # its time index has timestamps that messages of magic 0 do not have
+    "0.9.0.1/consumer-offsets",  # the requests of its coordinator are not known
+    "0.11.0.3/txn",  # 0.11.0 counts a marker as the newest batch of a producer in a snapshot, later releases do not
+}
+CASES = [name for name in bundled_cases() if not name.partition("/")[2].startswith(REWRITTEN) and name not in APART]
+MARKERS_IN_SNAPSHOTS = {"2.8.2", "3.0.2", "3.4.1", "3.9.1", "4.0.1", "4.3.0", "4.4.0"}
+KEEPS_SNAPSHOTS = {"2.8.2", "3.0.2", "3.4.1", "3.9.1", "4.0.1", "4.3.0", "4.4.0"}
 
 
 def config_of(name: str) -> LogConfig:

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 KNOWN = ("positions", "last_offsets", "max_timestamps", "running_maxima", "position", "tail", "next_offset")
 
 
-def table_of(files: SegmentFiles, target: int, patch: pytest.MonkeyPatch, *, has_kernels: bool, copy: bool) -> object:
+def table_of(files: SegmentFiles, target: int, patch: pytest.MonkeyPatch, *, has_kernels: bool, mapped: bool) -> object:
     """All that is known once an offset was looked for, and then the end."""
     patch.setattr(header_walk, "is_loaded", lambda: has_kernels)
     patch.setattr(header_walk, "LOADED_SIZE", -1)
     found: list[object] = []
-    with LogSegment(files, copy=copy) as segment:
+    with LogSegment(files, mapped=mapped) as segment:
         found.append(segment.next_offset)
-    with LogSegment(files, copy=copy) as segment:
+    with LogSegment(files, mapped=mapped) as segment:
         with suppress(FormatError):  # which `damage` tells
             number = segment.number_of(target)
             found.append(None if number is None else segment.entries.positions[number])
@@ -48,11 +48,11 @@ def table_of(files: SegmentFiles, target: int, patch: pytest.MonkeyPatch, *, has
     return found
 
 
-def assert_same(path: Path, target: int, *, copy: bool = False) -> None:
+def assert_same(path: Path, target: int, *, mapped: bool = False) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for files in list_partition(path).segments:
-            wanted = table_of(files, target, patch, has_kernels=False, copy=copy)
-            assert table_of(files, target, patch, has_kernels=True, copy=copy) == wanted
+            wanted = table_of(files, target, patch, has_kernels=False, mapped=mapped)
+            assert table_of(files, target, patch, has_kernels=True, mapped=mapped) == wanted
 
 
 @settings(deadline=None, max_examples=100)
@@ -70,7 +70,7 @@ def test_random_logs(
     for flipped_byte, value in flips:
         data[flipped_byte % len(data)] = value
     path = segment_directory(tmp_path_factory.mktemp("t") / "t-0", bytes(data[: len(data) - cut]), log.base_offset)
-    assert_same(path, log.base_offset + where, copy=bool(seed % 2))
+    assert_same(path, log.base_offset + where, mapped=bool(seed % 2))
 
 
 @pytest.mark.parametrize("name", authentic_names())

@@ -15,7 +15,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from proofs.spark.readers import rows, struct_type
 from seglog_format.errors import UsageError
-from seglog_format.log.partition import open_partition
 from seglog_format.spark.executing import ReadError, batches_of
 from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.following import Follower
@@ -322,9 +321,3 @@ def test_ten_thousand_segments_are_planned_in_seconds(tmp_path: Path) -> None:
     planned = pieces(tmp_path / "logs")
     assert len(planned) == 2000
     assert time.process_time() - start < 5, "ten thousand may take ten seconds on a busy machine"
-
-
-def test_the_copy_is_for_logs_that_a_broker_writes(orders: Path) -> None:
-    with open_partition(orders / "orders-0") as opened:
-        assert len(opened.segments) > 2
-    assert not any(piece.copy for piece in pieces(orders))

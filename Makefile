@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 CHECKED := seglog_format pyspark_seglog.py conformance/seglog_conformance conformance/authoring spec/algorithms/seglog_algorithms tests tools benchmarks proofs fixtures/make fixtures/seglog_testdata
 export NO_MKDOCS_2_WARNING := 1
+# The tests start thousands of processes of the package: each would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
 MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
 WORKERS ?= 2
 TESTEES ?= reference plain columnar kafka-python aiokafka aiokafka-pure

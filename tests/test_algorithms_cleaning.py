@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.support import FIXTURES, bundled, bundled_cases, states
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 from seglog_algorithms import compaction, retention
@@ -75,7 +76,7 @@ def assert_agree(operation: str, path: Path, config: dict[str, str], *, is_refus
         assert getattr(cleaning, operation)(request) == expected
 
 
-@pytest.mark.parametrize("name", bundled_cases())
+@each_of("name", bundled_cases())
 def test_a_directory_of_a_broker_is_retained_as_by_the_package(name: str) -> None:
     for path in partitions(name):
         size = sum(log.stat().st_size for log in path.glob("*.log"))
@@ -83,7 +84,7 @@ def test_a_directory_of_a_broker_is_retained_as_by_the_package(name: str) -> Non
         assert_agree("retain", path, {"retention.ms": "0"})
 
 
-@pytest.mark.parametrize("name", bundled_cases())
+@each_of("name", bundled_cases())
 def test_a_directory_of_a_broker_is_compacted_as_by_the_package(name: str) -> None:
     for path in partitions(name):
         config = {"cleanup.policy": "compact", "segment.bytes": "100000"}

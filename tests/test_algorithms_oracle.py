@@ -14,6 +14,7 @@ from helpers.made_logs import checkpoint
 from helpers.made_partitions import make, transactional
 from helpers.messages import message, wrapper
 from helpers.support import authentic, bundled_cases, states
+from helpers.walking import each_of
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from seglog_algorithms import lookup, transaction_index
@@ -128,7 +129,7 @@ def check_indexes(directory: dict[str, bytes], interval_bytes: int) -> None:
         assert transaction_index.build(up_to_damage(log), {}, decompress) == built.transaction_index
 
 
-@pytest.mark.parametrize("name", bundled_cases())
+@each_of("name", bundled_cases())
 def test_directories_of_brokers(name: str) -> None:
     for path in chain.from_iterable(partitions(state) for state in states(authentic(name))):
         with open_partition(path) as partition:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.support import bundled, bundled_cases
+from helpers.walking import each_of
 
 from seglog_format.checks.verify import verify
 from seglog_format.cli.main import run
@@ -344,7 +345,7 @@ TORN += [(name, 0) for name in ("leader-epoch-checkpoint", "recovery-point-offse
 
 
 @pytest.mark.parametrize("separator", [b" ", b"\n"])
-@pytest.mark.parametrize(("name", "start"), TORN)
+@each_of(("name", "start"), TORN)
 def test_text_of_another_file_is_not_copied(name: str, start: int, separator: bytes, tmp_path: Path) -> None:
     producers = {"kind": "transactional", "abort": 0.9}
     settings = {"index.interval.bytes": 100}

@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from helpers.support import FIXTURES
+from helpers.walking import each_of
 
 from seglog_format import value_decoder
 from seglog_format.values.column import decoded
@@ -85,7 +85,7 @@ NOT_IN_THE_COLUMN = {
 """What the library reads, and a column does not hold: the record is set aside."""
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_of("name", CASES)
 def test_value_is_what_the_library_reads(name: str) -> None:
     case = CASES[name]
     _, found, reason = read(case)

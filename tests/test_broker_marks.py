@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from helpers.support import REPOSITORY, authentic, authentic_names, bundled_cases, bundled_expected, states
+from helpers.walking import each_of
 
 from proofs.kafka.oracle import RELEASES
 from seglog_format import verify
@@ -105,7 +106,7 @@ def test_no_rule_is_claimed_for_a_version_whose_bytes_break_it(version: str) -> 
     assert {rule: found for rule, found in broken(version).items() if rule in claimed} == {}
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.brokers.basis == "bytes"], ids=lambda rule: rule.id)
+@each_of("rule", [rule for rule in RULES if rule.brokers.basis == "bytes"], ids=lambda rule: rule.id)
 def test_a_mark_by_bytes_names_a_version_that_is_bundled(rule: Requirement) -> None:
     assert rule.brokers.version in (*versions(), *TIERED)
     assert numbers(SHOWN_IN[rule.id[4:7]]) <= numbers(rule.brokers.version)
@@ -281,7 +282,7 @@ BEHAVIOURS: Final = {
 
 
 @pytest.mark.parametrize("version", versions())
-@pytest.mark.parametrize("rule", BEHAVIOURS)
+@each_of("rule", BEHAVIOURS)
 def test_no_behaviour_is_claimed_for_a_version_whose_bytes_show_another(rule: str, version: str) -> None:
     if is_claimed(requirements()[rule], version):
         seen = list(BEHAVIOURS[rule](version))
@@ -330,7 +331,7 @@ def is_by_run(rule: Requirement) -> bool:
     return rule.brokers.basis == "run" and rule.brokers.version in CLASSES_VERSIONS
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if is_by_run(rule)], ids=lambda rule: rule.id)
+@each_of("rule", [rule for rule in RULES if is_by_run(rule)], ids=lambda rule: rule.id)
 def test_a_rule_that_a_run_has_shown_fails_no_case(rule: Requirement) -> None:
     if rule.id[4:7] in TIER_AREAS:
         part = json.loads((REPOSITORY / "reports" / "kafka-reads.json").read_bytes())["parts"]["tier"]
@@ -373,7 +374,7 @@ def asked_rules(version: str) -> dict[str, str]:
     return next((found for release, found in rules.items() if line_of(release) == line_of(version)), {})
 
 
-@pytest.mark.parametrize("rule", [rule for rule in SINCE if rule.since_basis == "run"], ids=lambda rule: rule.id)
+@each_of("rule", [rule for rule in SINCE if rule.since_basis == "run"], ids=lambda rule: rule.id)
 def test_since_by_a_run_is_what_the_classes_of_that_line_keep(rule: Requirement) -> None:
     if rule.id in RECORDED:
         assert_recorded(rule.id, rule.since)

@@ -9,6 +9,7 @@ import pytest
 from helpers.batches import batch, record
 from helpers.broker_names import texts
 from helpers.planned import only_plan
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,7 +147,6 @@ UNUSUAL_NUMBERS = [
 
 
 @pytest.mark.req("SEG-CKP-004")
-@pytest.mark.parametrize("number", UNUSUAL_NUMBERS, ids=lambda text: ascii(text[:20]))
 @pytest.mark.parametrize(
     ("decode", "form", "field"),
     [
@@ -158,6 +158,7 @@ UNUSUAL_NUMBERS = [
         (decode_leader_epoch_checkpoint, "0\n1\n5 {}\n", "entries[0].start_offset"),
     ],
 )
+@each_of("number", UNUSUAL_NUMBERS, ids=lambda text: ascii(text[:20]))
 def test_numbers_that_are_none(decode: Callable[..., Any], form: str, field: str, number: str) -> None:
     requirement, found, position = refused(decode, form.format(number).encode())
     assert (requirement, found) == ("SEG-CKP-004", field)

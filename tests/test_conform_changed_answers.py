@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from authoring.record_answers import KEPT, listed_names
 from helpers.changed_answers import CHANGES, Recorded
+from helpers.walking import each_of
 from seglog_conformance.cases import load_cases
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.registry import Builder, Listed
@@ -74,7 +75,7 @@ def test_recorded_answers_are_as_the_list_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-@pytest.mark.parametrize("name", listed_names())
+@each_of("name", listed_names())
 def test_a_changed_answer_is_noticed(name: str, change: Callable[[Json, Json], Json | None]) -> None:
     said = as_the_cases_are(name)
     applies = {

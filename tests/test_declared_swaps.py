@@ -16,6 +16,7 @@ from construct import Container, ListContainer
 from helpers import layout_bytes
 from helpers.support import FIXTURES
 from helpers.swapping import is_noticed, pairs, structures_in, swapped
+from helpers.walking import each_of
 
 from proofs.entries import sealed
 from seglog_format import Engine, build_batch, decode_batch, encode_batch, new_record
@@ -428,12 +429,12 @@ def test_kafka_wrote_every_message_that_is_declared() -> None:
     assert sorted(DEFINITIONS.keys() - SAMPLED.keys()) == []
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@each_of("name", SAMPLED)
 def test_messages_are_read_and_written_as_declared(name: str) -> None:
     assert [what for what, check in checks_of(name)._asdict().items() if is_noticed(check)] == []
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@each_of("name", SAMPLED)
 def test_a_swap_in_a_message_is_noticed_by_reading_and_by_writing(name: str) -> None:
     known = declaration(DEFINITIONS[name], DEFINITIONS[name].latest)
     assert [text for each in structures_in(known) for text in unnoticed(each, checks_of(name))] == []

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from helpers.batches import batch, record
 from helpers.serialized import make_topics
+from helpers.walking import each_of
 from pyiceberg.catalog.sql import SqlCatalog
 
 from proofs.serialized import KINDS, expected_rows, registry_says, unpack_topics
@@ -187,7 +188,8 @@ def test_schemas_are_deleted_and_come_back(value: bytes | None) -> None:
     assert [text_of(gone.by_id(id_)) for id_ in (1, 2)] == ['"int"', '"long"']
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize("value", [None, b"", b"{}", b'{"mode":"READONLY"}', b'{"subject":"s","version":"x"}'])
+@each_of(
     "key",
     [
         b'{"keytype":"NOOP","magic":0}',
@@ -202,7 +204,6 @@ def test_schemas_are_deleted_and_come_back(value: bytes | None) -> None:
         None,
     ],
 )
-@pytest.mark.parametrize("value", [None, b"", b"{}", b'{"mode":"READONLY"}', b'{"subject":"s","version":"x"}'])
 def test_other_records_of_the_topic_change_nothing(key: bytes | None, value: bytes | None) -> None:
     schemas = schemas_of([stored("s", '"int"'), (key, value)])
     assert text_of(schemas.latest("s")) == text_of(schemas.by_id(1)) == '"int"'

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 
 from tools import demo_data
 from tools.docs import chapter_tables, pictures, transcripts
@@ -36,7 +37,7 @@ def test_transcripts_are_what_happens(page: str, directory: Path) -> None:
     assert {path.name for path in directory.iterdir()} <= IGNORED_BY_GIT
 
 
-@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md"])
+@each_of("page", [*PAGES, "CONTRIBUTING.md"])
 def test_links_lead_somewhere(page: str) -> None:
     path = REPOSITORY / page
     targets = LINK.findall(FENCED.sub("", path.read_text(encoding="utf-8")))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import bundled, bundled_cases, vector
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,7 +91,7 @@ def batches(name: str) -> Iterator[tuple[bytes, RecordBatch]]:
                 continue  # damaged on purpose
 
 
-@pytest.mark.parametrize("name", [name for name in bundled_cases() if "many" not in name])
+@each_of("name", [name for name in bundled_cases() if "many" not in name])
 def test_batches_that_brokers_wrote(name: str) -> None:
     for data, batch in batches(name):
         made = encoded(batch)

@@ -19,6 +19,7 @@ from helpers.support import (
     bundled_directory,
     bundled_expected,
 )
+from helpers.walking import each_of
 
 from seglog_format.requirements import requirements
 
@@ -42,7 +43,7 @@ def test_every_version_has_the_basic_cases_and_a_crash(version: str) -> None:
     assert any(name.startswith("crash-") for name in names)
 
 
-@pytest.mark.parametrize("name", bundled_cases())
+@each_of("name", bundled_cases())
 def test_description_names_real_requirements_and_the_right_sums(name: str) -> None:
     description = bundled_description(name)
     assert description["requirements"]

@@ -10,6 +10,7 @@ import pytest
 from helpers.made_partitions import EMPTY_SNAPSHOT, checkpoint, entry, make, numbered
 from helpers.messages import message, wrapper
 from helpers.support import authentic, authentic_names, bundled
+from helpers.walking import each_of
 
 from seglog_format import verify
 from seglog_format.cli.main import run
@@ -295,7 +296,7 @@ def undamaged() -> list[tuple[str, str]]:
     return [(name, "after" if "crash" in name else "") for name in left]
 
 
-@pytest.mark.parametrize(("name", "below"), undamaged())
+@each_of(("name", "below"), undamaged())
 def test_what_brokers_left_has_no_hole(name: str, below: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A broker leaves damage below its recovery point alone; that is in none of these."""
     assert run(["verify", str(authentic(name) / below), "--severity", "error"]) == 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.batches import batch, record
 from helpers.hostile_schemas import CASES, GOOD, GOOD_VALUES, HOSTILE, HOSTILE_VALUES
+from helpers.walking import each_of
 
 from seglog_format.cli.main import run
 from seglog_format.values.decoder import TYPES
@@ -37,7 +38,7 @@ def header(id_: int) -> bytes:
     return b"\x00" + id_.to_bytes(4, "big")
 
 
-@pytest.mark.parametrize(("kind", "name"), CASES)
+@each_of(("kind", "name"), CASES)
 def test_hostile_schema_concerns_its_own_records_alone(
     kind: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,7 +125,7 @@ def _lines_of(directory: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "iceberg", "arrow", "csv", "jsonl"])
-@pytest.mark.parametrize(("kind", "name"), CASES)
+@each_of(("kind", "name"), CASES)
 def test_hostile_readers_schema_is_used_or_refused_in_one_line(
     kind: str, name: str, table_format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

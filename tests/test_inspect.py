@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from helpers.batches import batch, record
 from helpers.support import bundled, vector, vectors
+from helpers.walking import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -118,7 +119,7 @@ def test_bytes_after_the_last_record_are_left_over() -> None:
     assert (field_named(block, "left over").start, field_named(block, "left over").end) == (77, 87)
 
 
-@pytest.mark.parametrize("size", range(18, 87))
+@each_of("size", range(18, 87))
 def test_batch_cut_anywhere(size: int, tmp_path: Path) -> None:
     path = tmp_path / LOG
     path.write_bytes(vector("V-06")[:size])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from helpers.support import FIXTURES
+from helpers.walking import each_of
 
 from seglog_format import (
     CompressionCodec,
@@ -138,7 +139,7 @@ CONSTANTS: Final[Mapping[str, object]] = {
 """Values of this package, by the question that Kafka's classes answered. All releases that know it have to agree."""
 
 
-@pytest.mark.parametrize("question", CONSTANTS)
+@each_of("question", CONSTANTS)
 def test_a_constant_has_the_value_that_kafkas_class_has(question: str) -> None:
     assert set(ANSWERS[question].values()) == {str(CONSTANTS[question])}
 
@@ -335,8 +336,8 @@ def test_every_setting_of_a_log_is_kafkas() -> None:
     assert {field.name for field in fields(LogConfig)} - set(OF_A_LOG) == {"generation"}
 
 
-@pytest.mark.parametrize("field", config.BOUNDS)
 @pytest.mark.parametrize("release", SETTINGS)
+@each_of("field", config.BOUNDS)
 def test_the_bounds_of_a_setting_are_kafkas(release: str, field: str) -> None:
     name = config.kafka_name(field)
     allowed = declared(name, release)["allowed"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from helpers.broker_names import directory_names, file_names
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -527,7 +528,7 @@ def test_declared_snapshot_names_agree(names: Sequence[str]) -> None:
 
 
 @pytest.mark.req("SEG-PDR-001", "SEG-PDR-002", "SEG-PDR-004")
-@pytest.mark.parametrize(
+@each_of(
     "name",
     [*(name for name, _ in DIRECTORIES), *(name for name, _ in REFUSED_DIRECTORIES), *directory_names()],
     ids=lambda name: ascii(name[:40]),

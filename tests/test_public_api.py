@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 
 import seglog_format
 from seglog_format import errors, spark, strategies, types
@@ -85,7 +86,7 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize(("module", "name"), PUBLIC)
+@each_of(("module", "name"), PUBLIC)
 def test_name_is_there_and_documented(module: ModuleType, name: str) -> None:
     assert inspect.getdoc(getattr(module, name))
 

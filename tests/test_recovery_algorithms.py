@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 from seglog_algorithms.brokers import recover_like_broker
 from seglog_algorithms.leader_epochs import LOG_STARTS, RECOVERY_POINTS, read_offsets
 from seglog_algorithms.recovery import Around, recover, truncate
@@ -46,7 +47,7 @@ def around_of(partition: Path) -> Around:
 
 
 @pytest.mark.parametrize("like_broker", [False, True])
-@pytest.mark.parametrize("name", CRASHES)
+@each_of("name", CRASHES)
 def test_recovery_of_a_crashed_directory_is_that_of_the_package(name: str, tmp_path: Path, like_broker: bool) -> None:  # noqa: FBT001
     partition = crashed(name, tmp_path / "logs")
     recovered = (recover_like_broker if like_broker else recover)(files_in(partition), around_of(partition), decompress)
@@ -56,7 +57,7 @@ def test_recovery_of_a_crashed_directory_is_that_of_the_package(name: str, tmp_p
     assert [cut.position for cut in recovered.plan.cuts] == [cut.position for cut in done.plan.cuts]
 
 
-@pytest.mark.parametrize("name", CRASHES)
+@each_of("name", CRASHES)
 def test_truncation_of_a_recovered_directory_is_that_of_the_package(name: str, tmp_path: Path) -> None:
     partition = crashed(name, tmp_path / "logs")
     done = recover_files(partition).apply()

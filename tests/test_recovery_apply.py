@@ -32,6 +32,7 @@ from helpers.made_partitions import (
 )
 from helpers.messages import message, wrapper
 from helpers.support import FIXTURES, authentic, authentic_expected, authentic_names
+from helpers.walking import each_of
 
 from proofs.fuzz.random_damage import damaged
 from proofs.fuzz.random_logs import random_log
@@ -113,7 +114,7 @@ def expected_after(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield file, line
 
 
-@pytest.mark.parametrize("name", CRASHES)
+@each_of("name", CRASHES)
 def test_what_a_broker_made_of_it(name: str, tmp_path: Path) -> None:
     directory = crashed_copy(name, tmp_path / "logs")
     recover_partition(directory, options=LIKE_BROKER)
@@ -140,7 +141,7 @@ TRUSTED_DAMAGE = ("crash-flip-early", "crash-noindex")
 """Damage below the recovery point, which brokers believe in, in some versions."""
 
 
-@pytest.mark.parametrize("name", CRASHES)
+@each_of("name", CRASHES)
 def test_what_recovery_leaves(name: str, tmp_path: Path) -> None:
     directory = crashed_copy(name, tmp_path / "logs")
     before = {path.name: path.read_bytes() for path in directory.glob("*.log")}
@@ -620,7 +621,7 @@ def settings_of(directory: Path) -> IndexSettings:
     return infer_settings([LogSegment(files) for files in list_partition(directory).segments])
 
 
-@pytest.mark.parametrize("name", CRASHES)
+@each_of("name", CRASHES)
 def test_the_interval_is_inferred_from_what_a_broker_left(name: str) -> None:
     (directory,) = (authentic(name) / "before").glob("crash-*-0")
     found = settings_of(directory)

@@ -13,6 +13,7 @@ from helpers.batches import batch, record, zigzag_varint
 from helpers.decoders import answer, assert_same_entries, decode_by_declaration, reported
 from helpers.messages import message, sealed, wrapper
 from helpers.support import authentic, authentic_names, vectors
+from helpers.walking import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,13 +59,13 @@ def test_vectors(name: str) -> None:
     assert_same_entries(vectors()[name])
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_logs_of_brokers(name: str) -> None:
     for path in authentic(name).rglob("*.log"):
         assert_same_entries(path.read_bytes()[: 2**16])
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_side_files_of_brokers(name: str) -> None:
     for path in authentic(name).rglob("*.*"):
         if path.suffix in SIDE_FILES and path.is_file():
@@ -218,7 +219,7 @@ def blocked(*_arguments: object) -> None:
     raise RuntimeError(msg)
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_records_of_partitions_of_brokers(name: str) -> None:
     for path in sorted({path.parent for path in authentic(name).rglob("*.log") if path.stat().st_size < 2**17}):
         with open_partition(path) as partition:
@@ -252,7 +253,7 @@ def partitions(name: str) -> list[Path]:
     return sorted((path for path, size in sizes.items() if 0 < size < 2**17), key=lambda path: (sizes[path], path))
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_without_construct_the_plain_engine_reads_records(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in partitions(name)[:2]:
         with open_partition(path) as partition, monkeypatch.context() as patched:
@@ -289,7 +290,7 @@ TASKS: dict[str, Callable[[Path, Engine], object]] = {
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_no_result_depends_on_the_engine(task: Callable[[Path, Engine], object], name: str) -> None:
     for path in partitions(name)[:1]:
         assert task(path, Engine.PLAIN) == task(path, Engine.REFERENCE)

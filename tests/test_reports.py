@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.walking import each_of
 
 from proofs import report_facts
 from tools import reports
@@ -25,7 +26,7 @@ def new_report() -> dict[str, Any]:
     return {"made": made, "failures": 0}
 
 
-@pytest.mark.parametrize("name", EVERY)
+@each_of("name", EVERY)
 def test_every_report_tells_how_it_was_made(name: str) -> None:
     assert list(reports.problems(name, EVERY[name])) == []
     assert reports.found(name, EVERY[name])

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers.serving import Served, serving
 from helpers.support import REPOSITORY, bundled, bundled_cases, need
+from helpers.walking import each_of
 from seglog_conformance.registry import BUILDS, STAMP, Builder, listed
 
 import seglog_format as seglog
@@ -173,12 +174,12 @@ def expected(case: str, isolation: Isolation) -> list[list[Any]]:
         return list(map(row, partition.records(isolation=isolation)))
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_of("case", CASES)
 def test_every_record_is_the_one_that_the_reference_reads(answers: dict[str, Any], case: str) -> None:
     compare(answers, case, "read_uncommitted")
 
 
-@pytest.mark.parametrize("case", COMMITTED)
+@each_of("case", COMMITTED)
 def test_committed_records_are_those_that_the_reference_reads(answers: dict[str, Any], case: str) -> None:
     compare(answers, case, "read_committed")
 
@@ -220,7 +221,7 @@ def headers_or_null(headers: list[list[Any]]) -> list[list[Any]]:
     return [[name, value or None] for name, value in headers]
 
 
-@pytest.mark.parametrize("case", SEARCHED)
+@each_of("case", SEARCHED)
 def test_lookups_by_timestamp_find_what_the_reference_finds(answers: dict[str, Any], case: str) -> None:
     found = answers[f"{case} lookups"]
     with seglog.open_partition(source_of(case)) as partition:

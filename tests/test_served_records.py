@@ -9,8 +9,8 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-import pytest
 from helpers.support import bundled, bundled_directory
+from helpers.walking import each_of
 
 from seglog_format import open_partition
 
@@ -65,7 +65,7 @@ def levels(name: str) -> list[Isolation]:
     return ["read_uncommitted"] if name.startswith("0.9.") else ["read_uncommitted", "read_committed"]
 
 
-@pytest.mark.parametrize(("name", "isolation"), [(name, level) for name in CASES for level in levels(name)])
+@each_of(("name", "isolation"), [(name, level) for name in CASES for level in levels(name)])
 def test_records_and_end_are_those_of_the_consumer(name: str, isolation: Isolation) -> None:
     *theirs, end = [line for line in served(name) if line["isolation"] == isolation]
     names = {field for line in theirs for field in line} | {"headers"}

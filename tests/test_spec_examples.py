@@ -8,9 +8,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import cramjam
-import pytest
 from helpers.spec_examples import Example, examples, parsed
 from helpers.support import FIXTURES, REPOSITORY
+from helpers.walking import each_of
 
 from seglog_format.checks import verify
 from seglog_format.codec.application_records import decode_application_record
@@ -191,7 +191,7 @@ CANNOT_STAND_IN_A_DIRECTORY = {
 }
 
 
-@pytest.mark.parametrize("example", examples(), ids=str)
+@each_of("example", examples(), ids=str)
 def test_example(example: Example, tmp_path: Path) -> None:
     refused = refusal(example)
     reported = [] if example.kind in CANNOT_STAND_IN_A_DIRECTORY else reports(example, tmp_path)

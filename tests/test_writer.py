@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers.appends import Clock, base_offsets, contents, open_writer, produced, snapshot
 from helpers.support import bundled, bundled_cases, bundled_description
+from helpers.walking import each_of
 
 from seglog_format import LogConfig, LogWriter, PartitionWriter, open_partition, verify
 from seglog_format.codec.build import new_record, with_offset, with_timestamps
@@ -134,9 +135,9 @@ def snapshots(directory: Path, *, with_times: bool) -> dict[str, set[ProducerSta
     }
 
 
-@pytest.mark.parametrize("name", CASES)
 @pytest.mark.req("SEG-APP-001", "SEG-APP-003", "SEG-APP-018", "SEG-APP-019", "SEG-APP-010")
 @pytest.mark.req("SEG-APP-026", "SEG-ROL-010", "SEG-ROL-011", "SEG-APP-015")
+@each_of("name", CASES)
 def test_a_leader_writes_the_files_that_brokers_wrote(name: str, tmp_path: Path) -> None:
     version, _, case = name.partition("/")
     theirs = partition_of(name)
@@ -154,8 +155,8 @@ def test_a_leader_writes_the_files_that_brokers_wrote(name: str, tmp_path: Path)
     assert written == expected
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("4.")])
 @pytest.mark.req("SEG-APP-002")
+@each_of("name", [name for name in CASES if name.startswith("4.")])
 def test_a_follower_writes_the_files_that_its_leader_wrote(name: str, tmp_path: Path) -> None:
     theirs = partition_of(name)
     ours = tmp_path / theirs.name

@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("numba")
 
+from helpers.walking import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -237,7 +238,7 @@ def test_a_xerial_header_is_one_to_the_last_bit() -> None:
 
 
 @pytest.mark.req("SEG-COD-012")
-@pytest.mark.parametrize("size", [*range(1, 70), 255, 4096, 65_535])
+@each_of("size", [*range(1, 70), 255, 4096, 65_535])
 def test_lz4_blocks_with_checksums(size: int) -> None:
     """Of every length around the stripes of the checksum; a wrong one is left to the reference, which refuses it."""
     content = random.Random(size).randbytes(size)  # noqa: S311 - the same each time

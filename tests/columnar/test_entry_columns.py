@@ -11,6 +11,7 @@ pytest.importorskip("numba")
 
 from helpers.scans import segment_directory
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 
 from proofs.fuzz.random_logs import random_log
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
@@ -74,7 +75,7 @@ def until_damage(found: Iterable[Any]) -> Iterator[Any]:
         yield from found
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_every_authentic_log_tells_the_same(name: str) -> None:
     for path in sorted({path.parent for path in authentic(name).rglob("*.log")}):
         assert_equal_columns(path)

@@ -11,6 +11,7 @@ pytest.importorskip("numba")
 
 from helpers.scans import segment_directory
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,7 +74,7 @@ def test_random_logs(
     assert_same(path, log.base_offset + where, mapped=bool(seed % 2))
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_logs_of_brokers(name: str) -> None:
     for path in authentic(name).iterdir():
         if path.is_dir() and any(path.glob("*.log")):

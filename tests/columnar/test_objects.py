@@ -15,6 +15,7 @@ pytest.importorskip("numba")
 from helpers.batches import patched
 from helpers.scans import segment_directory
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 from test_hostile_scan import FULL, INPUTS, changes
 
 from proofs.fuzz.random_logs import random_log
@@ -77,7 +78,7 @@ def assert_same_records(path: Path, **shared: Any) -> None:
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_records_of_authentic_logs(name: str) -> None:
     for path in sorted({path.parent for path in authentic(name).rglob("*.log")}):
         assert_same_records(path)

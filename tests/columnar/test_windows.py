@@ -11,6 +11,7 @@ pytest.importorskip("numba")
 
 from helpers.scans import count_fallbacks, expected, outcome, scanned, segment_directory
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 from helpers.whole_table import batch_table
 
 from proofs.fuzz.delivered_rows import COLUMNS, row_of, rows_of
@@ -65,7 +66,7 @@ def assert_same_through_windows(path: Path, on: dict[str, Any]) -> None:
         assert scanned(partition, **on, from_offset=middle) == expected(mapped, **shared, from_offset=middle)
 
 
-@pytest.mark.parametrize("name", authentic_names()[::3])
+@each_of("name", authentic_names()[::3])
 def test_authentic_logs_read_the_same_and_without_the_reference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     windows_of(4096, monkeypatch)
     fallbacks = count_fallbacks(monkeypatch)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.checks.verify import verify_log
-from seglog_format.codec.application_records import decode_application_record
+from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location

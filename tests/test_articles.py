@@ -16,7 +16,7 @@ from helpers.batches import batch, record
 from helpers.support import FIXTURES
 
 from seglog_format import Environment, LogConfig, PartitionWriter, open_log_directory, open_partition, verify, walk
-from seglog_format.state.broker_settings import topic_settings
+from seglog_format.state.config import topic_settings
 from seglog_format.writing.roll import ActiveState, Incoming, RollReason, roll_reason
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from helpers.support import FIXTURES
 from helpers.walking import each_of
 
 from seglog_format import value_decoder
-from seglog_format.values.column import decoded
+from seglog_format.values.decoder import decoded
 from seglog_format.values.schemas import Schemas, SchemaText
 
 ANSWERS = json.loads((FIXTURES / "witnesses" / "avro_answers.json").read_text("utf-8"))

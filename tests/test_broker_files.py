@@ -24,7 +24,7 @@ from helpers.made_partitions import (
 
 from seglog_format.model import OffsetPosition
 from seglog_format.recovery.apply import RecoveryOptions, recover_partition
-from seglog_format.recovery.broker_end import searched
+from seglog_format.recovery.broker_scan import searched
 
 if TYPE_CHECKING:
     from pathlib import Path

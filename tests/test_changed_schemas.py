@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from seglog_format import value_decoder
 from seglog_format.errors import UsageError
-from seglog_format.values.column import decoded
-from seglog_format.values.decoder import TYPES
+from seglog_format.values.decoder import TYPES, decoded
 from seglog_format.values.schemas import Schemas, SchemaText
 
 HEADER = b"\x00\x00\x00\x00\x01"

@@ -24,9 +24,9 @@ from seglog_format.codec.plain.checkpoints import simple_offsets
 from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import CorruptIndexError, FormatError, Location, UnsupportedVersionError
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS
+from seglog_format.record_model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
 from seglog_format.schema import checkpoints as schema
 from seglog_format.schema.fields import layout
-from seglog_format.state_model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,7 @@ from seglog_format.cluster.coordinators import CoordinatorState, decided_records
 from seglog_format.cluster.image import ConfigResource, MetadataImage
 from seglog_format.cluster.lines import image_lines, transaction_line
 from seglog_format.cluster.metadata_log import MetadataLog, snapshot_state
-from seglog_format.cluster.metadata_state import MetadataRecord, MetadataState
-from seglog_format.cluster.replay import RULES, replay
+from seglog_format.cluster.metadata_state import RULES, MetadataRecord, MetadataState, replay
 from seglog_format.errors import CorruptRecordError
 from seglog_format.model import ControlRecordType
 from seglog_format.schema.metadata_records import FRAMED_TOPICS

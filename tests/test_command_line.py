@@ -21,10 +21,9 @@ import pytest
 from click.testing import CliRunner
 from helpers.support import FIXTURES, bundled
 
-from seglog_format.cli import progress, style
+from seglog_format.cli import output, progress
 from seglog_format.cli.exit_status import USAGE
-from seglog_format.cli.failures import EXTRAS
-from seglog_format.cli.main import run, seglog
+from seglog_format.cli.main import EXTRAS, run, seglog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -162,7 +161,7 @@ def test_a_log_directory_without_a_partition_is_reported(
 def test_the_extra_of_a_missing_module_is_named(
     module: str, extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("seglog_format.cli.lazy.import_module", lacking(module))
+    monkeypatch.setattr("seglog_format.cli.main.import_module", lacking(module))
     assert run(["export", "--help"]) == USAGE
     needed = f"seglog: this needs {module.partition('.')[0]}: pip install 'seglog-format[{extra}]'\n"
     assert capsys.readouterr().err == needed
@@ -198,7 +197,7 @@ def test_a_command_names_its_missing_extra(line: str, module: str, tmp_path: Pat
 
 
 def test_a_missing_module_of_no_extra_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seglog_format.cli.lazy.import_module", lacking("seglog_format.nothing"))
+    monkeypatch.setattr("seglog_format.cli.main.import_module", lacking("seglog_format.nothing"))
     with pytest.raises(ModuleNotFoundError):
         run(["export", "--help"])
 
@@ -327,12 +326,12 @@ def test_progress_is_drawn_on_a_terminal_that_shows_the_output(tmp_path: Path) -
 def test_every_command_takes_the_choice_of_colours(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, has_colour: bool
 ) -> None:
-    monkeypatch.setenv(style.CHOICE, "auto")
-    style.has_colour.cache_clear()
+    monkeypatch.setenv(output.CHOICE, "auto")
+    output.has_colour.cache_clear()
     (partition,) = (path.parent for path in bundled("4.3.0/one").rglob("00000000000000000000.log"))
     assert run([*arguments, str(partition)]) == 0
     assert ("\x1b[" in capsys.readouterr().out) == has_colour
-    style.has_colour.cache_clear()
+    output.has_colour.cache_clear()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

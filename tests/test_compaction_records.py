@@ -18,7 +18,7 @@ from helpers.support import bundled
 from seglog_format.cleaning.compaction_apply import compact_partition, explain_compaction
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
-from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.log.index_file import TransactionIndex
 from seglog_format.model import AbortedTxn, RecordBatchHeader
 from seglog_format.state.config import LogConfig
 

@@ -39,7 +39,7 @@ from seglog_conformance.smoke import smoke
 from seglog_conformance.verdicts import FAILURES, Result, Verdict
 
 from seglog_format.cli.conform import command
-from seglog_format.cli.examples import EXAMPLES
+from seglog_format.cli.options import EXAMPLES
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:

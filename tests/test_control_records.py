@@ -26,7 +26,7 @@ from seglog_format.schema.tracing import trace
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.state_model import ControlRecord
+    from seglog_format.record_model import ControlRecord
 
 CONTROL, TRANSACTIONAL = 0x20, 0x10
 MARKER = struct.pack(">hi", 0, 7)

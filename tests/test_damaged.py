@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.damage import Case, damaged_cases
-from helpers.walking import each_of
 
 from seglog_format.checks import verify
 from seglog_format.errors import FormatError
@@ -48,7 +47,7 @@ def found_in(case: Case, path: Path) -> set[tuple[str, Severity]]:
 CASES = [pytest.param(case, id=case.name, marks=pytest.mark.req(*case.violates)) for case in damaged_cases()]
 
 
-@each_of("case", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_the_edits_break_the_one_requirement(case: Case, tmp_path: Path) -> None:
     (broken,) = case.violates
     expected = {(identifier, requirement(identifier).severity) for identifier in [broken, *case.also]}
@@ -65,7 +64,7 @@ def bases() -> list[list[Case]]:
     return list(groups.values())
 
 
-@each_of("cases", bases(), ids=lambda cases: cases[0].name)
+@pytest.mark.parametrize("cases", bases(), ids=lambda cases: cases[0].name)
 def test_without_its_edits_a_case_breaks_nothing(cases: list[Case], tmp_path: Path) -> None:
     broken = {identifier for case in cases for identifier in case.violates}
     found = found_in(cases[0], cases[0].build(tmp_path, damaged=False))

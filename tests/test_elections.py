@@ -22,7 +22,7 @@ from seglog_format.cluster.image import MetadataImage, TopicImage
 from seglog_format.cluster.new_image import NewImage, NewNode, new_image
 from seglog_format.cluster.proved_ends import MAX_END, raise_ends
 from seglog_format.cluster.releases import RELEASES
-from seglog_format.state_model import EpochStart
+from seglog_format.record_model import EpochStart
 from tests.helpers.support import FIXTURES
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from seglog_format.codec.reference import building
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.model import CompressionCodec, MessageHeader, RecordBatchHeader
-from seglog_format.record_model import Record, RecordHeader
-from seglog_format.state_model import ProducerStateEntry
+from seglog_format.record_model import ProducerStateEntry, Record, RecordHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

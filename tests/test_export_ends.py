@@ -14,7 +14,7 @@ from helpers.support import bundled, bundled_expected
 from seglog_format import export
 from seglog_format.cli import export as command
 from seglog_format.cli.main import run
-from seglog_format.tables.outcome import OpenTransaction
+from seglog_format.tables.progress import OpenTransaction
 
 if TYPE_CHECKING:
     from pathlib import Path

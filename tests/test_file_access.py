@@ -23,7 +23,7 @@ EXCEPTIONS: Final = {
     "serve/slices.py": "opens logs that the kernel sends to clients",
     "serve/state_directory.py": "makes the directory for what groups commit",
     "spark/committing.py": "moves what tasks have written",
-    "spark/launchers.py": "writes the programs that start workers",
+    "spark/sessions.py": "writes the programs that start workers",
     "spark/staging.py": "writes the files of a task",
     "state/directory_lock.py": "locks a log directory",
     "tier/fetching.py": "writes fetched segments",

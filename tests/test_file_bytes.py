@@ -20,10 +20,10 @@ import pytest
 from seglog_format.checks import verify
 from seglog_format.errors import RefusedError, UnreadableError, UsageError
 from seglog_format.lines import lines_of
+from seglog_format.log.index_file import TransactionIndex
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.log.transaction_index import TransactionIndex
-from seglog_format.storage import file_bytes, file_reader, refused_ranges
+from seglog_format.storage import file_bytes, file_reader
 from seglog_format.storage.file_bytes import (
     MAX_WHOLE_SIZE,
     WINDOW_SIZE,
@@ -33,8 +33,14 @@ from seglog_format.storage.file_bytes import (
     open_log,
     read_whole,
 )
-from seglog_format.storage.file_reader import BUFFER_SIZE, MIN_BUFFERED_SIZE, SPARE_BUFFERS, noted_refusals
-from seglog_format.storage.refused_ranges import BLOCK_SIZE, RefusedSearch
+from seglog_format.storage.file_reader import (
+    BLOCK_SIZE,
+    BUFFER_SIZE,
+    MIN_BUFFERED_SIZE,
+    SPARE_BUFFERS,
+    RefusedSearch,
+    noted_refusals,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -410,7 +416,7 @@ def test_a_refused_gigabyte_takes_a_bounded_number_of_reads(tmp_path: Path, monk
 def test_a_slow_disk_is_asked_for_whole_blocks(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(large, [(5000, 5100)], whole_blocks=True)
     monkeypatch.setattr(file_reader, "_read_at", disk.read)
-    monkeypatch.setattr(refused_ranges, "SLOW_SECONDS", -1.0)
+    monkeypatch.setattr(file_reader, "SLOW_SECONDS", -1.0)
     with open_bytes(large) as source:
         assert readable_parts(source)[1] == {4096: 4096}
     assert disk.failures < 20
@@ -420,7 +426,7 @@ def test_a_slow_disk_is_asked_for_whole_blocks(large: Path, monkeypatch: pytest.
 def test_time_that_is_used_up_ends_the_search(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(large, [(5000, 5100), (2 * WINDOW_SIZE, 2 * WINDOW_SIZE + 1)])
     monkeypatch.setattr(file_reader, "_read_at", disk.read)
-    monkeypatch.setattr(refused_ranges, "MAX_SECONDS", 0.0)
+    monkeypatch.setattr(file_reader, "MAX_SECONDS", 0.0)
     with open_bytes(large) as source:
         _, lost = readable_parts(source)
         assert len(lost) == disk.failures == 2

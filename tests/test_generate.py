@@ -370,7 +370,7 @@ def test_a_list_of_keys_loads_no_writer() -> None:
     script = "import sys; from seglog_format.cli.main import run; run(['generate', '--list']); print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name for name in found.stdout.splitlines()[-1].split() if name.startswith("seglog_format.")}
-    assert "seglog_format.generation.recipe_keys" in loaded
+    assert "seglog_format.generation.recipe" in loaded
     assert not {name for name in loaded if name.startswith(("seglog_format.writing", "seglog_format.cleaning"))}
 
 

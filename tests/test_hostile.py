@@ -26,7 +26,7 @@ from seglog_format.codec.decode import checksum_is_valid, decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.resolution import resolve
+from seglog_format.log.listing import resolve
 from seglog_format.names import parse_file_name, parse_partition_directory
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 from seglog_format import walk
 from seglog_format.cli.inspect import command
-from seglog_format.cli.render_field import bytes_text
 from seglog_format.cli.render_html import page
-from seglog_format.cli.render_inspect import HEADINGS, field_rows, json_fields, widths_for
+from seglog_format.cli.render_inspect import HEADINGS, bytes_text, field_rows, json_fields, widths_for
 from seglog_format.errors import CorruptRecordError, UsageError
 from seglog_format.inspection import Block, Field, Selection, inspect_file, inspect_pasted, pasted_bytes
 

@@ -25,8 +25,8 @@ from seglog_format import (
     names,
 )
 from seglog_format.cleaning import compaction_pass, settings
-from seglog_format.cluster import comparison, coordinators, image, inferred, new_image, replay
-from seglog_format.cluster import names as kafka_numbers
+from seglog_format.cluster import comparison, coordinators, image, inferred, metadata_state, new_image
+from seglog_format.cluster import lines as kafka_numbers
 from seglog_format.cluster.releases import RELEASES
 from seglog_format.codec import (
     checkpoints,
@@ -41,9 +41,9 @@ from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import FormatError
 from seglog_format.schema import compression_rules, coordinator_records, metadata_records
 from seglog_format.serve import committed, groups
-from seglog_format.state import broker_settings, config, index_build, producer
+from seglog_format.state import config, index_build, producer_state
 from seglog_format.tier import metadata_topic
-from seglog_format.tier.states import PartitionDeleteState, SegmentState
+from seglog_format.tier.records import PartitionDeleteState, SegmentState
 from seglog_format.writing import log_writer
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ CONSTANTS: Final[Mapping[str, object]] = {
     "TransactionIndex.ABORTED_TXN_RECORD_SIZE": layouts.TRANSACTION_INDEX_ENTRY_LAYOUT.size,
     "AbortedTxn.HIGHEST_SUPPORTED_VERSION": index_entries.TRANSACTION_INDEX_VERSION,
     "ProducerSnapshot.HIGHEST_SUPPORTED_VERSION": producer_snapshot.PRODUCER_SNAPSHOT_VERSION,
-    "ProducerStateEntry.NUM_BATCHES_TO_RETAIN": producer.REMEMBERED_BATCHES,
+    "ProducerStateEntry.NUM_BATCHES_TO_RETAIN": producer_state.REMEMBERED_BATCHES,
     "OffsetCheckpointFile.CURRENT_VERSION": checkpoints.CHECKPOINT_VERSION,
     "LeaderEpochCheckpointFile.CURRENT_VERSION": checkpoints.CHECKPOINT_VERSION,
     "FileQuorumStateStore.LOWEST_SUPPORTED_VERSION": min(properties.QUORUM_STATE_VERSIONS),
@@ -130,7 +130,7 @@ CONSTANTS: Final[Mapping[str, object]] = {
     "Topic.TRANSACTION_STATE_TOPIC_NAME": coordinators.TRANSACTION_STATE,
     "Topic.SHARE_GROUP_STATE_TOPIC_NAME": coordinators.SHARE_GROUP_STATE,
     "TopicBasedRemoteLogMetadataManagerConfig.REMOTE_LOG_METADATA_TOPIC_NAME": metadata_topic.METADATA_TOPIC,
-    "LeaderConstants.NO_LEADER_CHANGE": replay.NO_LEADER_CHANGE,
+    "LeaderConstants.NO_LEADER_CHANGE": metadata_state.NO_LEADER_CHANGE,
     "org.xerial.snappy.SnappyCodec.MAGIC_HEADER": compression_rules.XERIAL_MAGIC.hex(),
     "org.xerial.snappy.SnappyCodec.HEADER_SIZE": compression_rules.XERIAL_HEADER_SIZE,
     "org.xerial.snappy.SnappyCodec.DEFAULT_VERSION": compress.XERIAL_VERSION,
@@ -230,7 +230,7 @@ def test_every_kind_of_metadata_record_has_kafkas_number_and_is_replayed() -> No
     ours = {kind.name: str(number) for number, kind in metadata_records.METADATA_RECORDS.items()}
     assert said.items() <= ours.items()
     transactions = {"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"}
-    assert said.keys() - transactions <= replay.RULES.keys()
+    assert said.keys() - transactions <= metadata_state.RULES.keys()
 
 
 # Names
@@ -409,8 +409,8 @@ def synonyms(release: str) -> dict[str, list[tuple[str, int]]]:
 
 @pytest.mark.parametrize("release", ANSWERS["ServerTopicConfigSynonyms.ALL_TOPIC_CONFIG_SYNONYMS"])
 def test_the_settings_of_a_broker_become_those_of_its_topics_as_in_kafka(release: str) -> None:
-    ours = {topic: list(names) for topic, names in broker_settings.IN_UNITS.items()}
-    ours |= {topic: [(broker, 1)] for broker, topic in broker_settings.RENAMED.items()}
+    ours = {topic: list(names) for topic, names in config.IN_UNITS.items()}
+    ours |= {topic: [(broker, 1)] for broker, topic in config.RENAMED.items()}
     known = {config.kafka_name(field.name) for field in fields(LogConfig)}
     said = {topic: brokers for topic, brokers in synonyms(release).items() if topic in known}
     assert ours == said

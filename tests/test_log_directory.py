@@ -18,8 +18,8 @@ from seglog_format.errors import FormatError, Location, UnsupportedVersionError,
 from seglog_format.log.listing import list_log_directory
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.names import FileKind
+from seglog_format.record_model import CleanShutdown, MetaProperties, QuorumState
 from seglog_format.schema.text import properties
-from seglog_format.state_model import CleanShutdown, MetaProperties, QuorumState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

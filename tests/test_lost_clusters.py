@@ -24,7 +24,7 @@ from seglog_format.codec.coordinator_records import decode_coordinator_record
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
 from seglog_format.errors import UsageError
 from seglog_format.model import INT32_MAX, INT64_MAX
-from seglog_format.state_model import EpochStart, ProducerStateEntry
+from seglog_format.record_model import EpochStart, ProducerStateEntry
 from tests.helpers.kafka import kafka_at_hand
 from tests.helpers.refusing_disk import seglog, seglog_without_rights
 from tests.helpers.support import authentic

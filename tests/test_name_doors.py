@@ -19,7 +19,7 @@ from seglog_format.cli.main import run
 from seglog_format.errors import UsageError, WriteError
 from seglog_format.serve.writing import Writers
 from seglog_format.state.config import LogConfig
-from seglog_format.storage import rename_to_new as renaming
+from seglog_format.storage import files as renaming
 from seglog_format.storage.files import LOCAL_FILES, replace_file
 
 if TYPE_CHECKING:

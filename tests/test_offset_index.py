@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.errors import UsageError
-from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.index_file import OffsetIndex
 from seglog_format.log.partition import open_partition
 from seglog_format.model import OffsetPosition
 

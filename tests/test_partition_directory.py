@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from seglog_format import open_partition
 from seglog_format.checks import verify
 from seglog_format.errors import UsageError
-from seglog_format.log.listing import list_log_directory, list_partition
-from seglog_format.log.resolution import resolve
+from seglog_format.log.listing import list_log_directory, list_partition, resolve
 from seglog_format.names import (
     INDEX_KINDS,
     NUMBERED_KINDS,

@@ -32,16 +32,14 @@ from seglog_format.codec.reference.control_records import BY_DECLARATION as CONT
 from seglog_format.codec.reference.decoders import declared
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.engine_storage import storage_for
+from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.listing import list_partition
-from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.partition import Partition, open_partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.log.time_index import TimeIndex
-from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.log.scanning import storage_for
 from seglog_format.model import CompressionCodec
+from seglog_format.record_model import ProducerStateEntry
 from seglog_format.recovery.apply import RecoveryOptions
-from seglog_format.state_model import ProducerStateEntry
 from seglog_format.storage.byte_source import MemoryBytes
 
 if TYPE_CHECKING:

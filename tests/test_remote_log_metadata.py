@@ -16,15 +16,22 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from proofs.kafka.tier import decoded, generated, replayed
-from seglog_format.codec.application_records import decode_application_record
+from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.errors import CorruptRecordError
-from seglog_format.state_model import EpochStart
+from seglog_format.record_model import EpochStart
 from seglog_format.tier.expiry import RetentionRules, expired
-from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
-from seglog_format.tier.lineage import Lineage
-from seglog_format.tier.records import PartitionDeletion, RemoteSegment, SegmentUpdate, remote_event
-from seglog_format.tier.segments import Dropped, Reason, RemoteSegments, SegmentPart, replay
-from seglog_format.tier.states import PartitionDeleteState, SegmentState, may_follow
+from seglog_format.tier.records import (
+    PartitionDeleteState,
+    PartitionDeletion,
+    RemotePartitionId,
+    RemoteSegment,
+    RemoteSegmentId,
+    SegmentState,
+    SegmentUpdate,
+    may_follow,
+    remote_event,
+)
+from seglog_format.tier.segments import Dropped, Lineage, Reason, RemoteSegments, SegmentPart, replay
 
 METADATA = REPOSITORY / "fixtures" / "tiered" / "metadata"
 CASES = sorted(path.name.removesuffix(".jsonl.gz") for path in METADATA.glob("*.jsonl.gz"))

@@ -22,9 +22,9 @@ from seglog_format.cluster.comparison import Replica, divergence
 from seglog_format.cluster.image import ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.new_image import NewNode, new_image
 from seglog_format.cluster.releases import RELEASES
-from seglog_format.cluster.snapshot_file import SnapshotName
+from seglog_format.cluster.resurrection import SnapshotName
 from seglog_format.errors import UsageError, WriteError
-from seglog_format.state_model import EpochStart
+from seglog_format.record_model import EpochStart
 from tests.helpers.kafka import kafka_at_hand
 from tests.helpers.support import authentic
 

@@ -19,7 +19,7 @@ from proofs.serve.client import API_VERSIONS, FETCH, Client
 from seglog_format.codec.build import build_batch, new_record, with_offset
 from seglog_format.codec.encode import encode_batch
 from seglog_format.log.partition import open_partition
-from seglog_format.serve import api_fetch, apis, verified_entries
+from seglog_format.serve import api_fetch, apis, served_partition
 from seglog_format.serve.api_fetch import Answer, PartitionAnswer, TopicAnswer
 from seglog_format.serve.apis import APIS
 from seglog_format.serve.fetched import LogRange
@@ -77,8 +77,8 @@ def test_a_log_that_was_served_does_not_stay_in_memory(tmp_path: Path, record_si
 
 def test_an_entry_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
     verified: list[int] = []
-    real = verified_entries.crc32c
-    monkeypatch.setattr(verified_entries, "crc32c", lambda data: verified.append(len(data)) or real(data))
+    real = served_partition.crc32c
+    monkeypatch.setattr(served_partition, "crc32c", lambda data: verified.append(len(data)) or real(data))
     with serving(segs()) as served, served.client() as client:
         first = client.fetch("segs", 0).records
         assert verified
@@ -96,12 +96,12 @@ def test_the_quick_look_finds_no_more_right_than_the_slow_one(name: str) -> None
             bounds = [*segment.entries.positions, segment.entries.position]
             for start, end in pairwise(bounds):
                 whole = bytearray(segment.source.view(start, end))
-                mark = verified_entries._mark_of_batch(Window(0, memoryview(whole)), 0, len(whole))
+                mark = served_partition._mark_of_batch(Window(0, memoryview(whole)), 0, len(whole))
                 assert bool(mark) == (whole[16] == 2)
-                assert not verified_entries._mark_of_batch(Window(0, memoryview(whole)[:-1]), 0, len(whole))
+                assert not served_partition._mark_of_batch(Window(0, memoryview(whole)[:-1]), 0, len(whole))
                 for cut in (8, 16, 17, 21, len(whole) - 1):
                     whole[cut] ^= 1
-                    assert not verified_entries._mark_of_batch(Window(0, memoryview(whole)), 0, len(whole))
+                    assert not served_partition._mark_of_batch(Window(0, memoryview(whole)), 0, len(whole))
                     whole[cut] ^= 1
 
 

@@ -31,13 +31,13 @@ from proofs import shrinking_files
 from proofs.shrinking.changing import CALM, make, value_of
 from proofs.shrinking.commands import COMMANDS, LEFT_OUT, STATUSES, chosen_files, words_of, wrong_rows
 from proofs.shrinking.roads import ROADS
-from seglog_format.cli.lazy import COMMANDS as ALL_COMMANDS
+from seglog_format.cli.main import COMMANDS as ALL_COMMANDS
 from seglog_format.cli.main import run
 from seglog_format.codec.build import build_batch, new_record, with_offset
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import UnreadableError
 from seglog_format.log.partition import open_partition
-from seglog_format.serve import file_state, served_partition
+from seglog_format.serve import served_partition
 from seglog_format.serve.slices import FileSlice
 from seglog_format.storage import file_reader
 from seglog_format.storage.file_reader import BUFFER_SIZE
@@ -314,7 +314,7 @@ def test_a_damaged_log_is_read_again_from_time_to_time(
     root: Path, monkeypatch: pytest.MonkeyPatch, waits: float
 ) -> None:
     monkeypatch.setattr(served_partition, "REREAD_SECONDS", waits)
-    assert file_state.REREAD_SECONDS >= 1
+    assert served_partition.REREAD_SECONDS >= 1
     log = root / "shaken-0" / LOG
     right = log.read_bytes()
     log.write_bytes(right[:LEFT] + bytes(len(right) - LEFT))

@@ -35,7 +35,7 @@ from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.storage.output_directory import OutputDirectory
 from seglog_format.tables import rows
 from seglog_format.tables.export_run import ExportOptions, opened_export
-from seglog_format.tables.outcome import ChangeKind
+from seglog_format.tables.progress import ChangeKind
 from seglog_format.tables.settings import TableSettings
 from seglog_format.tables.sources import sources_at
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.tables.outcome import ExportedPartition
+    from seglog_format.tables.progress import ExportedPartition
 
 CASES = ("4.3.0/segs", "4.3.0/headers", "4.3.0/codec-zstd", "4.3.0/txn", "4.3.0/compact", "0.10.2.2/plain")
 TIMESTAMP_TYPES = {"CreateTime": 0, "LogAppendTime": 1, "NoTimestampType": None}

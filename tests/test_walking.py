@@ -18,11 +18,11 @@ def stops_at_once(request: pytest.FixtureRequest) -> bool:
 
 def test_every_input_that_fails_is_named(request: pytest.FixtureRequest, *, stops_at_once: bool) -> None:
     @each_of("number", range(6))
-    def odd_ones_fail(number: int) -> None:
-        assert number % 2 == 0, f"{number} is odd"
+    def every_other_fails(number: int) -> None:
+        assert number % 2 == 0, f"{number} is refused"
 
     with pytest.raises(ExceptionGroup) as caught:
-        odd_ones_fail(request=request)
+        every_other_fails(request=request)
     if not stops_at_once:
         assert caught.value.message == "3 of 6 inputs fail:\n  1\n  3\n  5\n"
         assert [error.__notes__ for error in caught.value.exceptions] == [["with 1"], ["with 3"], ["with 5"]]

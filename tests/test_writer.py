@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seglog_format.model import Frame
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
 
 GENERATIONS = {
     "0.8.2.2": "0.8",

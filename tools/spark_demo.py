@@ -140,7 +140,7 @@ def main() -> int:
     os.dup2(silence, 2)  # Java prints a long greeting
     logging.disable(logging.WARNING)
     from seglog_format.spark import session  # noqa: PLC0415 - only if it is there
-    from seglog_format.spark.java import provide_java  # noqa: PLC0415
+    from seglog_format.spark.sessions import provide_java  # noqa: PLC0415
 
     java = provide_java()
     settings = {"spark.log.level": "OFF", "spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}

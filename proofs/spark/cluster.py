@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_conformance.toolchains import child_processes
 
 from proofs.spark.maven import REPOSITORY
-from seglog_format.spark.java import provide_java
+from seglog_format.spark.sessions import provide_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

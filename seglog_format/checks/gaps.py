@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.checks.partition_directory import Orphan
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.compaction_signs import shows_compaction
 from seglog_format.log.gaps import (
     Gap,
     GapKind,
@@ -16,6 +15,7 @@ from seglog_format.log.gaps import (
     gap_after,
     gap_at_end,
     gap_before,
+    shows_compaction,
     with_snapshot,
 )
 from seglog_format.log.listing import SegmentFiles

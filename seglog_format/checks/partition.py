@@ -23,11 +23,9 @@ from seglog_format.checks.side_files import (
 from seglog_format.checks.snapshot_producers import forgotten_producer_findings, snapshot_producer_findings
 from seglog_format.checks.text_files import text_file_findings
 from seglog_format.errors import FormatError, RefusedError, UnreadableError
+from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.listing import list_partition
-from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.log.time_index import TimeIndex
-from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import FileKind, parse_file_name
 from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_large_log
 from seglog_format.storage.log_storage import LOCAL

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.model import BatchHeader
-    from seglog_format.state.producer import Producer
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
+    from seglog_format.state.producer_state import Producer
     from seglog_format.storage.log_storage import LogStorage
 
 MAX_NAMED: Final = 10

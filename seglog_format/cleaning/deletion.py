@@ -20,21 +20,19 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
-from seglog_format.log.listing import LOG_DIRECTORY_KINDS, list_partition
+from seglog_format.log.listing import CLEANED, DELETED, LOG_DIRECTORY_KINDS, SWAP, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
-from seglog_format.log.resolution import CLEANED, DELETED, SWAP
 from seglog_format.names import FileKind, segment_file_name
+from seglog_format.record_model import CheckpointedOffset
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.state.producer_state import producers_at_end
-from seglog_format.state_model import CheckpointedOffset
 from seglog_format.storage.environment import system_clock
 from seglog_format.storage.file_reader import raised_refusals
-from seglog_format.storage.file_steps import Rename, Replace, Settle, apply_steps
-from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.storage.files import LOCAL_FILES, Rename, Replace, Settle, apply_steps
 from seglog_format.storage.planned import Plan, require_unchanged
 
 if TYPE_CHECKING:
@@ -46,8 +44,7 @@ if TYPE_CHECKING:
     from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.log.segment import LogSegment
     from seglog_format.state.config import LogConfig
-    from seglog_format.storage.file_steps import FileStep
-    from seglog_format.storage.files import Files
+    from seglog_format.storage.files import Files, FileStep
 
 REMOVAL_ORDER = (
     FileKind.PRODUCER_SNAPSHOT,

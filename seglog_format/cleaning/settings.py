@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError
-from seglog_format.log.compaction_signs import COMPACTED_TOPICS
-from seglog_format.log.gaps import tiered_gap
+from seglog_format.log.gaps import COMPACTED_TOPICS, tiered_gap
 from seglog_format.names import METADATA_TOPICS
 from seglog_format.state.config import COMPACT, DELETE, UNLIMITED
 

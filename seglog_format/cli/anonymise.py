@@ -32,7 +32,7 @@ def command(path: Path, *, output: Path, as_json: bool) -> int:
     replaced; equal ones stay equal. Times move by one difference. Compressed batches get other sizes. Bytes that
     cannot be read are replaced by random ones and listed; the exit status is then 1.
     """
-    from seglog_format.cli.render import count_text
+    from seglog_format.cli.output import count_text
     from seglog_format.generation.anonymise import anonymise
 
     made = anonymise(path, output)

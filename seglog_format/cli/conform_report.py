@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seglog_format.cli.conform_options import chosen, testee_options, wanted
-from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.explain import normalized
-from seglog_format.cli.options import PATH
+from seglog_format.cli.options import PATH, epilog_of
 from seglog_format.cli.output import diagnose, write_text
 from seglog_format.errors import UsageError
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
-from seglog_format.cli.options import PATH, json_option, size_of
+from seglog_format.cli.options import PATH, json_option, size_of, stats_option, write_scan_statistics
 from seglog_format.cli.output import diagnose, missing_object, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
-from seglog_format.cli.statistics import stats_option, write_scan_statistics
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UndecodedRecordError, UsageError
 from seglog_format.tables.settings import BYTES_AS, DEFAULT_PARTITIONING, FORMATS
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.tables.export import ExportRequest
     from seglog_format.tables.export_run import TableExport
-    from seglog_format.tables.outcome import Change, ExportedPartition, OpenTransaction
+    from seglog_format.tables.progress import Change, ExportedPartition, OpenTransaction
 
 ALLOW: Final = "allow"
 UNDECODED_AS: Final = ("report", ALLOW)
@@ -269,7 +268,7 @@ def _advance(advance: Callable[[int], None], before: int, size: int, part: float
 
 
 def _text(exported: ExportedPartition) -> str:
-    from seglog_format.cli.render import count_text, printable, size_text
+    from seglog_format.cli.output import count_text, printable, size_text
 
     name = printable(f"{exported.topic}-{exported.partition}")
     aside = f", {count_text(exported.undecoded_count, 'record')} not decoded" if exported.undecoded_count else ""

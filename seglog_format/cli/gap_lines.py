@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.lines import LineOptions, Source
-    from seglog_format.log.gap_watch import GapWatch
-    from seglog_format.log.gaps import Gap
+    from seglog_format.log.gaps import Gap, GapWatch
 
 
 class GapLines:
@@ -63,7 +62,7 @@ class GapLines:
                 self._watch.at_border(self._report, source.base_offset, reached, following)
 
     def _watch_over(self, directory: Path) -> GapWatch:
-        from seglog_format.log.gap_watch import watch_over
+        from seglog_format.log.gaps import watch_over
         from seglog_format.log.listing import list_partition
 
         return watch_over(list_partition(directory))

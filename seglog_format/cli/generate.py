@@ -88,7 +88,7 @@ def _print_recipe(like: Path, *, is_alone: bool) -> int:
 def _write_list(*, as_json: bool) -> None:
     """Print the keys of each table of a recipe, and the faults."""
     from seglog_format.generation.faults import fault_forms
-    from seglog_format.generation.recipe_keys import choice_list, key_list
+    from seglog_format.generation.recipe import choice_list, key_list
 
     choices = choice_list()
     for table, keys in key_list().items():
@@ -151,7 +151,7 @@ def _partition(partition: GeneratedPartition) -> dict[str, Any]:
 
 
 def _text(partition: GeneratedPartition) -> str:
-    from seglog_format.cli.render import count_text
+    from seglog_format.cli.output import count_text
 
     found = _partition(partition)
     counts = f"{count_text(found['records'], 'record')} in {count_text(found['segments'], 'segment')}"

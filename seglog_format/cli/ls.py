@@ -77,9 +77,9 @@ def _list_segments(
     from seglog_format.cli.summaries import segment_summary
     from seglog_format.engine.choice import Engine, engine_for
     from seglog_format.engine.chosen import tables_of
-    from seglog_format.log.engine_storage import storage_for
     from seglog_format.log.listing import list_partition
     from seglog_format.log.log_sizes import size_of_segments
+    from seglog_format.log.scanning import storage_for
     from seglog_format.storage.log_storage import LOCAL
 
     if listing is None and path.is_dir():
@@ -101,8 +101,7 @@ def _list_segments(
 def _write_gaps(listing: PartitionListing, summaries: list[SegmentSummary], *, as_json: bool) -> int:
     """Report which offsets are not in a partition directory; return the exit status."""
     from seglog_format.cli.gap_lines import gap_object, gaps_of
-    from seglog_format.log.gap_watch import watch_over
-    from seglog_format.log.gaps import GapKind
+    from seglog_format.log.gaps import GapKind, watch_over
 
     gaps = gaps_of(watch_over(listing), {each.base_offset: each.next_offset for each in summaries})
     for gap in gaps:
@@ -130,9 +129,9 @@ def _list_partitions(path: Path, directory: LogDirectory, engine: str, *, is_lon
     from seglog_format.cli.unreadable import NOTHING_READABLE
     from seglog_format.engine.choice import Engine, engine_for
     from seglog_format.engine.chosen import tables_of
-    from seglog_format.log.engine_storage import storage_for
     from seglog_format.log.listing import PartitionEntry, list_partition
     from seglog_format.log.log_sizes import size_of_segments
+    from seglog_format.log.scanning import storage_for
 
     def summary(entry: PartitionEntry) -> PartitionSummary:
         listing = list_partition(entry.path)

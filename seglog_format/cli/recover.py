@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.segment_scan import Cut, Remark
     from seglog_format.recovery.segment_split import Split
     from seglog_format.state.config import BrokerGeneration
-    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import FileStep
 
 EPILOG: Final = """\b
 Examples:
@@ -69,7 +69,7 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     cannot be read is not planned, and not changed.
     """
     status = 0
-    from seglog_format.cli.engine import settled
+    from seglog_format.cli.options import settled
     from seglog_format.cli.paths import log_directory_at
 
     chosen = replace(_options(**options), engine=settled(engine, [path]))
@@ -93,7 +93,7 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
 
 def _start_status(directory: LogDirectory, *, as_json: bool) -> int:
     """Report what keeps a broker from starting on a log directory, or from serving a partition; return the status."""
-    from seglog_format.cli.render import printable
+    from seglog_format.cli.output import printable
     from seglog_format.recovery.start_problems import start_problems
 
     problems = tuple(start_problems(directory.listing))
@@ -174,7 +174,7 @@ def _file_recovery(
     from seglog_format.cli.paths import segment_files_at
     from seglog_format.engine.choice import engine_for
     from seglog_format.engine.chosen import kernels_of
-    from seglog_format.log.engine_storage import storage_for
+    from seglog_format.log.scanning import storage_for
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.index_settings import infer_settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.render import count_text, printable, size_text, time_text
+from seglog_format.cli.output import count_text, printable, size_text, time_text
 from seglog_format.cli.render_ls import LEFT, table
 
 if TYPE_CHECKING:

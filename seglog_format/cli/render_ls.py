@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.cli.render import count_text, printable, size_text, time_text
-from seglog_format.cli.style import styled, terminal_width
+from seglog_format.cli.output import count_text, printable, size_text, styled, terminal_width, time_text
 from seglog_format.cli.summaries import Contents
 from seglog_format.lines.logs import codec_name
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from seglog_format.cleaning.compaction import CompactionAction
 from seglog_format.cleaning.retention import RetentionLimits, is_copied
-from seglog_format.cli.render import count_text, printable, size_text, time_text
+from seglog_format.cli.output import count_text, printable, size_text, styled, time_text
 from seglog_format.cli.render_ls import LEFT, table
-from seglog_format.cli.style import styled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from seglog_format.cleaning.deletion import PreparedRetention
     from seglog_format.cleaning.retention import SegmentFate
     from seglog_format.state.config import LogConfig
-    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import FileStep
 
 COMPACTION_COLUMNS = ("base offset", "size", f"{LEFT}fate", f"{LEFT}why")
 COLUMNS = ("base offset", "size", f"{LEFT}largest timestamp", f"{LEFT}fate", f"{LEFT}why")

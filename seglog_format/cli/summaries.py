@@ -10,8 +10,7 @@ from seglog_format.cli.gap_lines import gap_object, gaps_of
 from seglog_format.cli.unreadable import NOTHING_READABLE
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import codec_name
-from seglog_format.log.gap_watch import GapWatch
-from seglog_format.log.gaps import GapKind
+from seglog_format.log.gaps import GapKind, GapWatch
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, TailKind
 from seglog_format.storage.log_storage import LOCAL

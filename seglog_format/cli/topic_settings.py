@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.cli.output import diagnose
-from seglog_format.cli.render import printable
+from seglog_format.cli.output import diagnose, printable
 from seglog_format.errors import UsageError
 from seglog_format.names import METADATA_TOPICS
-from seglog_format.state.broker_settings import topic_settings
-from seglog_format.state.config import LogConfig
+from seglog_format.state.config import LogConfig, topic_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import LogDirectories, LogDirectory, PathOrPaths, TopicPartition
     from seglog_format.log.gaps import Gap
     from seglog_format.log.listing import PartitionEntry
-    from seglog_format.state_model import MetaProperties
+    from seglog_format.record_model import MetaProperties
 
 RENAMED: Final = ("stray", "delete", "future")
 """States of renamed partition directories: the topic is unknown or deleted, or the partition moves to another disk."""

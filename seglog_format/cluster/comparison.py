@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from seglog_format.log.directory import TopicPartition
     from seglog_format.log.gaps import Gap
     from seglog_format.log.segment import LogSegment
+    from seglog_format.record_model import EpochStart
     from seglog_format.recovery.segment_scan import Cut
-    from seglog_format.state_model import EpochStart
 
 RESERVED_IDS: Final = 100
 """Directory ids below this number name no directory: unassigned, lost, migrating."""

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.segment import LogSegment
+    from seglog_format.record_model import EpochStart
     from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.recovery.salvaged_log import SalvagedLog
-    from seglog_format.state_model import EpochStart
 
 MAX_RANGES: Final = 100
 """Maximum number of lost ranges of one log that are described."""

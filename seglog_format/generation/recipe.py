@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import UsageError
-from seglog_format.generation.override import apply_override
 from seglog_format.generation.recipe_model import (
     CODECS,
     ENDS,
@@ -37,7 +38,55 @@ from seglog_format.names import MAX_PARTITION, require_topic
 from seglog_format.state.config import LogConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from _typeshed import DataclassInstance
+
+
+# -- replace values of a recipe by options of the command line ---------------------------------------------------------
+
+
+def apply_override(values: dict[str, Any], override: str) -> None:
+    """Set one value of a recipe.
+
+    Args:
+        values: parsed TOML tables, which are changed in place.
+        override: such as ``topic.0.step.0.records=10``.
+
+    Raises:
+        UsageError: the override is not of the form key=value, or its key does not exist.
+    """
+    path, found, text = override.partition("=")
+    if not found or not path:
+        msg = f"{override!r} is not of the form key=value"
+        raise UsageError(msg)
+    *way, last = re.findall(r'"[^"]+"|[^."]+', path.strip())
+    target: Any = values
+    for name in way:
+        target = _inside(target, name, override)
+    if not isinstance(target, dict):
+        msg = f"{override!r}: only a value of a table can be set"
+        raise UsageError(msg)
+    target[last.strip('"')] = _toml_value(text)
+
+
+def _inside(target: Any, name: str, override: str) -> Any:  # noqa: ANN401 - values of any kind
+    if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
+        return target[int(name)]
+    if isinstance(target, dict):
+        return target.setdefault(name.strip('"'), {})
+    msg = f"{override!r}: there is no {name}"
+    raise UsageError(msg)
+
+
+def _toml_value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+# -- recipes -----------------------------------------------------------------------------------------------------------
 
 
 def parse_recipe(text: str, overrides: Iterable[str] = ()) -> Recipe:
@@ -248,3 +297,54 @@ def _refuse(location: str, wrong: dict[str, object]) -> None:
         if is_broken:
             msg = f"{location}: {rule}"
             raise UsageError(msg)
+
+
+# -- the keys of a recipe with their defaults, for help texts and documents --------------------------------------------
+
+
+INNER: Final = ("topics", "config", "steps", "key", "value", "headers", "timestamps", "producers")
+"""Attributes that are tables of their own in a recipe."""
+
+STEP: Final = StepRecipe()
+TABLES: Final[Mapping[str, DataclassInstance]] = {
+    "top level": Recipe(topics=()),
+    "[[topic]]": TopicRecipe(),
+    "[[topic.step]]": STEP,
+    "[topic.step.key]": STEP.key,
+    "[topic.step.value]": STEP.value,
+    "[topic.step.headers]": HeaderRecipe(),
+    "[topic.step.timestamps]": TimestampRecipe(),
+    "[topic.step.producers]": ProducerRecipe(),
+}
+"""Each table of a recipe, with the defaults of all keys."""
+
+CHOICES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "top level": {"end": ENDS},
+    "[[topic.step]]": {"codec": CODECS, "role": ROLES},
+    "[topic.step.key]": {"kind": VALUE_KINDS},
+    "[topic.step.value]": {"kind": VALUE_KINDS},
+    "[topic.step.timestamps]": {"order": ORDERS},
+    "[topic.step.producers]": {"kind": PRODUCER_KINDS},
+}
+
+
+def key_list() -> dict[str, dict[str, str]]:
+    """Return the keys of each table of a recipe, with their defaults as TOML."""
+    return {
+        name: {key.name: _toml(getattr(usual, key.name)) for key in fields(usual) if key.name not in INNER}
+        for name, usual in TABLES.items()
+    }
+
+
+def choice_list() -> dict[str, dict[str, list[str]]]:
+    """Return by table and key the values of each key that takes one of a few words."""
+    return {name: {key: list(words) for key, words in CHOICES.get(name, {}).items()} for name in TABLES}
+
+
+def _toml(default: object) -> str:
+    """Return a default as a recipe would write it."""
+    if default is None:
+        return "(none)"
+    if isinstance(default, tuple):
+        return str(list(default))
+    return str(default).lower() if isinstance(default, bool) else repr(default)

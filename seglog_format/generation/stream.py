@@ -8,10 +8,9 @@ from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglog_format.errors import UsageError
-from seglog_format.generation.batches import NO_PRODUCER, PlannedProducer, team_of
 from seglog_format.generation.columns import RowMaker, Timestamps
 from seglog_format.generation.draws import NUMBER_BITS, Draws
-from seglog_format.generation.plan import PlannedTransaction, still_open
+from seglog_format.generation.plan import NO_PRODUCER, PlannedProducer, PlannedTransaction, still_open, team_of
 from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP, ControlRecordType, TimestampType, add_sequence
 
 if TYPE_CHECKING:

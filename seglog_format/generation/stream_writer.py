@@ -9,13 +9,12 @@ from seglog_format.codec.build import MAGIC_2, build_batch, with_timestamps
 from seglog_format.codec.checksum import crc32c
 from seglog_format.codec.columns import encode_columns
 from seglog_format.codec.control_batch import build_end_marker
+from seglog_format.codec.control_record import EndMarker
 from seglog_format.codec.encode import encode_batch
-from seglog_format.codec.end_marker import EndMarker
 from seglog_format.codec.framing import read_header
 from seglog_format.engine.choice import is_installed
 from seglog_format.errors import Location, UsageError
-from seglog_format.generation.batches import Turn, codec_of, encoded
-from seglog_format.generation.plan import COORDINATOR_EPOCH
+from seglog_format.generation.plan import COORDINATOR_EPOCH, Turn, codec_of, encoded
 from seglog_format.layouts import RECORD_BATCH_HEADER_LAYOUT
 from seglog_format.model import ENTRY_PREFIX_SIZE, TimestampOffset, TimestampType
 from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, ENTRY_PREFIX

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from seglog_format.log.listing import NamedFile
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
     from seglog_format.storage.byte_source import ByteSource
     from seglog_format.storage.log_storage import LogStorage
 

@@ -21,8 +21,7 @@ from seglog_format.model import INT64_MAX, Frame
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.log.offset_index import OffsetIndex
-    from seglog_format.log.time_index import TimeIndex
+    from seglog_format.log.index_file import OffsetIndex, TimeIndex
     from seglog_format.model import OffsetPosition, Tail, TimestampOffset
 
 

@@ -15,18 +15,16 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
 from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.listing import SegmentFiles
-from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.log.listing import CLEANED, SWAP, SegmentFiles
 from seglog_format.log.segment import LogSegment
 from seglog_format.names import INDEX_KINDS, NUMBERED_KINDS, OFFSET_DIGITS, FileKind, printable
-from seglog_format.recovery.broker_end import BrokerStopError, trusted_end
-from seglog_format.recovery.broker_scan import Outcome, broker_scan
+from seglog_format.recovery.broker_scan import BrokerStopError, Outcome, broker_scan, trusted_end
 from seglog_format.recovery.segment_scan import Remark
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 from seglog_format.state.index_build import encode_offset_index, encode_time_index
 from seglog_format.storage.file_bytes import FileBytes, open_log, read_whole
 from seglog_format.storage.file_reader import FileReader
-from seglog_format.storage.file_steps import Remove, Replace, Truncate, settled
+from seglog_format.storage.files import Remove, Replace, Truncate, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.storage.byte_source import SourceFile
-    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import FileStep
 
 SEGMENT_INDEX_BYTES: Final = 10 * 1024 * 1024 // OFFSET_INDEX_ENTRY.size * OFFSET_INDEX_ENTRY.size
 """Size of an index that a broker creates: the default of `segment.index.bytes`, in whole entries."""

@@ -23,7 +23,7 @@ from seglog_format.state.index_build import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seglog_format.log.offset_index import OffsetIndex
+    from seglog_format.log.index_file import OffsetIndex
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Frame
     from seglog_format.state.index_build import IndexedRow

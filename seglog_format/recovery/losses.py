@@ -8,8 +8,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING
 
-from seglog_format.log.gap_watch import watch_over
-from seglog_format.log.gaps import GapKind
+from seglog_format.log.gaps import GapKind, watch_over
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.trusted_lookup import starts_at, trusted_next_offset

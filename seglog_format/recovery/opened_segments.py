@@ -6,8 +6,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seglog_format.log.open_segments import OpenSegments
-from seglog_format.log.segment import LogSegment
+from seglog_format.log.segment import LogSegment, OpenSegments
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:

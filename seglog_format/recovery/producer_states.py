@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.end_marker import end_marker_of
+from seglog_format.codec.control_record import end_marker_of
 from seglog_format.errors import Location, SeglogError, UnreadableError
 from seglog_format.log.producer_snapshot import without_strays
 from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader

@@ -18,14 +18,12 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import SeglogError
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.listing import SegmentFiles
-from seglog_format.log.open_segments import OpenSegments
-from seglog_format.log.segment import LogSegment
+from seglog_format.log.segment import LogSegment, OpenSegments
 from seglog_format.log.trusted_lookup import starts_at, trusted_next_offset
 from seglog_format.model import GREATEST_OFFSET, INT32_MAX, MissingOffsets
 from seglog_format.names import FileKind
 from seglog_format.recovery.entry_walk import recoverable_frames
-from seglog_format.recovery.salvage_losses import first_offset, with_missing
-from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, salvage_scan
+from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, first_offset, salvage_scan, with_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

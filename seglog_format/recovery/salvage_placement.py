@@ -17,8 +17,7 @@ from seglog_format.recovery.salvage_by_content import (
     placed,
     replaced_logs,
 )
-from seglog_format.recovery.salvage_losses import first_offset, with_missing
-from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, salvage_scan
+from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, first_offset, salvage_scan, with_missing
 from seglog_format.storage.byte_source import MemoryBytes
 
 if TYPE_CHECKING:

@@ -11,14 +11,25 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.codec.control_record import end_marker_of, lacks_end_marker
 from seglog_format.codec.decode import checksum_is_valid
-from seglog_format.codec.end_marker import end_marker_of, lacks_end_marker
 from seglog_format.codec.framing import MIN_ENTRY_SIZE, frame_at
-from seglog_format.errors import FormatError, Location, UnreadableError
-from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT32_MAX, Frame, RecordBatchHeader, Tail, TailKind
+from seglog_format.errors import FormatError, Location, SeglogError, UnreadableError
+from seglog_format.model import (
+    ENTRY_PREFIX_SIZE,
+    GREATEST_OFFSET,
+    INT32_MAX,
+    Frame,
+    MissingOffsets,
+    RecordBatchHeader,
+    Tail,
+    TailKind,
+)
+from seglog_format.recovery.entry_walk import row_of
 from seglog_format.schema.fixed_fields import ENTRY_PREFIX
 from seglog_format.storage.byte_source import source_of
 
@@ -26,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.entry_table import OffsetRange
-    from seglog_format.model import MissingOffsets
     from seglog_format.storage.byte_source import ByteSource, Readable
+
 
 SEARCH_BUDGET: Final = 16
 """Maximum bytes for checksums during a search, as a multiple of the file's size."""
@@ -294,3 +305,44 @@ def longest_increasing(values: array[int]) -> list[int]:
         chosen.append(index)
         index = before[index]
     return chosen[::-1]
+
+
+# -- the offsets in ranges that salvage does not copy, as far as the intact entries around a range show them -----------
+
+
+def with_missing(damage: DamagedRange, scan: SalvageScan, source: ByteSource, allowed: OffsetRange) -> DamagedRange:
+    """Return a damaged range with the offsets between the intact entries before and after it.
+
+    If there is no such entry, the base offset of the segment or of the next segment is the limit. Ranges without an
+    intact entry between them get the same offsets.
+
+    Args:
+        damage: the range.
+        scan: of the file.
+        source: the bytes of the file.
+        allowed: offsets that the segment can hold.
+    """
+    following = bisect_left(scan.starts, damage.end)
+    first = scan.last_offsets[following - 1] + 1 if following else allowed.first
+    after = _offset_after(following, scan, source, allowed)
+    return replace(damage, missing=None if after is None or after <= first else MissingOffsets(first, after))
+
+
+def _offset_after(number: int, scan: SalvageScan, source: ByteSource, allowed: OffsetRange) -> int | None:
+    """Return the first offset of the intact entry with a number, or of the next segment; None if it is not known."""
+    if number == len(scan.starts):
+        return allowed.last + 1 if allowed.last < GREATEST_OFFSET else None
+    with suppress(SeglogError):
+        return first_offset(source, scan.starts[number])
+    return None
+
+
+def first_offset(source: ByteSource, position: int) -> int:
+    """Return the first offset of the intact entry at a position.
+
+    Raises:
+        FormatError: its records cannot be read.
+    """
+    frame = frame_at(source, position, source.size, source.path)
+    assert isinstance(frame, Frame)
+    return row_of(frame, source.path, has_first_offset=True).first_offset

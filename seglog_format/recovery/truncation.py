@@ -31,8 +31,7 @@ from seglog_format.state.index_build import encode_offset_index, encode_time_ind
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.storage.file_bytes import read_whole
 from seglog_format.storage.file_reader import raised_refusals
-from seglog_format.storage.file_steps import Remove, Replace, Truncate, apply_steps, settled
-from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.storage.files import LOCAL_FILES, Remove, Replace, Truncate, apply_steps, settled
 from seglog_format.storage.planned import Plan, require_unchanged
 
 if TYPE_CHECKING:
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
     from seglog_format.log.index_file import IndexFile
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
-    from seglog_format.storage.file_steps import FileStep
-    from seglog_format.storage.files import Files
+    from seglog_format.storage.files import Files, FileStep
 
 EntryT = TypeVar("EntryT", OffsetPosition, TimestampOffset)
 

@@ -12,14 +12,36 @@ from seglog_format.log.timestamps import OffsetSpec
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 from seglog_format.serve.calls import UNKNOWN_EPOCH, UNKNOWN_OFFSET, Call, Services
 from seglog_format.serve.lanes import TooMuchError
-from seglog_format.serve.requested_partitions import requested_partitions
 from seglog_format.storage.file_reader import is_cut_short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from seglog_format.serve.catalog import Catalog
     from seglog_format.serve.served_partition import ServedPartition
+
+
+# -- the partitions that a request names, without duplicates -----------------------------------------------------------
+
+
+def requested_partitions(topics: Iterable[Any], topic_key: str, partition_key: str) -> dict[Any, dict[int, Any]]:
+    """Return the request's entry for each partition, by topic and number; the first of several wins.
+
+    Args:
+        topics: of the request; each has `partitions`.
+        topic_key: the field that names a topic.
+        partition_key: the field that numbers a partition.
+    """
+    found: dict[Any, dict[int, Any]] = {}
+    for topic in topics:
+        partitions = found.setdefault(getattr(topic, topic_key), {})
+        for each in topic.partitions:
+            partitions.setdefault(getattr(each, partition_key), each)
+    return found
+
+
+# -- APIs about a log --------------------------------------------------------------------------------------------------
+
 
 COMMITTED_ONLY: Final = 1
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import Partition
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.names import PartitionDirectoryName
+    from seglog_format.record_model import EpochStart
     from seglog_format.serve.side_files import TopicIds
-    from seglog_format.state_model import EpochStart
 
 MAX_NEW_TOPICS: Final = 1000
 """Topics that clients may create in a directory that was empty."""

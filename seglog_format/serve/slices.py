@@ -7,8 +7,7 @@ import os
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.errors import UsageError
-from seglog_format.storage.file_reader import unreadable
-from seglog_format.storage.regular_file import OPEN_FLAGS
+from seglog_format.storage.file_reader import OPEN_FLAGS, unreadable
 
 if TYPE_CHECKING:
     import socket

@@ -21,7 +21,8 @@ from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.model import GREATEST_OFFSET
 from seglog_format.names import FileKind, partition_directory_name, segment_file_name
-from seglog_format.spark.manifest import (
+from seglog_format.record_model import EpochStart
+from seglog_format.spark.staging import (
     MANIFEST,
     STAGING,
     SUFFIX,
@@ -34,7 +35,6 @@ from seglog_format.spark.manifest import (
 from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.state.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
-from seglog_format.state_model import EpochStart
 from seglog_format.storage.file_bytes import open_bytes, read_whole
 from seglog_format.storage.files import LOCAL_FILES, replace_file
 

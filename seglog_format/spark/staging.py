@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import time
 from collections import defaultdict
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.build import build_batch, new_record
@@ -14,19 +17,20 @@ from seglog_format.codec.compress import compress
 from seglog_format.codec.encode import codec_named
 from seglog_format.errors import UsageError
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP, RecordBatchHeader
-from seglog_format.names import partition_directory_name
+from seglog_format.names import FileKind, partition_directory_name, require_written_directory, segment_file_name
 from seglog_format.record_model import Record
 from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, RECORD_BATCH_HEADER
 from seglog_format.spark.partitioning import Spreader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     import pyarrow as pa
 
     from seglog_format.record_model import RecordBatch
     from seglog_format.spark.write_options import WriteOptions
+
 
 RECORD_OVERHEAD: Final = 10
 """Approximate bytes of a record besides key, value and headers."""
@@ -238,3 +242,107 @@ def put_varint(target: bytearray, value: int) -> None:
         target.append(zigzag & 0x7F | 0x80)
         zigzag >>= 7
     target.append(zigzag)
+
+
+# -- the manifest: the changes of a write, stored in the log directory until they are done -----------------------------
+
+
+STAGING: Final = "_seglog_staging"
+MANIFEST: Final = "_seglog_commit."
+SUFFIX: Final = ".json"
+_JOB = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A staged file, and the segment that it becomes.
+
+    Attributes:
+        directory: name of the partition directory.
+        file: path of the staged file below the log directory, with slashes.
+        base: base offset of the segment.
+        keeps: whether the file already has its final offsets.
+    """
+
+    directory: str
+    file: str
+    base: int
+    keeps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The changes of a write.
+
+    Attributes:
+        job: its name.
+        interval: bytes between index entries.
+        segments: the new segments.
+    """
+
+    job: str
+    interval: int
+    segments: tuple[Placement, ...]
+
+    def encoded(self) -> bytes:
+        """Encode it as JSON."""
+        return json.dumps(asdict(self)).encode()
+
+
+def staging_path(root: Path, job: str) -> Path:
+    """Return the directory where a write stages its files.
+
+    Raises:
+        UsageError: the job's name could lead out of the log directory.
+    """
+    return root / STAGING / _checked_job(job)
+
+
+def manifest_path(root: Path, job: str) -> Path:
+    """Return the path of a write's manifest.
+
+    Raises:
+        UsageError: the job's name could lead out of the log directory.
+    """
+    return root / f"{MANIFEST}{_checked_job(job)}{SUFFIX}"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest and check every name in it.
+
+    Raises:
+        UsageError: it is no manifest, or a name in it leads out of its directory.
+    """
+    try:
+        return _parsed(json.loads(path.read_text(encoding="utf-8")), path)
+    except (ValueError, TypeError, KeyError, RecursionError, UsageError) as error:
+        msg = f"seglog: {path} is no manifest of a write: {error!r}: remove it if it is not yours"
+        raise UsageError(msg) from error
+
+
+def _parsed(values: Mapping[str, Any], path: Path) -> Manifest:
+    job = _checked_job(values["job"])
+    if manifest_path(path.parent, job) != path:
+        msg = f"job {job} has another manifest"
+        raise UsageError(msg)
+    return Manifest(job, int(values["interval"]), tuple(_placement(each, job) for each in values["segments"]))
+
+
+def _placement(values: Mapping[str, Any], job: str) -> Placement:
+    placement = Placement(
+        str(values["directory"]), str(values["file"]), int(values["base"]), keeps=bool(values["keeps"])
+    )
+    require_written_directory(placement.directory)
+    segment_file_name(placement.base, FileKind.LOG)
+    parts = PurePosixPath(placement.file).parts
+    if parts[:2] != (STAGING, job) or ".." in parts or "\0" in placement.file or "\\" in placement.file:
+        msg = f"{placement.file!r} is no staged file"
+        raise UsageError(msg)
+    return placement
+
+
+def _checked_job(job: object) -> str:
+    if not isinstance(job, str) or not _JOB.fullmatch(job):
+        msg = f"{job!r} is no name of a write"
+        raise UsageError(msg)
+    return job

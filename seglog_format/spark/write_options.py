@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.errors import UsageError
 from seglog_format.model import CompressionCodec
 from seglog_format.names import require_topic
-from seglog_format.spark.names import one_of, refuse
-from seglog_format.spark.options import parse_count, parse_size, parsed
+from seglog_format.spark.options import one_of, parse_count, parse_size, parsed, refuse
 from seglog_format.state.index_build import INDEX_INTERVAL_BYTES
 
 if TYPE_CHECKING:

@@ -49,8 +49,7 @@ class SeglogWriter(DataSourceArrowWriter):
         """Stage the rows of a task."""
         from pyspark import TaskContext  # noqa: PLC0415 - on executors
 
-        from seglog_format.spark.manifest import staging_path  # noqa: PLC0415
-        from seglog_format.spark.staging import Stager  # noqa: PLC0415
+        from seglog_format.spark.staging import Stager, staging_path  # noqa: PLC0415 - the same
 
         context = TaskContext.get()
         number, attempt = (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())

@@ -8,11 +8,10 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.closing import Closing
+from seglog_format.arguments import Closing
 from seglog_format.errors import Location, RefusedError, UsageError
 from seglog_format.storage.byte_source import Window
-from seglog_format.storage.file_reader import FileReader, refusal_of
-from seglog_format.storage.regular_file import open_regular
+from seglog_format.storage.file_reader import FileReader, open_regular, refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.names import MAX_NAME_SIZE, printable
-from seglog_format.storage.files import LOCAL_FILES, TEMPORARY_SUFFIX, FileHandle, Files
-from seglog_format.storage.rename_to_new import rename_to_new
+from seglog_format.storage.files import LOCAL_FILES, TEMPORARY_SUFFIX, FileHandle, Files, rename_to_new
 
 if sys.platform != "win32":
     import fcntl

@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from seglog_format.tables.rows import GROUP_SIZE, REASON
 from seglog_format.tables.settings import TEXT_FORMATS
-from seglog_format.values.column import decoded
-from seglog_format.values.decoder import decoder_of
+from seglog_format.values.decoder import decoded, decoder_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

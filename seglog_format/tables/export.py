@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.export_run import TableExport
-    from seglog_format.tables.iceberg_catalog import IcebergLocation
-    from seglog_format.tables.outcome import ExportedPartition
+    from seglog_format.tables.iceberg_table import IcebergLocation
+    from seglog_format.tables.progress import ExportedPartition
     from seglog_format.tables.sources import Source
     from seglog_format.values.decoder import Form
     from seglog_format.values.schemas import Schemas
@@ -65,7 +65,7 @@ def _iceberg_location(to: str, catalog: str | None) -> IcebergLocation:
     if find_spec("pyiceberg") is None:
         msg = "Iceberg tables need pyiceberg: pip install 'seglog-format[iceberg]'"
         raise UsageError(msg)
-    from seglog_format.tables.iceberg_catalog import TABLE_NAME, IcebergLocation  # noqa: PLC0415 - needs the extra
+    from seglog_format.tables.iceberg_table import TABLE_NAME, IcebergLocation  # noqa: PLC0415 - needs the extra
 
     if catalog is None and is_address(to):
         msg = f"{to}: an Iceberg table in a store needs a catalog: name one, and give the table's name in it"

@@ -14,13 +14,13 @@ from seglog_format.tables.table import opened
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seglog_format.log.gap_watch import OnGap
+    from seglog_format.log.gaps import OnGap
     from seglog_format.log.partition import Partition
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.output_directory import Output
-    from seglog_format.tables.iceberg_catalog import IcebergLocation
-    from seglog_format.tables.outcome import ExportedPartition
+    from seglog_format.tables.iceberg_table import IcebergLocation
+    from seglog_format.tables.progress import ExportedPartition
     from seglog_format.tables.settings import TableSettings
     from seglog_format.tables.sources import Source
     from seglog_format.tables.table import Table

@@ -16,7 +16,7 @@ from seglog_format.values.decoder import decoder_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seglog_format.log.gap_watch import OnGap
+    from seglog_format.log.gaps import OnGap
     from seglog_format.log.partition import Partition
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.tables.settings import TableSettings

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from seglog_format.cleaning.retention import RetentionLimits
 from seglog_format.state.config import UNLIMITED
-from seglog_format.tier.lineage import Lineage, with_records
-from seglog_format.tier.states import SegmentState
+from seglog_format.tier.records import SegmentState
+from seglog_format.tier.segments import Lineage, with_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.tier.ids import RemoteSegmentId
-    from seglog_format.tier.records import RemoteSegment
+    from seglog_format.tier.records import RemoteSegment, RemoteSegmentId
     from seglog_format.tier.segments import RemoteSegments
 
 

@@ -12,19 +12,19 @@ from seglog_format.log.listing import list_partition
 from seglog_format.log.remote_store import RemoteCopies
 from seglog_format.model import GREATEST_OFFSET, MissingOffsets
 from seglog_format.names import FileKind
-from seglog_format.state_model import EpochStart
+from seglog_format.record_model import EpochStart
 from seglog_format.storage.log_storage import read_file
 from seglog_format.tier.joined_storage import JoinedStorage, remote_files
-from seglog_format.tier.lineage import Lineage
 from seglog_format.tier.metadata_topic import METADATA_TOPIC
 from seglog_format.tier.object_facts import remote_segments_of
+from seglog_format.tier.segments import Lineage
 from seglog_format.tier.stored_segment import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from seglog_format.log.listing import PartitionListing
-    from seglog_format.tier.ids import RemotePartitionId
+    from seglog_format.tier.records import RemotePartitionId
     from seglog_format.tier.segments import RemoteSegments, SegmentPart
     from seglog_format.tier.tier import Tier
 

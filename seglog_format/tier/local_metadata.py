@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.remote_store import RemoteCopies
     from seglog_format.model import MissingOffsets
-    from seglog_format.tier.ids import RemotePartitionId
+    from seglog_format.tier.records import RemotePartitionId
     from seglog_format.tier.segments import RemoteSegments
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.codec.application_records import decode_application_record
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_partition_metadata
+from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
 from seglog_format.names import FileKind
 from seglog_format.storage.log_storage import LOCAL, read_file
-from seglog_format.tier.lineage import Lineage
 from seglog_format.tier.records import remote_event
-from seglog_format.tier.segments import replay
+from seglog_format.tier.segments import Lineage, replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.directory import LogDirectories
     from seglog_format.log.listing import PartitionEntry
-    from seglog_format.tier.ids import RemotePartitionId
-    from seglog_format.tier.records import RemoteEvent
+    from seglog_format.tier.records import RemoteEvent, RemotePartitionId
     from seglog_format.tier.segments import RemoteSegments
 
 METADATA_TOPIC: Final = "__remote_log_metadata"

@@ -6,13 +6,13 @@ import time
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import GuessedSegmentsWarning
-from seglog_format.log.gap_watch import warn_caller
+from seglog_format.log.gaps import warn_caller
 from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.remote_store import RemoteOffsets
 from seglog_format.names import FileKind
 from seglog_format.state.config import UNLIMITED
-from seglog_format.storage.object_files import ObjectFiles, objects_at
-from seglog_format.tier.chunk_cache import DEFAULT_CACHE_SIZE
+from seglog_format.storage.object_store import ObjectFiles, objects_at
+from seglog_format.tier.chunked_bytes import DEFAULT_CACHE_SIZE
 from seglog_format.tier.expiry import RetentionRules
 from seglog_format.tier.joining import copies_of, gaps_between, join, served_parts
 from seglog_format.tier.keys import KeyRing
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.remote_store import RemoteCopies
     from seglog_format.model import MissingOffsets
-    from seglog_format.storage.object_files import Traffic
+    from seglog_format.storage.object_store import Traffic
     from seglog_format.tier.audit import AuditExtent
-    from seglog_format.tier.verify import TierExtent
+    from seglog_format.tier.stored_findings import TierExtent
 
 
 class RemoteTier:
@@ -134,7 +134,7 @@ class RemoteTier:
             UsageError: the store does not answer, or there is no metadata topic in the log directories.
             FormatError: the log of the metadata topic is damaged.
         """
-        from seglog_format.tier.verify import verify_tier  # noqa: PLC0415 - readers do without checks
+        from seglog_format.tier.stored_findings import verify_tier  # noqa: PLC0415 - readers do without checks
 
         return verify_tier(self.tier, None if logs is None else read_metadata_topic(logs), extent=extent)
 

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from seglog_format.errors import UsageError
+from seglog_format.errors import UndecodedRecordError, UsageError, WriteError
 from seglog_format.values.schema_decoder import SchemaDecoder, of_schema
 from seglog_format.values.schemas import SchemaText, schema_of_json
-from seglog_format.values.undecoded import UndecodedError
+from seglog_format.values.shape import CELL_SIZE, WORK
+from seglog_format.values.undecoded import UndecodedError, reason_for
 from seglog_format.values.wire import id_and_rest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from seglog_format.values.schemas import Schemas
+
 
 TYPES: Final = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}
 """Types of schemas, by the kinds that need a schema."""
@@ -251,3 +253,122 @@ def value_decoder(
         msg = "bytes need no decoder"
         raise UsageError(msg)
     return found
+
+
+# -- decoding of whole columns -----------------------------------------------------------------------------------------
+
+
+PIECE_CELLS: Final = 2**20
+"""Cells after which decoded objects become a piece of the column, which takes less memory."""
+
+
+class Failure(NamedTuple):
+    """A value that does not decode.
+
+    Attributes:
+        row: number of the row, from 0.
+        reason: text of the reason.
+    """
+
+    row: int
+    reason: str
+
+
+def decoded(decoder: Decoder, column: pa.Array | pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[Failure]]:
+    """Return a column of decoded values, and the failures; a value that does not decode is null."""
+    failures: list[Failure] = []
+    pieces: list[pa.Array] = []
+    values: list[Any] = []
+    cells = 0
+    for row, data in enumerate(column.to_pylist()):
+        value, reason = (None, None) if data is None else _decoded(decoder, data)
+        values.append(value)
+        if reason is not None:
+            failures.append(Failure(row, reason))
+        cells += WORK.taken() + (0 if data is None else len(data) // CELL_SIZE)
+        if cells > PIECE_CELLS:
+            pieces.append(_piece(decoder.type, values, row + 1 - len(values), failures))
+            values, cells = [], 0
+    pieces.append(_piece(decoder.type, values, len(column) - len(values), failures))
+    return pa.chunked_array(pieces, decoder.type), sorted(failures)
+
+
+def _decoded(decoder: Decoder, data: bytes) -> tuple[Any, str | None]:
+    """Decode a value, or return why it does not decode.
+
+    The schema and the bytes may be hostile, and the libraries raise errors of any class: whatever the error is, it
+    concerns this value alone.
+
+    Raises:
+        WriteError: a compiler of schemas could not write its files.
+    """
+    try:
+        return decoder.decode(data), None
+    except WriteError:
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        return None, reason_for(error)
+
+
+def _piece(kind: pa.DataType, values: list[Any], first: int, failures: list[Failure]) -> pa.Array:
+    """Return values as Arrow's; add those that do not fit the type, such as a large number in JSON, to the failures."""
+    try:
+        return pa.array(values, kind)
+    except Exception:  # noqa: BLE001 - Arrow raises errors of several classes
+        return pa.concat_arrays([_single(kind, value, first + row, failures) for row, value in enumerate(values)])
+
+
+def _single(kind: pa.DataType, value: Any, row: int, failures: list[Failure]) -> pa.Array:  # noqa: ANN401 - any object
+    try:
+        return pa.array([value], kind)
+    except Exception as error:  # noqa: BLE001 - as above
+        failures.append(Failure(row, f"no value of type {kind!s:.80}: {reason_for(error)}"))
+        return pa.nulls(1, kind)
+
+
+# -- scans whose keys or values are decoded ----------------------------------------------------------------------------
+
+
+OFFSET = "offset"
+
+
+def with_decoded(
+    reader: pa.RecordBatchReader,
+    decoders: Mapping[str, Decoder],
+    on_undecoded: Callable[[UndecodedRecordError], None] | None,
+    *,
+    keeps_offset: bool = True,
+) -> pa.RecordBatchReader:
+    """Return a scan with some columns decoded.
+
+    Args:
+        reader: of the scan, with offsets.
+        decoders: by column.
+        on_undecoded: called for each value that cannot be decoded, which then is null; by default the first such value
+            ends the scan.
+        keeps_offset: whether the result has offsets.
+    """
+    schema = reader.schema
+    for name, decoder in decoders.items():
+        schema = schema.set(schema.get_field_index(name), pa.field(name, decoder.type))
+    if not keeps_offset:
+        schema = schema.remove(schema.get_field_index(OFFSET))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for name, decoder in decoders.items():
+                column, failures = decoded(decoder, columns[name])
+                columns[name] = column.combine_chunks()
+                for failure in failures:
+                    _handle(f"offset {columns[OFFSET][failure.row]}: {name}: {failure.reason}", on_undecoded)
+            yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _handle(text: str, on_undecoded: Callable[[UndecodedRecordError], None] | None) -> None:
+    error = UndecodedRecordError(text)
+    if on_undecoded is None:
+        raise error
+    on_undecoded(error)

@@ -11,21 +11,109 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.cleaning.retention import RetainedSegment
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
+from seglog_format.model import NO_TIMESTAMP, OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
+from seglog_format.state.config import IndexUnit
+from seglog_format.state.index_build import IndexedOffset, IndexInterval
 from seglog_format.writing.roll import ActiveState, RollReason
-from seglog_format.writing.segment_start import SegmentStart
-from seglog_format.writing.sparse_index import SparseIndex
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
+    from seglog_format.model import AbortedTxn
     from seglog_format.packing import Packer
     from seglog_format.state.config import LogConfig
     from seglog_format.storage.files import FileHandle, Files
     from seglog_format.writing.append import Entry
+
+
+# -- the content of a segment when a writer opens it -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentStart:
+    """The content of a segment when it is opened for writing; a new segment is empty.
+
+    Attributes:
+        size: number of bytes of whole entries in the log.
+        first_timestamp_ms: largest timestamp of the first entry, or -1.
+        largest: largest timestamp, with the offset that the time index stores; None if there is none.
+        offset_entry_count: number of entries of the offset index.
+        time_entry_count: number of entries of the time index.
+        last_time_entry_ms: timestamp of the last time index entry, or -1.
+    """
+
+    size: int = 0
+    first_timestamp_ms: int = NO_TIMESTAMP
+    largest: TimestampOffset | None = None
+    offset_entry_count: int = 0
+    time_entry_count: int = 0
+    last_time_entry_ms: int = NO_TIMESTAMP
+
+
+# -- the decision which appends to a log get index entries, by generation of brokers (chapters 40, 41 and 70) ----------
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPoint:
+    """The index entries due at one entry or append: an offset index entry, and the largest timestamp up to its end."""
+
+    offset_entry: OffsetPosition
+    largest: TimestampOffset
+
+
+class SparseIndex:
+    """Decides which of the appends to one segment are indexed.
+
+    Args:
+        config: of the log.
+        base_offset: of the segment.
+        largest: largest timestamp so far, with its offset; None in a new segment.
+    """
+
+    def __init__(self, config: LogConfig, base_offset: int, largest: TimestampOffset | None = None) -> None:
+        self._interval = IndexInterval(
+            config.index_interval_bytes, largest or TimestampOffset(NO_TIMESTAMP, base_offset)
+        )
+        self._unit = config.generation.index_unit
+        self._indexed = config.generation.indexed_offset
+
+    @property
+    def largest(self) -> TimestampOffset:
+        """Largest timestamp so far; -1 and the base offset if there is none."""
+        return self._interval.largest
+
+    def add(self, position: int, entries: Sequence[Entry]) -> list[IndexPoint]:
+        """Add entries that are appended together.
+
+        Args:
+            position: where the first entry starts.
+            entries: in order.
+
+        Returns:
+            The index entries that are due, in order (SEG-ROL-010, SEG-ROL-011).
+        """
+        units = [entries] if self._unit is IndexUnit.APPEND else [[entry] for entry in entries]
+        points = []
+        for unit in units:
+            size = sum(len(entry.data) for entry in unit)
+            if self._interval.add(size, max((entry.largest for entry in unit), key=_timestamp)):
+                points.append(IndexPoint(OffsetPosition(self._offset_of(unit), position), self.largest))
+            position += size
+        return points
+
+    def _offset_of(self, unit: Sequence[Entry]) -> int:
+        return unit[0].first_offset if self._indexed is IndexedOffset.FIRST else unit[-1].last_offset
+
+
+def _timestamp(largest: TimestampOffset) -> int:
+    return largest.timestamp_ms
+
+
+# -- the active segment of a log ---------------------------------------------------------------------------------------
+
 
 SEGMENT_KINDS: Final = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 

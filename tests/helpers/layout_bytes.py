@@ -108,8 +108,7 @@ def read_messages() -> bool:
 
 
 def read_indexes() -> bool:
-    from seglog_format.log.offset_index import OffsetIndex
-    from seglog_format.log.time_index import TimeIndex
+    from seglog_format.log.index_file import OffsetIndex, TimeIndex
 
     offsets = [(one.offset, one.position) for one in OffsetIndex.from_bytes(OFFSET_INDEX, 10).entries]
     times = [(one.timestamp_ms, one.offset) for one in TimeIndex.from_bytes(TIME_INDEX, 10).entries]
@@ -127,7 +126,7 @@ def read_transaction_index() -> bool:
 def read_snapshot() -> bool:
     from seglog_format.codec.plain.producer_snapshot import decode_producer_snapshot
     from seglog_format.errors import Location
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
 
     return decode_producer_snapshot(SNAPSHOT, Location()).producers == (ProducerStateEntry(*SNAPSHOT_FIELDS),)
 
@@ -136,7 +135,7 @@ def read_control_record() -> bool:
     from seglog_format.codec.control_record import decode_control_record
     from seglog_format.errors import Location
     from seglog_format.model import ControlRecordType
-    from seglog_format.state_model import ControlRecord
+    from seglog_format.record_model import ControlRecord
 
     wanted = ControlRecord(0, 1, ControlRecordType.COMMIT, {"version": 0, "coordinatorEpoch": 7})
     return decode_control_record(CONTROL_KEY, END_MARKER, Location()) == wanted
@@ -147,7 +146,7 @@ def reference_reads_control_record() -> bool:
     from seglog_format.codec.reference.control_records import BY_DECLARATION as READER
     from seglog_format.errors import Location
     from seglog_format.model import ControlRecordType
-    from seglog_format.state_model import ControlRecord
+    from seglog_format.record_model import ControlRecord
 
     wanted = ControlRecord(0, 1, ControlRecordType.COMMIT, {"version": 0, "coordinatorEpoch": 7})
     return decode_control_record(CONTROL_KEY, END_MARKER, Location(), READER) == wanted
@@ -182,12 +181,10 @@ def reference_reads_entries() -> bool:
 
 def reference_reads_side_files() -> bool:
     from seglog_format.codec.reference.decoders import declared
-    from seglog_format.log.offset_index import OffsetIndex
+    from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
     from seglog_format.log.producer_snapshot import ProducerSnapshot
-    from seglog_format.log.time_index import TimeIndex
-    from seglog_format.log.transaction_index import TransactionIndex
     from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
 
     return (
         tuple(OffsetIndex(declared(OFFSET_INDEX), 10).entries),
@@ -267,7 +264,7 @@ def write_log() -> bool:
 
 def write_snapshot() -> bool:
     from seglog_format.codec.producer_snapshot import encode_producer_snapshot
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
 
     return encode_producer_snapshot([ProducerStateEntry(*SNAPSHOT_FIELDS)]) == SNAPSHOT
 
@@ -297,7 +294,7 @@ def reference_writes_slots() -> bool:
 
 def reference_writes_snapshot() -> bool:
     from seglog_format.codec.reference.building import encode_producer_snapshot
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
 
     return encode_producer_snapshot([ProducerStateEntry(*SNAPSHOT_FIELDS)]) == SNAPSHOT
 

@@ -8,6 +8,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pytest
+from _pytest.mark import ParameterSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -34,6 +35,7 @@ def each_of(
     taken = (names,) if isinstance(names, str) else names
     values = [(value,) if isinstance(names, str) else tuple(value) for value in inputs]
     assert values, f"a walk over nothing: {taken}"
+    assert not isinstance(values[0][0], ParameterSet), "the marks of pytest.param would be lost"
 
     def decorate(test: Test) -> Test:
         form = signature(test)

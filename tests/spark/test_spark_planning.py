@@ -186,8 +186,8 @@ def test_timestamps_are_looked_up_without_reading_an_index_whole(orders: Path, m
         msg = "an index was read whole"
         raise AssertionError(msg)
 
-    monkeypatch.setattr("seglog_format.log.time_index.usable_time_slots", fail)
-    monkeypatch.setattr("seglog_format.log.offset_index.usable_offset_slots", fail)
+    monkeypatch.setattr("seglog_format.log.index_file.usable_time_slots", fail)
+    monkeypatch.setattr("seglog_format.log.index_file.usable_offset_slots", fail)
     for first in (0, 37, 105, 222, 350, 380):
         bounds = (START_MS + first * 1000, START_MS + (first + 3) * 1000)
         by_options = {"startingTimestamp": str(bounds[0]), "endingTimestamp": str(bounds[1])}

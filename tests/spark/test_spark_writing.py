@@ -23,8 +23,7 @@ from seglog_format.log.partition import open_partition
 from seglog_format.model import GREATEST_OFFSET, CompressionCodec
 from seglog_format.spark import committing, finish_commits
 from seglog_format.spark.committing import abort, commit
-from seglog_format.spark.manifest import MANIFEST, STAGING
-from seglog_format.spark.staging import Stager, encoded
+from seglog_format.spark.staging import MANIFEST, STAGING, Stager, encoded
 from seglog_format.spark.write_options import WriteOptions, check_written_schema, parse_write_options
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.storage.files import LocalFiles

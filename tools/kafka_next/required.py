@@ -66,7 +66,7 @@ def _declarations(report: Json) -> Iterator[str]:
         yield f"- add {report['release']} to RELEASES in tools/message_definitions.py; {command}"
     new = [name for name, fields in found.get("new", {}).items() if _is_metadata(fields)]
     yield from _listed(
-        "a rule in seglog_format/cluster/replay.py RULES for", [each for each in new if not _has_rule(each)]
+        "a rule in seglog_format/cluster/metadata_state.py RULES for", [each for each in new if not _has_rule(each)]
     )
 
 

@@ -18,11 +18,10 @@ from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lines.logs import batch_line
 from seglog_format.lines.options import LineOptions
-from seglog_format.lines.read import LineReader
-from seglog_format.lines.rebuild_batch import rebuilt_batch
+from seglog_format.lines.rebuild import LineReader, rebuilt_batch
 from seglog_format.lines.records import RecordLines
 from seglog_format.lines.sources import Source, SourceKind
-from seglog_format.log.engine_storage import bytes_for
+from seglog_format.log.scanning import bytes_for
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import TailKind
 from seglog_format.recovery.index_settings import IndexSettings

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from construct import Struct
 
     from seglog_format.model import MessageHeader, RecordBatchHeader
-    from seglog_format.record_model import Record
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry, Record
 
 
 def encode_record(record: Record) -> bytes:

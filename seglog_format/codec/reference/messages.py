@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from construct import Struct
 
-from seglog_format.codec.message_rules import MessageReader, StoredMessage, check_message, refuse_cut_short
+from seglog_format.codec.record_rules import MessageReader, StoredMessage, check_message, refuse_cut_short
 from seglog_format.codec.reference.checksum import crc32
 from seglog_format.codec.reference.framing import model_of
 from seglog_format.model import MessageHeader

@@ -125,7 +125,7 @@ def _lines_of(directory: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "iceberg", "arrow", "csv", "jsonl"])
-@each_of(("kind", "name"), CASES)
+@each_of(("kind", "name"), CASES, share=5)
 def test_hostile_readers_schema_is_used_or_refused_in_one_line(
     kind: str, name: str, table_format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

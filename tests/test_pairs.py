@@ -24,6 +24,9 @@ from tools.docs import pairs_page
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.xdist_group("pairs")
+"""The logs are written once."""
+
 pytest.importorskip("kio")
 pytest.importorskip("pyarrow")
 

@@ -288,7 +288,7 @@ TASKS: dict[str, Callable[[Path, Engine], object]] = {
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-@each_of("name", authentic_names())
+@each_of("name", authentic_names(), share=4)
 def test_no_result_depends_on_the_engine(task: Callable[[Path, Engine], object], name: str) -> None:
     for path in partitions(name)[:1]:
         assert task(path, Engine.PLAIN) == task(path, Engine.REFERENCE)

@@ -91,7 +91,9 @@ def served(directory: Path) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="module", params=CLIENTS)
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=pytest.mark.xdist_group(f"client {name}")) for name in CLIENTS]
+)
 def answers(request: pytest.FixtureRequest, served: Served) -> dict[str, Any]:
     """Provide what one client made of all tasks: started once, since starting it takes longer than all of them."""
     name: str = request.param

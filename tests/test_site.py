@@ -29,6 +29,8 @@ from tools.docs import permalinks, site_home, source_pages, whole_page
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.xdist_group("site")
+"""The site is built once."""
 SCRIPT = REPOSITORY / "tests" / "node" / "site.cjs"
 ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
 HREF = re.compile(r'href="([^"]+)"')

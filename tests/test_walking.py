@@ -59,3 +59,15 @@ def test_a_walk_over_nothing_is_refused() -> None:
 def test_each_input_has_a_directory_of_its_own(number: int, letter: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     (tmp_path / letter).write_text(str(number))
+
+
+def test_a_share_of_the_inputs_is_asked(request: pytest.FixtureRequest) -> None:
+    seen: list[int] = []
+
+    @each_of("number", range(12), share=3)
+    def is_seen(number: int) -> None:
+        seen.append(number)
+
+    is_seen(request=request)
+    wanted = [list(range(12))] if request.config.getoption("whole") else [list(range(k, 12, 3)) for k in range(3)]
+    assert seen in wanted

@@ -78,7 +78,7 @@ def assert_same_records(path: Path, **shared: Any) -> None:
 
 
 @pytest.mark.usefixtures("way")
-@each_of("name", authentic_names())
+@each_of("name", authentic_names(), share=2)
 def test_records_of_authentic_logs(name: str) -> None:
     for path in sorted({path.parent for path in authentic(name).rglob("*.log")}):
         assert_same_records(path)

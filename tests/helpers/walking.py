@@ -6,6 +6,7 @@ import shutil
 from functools import wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from zlib import crc32
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -20,7 +21,7 @@ SHOWN: Final = 5
 
 
 def each_of(
-    names: str | tuple[str, ...], inputs: Iterable[Any], *, ids: Callable[[Any], str] = str
+    names: str | tuple[str, ...], inputs: Iterable[Any], *, ids: Callable[[Any], str] = str, share: int = 1
 ) -> Callable[[Test], Test]:
     """Turn a test of one input into one test of many.
 
@@ -31,6 +32,8 @@ def each_of(
         names: the parameter of the test that gets the input, or those that get the items of a tuple.
         inputs: any number of them.
         ids: names an input, or each item of one that is a tuple.
+        share: of so many inputs one is asked, unless pytest is run with ``--whole``. Which one depends on the other
+            parameters of the test, so that variants of a test ask different inputs.
     """
     taken = (names,) if isinstance(names, str) else names
     values = [(value,) if isinstance(names, str) else tuple(value) for value in inputs]
@@ -45,7 +48,9 @@ def each_of(
         def walked(*, request: pytest.FixtureRequest, **fixtures: Any) -> None:  # noqa: ANN401 - of the test
             failed: list[tuple[str, Exception]] = []
             skipped: list[BaseException] = []
-            for number, value in enumerate(values):
+            apart = 1 if request.config.getoption("whole") else share
+            asked = values[crc32(request.node.name.encode()) % apart :: apart]
+            for number, value in enumerate(asked):
                 given = dict(zip(taken, value, strict=True))
                 try:
                     with pytest.MonkeyPatch.context() as patched:
@@ -58,9 +63,9 @@ def each_of(
                         break
             if failed:
                 inputs_that_fail = "\n  ".join(name for name, _ in failed)
-                message = f"{len(failed)} of {len(values)} inputs fail:\n  {inputs_that_fail}\n"
+                message = f"{len(failed)} of {len(asked)} inputs fail:\n  {inputs_that_fail}\n"
                 raise ExceptionGroup(message, list(_with_names(failed[:SHOWN])))
-            if len(skipped) == len(values):
+            if len(skipped) == len(asked):
                 raise skipped[0]
 
         request = Parameter("request", Parameter.KEYWORD_ONLY)

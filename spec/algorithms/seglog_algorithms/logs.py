@@ -69,8 +69,7 @@ def open_log(
         )
         for base, end in pairwise([*bases, LAST_OFFSET + 1])
     )
-    start = max(checkpointed_start, bases[0] if bases else 0)  # SEG-CKP-010
-    return Log(segments, start, decompress, trusts_indexes)
+    return Log(segments, max([checkpointed_start, *bases[:1]]), decompress, trusts_indexes)  # SEG-CKP-010
 
 
 def in_order(segment: Segment, start: int = 0) -> Iterator[Entry]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from cProfile import Profile
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -672,11 +673,9 @@ def test_ls_of_a_directory_without_segments(cli: Seglog, tmp_path: Path) -> None
 def test_ls_of_ten_times_the_segments_takes_ten_times_the_calls(cli: Seglog, one_segment: Path, tmp_path: Path) -> None:
     calls = []
     for count in (50, 500):
-        many = tmp_path / f"many-{count}"
-        many.mkdir()
-        for number in range(count):
-            for ending in (".log", ".index", ".timeindex"):
-                shutil.copy(one_segment / f"00000000000000000102{ending}", many / f"{number * 1000:020d}{ending}")
+        (many := tmp_path / f"many-{count}").mkdir()
+        for number, ending in product(range(count), (".log", ".index", ".timeindex")):
+            shutil.copy(one_segment / f"00000000000000000102{ending}", many / f"{number * 1000:020d}{ending}")
         with Profile() as profile:
             assert len(cli.lines("ls", many)) == count
         calls.append(sum(entry.callcount for entry in profile.getstats()))

@@ -121,6 +121,10 @@ TRIED = {
 }
 
 
+TOGETHER = [pytest.param(language, marks=pytest.mark.xdist_group(f"exported {language}")) for language in LANGUAGES]
+"""The languages; the tests of one share what it builds."""
+
+
 @cache
 def every_case() -> list[Case]:
     return load_cases()
@@ -221,7 +225,7 @@ def test_each_language_is_tried() -> None:
     assert list(TRIED) == list(LANGUAGES)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", TOGETHER)
 def test_a_library_passes_with_its_known_failures(language: str, tmp_path: Path) -> None:
     text = connected(language)
     assert len(text.encode()) <= MOST
@@ -229,7 +233,7 @@ def test_a_library_passes_with_its_known_failures(language: str, tmp_path: Path)
     assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", TOGETHER)
 def test_planted_faults_fail_and_are_named(language: str, tmp_path: Path) -> None:
     faults = TRIED[language].faults
     done = run(language, tmp_path, connected(language, faults))
@@ -239,7 +243,7 @@ def test_planted_faults_fail_and_are_named(language: str, tmp_path: Path) -> Non
         assert case in said, said[-5000:]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", TOGETHER)
 def test_a_file_without_a_library_fails(language: str, tmp_path: Path) -> None:
     """What is not connected yet is not green, and no compiler refuses it."""
     if language == "rust":

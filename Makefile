@@ -79,6 +79,7 @@ lint: $(VENV)/.dev ## style, formatting, which module may import which, and the 
 	@$(BIN)/lint-imports
 	@PYTHONPATH=conformance $(BIN)/python -m tools.witnesses
 	@$(BIN)/python -m tools.docs.algorithm_blocks --check
+	@$(BIN)/python -m tools.budget
 
 types: $(VENV)/.dev ## strict types
 	@$(BIN)/mypy

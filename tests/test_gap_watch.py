@@ -251,7 +251,7 @@ def test_dump_tells_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixt
         (directory, ("--to", "15"), False),
         (log, (), False),
     ):
-        assert run(["dump", str(path), *options]) == 0
+        assert run(["dump", str(path), *options]) == is_reported
         out, err = capsys.readouterr()
         message = f"seglog: {log}: 5 offsets are missing, 15 to 19 (between segments)"
         assert err.splitlines() == ([message] if is_reported else [])

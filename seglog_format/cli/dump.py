@@ -80,10 +80,9 @@ def command(
     PATH is a file, a partition directory, a log directory, or a directory that holds log directories.
 
     With --from or --to, only batches and records are printed, without those of files due for removal. A damaged batch
-    is named and skipped, and so is one that --limit refuses; the exit status is 1 then. Offsets missing between two
-    segments are reported on standard error, unless the log is compacted. The exit status is also 1 where damage hides
-    offsets: a segment that is not the last ends early, with no whole batch. If no batch has these offsets, a note on
-    standard error says so.
+    is named and skipped, and so is one that --limit refuses; the exit status is 1 then. It is also 1 if offsets are
+    missing, which standard error names: between two segments, unless the log is compacted, or where the files beside a
+    log prove that it was longer. If no batch has these offsets, a note on standard error says so.
 
     Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
     prints all of them.
@@ -106,7 +105,7 @@ def command(
         is_empty = False
     if is_empty and options.is_window:
         diagnose(f"{path}: no batch or record at these offsets")
-    return max(status, FINDINGS) if gaps.is_damage_met else status
+    return max(status, FINDINGS) if gaps.is_any_missing else status
 
 
 def _lines(path: Path, options: LineOptions, joined: PartitionListing | None, gaps: GapLines) -> Iterator[Line]:

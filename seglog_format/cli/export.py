@@ -18,6 +18,7 @@ from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UndecodedRecordError, UsageError
+from seglog_format.log.gaps import GapKind
 from seglog_format.tables.settings import BYTES_AS, DEFAULT_PARTITIONING, FORMATS
 from seglog_format.values.decoder import KINDS
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.log.gaps import Gap
     from seglog_format.tables.export import ExportRequest
     from seglog_format.tables.export_run import TableExport
     from seglog_format.tables.progress import Change, ExportedPartition, OpenTransaction
@@ -165,10 +167,10 @@ def command(  # noqa: PLR0913 - an option each
     log, the export ends at the high watermark.
 
     The exit status is 1 if a log was truncated since the last run (its partition is then not exported), if records were
-    deleted before they were exported, if offsets are missing between segments, if records could not be decoded, or if
-    --committed waits for an open transaction, whose producer is named. Compaction is reported, and does not change the
-    status. It is 3 if a log is damaged: the table then has the rows before the damage, and 'seglog salvage' copies the
-    records after it.
+    deleted before they were exported, if offsets are missing between segments or at the end of a log, if records could
+    not be decoded, or if --committed waits for an open transaction, whose producer is named. Compaction is reported and
+    does not change the status. It is 3 if a log is damaged: the table then has the rows before it, and 'seglog
+    salvage' copies the records after it.
     """
     from seglog_format.log.reading import READ_COMMITTED, READ_UNCOMMITTED
     from seglog_format.scan_statistics import ScanStatistics
@@ -196,8 +198,9 @@ def command(  # noqa: PLR0913 - an option each
     status = DONE
     while True:
         schemas = None if schemas_path is None else read_schemas(schemas_path)
-        read, done = _run_once(replace(request, schemas=schemas), waits, as_json=as_json)
+        read, done, gaps = _run_once(replace(request, schemas=schemas), waits, as_json=as_json)
         is_complete = all(each.is_complete(allows_undecoded=undecoded == ALLOW) for each in done)
+        is_complete &= all(gap.kind is GapKind.TIERED for gap in gaps)
         status = max(status, read, DONE if is_complete else FINDINGS)
         if not follow or read != DONE or any(change.is_loss for each in done for change in each.changes):
             break
@@ -207,7 +210,9 @@ def command(  # noqa: PLR0913 - an option each
     return status
 
 
-def _run_once(request: ExportRequest, waits: dict[str, str], *, as_json: bool) -> tuple[int, list[ExportedPartition]]:
+def _run_once(
+    request: ExportRequest, waits: dict[str, str], *, as_json: bool
+) -> tuple[int, list[ExportedPartition], list[Gap]]:
     """Export all partitions once.
 
     Args:
@@ -216,21 +221,22 @@ def _run_once(request: ExportRequest, waits: dict[str, str], *, as_json: bool) -
         as_json: as of the command.
 
     Returns:
-        The exit status for reading, and the outcomes.
+        The exit status for reading, the outcomes, and the offsets that are missing.
     """
     from seglog_format.tables.export import requested_export
 
     done: list[ExportedPartition] = []
+    gaps: list[Gap] = []
     try:
         with requested_export(request) as run:
-            status = _run_all(run, done)
+            status = _run_all(run, done, gaps)
     finally:
         for each in done:
             _report_wait(each, waits)
             if each.row_count or not request.is_followed:
                 write_json(as_object(each)) if as_json else write_text(_text(each))
         sys.stdout.flush()
-    return status, done
+    return status, done, gaps
 
 
 def _report_wait(exported: ExportedPartition, waits: dict[str, str]) -> None:
@@ -242,8 +248,13 @@ def _report_wait(exported: ExportedPartition, waits: dict[str, str]) -> None:
     waits[name] = text
 
 
-def _run_all(run: TableExport, done: list[ExportedPartition]) -> int:
+def _run_all(run: TableExport, done: list[ExportedPartition], gaps: list[Gap]) -> int:
     """Export all partitions; damage in one does not stop the others."""
+
+    def on_gap(gap: Gap) -> None:
+        gaps.append(gap)
+        diagnose(str(gap))
+
     from seglog_format.log.log_sizes import size_of_logs
 
     passing = PassingOver("partitions")
@@ -252,7 +263,7 @@ def _run_all(run: TableExport, done: list[ExportedPartition]) -> int:
         for number, source in enumerate(run.sources):
             with passing.errors_of(source.path):
                 part_done = partial(_advance, advance, sum(sizes[:number]), sizes[number])
-                exported = run.run(source, part_done, on_gap=lambda gap: diagnose(str(gap)))
+                exported = run.run(source, part_done, on_gap=on_gap)
                 done.append(exported)
                 for change in exported.changes:
                     if not change.kind.is_reported_by_reader:

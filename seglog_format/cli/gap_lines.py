@@ -22,8 +22,7 @@ class GapLines:
 
     Attributes:
         reached: the offset after the last one that was read of a log.
-        is_damage_met: whether damage hides offsets that were reported: a segment that is not the last ends early,
-            with no whole entry.
+        is_any_missing: whether offsets were reported that are in no remote store either.
     """
 
     def __init__(self, options: LineOptions) -> None:
@@ -36,7 +35,7 @@ class GapLines:
         self._directory: Path | None = None
         self._watch: GapWatch | None = None
         self.reached = 0
-        self.is_damage_met = False
+        self.is_any_missing = False
 
     def begin(self, source: Source) -> None:
         """Begin a file; report what is missing before the first segment of its directory."""
@@ -70,7 +69,7 @@ class GapLines:
     def _report(self, gap: Gap) -> None:
         if self._options.overlaps(gap.first_offset, max(gap.next_offset, gap.first_offset + 1)):
             diagnose(str(gap))
-            self.is_damage_met |= gap.damage is not None
+            self.is_any_missing |= gap.kind is not GapKind.TIERED
 
 
 def _is_log(source: Source) -> bool:

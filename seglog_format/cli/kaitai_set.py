@@ -135,13 +135,11 @@ def nullable(length: str) -> str:
     return filled(NULLABLE, length=length, type=kind, value=value)
 
 
-def ksy(structures: Iterable[Structure]) -> str:
+def ksy(chosen: Iterable[Structure]) -> str:
     """Return one declaration with a type for each structure; its root reads a log of record batches of magic 2."""
-    from seglog_format.cli.structures import structures as all_structures
-
-    wanted = {structure.name: structure for structure in structures}
+    wanted = {structure.name: structure for structure in chosen}
     for needed in ("RecordHeader", "Record", "RecordBatchHeader"):
-        wanted.setdefault(needed, next(one for one in all_structures() if one.name == needed))
+        wanted.setdefault(needed, next(one for one in structures() if one.name == needed))
     types, left_out = [], []
     for structure in wanted.values():
         try:

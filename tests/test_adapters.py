@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import REPOSITORY, need
+from helpers.walking import each_of
 from seglog_conformance.cases import load_cases, scale_directory
 from seglog_conformance.judging import Examiner
 from seglog_conformance.registry import ADAPTERS, BUILDS, STAMP, Builder, adapters, listed
@@ -40,7 +41,7 @@ def test_there_are_adapters_in_six_languages_for_twelve_implementations() -> Non
     assert {adapter.language for adapter in found} >= {"Python", "Java", "Go", "Rust", "JavaScript", "C"}
 
 
-@pytest.mark.parametrize("adapter", adapters(), ids=lambda adapter: adapter.name)
+@each_of("adapter", adapters(), ids=lambda adapter: adapter.name)
 def test_versions_are_exact(adapter: object) -> None:
     versions = getattr(adapter, "versions")  # noqa: B009 - parametrized values have no type
     assert all(re.fullmatch(r"\d+(\.\d+)+", version) for version in versions)
@@ -50,7 +51,7 @@ def test_nothing_is_committed_that_a_tool_chain_locks() -> None:
     assert not [path for path in ADAPTERS.rglob("*") if path.name in LOCK_FILES]
 
 
-@pytest.mark.parametrize("path", lists(), ids=lambda path: path.stem)
+@each_of("path", lists(), ids=lambda path: path.stem)
 def test_every_known_failure_has_its_reason_and_its_case(path: Path) -> None:
     listed_failures = tomllib.loads(path.read_text(encoding="utf-8")).get("failure", [])
     ids = {case.id for case in [*load_cases(), *load_cases(scale_directory())]}

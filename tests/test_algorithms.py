@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from helpers.walking import each_of
 from seglog_conformance.cases import load_cases
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.judging import Examiner
@@ -38,7 +39,7 @@ def imported(tree: ast.AST) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+@each_of("path", MODULES, ids=lambda path: path.stem)
 def test_a_module_uses_the_declarations_and_the_standard_library(path: Path) -> None:
     allowed = {"crcmod", "seglog_algorithms", *sys.stdlib_module_names}
     others = [
@@ -67,7 +68,7 @@ def test_all_of_them_can_be_read_in_an_afternoon() -> None:
     assert sum(code_lines(path.read_text(encoding="utf-8")) for path in MODULES) <= MAX_CODE_LINES
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+@each_of("path", MODULES, ids=lambda path: path.stem)
 def test_every_rule_that_a_step_names_exists(path: Path) -> None:
     named = set(RULE.findall(path.read_text(encoding="utf-8")))
     assert named <= set(requirements())

@@ -100,7 +100,7 @@ def broken(version: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("version", versions())
+@each_of("version", versions())
 def test_no_rule_is_claimed_for_a_version_whose_bytes_break_it(version: str) -> None:
     claimed = {rule.id for rule in RULES if is_claimed(rule, version)}
     assert {rule: found for rule, found in broken(version).items() if rule in claimed} == {}
@@ -407,7 +407,7 @@ CONTENT: Final = {"TXN": aborted_transactions, "PSN": producers_in_snapshots, "C
 """What the directories of a line have to contain where `verify` shall find no fault in it, by area."""
 
 
-@pytest.mark.parametrize("rule", [rule for rule in SINCE if rule.since_basis == "bytes"], ids=lambda rule: rule.id)
+@each_of("rule", [rule for rule in SINCE if rule.since_basis == "bytes"], ids=lambda rule: rule.id)
 def test_since_by_bytes_is_in_the_bytes_of_that_line(rule: Requirement) -> None:
     """They keep a behaviour; or they have what the rule is about, and `verify` finds nothing against it."""
     shows = BEHAVIOURS.get(rule.id) or CONTENT[rule.id[4:7]]

@@ -483,7 +483,7 @@ def test_partition_metadata(text: str, version: int, topic_id: str) -> None:
 
 
 @pytest.mark.req("SEG-CKP-009")
-@pytest.mark.parametrize(
+@each_of(
     ("text", "field", "position"),
     [
         ("", "version", 0),
@@ -510,7 +510,6 @@ def test_partition_metadata(text: str, version: int, topic_id: str) -> None:
         ("version: 0\ntopic_id: " + "A" * 21 + "P", "topic_id", 11),
         ("version: 0\ntopic_id: " + "é" * 22, "topic_id", 11),
     ],
-    ids=ascii,
 )
 def test_partition_metadata_refused(text: str, field: str, position: int) -> None:
     assert refused(decode_partition_metadata, text.encode()) == ("SEG-CKP-009", field, position)

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from shutil import copyfile, copytree, rmtree
@@ -20,6 +21,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from helpers.support import FIXTURES, bundled
+from helpers.walking import each_of
 
 from seglog_format.cli import output, progress
 from seglog_format.cli.exit_status import USAGE
@@ -66,7 +68,7 @@ def examples(name: str) -> list[list[str]]:
     return [one[1:] for one in words]
 
 
-@pytest.mark.parametrize("name", ALL)
+@each_of("name", ALL)
 def test_a_help_page_fits_eighty_columns_and_has_an_example_that_is_understood(name: str) -> None:
     page = help_of(name)
     assert [line for line in page.splitlines() if len(line) > COLUMNS] == []
@@ -161,7 +163,7 @@ def test_a_log_directory_without_a_partition_is_reported(
 def test_the_extra_of_a_missing_module_is_named(
     module: str, extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("seglog_format.cli.main.import_module", lacking(module))
+    monkeypatch.setattr(import_module("seglog_format.cli.main"), "import_module", lacking(module))
     assert run(["export", "--help"]) == USAGE
     needed = f"seglog: this needs {module.partition('.')[0]}: pip install 'seglog-format[{extra}]'\n"
     assert capsys.readouterr().err == needed
@@ -197,7 +199,7 @@ def test_a_command_names_its_missing_extra(line: str, module: str, tmp_path: Pat
 
 
 def test_a_missing_module_of_no_extra_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seglog_format.cli.main.import_module", lacking("seglog_format.nothing"))
+    monkeypatch.setattr(import_module("seglog_format.cli.main"), "import_module", lacking("seglog_format.nothing"))
     with pytest.raises(ModuleNotFoundError):
         run(["export", "--help"])
 

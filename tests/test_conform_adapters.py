@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from helpers.walking import each_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_GO = ROOT / "conformance" / "adapters" / "_shared" / "go"
@@ -52,9 +53,7 @@ def test_there_are_go_adapters() -> None:
     assert len(IN_GO) >= 7
 
 
-@pytest.mark.parametrize(
-    "directory", [path for path in ADAPTERS if path.parent == ROOTS[0]], ids=lambda path: path.name
-)
+@each_of("directory", [path for path in ADAPTERS if path.parent == ROOTS[0]], ids=lambda path: path.name)
 def test_an_adapter_declares_the_errors_of_its_library(directory: Path) -> None:
     """At 0a5c6856 16 did not: a refusal by an index error of a whole client counted as one that it meant."""
     described = (directory / "adapter.toml").read_text(encoding="utf-8")

@@ -64,7 +64,7 @@ def test_every_implementation_with_a_list_has_recorded_answers() -> None:
     assert sorted(recorded()) == listed_names(), "python -m authoring.record_answers"
 
 
-@pytest.mark.parametrize("name", listed_names())
+@each_of("name", listed_names())
 def test_recorded_answers_are_as_the_list_says(name: str) -> None:
     outcome = run(name, as_the_cases_are(name))
     assert outcome.known.entries, "a list of another version"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.walking import each_of
 from seglog_conformance.cases import Case
 from seglog_conformance.judging import Examiner
 from seglog_conformance.known import Known, KnownFailures
@@ -55,7 +56,7 @@ def examined(mode: str, state: Path | None = None) -> Result:
         examiner.close()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("mode", "verdict", "words"),
     [
         ("fine", Verdict.PASS, ""),

@@ -16,6 +16,7 @@ from zlib import decompress
 
 import pytest
 from click.testing import CliRunner
+from helpers.walking import each_of
 from seglog_conformance.cases import load_cases, selected
 from seglog_conformance.check import main as check
 from seglog_conformance.cross import cross
@@ -329,7 +330,7 @@ def smoke_of(answering: Reference) -> Smoke:
     return smoke(examiner, EVERY)
 
 
-@pytest.mark.parametrize("op", EVERY_OP)
+@each_of("op", EVERY_OP)
 def test_smoke_asks_each_operation_that_an_adapter_lists(op: str) -> None:
     found = smoke_of(Only(op))
     assert (found.is_broken, found.hint) == (False, "")
@@ -340,7 +341,7 @@ def test_smoke_asks_each_operation_that_an_adapter_lists(op: str) -> None:
     assert {ops[result.case][1] for result in found.results} >= (there if op != "decode" else {"valid"})
 
 
-@pytest.mark.parametrize("op", EVERY_OP)
+@each_of("op", EVERY_OP)
 def test_smoke_calls_an_operation_broken_that_refuses_everything(op: str) -> None:
     def refused(answer: Json) -> Json:
         return {**answer, "ok": False, "reject": {"class": "other", "message": "no"}, "batches": []}

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-import pytest
+from helpers.walking import each_of
 from seglog_conformance.cases import Case, load_cases
 from seglog_conformance.compare import compare
 from seglog_conformance.protocol import OPS, untold_in
@@ -140,7 +140,7 @@ def is_open(case: Case, path: str) -> bool:
     return any(fnmatchcase(one, pattern.replace("[", "[[]")) for one in above for pattern in patterns)
 
 
-@pytest.mark.parametrize("op", [op for op in OPS if op != "position"])
+@each_of("op", [op for op in OPS if op != "position"])
 def test_one_thing_more_is_a_difference(op: str) -> None:
     """At 34cf7111 750 of 754 cases of directories passed with a transaction index that nobody expects."""
     reference, missed, asked, left_open = Reference(), [], Counter[str](), Counter[str]()

@@ -11,7 +11,6 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pytest
 from construct import Container, ListContainer
 from helpers import layout_bytes
 from helpers.support import FIXTURES
@@ -306,12 +305,12 @@ def test_every_declaration_is_swapped_somewhere() -> None:
     assert swaps == fixed - {"BytesLength"} | messages | BY_NAME | set(SAMPLES)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@each_of("name", SAMPLES)
 def test_bytes_are_read_and_written_as_declared(name: str) -> None:
     assert [what for what, check in SAMPLES[name]._asdict().items() if is_noticed(check)] == []
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@each_of("name", SAMPLES)
 def test_a_swap_is_noticed_by_reading_and_by_writing(name: str) -> None:
     assert list(unnoticed(DECLARED[name], SAMPLES[name])) == []
 

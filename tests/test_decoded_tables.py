@@ -475,7 +475,7 @@ CHOICES: list[tuple[dict[str, Any], str, list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "column", "expected"), CHOICES)
+@each_of(("schema", "column", "expected"), CHOICES)
 def test_choices_in_json_schema(schema: dict[str, Any], column: str, expected: list[Any], tmp_path: Path) -> None:
     texts = [json.dumps(each) if column != "VARCHAR" or each is None else _json_of(each, schema) for each in expected]
     log = log_of(tmp_path / "t-0", *(f'{{"c": {text}}}'.encode() for text in texts))

@@ -27,6 +27,7 @@ from authoring.derived import (
 )
 from authoring.make_cases import CASES
 from construct import Struct
+from helpers.walking import each_of
 from seglog_conformance.cases import load_cases
 from seglog_conformance.compare import compare
 from seglog_conformance.recipes import made
@@ -63,7 +64,7 @@ def test_every_declaration_is_walked_or_is_part_of_another() -> None:
     assert {*STRUCTURES, *APART} == set(declarations())
 
 
-@pytest.mark.parametrize("structure", STRUCTURES)
+@each_of("structure", STRUCTURES)
 def test_every_field_has_limits_or_a_reason(structure: str) -> None:
     names = {row.name for row in layout(STRUCTURES[structure][0])}
     without = {name for one, name in WITHOUT if one == structure}

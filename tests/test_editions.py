@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import pytest
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 
 from seglog_format.cli import editions as module
 from seglog_format.cli.editions import (
@@ -221,7 +222,7 @@ def test_errata_have_one_form() -> None:
     assert re.findall(r"\*\*(\w+):\*\*", template[1]) == FIELDS
 
 
-@pytest.mark.parametrize(("number", "fields"), errata().items(), ids=list(errata()))
+@each_of(("number", "fields"), errata().items())
 def test_an_erratum_is_about_a_published_rule_that_was_changed(number: str, fields: dict[str, str]) -> None:
     (edition,) = (edition for edition in PUBLISHED if edition.version == fields["Edition"])
     after = next(later for earlier, later in pairwise(editions()) if earlier == edition)

@@ -50,7 +50,7 @@ def encoded(batch: RecordBatch) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@each_of("name", PLAIN)
 def test_plain_vectors_byte_for_byte(name: str) -> None:
     assert encoded(decode_batch(vector(name))) == vector(name)
 

@@ -36,7 +36,7 @@ def test_manifest_agrees_and_sizes_are_within_limits() -> None:
     assert (result.returncode, result.stdout) == (0, "fixtures/ agrees with its manifest\n")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each_of("version", VERSIONS)
 def test_every_version_has_the_basic_cases_and_a_crash(version: str) -> None:
     names = [name.removeprefix(f"{version}/") for name in bundled_cases() if name.startswith(f"{version}/")]
     assert set(KINDS) <= set(names)

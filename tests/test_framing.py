@@ -41,7 +41,7 @@ def test_magics_may_change_inside_a_file() -> None:
 
 
 @pytest.mark.req("SEG-LOG-002")
-@pytest.mark.parametrize("size", range(1, 18))
+@each_of("size", range(1, 18))
 def test_seventeen_trailing_bytes_are_not_looked_at(size: int) -> None:
     assert tail(vector("V-06") + b"\xff" * size) == (TailKind.TRAILING, 87, size)
 

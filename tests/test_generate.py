@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.support import FIXTURES, REPOSITORY, bundled
+from helpers.walking import each_of
 
 from seglog_format.checks.verify import verify
 from seglog_format.cli.main import run
@@ -383,7 +384,7 @@ def test_like_goes_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 # Faults
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("fault", "broken"),
     [
         ("crc@batch:3", {"SEG-BAT-003"}),
@@ -426,7 +427,7 @@ def test_a_fault_that_cannot_be_made_is_refused(fault: str, reason: str, tmp_pat
 # Recipes
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "reason"),
     [
         ("", r"one \[\[topic\]\] or more"),
@@ -556,6 +557,6 @@ def test_the_page_tells_of_every_key(kind: type) -> None:
     assert [name for name in names if f"`{name}`" not in text] == []
 
 
-@pytest.mark.parametrize("word", [*recipes.ORDERS, *recipes.VALUE_KINDS, *recipes.PRODUCER_KINDS, *recipes.ENDS])
+@each_of("word", [*recipes.ORDERS, *recipes.VALUE_KINDS, *recipes.PRODUCER_KINDS, *recipes.ENDS])
 def test_the_page_tells_of_every_word(word: str) -> None:
     assert f"`{word}`" in PAGE.read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.walking import each_of
 
 from seglog_format import open_cluster
 from seglog_format.cluster.image import ConfigResource, MetadataImage, TopicImage
@@ -100,7 +101,7 @@ def test_names_in_partitions_of_early_brokers() -> None:
 # -- the number of partitions ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("hashes", "count", "is_guess"),
     [
         ({}, 50, True),

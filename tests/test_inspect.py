@@ -40,14 +40,14 @@ def field_named(block: Block, name: str) -> Field:
     return next(field for field in block.fields if field.name == name)
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each_of("name", ENTRIES)
 def test_every_byte_belongs_to_exactly_one_field(name: str) -> None:
     for block in inspect_pasted(vector(name), EVERYTHING).blocks:
         covered = [position for field in leaves(block) for position in range(field.start, field.end)]
         assert covered == list(range(len(block.data))), block.title
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each_of("name", ENTRIES)
 def test_groups_hold_their_fields(name: str) -> None:
     for block in inspect_pasted(vector(name), EVERYTHING).blocks:
         open_groups: list[Field] = []

@@ -268,7 +268,7 @@ def test_a_segment_has_the_name_that_kafka_gives_it(offset: int) -> None:
 TOPICS: Final = [each for each in ANSWERS if each.startswith("Topic.isValid('")]
 
 
-@pytest.mark.parametrize("question", TOPICS, ids=[each[14:24] for each in TOPICS])
+@each_of("question", TOPICS)
 def test_a_topic_has_a_legal_name_where_kafka_says_so(question: str) -> None:
     topic = question.removeprefix("Topic.isValid('").removesuffix("')")
     assert set(ANSWERS[question].values()) == {str(names.is_legal_topic(topic)).lower()}
@@ -278,7 +278,7 @@ PARSED: Final = "UnifiedLog.parseTopicPartitionName(file:/logs/"
 DIRECTORIES: Final = [each.removeprefix(PARSED).removesuffix(")") for each in ANSWERS if each.startswith(PARSED)]
 
 
-@pytest.mark.parametrize("name", DIRECTORIES)
+@each_of("name", DIRECTORIES)
 def test_a_directory_is_the_partition_that_kafka_takes_it_for(name: str) -> None:
     try:
         topic, partition = names.parse_partition_directory(name).topic_partition
@@ -325,7 +325,7 @@ UNKNOWN: Final = {"remote_storage_enable": "false", "remote_log_storage_system_e
 """Settings that this package takes for unknown where they are not given, with Kafka's defaults."""
 
 
-@pytest.mark.parametrize("field", OF_A_LOG)
+@each_of("field", OF_A_LOG)
 def test_the_default_of_a_setting_is_kafkas(field: str) -> None:
     value = getattr(LogConfig(), field)
     expected = UNKNOWN[field] if value is None else in_kafkas_words(value)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.support import FIXTURES, REPOSITORY, need
+from helpers.walking import each_of
 from seglog_conformance.cases import load_cases
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.judging import Examiner
@@ -444,7 +445,7 @@ def test_the_report_names_classes_that_moved_and_went() -> None:
         assert found["jar"][f"org.apache.kafka.metadata.{name}"] == ["kafka-metadata", "kafka-server-common"]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "kind", "declaration"),
     [
         (f"{RECORD}.Records", "new", "public static final int SOFT_MAX_ARRAY_LENGTH = 2147483639"),
@@ -549,10 +550,10 @@ EMPTY: Json = {
 LOG_CONFIG = f"{LOG}.LogConfig"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("part", "content", "line"),
     [
-        ("stored", {"new": {"NewRecord": {"": {"type": "metadata"}}}}, "replay.py RULES for: NewRecord"),
+        ("stored", {"new": {"NewRecord": {"": {"type": "metadata"}}}}, "metadata_state.py RULES for: NewRecord"),
         ("stored", {"changed": {"TopicRecord": {"new": {"owner": {}}}}}, "- changed: TopicRecord (owner)"),
         ("stored", {"gone": {"OldValue": {}}}, "add 4.5.0 to RELEASES in tools/message_definitions.py"),
         (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers.broker_names import texts
 from helpers.support import authentic, authentic_names, vector
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -210,7 +211,7 @@ def test_clean_shutdown(data: bytes, expected: CleanShutdown) -> None:
 
 
 @pytest.mark.req("SEG-LDR-004")
-@pytest.mark.parametrize(
+@each_of(
     ("data", "field"),
     [
         (b"?", ""),
@@ -292,7 +293,7 @@ PAIRS = [
 
 
 @pytest.mark.req("SEG-LDR-005")
-@pytest.mark.parametrize(("data", "pairs"), PAIRS)
+@each_of(("data", "pairs"), PAIRS)
 def test_properties(data: bytes, pairs: list[tuple[str, str]] | None) -> None:
     assert properties(data) == pairs
 
@@ -459,7 +460,7 @@ def test_every_text_that_a_broker_left() -> None:
 
 
 @pytest.mark.req("SEG-LDR-003")
-@pytest.mark.parametrize("case", [name for name in authentic_names() if name.endswith(("/root", "/crash-kill"))])
+@each_of("case", [name for name in authentic_names() if name.endswith(("/root", "/crash-kill"))])
 def test_root_files_of_brokers(case: str) -> None:
     path = authentic(case)
     roots = {path: True} if case.endswith("/root") else {path / "before": False, path / "after": True}

@@ -302,7 +302,7 @@ def test_undefined_codecs_are_refused_when_decoding(codec: int) -> None:
 
 
 @pytest.mark.req("SEG-MSG-019")
-@pytest.mark.parametrize("cut", range(1, 27))
+@each_of("cut", range(1, 27))
 def test_last_message_cut_short_is_dropped(cut: int) -> None:
     data = wrapper(message(10), message(11)[:cut], offset=11)
     assert offsets(data) == [10]

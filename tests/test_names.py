@@ -91,7 +91,7 @@ NUMBERS: list[tuple[str, int | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), NUMBERS)
+@each_of(("text", "value"), NUMBERS)
 def test_decimal_numbers(text: str, value: int | None) -> None:
     assert parse_decimal(text, bits=32) == value
 
@@ -147,7 +147,7 @@ REFUSED = [
 
 
 @pytest.mark.req("SEG-PDR-005", "SEG-PDR-007", "SEG-PDR-015")
-@pytest.mark.parametrize(("name", "requirement"), REFUSED, ids=lambda value: ascii(value[:30]))
+@each_of(("name", "requirement"), REFUSED, ids=lambda value: ascii(value[:30]))
 def test_refused_file_names(name: str, requirement: str) -> None:
     with pytest.raises(FormatError) as caught:
         parse_file_name(name)
@@ -185,7 +185,7 @@ LEFT_ALONE = [
 
 
 @pytest.mark.req("SEG-PDR-011")
-@pytest.mark.parametrize("name", LEFT_ALONE, ids=ascii)
+@each_of("name", LEFT_ALONE)
 def test_names_that_say_nothing(name: str) -> None:
     assert parse_file_name(name) is None
 
@@ -324,7 +324,7 @@ DIRECTORIES = [
 
 
 @pytest.mark.req("SEG-PDR-001", "SEG-PDR-003")
-@pytest.mark.parametrize(("name", "parts"), DIRECTORIES, ids=lambda value: ascii(value)[:40])
+@each_of(("name", "parts"), DIRECTORIES, ids=lambda value: ascii(value)[:40])
 def test_directory_names(name: str, parts: tuple[str, int, str, str]) -> None:
     parsed = parse_partition_directory(name)
     assert (parsed.topic, parsed.partition, parsed.unique, parsed.state) == parts
@@ -362,7 +362,7 @@ REFUSED_DIRECTORIES = [
 
 
 @pytest.mark.req("SEG-PDR-001", "SEG-PDR-003")
-@pytest.mark.parametrize(("name", "requirement"), REFUSED_DIRECTORIES, ids=lambda value: ascii(value)[:40])
+@each_of(("name", "requirement"), REFUSED_DIRECTORIES, ids=lambda value: ascii(value)[:40])
 def test_refused_directory_names(name: str, requirement: str) -> None:
     with pytest.raises(FormatError) as caught:
         parse_partition_directory(name)

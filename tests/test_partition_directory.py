@@ -10,6 +10,7 @@ import pytest
 from helpers.batches import batch, record
 from helpers.broker_names import directory_names, file_names
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,7 +70,7 @@ def no_swaps(file: str) -> int:
 
 
 @pytest.mark.req("SEG-PDR-001", "SEG-PDR-017", "SEG-PDR-002", "SEG-PDR-003", "SEG-PDR-004")
-@pytest.mark.parametrize(
+@each_of(
     ("called", "expected"),
     [
         ("orders-0", []),
@@ -506,7 +507,7 @@ def test_every_broker_file_is_understood(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SEG-PDR-008", "SEG-PDR-009", "SEG-PDR-013")
-@pytest.mark.parametrize("case", [case for case in authentic_names() if case.endswith(("/compact", "/segs", "/txn"))])
+@each_of("case", [case for case in authentic_names() if case.endswith(("/compact", "/segs", "/txn"))])
 def test_broker_directories(case: str) -> None:
     for path in (file for file in authentic(case).iterdir() if file.is_dir()):
         listing = list_partition(path)

@@ -724,7 +724,7 @@ def test_the_power_may_go_at_any_moment(
 
 
 @pytest.mark.req("SEG-RCV-004")
-@pytest.mark.parametrize("seed", range(20))
+@each_of("seed", range(20))
 def test_segments_that_are_dropped_leave_no_hole(seed: int, tmp_path: Path) -> None:
     """A full scan may drop what no later scan would look at: what is left when the power goes is a log all the same."""
     segments = {f"{base}.log": entry(base, 10) for base in range(0, 60, 10)}

@@ -52,7 +52,7 @@ AT = Location("file", 7)
 SEEDS = st.integers(0, 200)
 
 
-@pytest.mark.parametrize("name", sorted(vectors()))
+@each_of("name", sorted(vectors()))
 def test_vectors(name: str) -> None:
     assert_same_entries(vectors()[name])
 

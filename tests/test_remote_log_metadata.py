@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from helpers.support import FIXTURES, REPOSITORY
+from helpers.walking import each_of
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -341,7 +342,7 @@ def test_segments_beyond_the_end_of_an_epoch_are_not_of_the_lineage() -> None:
 
 
 @pytest.mark.req("SEG-RLM-012")
-@pytest.mark.parametrize(
+@each_of(
     ("epochs", "end", "is_held"),
     [
         ([(2, 60)], 99, True),

@@ -6,7 +6,6 @@ import copy
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from helpers.walking import each_of
 
 from proofs import report_facts
@@ -96,7 +95,7 @@ def test_a_new_report_has_no_problem() -> None:
     assert list(reports.problems("unheard-of", new_report())) == ["about.toml does not say what the report is about"]
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@each_of("name", CHANGES)
 def test_a_report_that_was_edited_is_named(name: str) -> None:
     change, expected = CHANGES[name]
     report = copy.deepcopy(new_report())

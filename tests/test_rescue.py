@@ -25,6 +25,7 @@ from helpers.made_partitions import (
     numbered,
     transactional,
 )
+from helpers.walking import each_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -132,7 +133,7 @@ def rescued(directory: Path, root: Path) -> tuple[dict[int, bytes], dict[int, by
     return stored(root / "salvaged"), stored(node), plan
 
 
-@pytest.mark.parametrize("name", DAMAGES)
+@each_of("name", DAMAGES)
 def test_node_gets_every_record_that_salvage_keeps(name: str, tmp_path: Path) -> None:
     damage = DAMAGES[name]
     salvaged, node, plan = rescued(damage.made(tmp_path), tmp_path)
@@ -145,7 +146,7 @@ def test_node_gets_every_record_that_salvage_keeps(name: str, tmp_path: Path) ->
     assert any(note.about == "orders-0" for note in plan.made.notes)
 
 
-@pytest.mark.parametrize("name", [name for name in DAMAGES if name != "a single entry in the wrong segment"])
+@each_of("name", [name for name in DAMAGES if name != "a single entry in the wrong segment"])
 def test_every_command_says_that_something_is_lost_or_damaged(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.serving import serving
 from helpers.support import bundled
+from helpers.walking import each_of
 from kio.schema.errors import ErrorCode
 
 from proofs.serve.client import API_VERSIONS, FETCH, Client
@@ -249,7 +250,7 @@ def test_a_client_that_asks_on_while_it_waits_costs_no_time() -> None:
             assert client.receive(API_VERSIONS, 0).api_keys
 
 
-@pytest.mark.parametrize("version", range(APIS[FETCH].lowest, APIS[FETCH].highest + 1))
+@each_of("version", range(APIS[FETCH].lowest, APIS[FETCH].highest + 1))
 def test_a_request_that_ends_early_is_refused(version: int) -> None:
     kind = request_type(FETCH, version)
     rows = [{"partition": number, "fetch_offset": 5, "partition_max_bytes": 9} for number in range(3)]

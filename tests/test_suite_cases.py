@@ -13,6 +13,7 @@ from authoring.draw_generated import FILE as DRAWN
 from authoring.every import all_families
 from authoring.make_cases import CASES, files
 from helpers.support import REPOSITORY, vector
+from helpers.walking import each_of
 from seglog_conformance.cases import case_problems, load_cases
 from seglog_conformance.compare import compare
 from seglog_conformance.recipes import is_recipe, made
@@ -125,7 +126,7 @@ def test_the_assembler_lays_out_what_kafka_wrote(name: str, unit: Batch) -> None
 VECTOR_CASES = [case for case in cases() if case["source"].startswith("vector ") and case["op"] != "index"]
 
 
-@pytest.mark.parametrize("case", VECTOR_CASES, ids=[case["id"] for case in VECTOR_CASES])
+@each_of("case", VECTOR_CASES)
 def test_cases_that_name_a_vector_begin_with_it(case: dict[str, Any]) -> None:
     said = case["expect"] if case["op"] == "encode" else case["request"]
     assert said["data"].startswith(vector(case["source"].split()[1].rstrip(";")).hex())
@@ -146,7 +147,7 @@ def test_every_family_is_there() -> None:
     assert [family.number for family in all_families()] == [at for at in range(1, 52) if at not in apart]
 
 
-@pytest.mark.parametrize("path", sorted(CASES.glob("*.json")), ids=lambda path: path.stem)
+@each_of("path", sorted(CASES.glob("*.json")), ids=lambda path: path.stem)
 def test_the_reference_answers_every_case_as_expected(path: Path) -> None:
     reference = Reference()
     wrong = []

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 
 from tools import public_names, tidy
 from tools.documented_names import documented_names_exist
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("rule", tidy.RULES, ids=lambda rule: rule.__name__)
+@each_of("rule", tidy.RULES, ids=lambda rule: rule.__name__)
 def test_tree_is_tidy(rule: Callable[[Path], Iterator[str]]) -> None:
     assert list(rule(REPOSITORY)) == []
 

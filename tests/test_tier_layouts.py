@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.tier_objects import SEGMENT_ID, TOPIC_ID, AivenSegment, packed_sizes, private_key, zstd
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -179,7 +180,7 @@ def test_a_manifest_tells_sizes_places_and_what_it_notes_of_the_segment() -> Non
 
 
 @pytest.mark.req("SEG-TIR-003")
-@pytest.mark.parametrize(
+@each_of(
     ("path", "value", "field"),
     [
         ("version", 1, "version"),

@@ -66,7 +66,7 @@ def test_reading_on_and_on_delivers_the_committed_records(name: str) -> None:
 
 
 @pytest.mark.req("SEG-LKP-016")
-@pytest.mark.parametrize("name", WITH_WHOLE_INDEXES)
+@each_of("name", WITH_WHOLE_INDEXES)
 def test_aborted_transactions_are_those_of_the_transaction_index(name: str) -> None:
     lines = [line for line in authentic_expected(name) if line["type"] == "transactionIndex"]
     assert lines or "open" in name

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.support import FIXTURES, REPOSITORY, bundled, bundled_cases, bundled_expected
+from helpers.walking import each_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,12 +120,12 @@ def snappy_blocks(stream: bytes) -> Iterator[int]:
         position += 4 + size
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each_of("version", VERSIONS)
 def test_magic_of_a_topic_with_default_settings(version: str) -> None:
     assert {line["magic"] for line in lines(f"{version}/plain", "batch")} == {MAGIC.get(version, 2)}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each_of("version", VERSIONS)
 def test_files_of_a_topic_with_one_record(version: str) -> None:
     kinds = {re.sub(r"^\d{20}", "", name) for name in file_sizes(f"{version}/one")}
     expected = {".log", ".index"}
@@ -140,7 +141,7 @@ def test_leader_epoch_checkpoint_of_an_empty_topic(version: str) -> None:
     assert file_sizes(f"{version}/empty")["leader-epoch-checkpoint"] == expected
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each_of("version", VERSIONS)
 def test_offset_of_an_index_entry(version: str) -> None:
     side = "baseOffset" if is_before(version, "2.0.1") else "lastOffset"
     found = [(offset, batch[side]) for offset, _, batch in index_entries(version)]
@@ -162,7 +163,7 @@ def test_offset_of_a_time_index_entry_at_a_compressed_entry(version: str) -> Non
     assert all(offset == last for offset, last in found)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each_of("version", VERSIONS)
 def test_preallocated_indexes_of_a_killed_broker(version: str) -> None:
     (name, *_) = [name for name in cases(version) if "/crash-" in name]
     indexes = [line for line in bundled_expected(name) if line["type"] in {"offsetIndex", "timeIndex"}]
@@ -183,7 +184,7 @@ def test_0_8_2_has_no_meta_properties() -> None:
     assert "meta.properties" not in file_sizes("0.8.2.2/root")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each_of("version", VERSIONS)
 def test_content_of_the_clean_shutdown_file(version: str) -> None:
     text = text_of(f"{version}/root", ".kafka_cleanshutdown")
     if is_before(version, "3.9.1"):
@@ -198,14 +199,14 @@ def test_delete_horizons_since_3_1(version: str) -> None:
     assert bool(found) == (not is_before(version, "3.4.1"))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each_of("version", VERSIONS)
 def test_lz4_frames(version: str) -> None:
     found = {(magic, stream[:7].hex()) for magic, stream in compressed(version, 3)}
     assert found
     assert found <= {(0, "04224d1860401a"), (1, "04224d18604082"), (2, "04224d18604082")}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each_of("version", VERSIONS)
 def test_gzip_members(version: str) -> None:
     assert {stream[:10].hex() for _, stream in compressed(version, 1)} == {"1f8b08000000000000ff"}
 

@@ -191,7 +191,7 @@ def test_several_threads_write_whole_batches_at_dense_offsets(tmp_path: Path) ->
     assert not list(verify(tmp_path / "topic-0"))
 
 
-@pytest.mark.parametrize("order", sorted(set(permutations("aaabbb"))), ids="".join)
+@each_of("order", sorted(set(permutations("aaabbb"))))
 def test_every_interleaving_of_two_appenders(order: tuple[str, ...], tmp_path: Path) -> None:
     sizes = {"a": iter((1, 2, 3)), "b": iter((3, 1, 2))}
     with open_writer(tmp_path, segment_bytes=250, index_interval_bytes=60) as writer:

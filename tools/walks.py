@@ -57,10 +57,10 @@ def walk(road: str) -> tuple[str, ...]:
         if event == "call":
             called.add(str(frame.f_globals.get("__name__", "")))
 
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as home:
         for number in ("first", "second"):
-            unpack_archive(FIXTURES / case / "files.tar.gz", Path(place) / number)
-            directory = min(path.parent for path in (Path(place) / number).rglob("*.log"))
+            unpack_archive(FIXTURES / case / "files.tar.gz", Path(home) / number)
+            directory = min(path.parent for path in (Path(home) / number).rglob("*.log"))
             called.clear()
             sys.setprofile(note)
             try:

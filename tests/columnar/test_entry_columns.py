@@ -81,7 +81,7 @@ def test_every_authentic_log_tells_the_same(name: str) -> None:
         assert_equal_columns(path)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@each_of("seed", range(25))
 def test_logs_by_chance_tell_the_same(seed: int, tmp_path: Path) -> None:
     log = random_log(seed)
     directory = segment_directory(tmp_path / "chance-0", log.data, log.base_offset)

@@ -99,7 +99,7 @@ def looked_at(data: bytes, base_offset: int, monkeypatch: pytest.MonkeyPatch) ->
     return positions
 
 
-@pytest.mark.parametrize("name", REGULAR)
+@each_of("name", REGULAR)
 def test_what_is_regular_is_passed_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked_at(REGULAR[name], 0, monkeypatch) == []
     assert assert_same_findings(REGULAR[name]) == []
@@ -110,7 +110,7 @@ def test_every_codec_is_passed_over(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert looked_at(INPUTS[name], 0, monkeypatch) == []
 
 
-@pytest.mark.parametrize("name", UNCOVERED)
+@each_of("name", UNCOVERED)
 def test_an_uncovered_entry_is_reported(name: str) -> None:
     assert assert_same_findings(UNCOVERED[name] + patched(REGULAR["one"], 0, "q", 100, seal=False))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+from helpers.walking import each_of
 
 from seglog_format.errors import UsageError
 from seglog_format.spark.options import OPTIONS, parse_duration, parse_options, parse_size
@@ -32,7 +33,7 @@ def test_several_paths_come_as_json() -> None:
     assert parse_options({"paths": '["a", "b"]'}).paths == ("a", "b")
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "value", "hint"),
     [
         ("startingOffset", "earliest", "did you mean startingOffsets"),

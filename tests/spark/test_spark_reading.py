@@ -15,6 +15,7 @@ from helpers.scans import segment_directory
 from helpers.spark_partitions import START_MS, partition
 from helpers.spark_plans import pieces, read
 from helpers.support import authentic
+from helpers.walking import each_of
 
 from proofs.fuzz.random_logs import random_log
 from proofs.spark.readers import ALL, REFERENCE, reference_rows, rows, rows_by_directory, struct_type
@@ -150,7 +151,7 @@ def outcome(found: Iterator[dict[str, Any]] | Any) -> Any:
         return "damage" if isinstance(error, FormatError) or isinstance(error.__cause__, FormatError) else error
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each_of("seed", range(30))
 def test_logs_by_chance_read_as_the_reference_reads_them(seed: int, tmp_path: Path) -> None:
     log = random_log(seed)
     directory = segment_directory(tmp_path / "chance-0", log.data, log.base_offset)

@@ -15,6 +15,7 @@ pytest.importorskip("numba")
 import pyarrow as pa
 from helpers.spark_partitions import partition
 from helpers.support import authentic
+from helpers.walking import each_of
 
 from proofs.spark.readers import read, rows, struct_type
 from seglog_format import encode_batch, verify
@@ -103,7 +104,7 @@ def test_writes_are_appended_and_rolled(tmp_path: Path) -> None:
     assert problems(tmp_path) == []
 
 
-@pytest.mark.parametrize("seed", range(24))
+@each_of("seed", range(24))
 def test_rows_of_many_partitions_in_any_order_come_back(seed: int, tmp_path: Path) -> None:
     """Rows of up to 50 partitions are interleaved; sizes lie on both sides of the limits of a batch and a segment."""
     dice = random.Random(seed)  # noqa: S311
@@ -276,7 +277,7 @@ def test_batches_continue_in_the_leader_epoch_that_the_partition_has(tmp_path: P
     assert read(tmp_path).num_rows > 3, "the checksums are still right"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_of("seed", range(20))
 def test_the_quick_encoder_writes_what_the_schema_says(seed: int) -> None:
     from seglog_format import build_batch, new_record
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_LINES: Final = 60
 NODES: Final = REPOSITORY / "seglog_format" / "cluster" / "releases.py"
 OF_NODE: Final = re.compile(r'Release\(\s*"([\d.]+)"')
-REPLAY: Final = REPOSITORY / "seglog_format" / "cluster" / "replay.py"
+REPLAY: Final = REPOSITORY / "seglog_format" / "cluster" / "metadata_state.py"
 WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
 """Where a word of a name begins, but for the first."""
 Json = dict[str, Any]

@@ -5,8 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
-CHECKED := seglog_format pyspark_seglog.py conformance/seglog_conformance conformance/authoring tests tools benchmarks proofs
+CHECKED := seglog_format pyspark_seglog.py conformance/seglog_conformance conformance/authoring spec/algorithms/seglog_algorithms tests tools benchmarks proofs fixtures/make fixtures/seglog_testdata
 export NO_MKDOCS_2_WARNING := 1
+# The tests start thousands of processes of the package: each would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
 MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
 WORKERS ?= 2
 TESTEES ?= reference plain columnar kafka-python aiokafka aiokafka-pure
@@ -71,10 +73,13 @@ demo: $(VENV)/.base $(if $(filter engine,$(STAGES)),$(VENV)/.fast) $(if $(filter
 test: $(VENV)/.dev ## run the tests
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
-lint: $(VENV)/.dev ## style, formatting, and which module may import which
+lint: $(VENV)/.dev ## style, formatting, which module may import which, and the witness of each fact about Kafka
 	@$(BIN)/ruff check $(CHECKED)
 	@$(BIN)/ruff format --check $(CHECKED)
 	@$(BIN)/lint-imports
+	@PYTHONPATH=conformance $(BIN)/python -m tools.witnesses
+	@$(BIN)/python -m tools.docs.algorithm_blocks --check
+	@$(BIN)/python -m tools.budget
 
 types: $(VENV)/.dev ## strict types
 	@$(BIN)/mypy
@@ -93,7 +98,7 @@ coverage: $(VENV)/.dev ## branch coverage of schema, codec, checks and log: 97 %
 	@$(BIN)/coverage report --include='$(MEASURED)' --skip-covered --fail-under=97
 
 conform: $(VENV)/.dev ## judge the reference, and the Python libraries that pip brings, by the conformance suite
-	@$(BIN)/seglog conform run $(addprefix --testee ,$(TESTEES)) --jobs $(WORKERS) --html build/conform/matrix.html \
+	@$(BIN)/seglog conform run $(addprefix --testee ,$(TESTEES)) --build build/conform --jobs $(WORKERS) --html build/conform/matrix.html \
 	  --jsonl build/conform/results.jsonl --junit build/conform/results.xml $(ARGS)
 	@echo 'The matrix is in build/conform/matrix.html'
 

@@ -8,7 +8,6 @@ Batches are made before, as producers send them, and are written to files in mem
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import shutil
 import sys
@@ -18,10 +17,11 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness import Peer, Times, at_offset, java_version, machine, measure, our_version
+from harness import Peer, Times, at_offset, java_version, measure
 from seglog_conformance.toolchains import complaints
 
 from proofs.kafka import oracle as kafka_oracle
+from proofs.report_facts import BENCHMARKED, run_conditions, write_report
 from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record
 
 if TYPE_CHECKING:
@@ -166,23 +166,13 @@ def text(found: dict[str, Any]) -> Iterator[str]:
 
 def report(seed: int, rounds: int, kafka: kafka_oracle.Oracle | None) -> dict[str, Any]:
     """Measure every case."""
-    cases, where = [], machine()
+    cases = []
     for case in CASES:
         with kafka_oracle.scratch_directory() as name:
             appending = Appending(case, seed, Path(name), kafka)
             cases.append(result(appending, measure(list(appending.peers()), rounds)))
         print("\n".join(text(cases[-1])), flush=True)
-    versions = {"seglog-format": our_version()}
-    if kafka is not None:
-        versions |= {"kafka": kafka.version, "java": java_version()}
-    return {
-        "command": f"python benchmarks/append.py --seed {seed} --rounds {rounds}",
-        "seed": seed,
-        "rounds": rounds,
-        "versions": versions,
-        "machine": where,
-        "cases": cases,
-    }
+    return {"rounds": rounds, "cases": cases}
 
 
 def main() -> int:
@@ -196,10 +186,11 @@ def main() -> int:
         print(f"Kafka needs {'; '.join(unusable)}; Kafka's side is left out, and no report is written\n")
         report(given.seed, given.rounds, None)
         return 0
+    command = f"make bench NAME=append ARGS='--seed {given.seed} --rounds {given.rounds}'"
     with kafka_oracle.Oracle(RELEASE, project=APPENDS, options=JAVA_OPTIONS) as kafka:
-        found = report(given.seed, given.rounds, kafka)
-    if given.report is not None:
-        given.report.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        versions = {"kafka": kafka.version, "java": java_version()}
+        conditions = run_conditions(command, seed=given.seed, versions=versions, measures=BENCHMARKED)
+        write_report(given.report, conditions, report(given.seed, given.rounds, kafka))
     return 0
 
 

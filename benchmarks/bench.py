@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import articles
 from datasets import BUILD, DataSet, data_set
-from harness import machine
 from limits import Limit, codec_limit, memory_limits
 from peers import JAVA, MAY_BE_MISSING, NOT_COMPARABLE, OURS, PROGRAMS
 from pieces import Pieces
-from ratios import ratios
+from ratios import other_processors, ratios
 from recipes import RECIPES
 from session import Session
 from tables import say_articles, say_limits, say_memory, say_ratios, say_rows
 from two_cores import second_core
 from wholes import memory_growth, verify_rows
 from works import TEXT, TWO_CORES, WORKS
+
+from proofs.report_facts import BENCHMARKED, run_conditions, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,13 +59,12 @@ class Bench:
         self.given = given
         self.failed = False
         self.report: dict[str, Any] = {
-            "command": f"make bench (--seed {given.seed} --scale {given.scale:g} --rounds {given.rounds})",
-            "seed": given.seed,
             "scale": given.scale,
             "rounds": given.rounds,
-            "machine": {**machine(), "processor": processor()},
         }
-        conditions = {name: self.report[name] for name in ("seed", "scale", "rounds")}
+        command = f"make bench ARGS='--seed {given.seed} --scale {given.scale:g} --rounds {given.rounds}'"
+        self.conditions = run_conditions(command, seed=given.seed, measures=BENCHMARKED)
+        conditions = {**self.report, "seed": given.seed, "digests": self.conditions["digests"]}
         self.pieces = Pieces(given.json.with_suffix(".partial"), conditions, say, resume=given.resume)
         recipes = [recipe for recipe in RECIPES if not given.data or recipe.name in given.data]
         self.data: dict[str, DataSet] = {}
@@ -101,7 +101,6 @@ class Bench:
         self.report["ratios"] = ratios(self.report["results"], self.report["limits"])
         self.report["failed"] = self.pieces.failed
         say_ratios(self.report["ratios"], say)
-        self.report["loadAverageAtEnd"] = round(os.getloadavg()[0], 1)
         return self.report
 
     def _limits(self) -> None:
@@ -133,7 +132,7 @@ class Bench:
 
     def _works(self) -> None:
         with Session(self.given.programs, say) as session:
-            self.report["versions"] = {name: each.version for name, each in session.processes.items()}
+            self.conditions["versions"] |= {name: each.version for name, each in session.processes.items()}
             self.report["missing"] = {**NOT_COMPARABLE, **session.missing}
             for name, reason in self.report["missing"].items():
                 say(f"skipped: {name}: {reason}")
@@ -186,15 +185,6 @@ class Bench:
             say_articles(self.report["articles"], say)
 
 
-def processor() -> str:
-    """Return the name of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "")
-
-
 def is_whole(given: argparse.Namespace, report: dict[str, Any]) -> bool:
     """Return whether a run had full size, all sets and all contenders.
 
@@ -229,10 +219,12 @@ def main() -> int:
     # an installed package has its bytecode, and so has a checkout after its first start
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     bench = Bench(given)
-    text = json.dumps(bench.run(), indent=1) + "\n"
-    given.json.write_text(text, encoding="utf-8")
-    if given.report is not None and is_whole(given, bench.report):
-        given.report.write_text(text, encoding="utf-8")
+    found = bench.run()
+    write_report(given.json, bench.conditions, found)
+    if given.report is not None and is_whole(given, found):
+        earlier = json.loads(given.report.read_text(encoding="utf-8")) if given.report.exists() else None
+        others = other_processors(earlier, bench.conditions["machine"]["processor"])
+        write_report(given.report, bench.conditions, {**found, "otherProcessors": others})
     elif given.report is not None:
         say(f"\nnot at full size, on all sets or with all contenders: {given.report} is not changed")
     return 1 if bench.failed else 0

@@ -7,8 +7,6 @@ command reads a log and does all that it does for users: it starts, reads, write
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import random
 import resource
 import shutil
@@ -20,8 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
+from seglog_conformance.toolchains import child_processes
 
 from proofs.children import anonymous_bytes
+from proofs.report_facts import BENCHMARKED, installed, run_conditions, write_report
 from seglog_format import LogConfig, PartitionWriter, encode_columns, open_partition
 
 if TYPE_CHECKING:
@@ -67,12 +67,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
+    sizes = " ".join(map(str, options.megabytes))
+    command = f"make bench NAME=export ARGS='--megabytes {sizes} --rounds {options.rounds}'"
+    conditions = run_conditions(command, versions=installed("pyarrow"), measures=BENCHMARKED)
     with tempfile.TemporaryDirectory(prefix="bench-export-") as name:
         rows = [_measure(Path(name), size, options.rounds) for size in options.megabytes]
-    report = {"rows": rows, "atLeast": AT_LEAST, "atMostBytes": AT_MOST, "machine": platform.platform()}
-    print(json.dumps(report, indent=2))
-    if options.report is not None:
-        options.report.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    report = {"rows": rows, "atLeast": AT_LEAST, "atMostBytes": AT_MOST}
+    print(write_report(options.report, conditions, report), end="")
 
 
 def _measure(root: Path, megabytes: int, rounds: int) -> dict[str, Any]:
@@ -151,7 +152,7 @@ class Run(NamedTuple):
 def _run(command: list[str]) -> Run:
     start = time.perf_counter()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    with child_processes.start(command, directory=Path(__file__).parent, stdout=subprocess.DEVNULL) as process:
         peak = max(_memory_of(process), default=0)
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -6,13 +6,11 @@ Machines differ and also run other programs; the ratio of two peers that took tu
 from __future__ import annotations
 
 import gc
-import os
-import platform
 import statistics
-import subprocess
 from dataclasses import dataclass, field
-from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from seglog_conformance.toolchains import child_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,26 +60,12 @@ def measure(peers: Sequence[Peer], rounds: int, warm_up: int = 3) -> list[Times]
     return times
 
 
-def machine() -> dict[str, Any]:
-    """Return the conditions of the figures, without names; the load shows how busy the machine was."""
-    return {
-        "system": platform.system(),
-        "architecture": platform.machine(),
-        "cores": os.cpu_count(),
-        "loadAverage": round(os.getloadavg()[0], 1),
-        "python": platform.python_version(),
-    }
-
-
 def java_version() -> str:
     """Return the first line of Java's version text."""
-    done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)  # noqa: S607 - from PATH
+    done = child_processes.run(
+        ["java", "-version"], directory=child_processes.NOWHERE, capture_output=True, text=True, check=True
+    )
     return done.stderr.splitlines()[0]
-
-
-def our_version() -> str:
-    """Return the version of the measured package."""
-    return metadata.version("seglog-format")
 
 
 def at_offset(batch: bytes, offset: int) -> bytes:

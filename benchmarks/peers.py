@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Final
 
 from datasets import BENCHMARKS, BUILD
 from pipe import PeerError, Process
-from seglog_conformance.toolchains import complaints
+from seglog_conformance.toolchains import child_processes, complaints
 
 SOURCES: Final = BENCHMARKS / "peers"
 HOME: Final = BUILD / "peers"
@@ -86,8 +85,8 @@ class Program:
             return
         self._copy_sources()
         for command in self.build:
-            done = subprocess.run(
-                command, cwd=self.home, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+            done = child_processes.run(
+                command, directory=self.home, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
             )
             if done.returncode:
                 msg = f"{' '.join(command)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"

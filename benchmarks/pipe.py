@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 import threading
+import time
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contents import Part, joined
+from seglog_conformance.toolchains import child_processes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+PROCESS_CLOCK: Final = 2
+"""The kind of clock in a clock id of Linux that counts the time of a process on processors."""
 PATIENCE_SECONDS: Final = 300
 """Time limit for an answer; a peer that exceeds it is ended."""
 
@@ -32,11 +36,14 @@ class Answer:
         seconds: of each pass.
         contents: checksum of the last pass; None if it was not requested.
         more: all other fields of the answer.
+        processor_seconds: time of all threads of the peer on processors, from the request to its answer; None where the
+            system does not tell.
     """
 
     seconds: tuple[float, ...]
     contents: Part
     more: dict[str, Any]
+    processor_seconds: float | None = None
 
 
 class NotBuiltError(Exception):
@@ -55,13 +62,14 @@ class Process(AbstractContextManager["Process"]):
     def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self.name = name
         self._errors = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
-        self._process = subprocess.Popen(
+        self._process = child_processes.start(
             command,
+            directory=Path(__file__).parent,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             encoding="utf-8",
-            env={**os.environ, **environment},
+            changes=environment,
         )
         self.version: str = self._asked(work="hello")["version"]
 
@@ -81,14 +89,24 @@ class Process(AbstractContextManager["Process"]):
             NotBuiltError: the peer does not implement the work.
             PeerError: the peer gives no answer, or failed.
         """
+        before = self._processor_seconds()
         reported = self._asked(work=work, **fields)
+        after = self._processor_seconds()
         if "skip" in reported:
             raise NotBuiltError(reported["skip"])
         if "error" in reported:
             msg = f"{self.name}: {work}: {reported['error']}"
             raise PeerError(msg)
         parts = joined(Part(int(number), count) for number, count in reported.pop("parts", ()))
-        return Answer(tuple(reported.pop("seconds", ())), parts, reported)
+        taken = None if before is None or after is None else after - before
+        return Answer(tuple(reported.pop("seconds", ())), parts, reported, taken)
+
+    def _processor_seconds(self) -> float | None:
+        """Return the time of the peer on processors; None where its clock cannot be read."""
+        try:
+            return time.clock_gettime(~self._process.pid << 3 | PROCESS_CLOCK)
+        except (AttributeError, OSError):
+            return None
 
     def _asked(self, **request: object) -> dict[str, Any]:
         assert self._process.stdin is not None

@@ -34,6 +34,22 @@ def ratios(results: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> l
     return [*found, *_cold_lookups(results)]
 
 
+def other_processors(earlier: Mapping[str, Any] | None, processor: str) -> list[dict[str, Any]]:
+    """Return the latest ratios of each other kind of processor, with the conditions of their runs.
+
+    A ratio of one kind of processor says little about another, so a new run replaces only those of its own kind.
+
+    Args:
+        earlier: the report that the new run replaces; None if there is none.
+        processor: name of the processor of the new run.
+    """
+    if earlier is None:
+        return []
+    replaced = {"made": earlier["made"], "ratios": earlier["ratios"]}
+    known = [replaced, *earlier.get("otherProcessors", [])]
+    return [each for each in known if each["made"]["machine"]["processor"] != processor]
+
+
 def _cold_lookups(results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the ratios of trusted lookups to their maximum times."""
     ours = [row for row in results if (row["work"], row["contender"]) == ("lookup-cold", TRUSTING.name)]
@@ -65,7 +81,7 @@ def _row(target: Target, results: Sequence[Mapping[str, Any]], limits: Mapping[s
         return None
     rivals = list(_rivals(target, results))
     if "median" not in mine[0] or not rivals:
-        return {**named, "note": mine[0].get("note", "nobody to compare with")}
+        return {**named, "note": mine[0].get("note", "no other contender")}
     best = max(rivals, key=_speed)
     ratio = _speed(best) / _speed(mine[0]) if target.is_time else _speed(mine[0]) / _speed(best)
     limit = _limit(target, limits, _speed(best))
@@ -73,6 +89,9 @@ def _row(target: Target, results: Sequence[Mapping[str, Any]], limits: Mapping[s
         limit = None  # a limit that a contender exceeds by far is wrong
     needed = _needed(target, _speed(best), limit)
     row = {**named, "ratio": round(ratio, 3), "against": best["contender"]}
+    if "processorSeconds" in mine[0] and "processorSeconds" in best:
+        taken = mine[0]["processorSeconds"] / best["processorSeconds"]
+        row["processorRatio"] = round(taken if target.is_time else 1 / taken, 3)
     if limit is not None:
         row["shareOfLimit"] = round(_speed(mine[0]) / limit, 3)
     if needed != target.least:

@@ -22,9 +22,11 @@ from multiprocessing import Pool
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness import at_offset, java_version, machine, our_version
+from harness import at_offset, java_version
+from seglog_conformance.toolchains import child_processes
 
 from proofs.kafka.node import free_ports
+from proofs.report_facts import BENCHMARKED, load, run_conditions, write_report
 from proofs.serve.broker import RELEASE, broker_with
 from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record
 
@@ -100,7 +102,7 @@ def _answer(connected: socket.socket, buffer: bytearray) -> int:
 
 def throughput(port: int, clients: int, size: int, end: int) -> float:
     """Return the megabytes a second of all clients together."""
-    with Pool(clients) as pool:
+    with child_processes.isolated_interpreters(), Pool(clients) as pool:
         pool.map(_warm, range(clients))
         started = time.perf_counter()
         total = sum(pool.map(drain, [(port, size, end)] * clients, chunksize=1))
@@ -115,7 +117,7 @@ def _warm(_: int) -> None:
 def our_server(directory: Path) -> Iterator[tuple[int, int]]:
     """Run `seglog serve` on a directory; yield its port and its process."""
     command = [sys.executable, "-m", "seglog_format.cli", "serve", "--port", "0", str(directory)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    process = child_processes.start(command, stderr=subprocess.PIPE, text=True, directory=ROOT)
     assert process.stderr is not None
     try:
         line = next(line for line in process.stderr if "listening on" in line)
@@ -143,15 +145,14 @@ def first_byte(directory: Path, rounds: int) -> list[tuple[float, float]]:
     """Return the milliseconds from the start of a server to the first log byte, and its processor time, by round."""
     found = []
     # an installed package has its bytecode beside it, and so has a checkout after its first start
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for _ in range(rounds):
         (port,) = _free_port()
         started = time.perf_counter()
-        process = subprocess.Popen(
+        process = child_processes.start(
             [sys.executable, "-m", "seglog_format.cli", "serve", "--port", str(port), str(directory)],
             stderr=subprocess.DEVNULL,
-            cwd=ROOT,
-            env=environment,
+            directory=ROOT,
+            changes={"PYTHONDONTWRITEBYTECODE": None},
         )
         try:
             _fetch_one(port)
@@ -176,7 +177,7 @@ def bare_start(rounds: int) -> list[float]:
     found = []
     for _ in range(rounds):
         started = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "import click"], check=True, cwd=ROOT)
+        child_processes.run([sys.executable, "-c", "import click"], check=True, directory=ROOT)
         found.append((time.perf_counter() - started) * 1000)
     return found
 
@@ -190,7 +191,7 @@ def first_byte_report(root: Path, options: argparse.Namespace) -> dict[str, Any]
         "wall": [round(wall) for wall, _ in times],
         "on_a_processor": [round(processor) for _, processor in times],
         "python_with_click_alone": [round(each) for each in bare_start(options.starts)],
-        "load_average": machine()["loadAverage"],
+        "load_average": load(),
     }
 
 
@@ -274,16 +275,17 @@ def main() -> int:
     options = parser.parse_args()
     if options.first_byte and options.report is None:
         parser.error("--first-byte needs --report")
+    command = f"make bench NAME=serve ARGS='--size {options.size} --rounds {options.rounds}'"
+    conditions = run_conditions(command, versions={"kafka": RELEASE, "java": java_version()}, measures=BENCHMARKED)
     with tempfile.TemporaryDirectory(prefix="serve-bench-") as root:
         first = first_byte_report(Path(root) / "many", options)
         if options.first_byte:
-            return write(json.loads(options.report.read_text(encoding="utf-8")) | {"first_byte_ms": first}, options)
+            known = json.loads(options.report.read_text(encoding="utf-8"))
+        known |= {"first_byte_ms": first, "first_byte_commit": conditions["commit"]}
+        print(write_report(options.report, known.pop("made"), known), end="")
+        return 0
         measured = compare(Path(root), options)
     result = {
-        "seglog_format": our_version(),
-        "kafka": RELEASE,
-        "java": java_version(),
-        "machine": machine(),
         "log_mib": options.size,
         "batch_bytes": len(batch()),
         "rounds": options.rounds,
@@ -293,15 +295,7 @@ def main() -> int:
     for peers in result["megabytes_a_second"].values():
         for name in peers:
             peers[name] = [round(each, 1) for each in peers[name]]
-    return write(result, options)
-
-
-def write(result: dict[str, Any], options: argparse.Namespace) -> int:
-    """Print a report, and store it if that was requested."""
-    text = json.dumps(result, indent=1)
-    print(text)
-    if options.report is not None:
-        options.report.write_text(text + "\n", encoding="utf-8")
+    print(write_report(options.report, conditions, result), end="")
     return 0
 
 

@@ -25,9 +25,34 @@ varies."""
 MAX_PASSES: Final = 40
 SLOW_SECONDS: Final = 2.0
 SLOW_ROUNDS: Final = 1
-LOOKUPS: Final = 200
+LOOKUPS: Final = 1000
+"""Maximum number of lookups in a pass."""
 STRIDE: Final = 7919
-"""Step between looked up records, a prime, so lookups are spread."""
+"""Step between looked up batches, a prime, so lookups are spread."""
+WARM_UP: Final = 2
+"""Passes of a contender before its first round."""
+
+
+def looked_up(records: int, batches: int, passes: int, number: int) -> list[int]:
+    """Return the offsets of a pass of lookups: each in a batch of its own, in which no other pass looks.
+
+    A reader may keep the last batches that it decoded. A second lookup in a batch would then be one in a cache.
+
+    Args:
+        records: number of records in the log, spread evenly over the batches.
+        batches: number of batches.
+        passes: number of passes of a contender.
+        number: number of this pass, from 0.
+    """
+    count = lookups_of(batches, passes)
+    step = STRIDE if batches % STRIDE else 1
+    chosen = [(number * count + each) * step % batches for each in range(count)]
+    return [(2 * batch + 1) * records // (2 * batches) for batch in chosen]
+
+
+def lookups_of(batches: int, passes: int) -> int:
+    """Return the number of lookups in a pass, so that all passes look in different batches."""
+    return min(LOOKUPS, batches // passes)
 
 
 @dataclass(slots=True)
@@ -38,6 +63,9 @@ class Row:
         seconds: seconds of each pass.
         note: reason why there are none.
         agrees: whether it found the same contents as the others; None if it reported none.
+        asked: number of times that it was asked.
+        processor_seconds: processor time of a pass, for each turn. It includes what the peer does around the passes,
+            such as opening the log, and the compiler and collector of its runtime.
     """
 
     work: Work
@@ -46,6 +74,8 @@ class Row:
     seconds: list[float] = field(default_factory=list)
     note: str = ""
     agrees: bool | None = None
+    asked: int = 0
+    processor_seconds: list[float] = field(default_factory=list)
 
     @property
     def speed(self) -> float:
@@ -67,6 +97,8 @@ class Row:
         figures = spread(self.seconds)
         unit = "lookupsPerSecond" if self.work.per_lookup else "megabytesPerSecond"
         speeds = {unit: round(self.speed, 1), "passes": len(self.seconds), "agrees": self.agrees}
+        if self.processor_seconds:
+            speeds["processorSeconds"] = float(f"{statistics.median(self.processor_seconds):.4g}")
         return {**row, **{name: float(f"{value:.4g}") for name, value in figures.items()}, **speeds}
 
 
@@ -81,6 +113,7 @@ class Session(AbstractContextManager["Session"]):
     def __init__(self, only: Sequence[str], say: Callable[[str], None]) -> None:
         self.processes: dict[str, Process] = {}
         self.missing: dict[str, str] = {}
+        self._passes = 1
         self._say = say
         self._stack = ExitStack()
         for program in PROGRAMS:
@@ -109,6 +142,7 @@ class Session(AbstractContextManager["Session"]):
         """
         pairs = [(work, each) for work in works for each in work.contenders if each.program in self.processes]
         rows = [Row(work, data, each) for work, each in pairs if not each.is_reference or data.size <= each.largest]
+        self._passes = WARM_UP + rounds
         passes = {id(row): self._warmed_up(row) for row in rows}
         for number in range(rounds):
             for row in rows:
@@ -145,7 +179,9 @@ class Session(AbstractContextManager["Session"]):
             self._say(
                 f"  {row.contender.name}: {row.work.title}, {row.data.name}: other contents than the written ones"
             )
-        seconds = again.seconds[0] * (LOOKUPS if row.work.per_lookup else 1)
+        if row.work.per_lookup:
+            return 1
+        seconds = again.seconds[0]
         return 0 if seconds > SLOW_SECONDS else min(MAX_PASSES, math.ceil(MIN_SECONDS / max(seconds, 1e-6)))
 
     def _expected(self, row: Row) -> int | None:
@@ -158,13 +194,18 @@ class Session(AbstractContextManager["Session"]):
             self._say(f"  {row.contender.name}: a turn is missing: {error}")
             return
         row.seconds += answer.seconds
+        if answer.processor_seconds is not None:
+            pieces = lookups_of(row.data.batches, self._passes) if row.work.per_lookup else 1
+            row.processor_seconds.append(answer.processor_seconds / len(answer.seconds) / pieces)
         wanted = self._expected(row)
         if wanted is not None and answer.contents.count and answer.contents.number != wanted:
             row.agrees = False
 
     def _asked(self, row: Row, *, passes: int, check: bool) -> Any:  # noqa: ANN401 - an answer
-        offsets = [number * STRIDE % row.data.records for number in range(LOOKUPS)]
-        more = {"offsets": offsets} if row.work.per_lookup else {}
+        more = {}
+        if row.work.per_lookup:
+            more["offsets"] = looked_up(row.data.records, row.data.batches, self._passes, row.asked)
+        row.asked += 1
         fields = {"how": row.contender.how, "threads": row.work.threads, "passes": passes, "check": check, **more}
         return self._process(row.contender.program).run(row.work.name, path=str(row.data.path), **fields)
 

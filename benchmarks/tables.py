@@ -58,9 +58,10 @@ def say_ratios(rows: Sequence[Mapping[str, Any]], say: Say) -> None:
             say(f"{start}         {row['note'][:60]}")
             continue
         limited = f", limited to {row['limited']}" if "limited" in row else ""
+        processor = f" ({row['processorRatio']:.2f} by processor time)" if "processorRatio" in row else ""
         share = f", {row['shareOfLimit']:.0%} of the limit" if "shareOfLimit" in row else ""
         met = "met" if row["met"] else "missed"
-        say(f"{start}{row['ratio']:9.2f} {met:7}against {row['against']}{share}{limited}")
+        say(f"{start}{row['ratio']:9.2f} {met:7}against {row['against']}{processor}{share}{limited}")
 
 
 def say_memory(rows: Sequence[Mapping[str, Any]], say: Say) -> None:

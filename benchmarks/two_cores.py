@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from limits import payloads_of, wheels
+from seglog_conformance.toolchains import child_processes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import ProcessPoolExecutor
     from pathlib import Path
 
     from datasets import DataSet
@@ -80,7 +81,7 @@ def second_core(data: DataSet, codec: Limit | None, rounds: int) -> Gain:
     """
     way = "" if codec is None else max(codec.ways, key=codec.ways.__getitem__)
     spawning = get_context("spawn")
-    with ProcessPoolExecutor(1, spawning) as first, ProcessPoolExecutor(1, spawning) as second:
+    with child_processes.process_pool(1, spawning) as first, child_processes.process_pool(1, spawning) as second:
         alone = [(first, (data.path, 0, 1, way))]
         shared = [(first, (data.path, 0, 2, way)), (second, (data.path, 1, 2, way))]
         seconds = [(_timed(alone), _timed(shared)) for _ in range(min(rounds, MAX_RUNS) + 1)][1:]

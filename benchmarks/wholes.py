@@ -6,17 +6,17 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from datasets import BUILD, SEGMENT
 from peers import JAVA, class_path, java_options
+from seglog_conformance.toolchains import child_processes
 
 from proofs.report_facts import spread
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from datasets import DataSet
     from pipe import Process
 
@@ -45,15 +45,25 @@ def verify_commands(data: DataSet, *, java: bool) -> dict[str, list[str]]:
 def has_engine() -> bool:
     """Return whether `seglog verify` can use the columnar engine."""
     command = [sys.executable, "-m", "seglog_format.cli", "verify", "--help"]
-    return "--engine" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return (
+        "--engine"
+        in child_processes.run(
+            command, directory=Path(__file__).parent, capture_output=True, text=True, check=True
+        ).stdout
+    )
 
 
 def process_seconds(command: list[str]) -> float | None:
     """Return the seconds that a process took, its output discarded; None if it failed or exceeded the time limit."""
     start = time.perf_counter()
     try:
-        subprocess.run(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=VERIFY_SECONDS, check=True
+        child_processes.run(
+            command,
+            directory=Path(__file__).parent,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=VERIFY_SECONDS,
+            check=True,
         )
     except (subprocess.SubprocessError, OSError):
         return None

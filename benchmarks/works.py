@@ -109,17 +109,19 @@ WORKS: Final = (
         "T5 point lookup, opened each time",
         LOOKUPS,
         (OURS, TRUSTING, MAPPED),
-        "open_partition(path).records(offset)",
+        "open_partition(path, mapped=True).records(offset)",
         "",
         per_lookup=True,
     ),
-    Work("log-end", "Log end offset", ENDS, (OURS, TRUSTING), "open_partition(path).log_end_offset", "end"),
+    Work(
+        "log-end", "Log end offset", ENDS, (OURS, TRUSTING), "open_partition(path, mapped=True).log_end_offset", "end"
+    ),
     Work(
         "timestamp",
         "Lookup by timestamp",
         ENDS,
         (OURS, TRUSTING),
-        "open_partition(path).offset_for_timestamp(timestamp_ms)",
+        "open_partition(path, mapped=True).offset_for_timestamp(timestamp_ms)",
         "",
     ),
     Work(

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
-import os
 import statistics
 import time
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from harness import machine
 
-from proofs.report_facts import spread
+from proofs.report_facts import BENCHMARKED, run_conditions, spread, write_report
 from proofs.writers.cells import CODECS, WRITERS, Kind
 from proofs.writers.making import make_logs
 from proofs.writers.rows import BATCH_RECORDS, rows_of
@@ -184,7 +180,7 @@ def main() -> int:
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     sound, missing = logs_of(options)
-    load = machine()["loadAverage"]
+    conditions = run_conditions(command(options), seed=options.seed, measures=BENCHMARKED)
     cells: list[dict[str, Any]] = []
     for codec in CODECS:
         logs = [Measured(made) for made in sound if made.cell.codec == codec]
@@ -192,16 +188,11 @@ def main() -> int:
             measure(logs, options.rounds)
             cells += rows_of_report(logs, options.batches * BATCH_RECORDS)
     report = {
-        "command": command(options),
-        "seed": options.seed,
         "records": options.batches * BATCH_RECORDS,
         "recordsOfBatch": BATCH_RECORDS,
         "rounds": options.rounds,
         "call": CALL,
         "clock": "time of the process on a processor",
-        "seglog_format": version("seglog-format"),
-        "machine": {**machine(), "loadAverage": load},
-        "loadAverageAtEnd": round(os.getloadavg()[0], 1),
         "leastRatio": MIN_RATIO,
         "below": [row for row in cells if row["ratio"] < MIN_RATIO],
         "aiokafkaLz4": {"ratio": ratio_of_lz4(cells), "against": "librdkafka", "atLeast": LZ4_RATIO},
@@ -209,8 +200,7 @@ def main() -> int:
         "missing": missing,
     }
     print_report(report)
-    if options.report is not None:
-        options.report.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write_report(options.report, conditions, report)
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -11,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from seglog_conformance.toolchains import child_processes
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+ROOT: Final = Path(__file__).resolve().parent.parent
 LOOK_SECONDS: Final = 0.004
 """Interval of memory samples: peaks of a few milliseconds do not matter to other programs."""
 
@@ -70,7 +72,9 @@ def watched(
     """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         command = [*_limited(address_space), sys.executable, *arguments]
-        child = subprocess.Popen(command, stdout=output, stderr=errors, env=_environment())
+        child = child_processes.start(
+            command, directory=ROOT, stdout=output, stderr=errors, changes={"PYTHONPATH": str(ROOT)}
+        )
         most, deadline = 0, time.monotonic() + seconds
         while child.poll() is None:
             most = max(most, anonymous_bytes(child.pid))
@@ -87,11 +91,6 @@ def _limited(address_space: int | None) -> list[str]:
     if address_space is None:
         return []
     return ["/bin/sh", "-c", f'ulimit -v {address_space // 1024}; exec "$@"', "sh"]
-
-
-def _environment() -> dict[str, str]:
-    root = str(Path(__file__).resolve().parent.parent)
-    return os.environ | {"PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
 
 
 def _read(file: object) -> str:

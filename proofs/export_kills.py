@@ -16,6 +16,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
+from seglog_conformance.toolchains import child_processes
 
 from proofs import export_children
 from proofs.children import processor_seconds
@@ -150,7 +151,8 @@ def _export(
     arguments = ["export", str(log), "--to", str(table), "--format", name, "--file-size", FILE_SIZE]
     arguments += ["--follow", "1"] if is_followed else []
     process = CHILDREN.Process(target=export_children.run_quietly, args=(arguments,))
-    process.start()
+    with child_processes.isolated_interpreters():
+        process.start()
     assert process.pid is not None
     used = 0.0
     end = time.monotonic() + PATIENCE * seconds if is_followed and seconds is not None else math.inf

@@ -2,7 +2,8 @@
 
 A proof is a module of this package with a docstring whose first paragraph describes it, and two functions:
 ``add_arguments(parser)`` declares its own options with their defaults, which are those of the full run, and
-``prove(options)`` runs it. The programs in `PROGRAMS` bring a command line and a report of their own, and run by the
+``prove(options)`` runs it. ``MEASURES`` names the directories that its report depends on, if it is not the package. The
+programs in `PROGRAMS` bring a command line and a report of their own, and run by the
 same command.
 """
 
@@ -10,16 +11,16 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
-import platform
 import shlex
 import sys
 import time
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from proofs.report_facts import PACKAGE as PACKAGE_MEASURED
+from proofs.report_facts import run_conditions, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,12 +138,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(program.main())
     proof = load(name)
     options = _parser(name, proof).parse_args(rest)
+    command = shlex.join(["python", "-m", "proofs", name, *_words(options)])
+    conditions = run_conditions(command, seed=options.seed, measures=getattr(proof, "MEASURES", PACKAGE_MEASURED))
     started = time.perf_counter()
     outcome = proof.prove(options)
-    report = _report(name, options, outcome, time.perf_counter() - started)
-    print(json.dumps(report, indent=2))
-    if options.report is not None:
-        options.report.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    conditions["versions"] |= outcome.versions
+    print(write_report(options.report, conditions, _found(outcome, time.perf_counter() - started)), end="")
     return 1 if outcome.failures else 0
 
 
@@ -158,15 +159,12 @@ def _parser(name: str, proof: Proof) -> argparse.ArgumentParser:
     return parser
 
 
-def _report(name: str, options: argparse.Namespace, outcome: Outcome, seconds: float) -> dict[str, Any]:
+def _found(outcome: Outcome, seconds: float) -> dict[str, Any]:
     return {
-        "command": shlex.join(["python", "-m", "proofs", name, *_words(options)]),
         **outcome.facts,
         "failures": len(outcome.failures),
         "failed": list(outcome.failures[:MAX_FAILURES]),
         "seconds": round(seconds, 1),
-        "versions": {"python": platform.python_version(), "seglog-format": _own_version(), **outcome.versions},
-        "machine": platform.platform(),
     }
 
 
@@ -180,10 +178,3 @@ def _words(options: argparse.Namespace) -> list[str]:
         elif name != "report" and value is not None and value is not False:
             words += [flag, *map(str, value if isinstance(value, list) else [value])]
     return words
-
-
-def _own_version() -> str:
-    try:
-        return version("seglog-format")
-    except PackageNotFoundError:
-        return "not installed"

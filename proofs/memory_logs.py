@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import google_crc32c
+from seglog_conformance.toolchains import child_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,7 +136,7 @@ class SegmentWriter:
 def _directory(root: Path) -> Path:
     path = root / "large-0"
     path.mkdir(parents=True)
-    (root / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=proof\n", encoding="ascii")
+    (root / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=proof\n", encoding="ascii")
     (root / "recovery-point-offset-checkpoint").write_text("0\n1\nlarge 0 0\n", encoding="ascii")
     return path
 
@@ -200,7 +201,9 @@ def huge_files(root: Path, size: int) -> Made:
 def held(root: Path) -> Iterator[None]:
     """Hold the lock of a log directory in another process, as a broker does."""
     command = [sys.executable, "-c", HELD, str(root / ".lock")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+    with child_processes.start(
+        command, directory=child_processes.NOWHERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         try:

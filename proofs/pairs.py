@@ -11,7 +11,6 @@ from proofs.harness import Outcome
 from proofs.pairing.reading import OURS, read_logs, readers, written_differences
 from proofs.pairing.subjects import subjects_of
 from proofs.pairing.writing import Log, newest, write_logs, write_transactions
-from proofs.report_facts import machine
 from proofs.writers.cells import CODECS, WRITERS
 
 if TYPE_CHECKING:
@@ -59,7 +58,6 @@ def _outcome(subjects: Sequence[Subject], written: Iterable[Log | str], wanted: 
         _say(f"{listed.label}: {reader if isinstance(reader, str) else f'{sum(map(bool, differences))} differ'}")
         found.append((listed, reader, differences))
     facts = {
-        "machine": machine(),
         "subjects": {subject.name: len(subject.rows) for subject in subjects},
         "readers": [_reader_line(listed, reader) for listed, reader, _ in found],
         "logs": [_log_line(log, changed[number], number, found) for number, log in enumerate(logs)],

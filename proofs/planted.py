@@ -37,8 +37,11 @@ LIST: Final = "faults.toml"
 MIN_FLAGGED: Final = 25
 """Of the faults of one decoder."""
 LEVELS: Final = ("must", "should", "may")
-AT_SCALE: Final = "scale/million-records-in-one-batch"
-"""Of the family that runs by name alone: for faults that pass all others, since it takes a minute."""
+AT_SCALE: Final = (
+    *("scale/decode-65536-records", "scale/decode-65537-records"),
+    *("scale/decode-none-1-mebibyte", "scale/decode-none-2-mebibytes"),
+)
+"""Of the family that runs by name alone: for faults that pass all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +89,14 @@ class Flag:
     Attributes:
         result: result of the first case that it failed; None if it passed all.
         level: level of that case.
-        asked: number of cases that it answered, including that one, but not the case of scale.
+        asked: number of cases that it answered, up to the second one that it failed, but not the case of scale.
+        also: id of the second case that it failed; empty if it passed all others.
     """
 
     result: Result | None
     level: str
     asked: int
+    also: str = ""
 
 
 def decoders() -> list[str]:
@@ -111,24 +116,26 @@ def by_level() -> list[Case]:
 
 
 def flag(decoder: str, fault: Fault | None, cases: Sequence[Case]) -> Flag:
-    """Ask a decoder, with or without a fault, until it fails a case.
+    """Ask a decoder, with or without a fault, until it fails two cases.
 
     Raises:
         UnavailableError: its tool chain is not on this machine.
     """
-    asked = 0
+    asked, first = 0, Flag(None, "", 0)
     with _examiner(decoder, fault) as examiner:
         for case in cases:
             result = examiner.examine(case)
             asked += result.verdict != "SKIP"
+            if result.verdict in FAILURES and first.result is not None:
+                return replace(first, asked=asked, also=case.id)
             if result.verdict in FAILURES:
-                return Flag(result, case.level, asked)
-    return Flag(None, "", asked)
+                first = Flag(result, case.level, asked)
+    return replace(first, asked=asked)
 
 
 def flag_at_scale(decoder: str, fault: Fault) -> Flag:
-    """Ask a decoder with a fault to decode a batch of a million records, which it decodes without the fault."""
-    cases = [case for case in load_cases(scale_directory()) if case.id == AT_SCALE]
+    """Ask a decoder with a fault to decode large batches, as it does without the fault."""
+    cases = [case for case in load_cases(scale_directory()) if case.id in AT_SCALE]
     found = flag(decoder, fault, cases)
     if found.result is not None and flag(decoder, None, cases).result is not None:
         return Flag(None, "", found.asked)
@@ -194,6 +201,7 @@ def _facts(sound: Flag, wanted: Sequence[Fault], flags: Sequence[Flag]) -> dict[
         "faults": len(wanted),
         "flagged": len(flagged),
         "flaggedAtFirst": sum(not fault.missed_first for fault in wanted),
+        "flaggedOnce": [fault.id for fault, one in zip(wanted, flags, strict=True) if one.result and not one.also],
         "byFault": {fault.id: _row(fault, found) for fault, found in zip(wanted, flags, strict=True)},
     }
 
@@ -202,7 +210,8 @@ def _row(fault: Fault, found: Flag) -> dict[str, Any]:
     if found.result is None:
         return {"what": fault.what, "flaggedBy": None, "casesAsked": found.asked, "reason": fault.unflagged}
     result = found.result
-    return {"what": fault.what, "flaggedBy": result.case, "level": found.level, "verdict": str(result.verdict)}
+    row = {"what": fault.what, "flaggedBy": result.case, "level": found.level, "verdict": str(result.verdict)}
+    return row | ({"alsoFlaggedBy": found.also} if found.also else {})
 
 
 def complaints(decoder: str, sound: Flag, wanted: Sequence[Fault], flags: Sequence[Flag]) -> list[str]:

@@ -16,11 +16,12 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import count as numbers_from
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.toolchains import child_processes
 
 from proofs.harness import Outcome
 from proofs.power.history import History
@@ -80,6 +81,6 @@ def _chunks(seed: int, first: int, workers: int, *, compacts: bool) -> Iterator[
     if workers == 1:
         yield from (run([number]) for number in numbers_from(first))
         return
-    with ProcessPoolExecutor(workers) as pool:
+    with child_processes.process_pool(workers) as pool:
         for start in numbers_from(first, CHUNK * workers):
             yield from pool.map(run, (range(at, at + CHUNK) for at in range(start, start + CHUNK * workers, CHUNK)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from itertools import count as numbers_from
 from typing import TYPE_CHECKING
+
+from seglog_conformance.toolchains import child_processes
 
 from proofs.harness import Outcome
 from proofs.power.plants import NOT_NOTICED, POWER_CUTS, Plant, planted, plants
@@ -51,7 +52,7 @@ def prove(options: argparse.Namespace) -> Outcome:
         if plant.noticed_by in {POWER_CUTS, NOT_NOTICED} and (options.only or "") in plant.name
     ]
     run = partial(noticed, first=options.first, most=options.count, seed=options.seed)
-    with ProcessPoolExecutor(options.workers) as pool:
+    with child_processes.process_pool(options.workers) as pool:
         found = list(pool.map(run, chosen))
     reported = {each.plant.name: {"history": each.history, CUTS: each.cuts, "problem": each.problem} for each in found}
     return Outcome({"plants": reported}, [wrong for each in found if (wrong := complaint(each))])

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import tarfile
 import tempfile
 import time
@@ -28,6 +27,7 @@ from confluent_kafka.schema_registry import RegisteredSchema, SchemaRegistryClie
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.json_format import ParseDict
+from seglog_conformance.toolchains import child_processes
 
 from proofs.kafka.broker import Broker
 from proofs.kafka.node import HOST, free_ports
@@ -138,7 +138,7 @@ def _registry(options: argparse.Namespace, broker: Broker, home: Path) -> Iterat
     command = [options.python, "-m", "karapace.karapace_all", str(home / "karapace.json")]
     with (
         (home / "karapace.log").open("w") as log,
-        subprocess.Popen(command, cwd=options.karapace, stdout=log, stderr=log) as process,
+        child_processes.start(command, directory=options.karapace, stdout=log, stderr=log) as process,
     ):
         try:
             registry = Registry(port)

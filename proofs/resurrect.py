@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from proofs.harness import Outcome
+from proofs.kafka import coordinators
 from proofs.kafka.broker import Broker
-from proofs.kafka.crashes import PREFIX, unpack_crashed
+from proofs.kafka.crashes import PREFIX, kept_of, unpack_crashed
 from proofs.kafka.node import HOST, KafkaNode, free_ports
 from proofs.kafka.oracle import CLUSTERS, REPOSITORY, Oracle
-from proofs.kafka.served import ISOLATIONS, Answer, Isolation, expected_answers
+from proofs.kafka.served import ISOLATIONS, Answer, Isolation, answer_of_nothing, expected_answers, with_end
 from proofs.unpacking import unpack_archive
 from seglog_format import open_cluster, open_partition, resurrect
 
@@ -80,7 +81,8 @@ AS_A_USER: Final = Choices()
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options for clusters and brokers."""
-    parser.add_argument("--clusters", nargs="+", help="versions of the brokers that wrote the directories; all")
+    names = "versions of the brokers that wrote the directories, coordinators, filled, shortened"
+    parser.add_argument("--clusters", nargs="+", help=f"only these clusters: {names}")
     parser.add_argument("--kafka", nargs="+", default=[*CLUSTERS.releases], help="releases that start from the nodes")
     parser.add_argument("--more", type=Path, metavar="DIR", help="a full collection instead of the bundled cases")
 
@@ -94,6 +96,10 @@ def prove(options: argparse.Namespace) -> Outcome:
             found, partitions = find(release)
             failures += [f"{name} on {release}: {text}" for text in found]
             facts["clusters"][f"{name} on {release}"] = {"partitions": partitions, "failures": len(found)}
+    if not options.clusters or "coordinators" in options.clusters:
+        for each in coordinators.comparisons(options.kafka, new_node, SETTINGS):
+            failures += [f"{each.name}: {text}" for text in each.failures]
+            facts["clusters"][each.name] = {"partitions": each.partitions, "failures": len(each.failures)}
     return Outcome(facts, failures, {"kafka": ", ".join(CLUSTERS.releases[each] for each in options.kafka)})
 
 
@@ -105,7 +111,16 @@ def _comparisons(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[s
     for version, archives in crash_cases(options.more).items():
         if not options.clusters or version in options.clusters:
             yield f"{version}, killed,", partial(find_crash_failures, archives)
-    yield "filled", find_own_failures
+    for name, find in own_clusters().items():
+        if not options.clusters or name in options.clusters:
+            yield name, find
+
+
+def own_clusters() -> dict[str, Callable[[str], tuple[list[str], int]]]:
+    """Return the comparisons that make a cluster of their own, by name."""
+    from proofs.shortened_leaders import find_leader_failures  # noqa: PLC0415 - it uses this module
+
+    return {"filled": find_own_failures, "shortened": find_leader_failures}
 
 
 def clusters(collection: Path | None = None) -> dict[str, list[Path]]:
@@ -155,13 +170,14 @@ def find_crash_failures(archives: Iterable[Path], release: str) -> tuple[list[st
     with tempfile.TemporaryDirectory() as root:
         crashed = unpack_crashed(archives, Path(root))
         logs = resurrect(crashed.old, unknown_topics=True, kafka=release, downgrade=True).made.logs
-        ends = {key: logs[key].log_end_offset for key in crashed.ends}
-        failures = [] if ends == crashed.ends else [f"log ends: expected {crashed.ends}, found {ends}"]
-        found, partitions = find_failures([crashed.old], Path(root) / "node", release, truths=crashed.recovered)
+        truths, wanted, failures = kept_of(crashed, Path(root) / "salvaged")
+        ends = {key: logs[key].log_end_offset for key in wanted}
+        failures += [f"log ends: expected {wanted}, found {ends}"] if ends != wanted else []
+        found, partitions = find_failures([crashed.old], Path(root) / "node", release, truths=truths)
         return failures + found, partitions
 
 
-def find_failures(
+def find_failures(  # noqa: PLR0913 - most are options
     sources: Sequence[Path],
     target: Path,
     release: str,
@@ -169,6 +185,7 @@ def find_failures(
     served: Mapping[What, Answer] | None = None,
     truths: Mapping[tuple[str, int], Path] | None = None,
     choices: Choices = AS_A_USER,
+    more: Callable[[Oracle, str], Iterable[str]] | None = None,
 ) -> tuple[list[str], int]:
     """Make a node, start a broker from it, and compare the served records with those in the directories.
 
@@ -179,6 +196,7 @@ def find_failures(
         served: records that were served before; if they are not known, our reading of the directories is expected.
         truths: partition directories to read instead of the node's sources.
         choices: options of the resurrection.
+        more: asks for more at the address of the broker, at the end, and returns what differs.
 
     Returns:
         What differs, and how many partitions were compared.
@@ -190,15 +208,23 @@ def find_failures(
     ending = _ending(open_cluster(sources))
     broker = new_node(release, target)
     with Oracle(release, project=CLUSTERS) as kafka, broker.running():
+        for key in plan.made.ends.keys() - plan.made.logs.keys():
+            for isolation in ISOLATIONS:
+                accepted = [answer_of_nothing(plan.made.ends[key])]
+                failures += _wrongly_served(kafka, broker.address, (*key, isolation), accepted)
         for key, replica in sorted(plan.made.logs.items()):
             with open_partition((truths or {}).get(key, replica.path), remote=choices.remote) as partition:
                 for isolation in ISOLATIONS:
                     what = (*key, isolation)
                     known = (served or {}).get(what)
-                    accepted = expected_answers(partition, isolation, ending[key]) if known is None else [known]
+                    accepted = [known]
+                    if known is None:
+                        answers = expected_answers(partition, isolation, ending[key])
+                        accepted = with_end(answers, partition.log_end_offset, plan.made.ends.get(key))
                     failures += _wrongly_served(kafka, broker.address, what, accepted)
         failures += _positions(kafka, broker.address, open_cluster(sources), plan)
         failures += _settings(kafka, broker.address, plan)
+        failures += [] if more is None else more(kafka, broker.address)
     failures += [f"{path.name}" for path in target.iterdir() if path.name.endswith("-stray")]
     if [fingerprint(source) for source in sources] != before:
         failures.append("the sources have changed")

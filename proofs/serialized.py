@@ -6,7 +6,6 @@ A fixture has them as a stock broker and a registry left them.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -20,6 +19,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
+from seglog_conformance.toolchains import child_processes
 
 from proofs.harness import ROOT
 
@@ -193,7 +193,7 @@ def _compiled(texts: dict[str, str]) -> bytes:
         for file, text in texts.items():
             (Path(name) / file).write_text(text, encoding="utf-8")
         options = ["-I", name, "--include_imports", "-o", f"{name}/descriptors", list(texts)[-1]]
-        subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *options], check=True)
+        child_processes.run([sys.executable, "-m", "grpc_tools.protoc", *options], directory=ROOT, check=True)
         return (Path(name) / "descriptors").read_bytes()
 
 

@@ -6,8 +6,6 @@ Iceberg is built for certain releases of Spark only. So a supported release is f
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
+from seglog_conformance.toolchains import child_processes
 
 from proofs.harness import ROOT, Outcome
 from proofs.serialized import KINDS, expected_rows, unpack_topics
@@ -114,8 +113,14 @@ def _in_steps(log: Path, table: Path) -> Iterator[list[dict[str, Any]]]:
 def _read(tables: Sequence[Path]) -> dict[str, Any]:
     """Return the rows that Spark reads, by the name of the table."""
     command = [sys.executable, str(READER), *map(_metadata_of, tables)]
-    done = subprocess.run(
-        command, env=_environment(), capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False
+    done = child_processes.run(
+        command,
+        directory=ROOT,
+        changes=_environment(),
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_SECONDS,
+        check=False,
     )
     if done.returncode:
         msg = f"Spark ended with {done.returncode}: {done.stderr[-2000:]}"
@@ -129,8 +134,8 @@ def _environment() -> dict[str, str]:
     packages = HOME / "pyspark"
     if not (packages / "pyspark").is_dir():
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(packages), SPARK]
-        subprocess.run(pip, check=True)
-    return os.environ | {
+        child_processes.run(pip, directory=ROOT, check=True)
+    return {
         "PYTHONPATH": str(packages),
         "SPARK_HOME": str(packages / "pyspark"),
         "PYSPARK_SUBMIT_ARGS": f"--driver-class-path {jar} pyspark-shell",

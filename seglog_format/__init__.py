@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from seglog_format.codec.encode import encode_batch
     from seglog_format.codec.framing import walk
     from seglog_format.engine.choice import Engine
+    from seglog_format.generation.anonymise import anonymise
+    from seglog_format.generation.generate import generate
     from seglog_format.log.directory import open_log_directory
     from seglog_format.log.partition import open_partition
     from seglog_format.log.timestamps import OffsetSpec
@@ -56,6 +58,7 @@ __all__ = [
     "RecoveryOptions",
     "Severity",
     "TimestampType",
+    "anonymise",
     "build_batch",
     "build_end_marker",
     "build_message_entry",
@@ -64,6 +67,7 @@ __all__ = [
     "encode_batch",
     "encode_columns",
     "export",
+    "generate",
     "new_record",
     "open_cluster",
     "open_log_directory",
@@ -96,6 +100,8 @@ _LAZY: Final = LazyNames(
         "codec.encode": ("encode_batch",),
         "codec.framing": ("walk",),
         "engine.choice": ("Engine",),
+        "generation.anonymise": ("anonymise",),
+        "generation.generate": ("generate",),
         "log.directory": ("open_log_directory",),
         "log.partition": ("open_partition",),
         "log.timestamps": ("OffsetSpec",),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from operator import index
 from reprlib import repr as short
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, Self, SupportsIndex
 
 from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 
 def require_integer(name: str, value: object, *, bits: int = 64) -> None:
@@ -69,3 +73,22 @@ def _kind(value: object) -> str:
 
 def _wrong(name: str, text: str) -> UsageError:
     return UsageError(f"{name}: expected {text}")
+
+
+# -- a base class for objects with a `close` method that are used in a `with` statement --------------------------------
+
+
+class Closing(ABC):
+    """A context manager that closes itself at the end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release all resources; a second call does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

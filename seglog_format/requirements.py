@@ -22,6 +22,8 @@ from pathlib import Path
 from seglog_format.errors import UsageError
 
 DEFINITION = re.compile(r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)((?: [a-z]+=\S+)*)$")
+SENTENCE = re.compile(r"(?:`[^`]*`|[^`])*?[.!?](?=\s|$)")
+"""The first sentence of a text: a full stop inside of backticks, as in a list of characters, does not end it."""
 
 
 class Severity(Enum):
@@ -124,7 +126,7 @@ def _requirement(chapter: str, lines: list[str]) -> Requirement:
         since_basis=since_basis,
         brokers=_broker_mark(given.get("brokers", "")),
         check=given.get("check", ""),
-        title=re.split(r"(?<=[.!?])\s", body, maxsplit=1)[0],
+        title=match[0] if (match := SENTENCE.match(body)) else body,
         text=body,
         chapter=chapter,
     )

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from seglog_format.cleaning.compaction_rules import BatchAction, BatchFate, RecordFate, RecordReason
     from seglog_format.cleaning.deletion import PreparedRetention
     from seglog_format.cleaning.retention import RetainedSegment, RetentionPlan, RetentionReason, SegmentFate
-    from seglog_format.cluster.cluster import Cluster, Replica
+    from seglog_format.cluster.cluster import Cluster
+    from seglog_format.cluster.comparison import Election, Replica, Standing
     from seglog_format.cluster.coordinators import CommittedOffset, CoordinatorState, Group
     from seglog_format.cluster.image import ConfigResource, ImageRecord, MetadataImage, QuotaEntity, TopicImage
     from seglog_format.cluster.metadata_log import MetadataLog
@@ -24,17 +25,17 @@ if TYPE_CHECKING:
     from seglog_format.cluster.resurrection import PreparedResurrection
     from seglog_format.codec.framing import FrameWalk
     from seglog_format.engine.choice import Choice
+    from seglog_format.generation.anonymise import Anonymised, NotUnderstood
+    from seglog_format.generation.generate import GeneratedLog, GeneratedPartition
     from seglog_format.log.directory import LogDirectories, LogDirectory
     from seglog_format.log.entry_table import EntryTable
     from seglog_format.log.gaps import Gap, GapKind
+    from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex, TxnIndexSearchResult
     from seglog_format.log.listing import LogDirectoryListing, NamedFile, PartitionEntry, PartitionListing, SegmentFiles
-    from seglog_format.log.offset_index import OffsetIndex
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Fetch
-    from seglog_format.log.remote_store import KnowsTiered, RemoteOffsets, RemoteStore
+    from seglog_format.log.remote_store import KnowsTiered, RemoteCopies, RemoteOffsets, RemoteStore
     from seglog_format.log.segment import LogSegment
-    from seglog_format.log.time_index import TimeIndex
-    from seglog_format.log.transaction_index import TransactionIndex, TxnIndexSearchResult
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import (
         AbortedTxn,
@@ -50,13 +51,13 @@ if TYPE_CHECKING:
     from seglog_format.object_names import ObjectKind
     from seglog_format.plans.indexes import PreparedIndexes
     from seglog_format.plans.salvage import PreparedSalvage
-    from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
+    from seglog_format.record_model import EpochStart, Message, MetaProperties, Record, RecordBatch, RecordHeader
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.index_rebuild import RebuiltIndex, RebuiltSegment
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.losses import Losses, LossReason, LostOffsets
     from seglog_format.recovery.plan import Circumstances, RecoveryPlan
-    from seglog_format.recovery.salvage import SalvagedSegment
+    from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.recovery.salvage_scan import DamagedRange
     from seglog_format.recovery.segment_scan import Cut, Remark
     from seglog_format.recovery.segment_split import Part, Split
@@ -66,24 +67,23 @@ if TYPE_CHECKING:
     from seglog_format.state.config import IndexUnit, TimeIndexOffset
     from seglog_format.state.index_build import IndexedOffset
     from seglog_format.state.root_files import CheckpointedState
-    from seglog_format.state_model import EpochStart, MetaProperties
     from seglog_format.storage.byte_source import ByteSource, SourceFile, Window
     from seglog_format.storage.directory_entries import DirectoryEntries, SkippedEntry
     from seglog_format.storage.environment import Condition
-    from seglog_format.storage.file_steps import FileStep
-    from seglog_format.storage.files import FileHandle, Files
+    from seglog_format.storage.files import FileHandle, Files, FileStep
     from seglog_format.storage.log_storage import FileStatus, LogStorage
-    from seglog_format.storage.object_files import Traffic
-    from seglog_format.tables.outcome import Change, ChangeKind, ExportedPartition
+    from seglog_format.storage.object_store import Traffic
+    from seglog_format.tables.progress import Change, ChangeKind, ExportedPartition, OpenTransaction
     from seglog_format.tier.audit import AuditExtent
-    from seglog_format.tier.chunk_cache import ChunkCache
-    from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
+    from seglog_format.tier.chunked_bytes import ChunkCache
     from seglog_format.tier.keys import KeyRing
     from seglog_format.tier.layout import ObjectReader, OpenedSegment, SegmentFacts, StoredObject, TierLayout
     from seglog_format.tier.local_layout import LocalTierLayout
+    from seglog_format.tier.local_metadata import LocalMetadataTopic
+    from seglog_format.tier.records import RemotePartitionId, RemoteSegmentId
     from seglog_format.tier.remote_store import RemoteTier
+    from seglog_format.tier.stored_findings import TierExtent
     from seglog_format.tier.stored_segment import LogFile, SmallFile, StoredSegment
-    from seglog_format.tier.verify import TierExtent
     from seglog_format.values.decoder import Decoder
     from seglog_format.values.schemas import Schemas, SchemaText
     from seglog_format.writing.partition_log import Appended
@@ -91,6 +91,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AbortedTxn",
+    "Anonymised",
     "Appended",
     "AuditExtent",
     "BatchAction",
@@ -116,6 +117,7 @@ __all__ = [
     "DamagedRange",
     "Decoder",
     "DirectoryEntries",
+    "Election",
     "EntryTable",
     "EpochStart",
     "ExportedPartition",
@@ -133,6 +135,8 @@ __all__ = [
     "FrameWalk",
     "Gap",
     "GapKind",
+    "GeneratedLog",
+    "GeneratedPartition",
     "Group",
     "ImageRecord",
     "IndexSettings",
@@ -140,6 +144,7 @@ __all__ = [
     "IndexedOffset",
     "KeyRing",
     "KnowsTiered",
+    "LocalMetadataTopic",
     "LocalTierLayout",
     "LogDirectories",
     "LogDirectory",
@@ -160,11 +165,13 @@ __all__ = [
     "NamedFile",
     "NewImage",
     "NewNode",
+    "NotUnderstood",
     "Note",
     "ObjectKind",
     "ObjectReader",
     "OffsetIndex",
     "OffsetPosition",
+    "OpenTransaction",
     "OpenedSegment",
     "Part",
     "Partition",
@@ -190,6 +197,7 @@ __all__ = [
     "RecoveryPlan",
     "Release",
     "Remark",
+    "RemoteCopies",
     "RemoteOffsets",
     "RemotePartitionId",
     "RemoteSegmentId",
@@ -213,6 +221,7 @@ __all__ = [
     "SmallFile",
     "SourceFile",
     "Split",
+    "Standing",
     "StoredObject",
     "StoredSegment",
     "Tail",
@@ -241,7 +250,8 @@ _LAZY: Final = LazyNames(
         "cleaning.compaction_rules": ("BatchAction", "BatchFate", "RecordFate", "RecordReason"),
         "cleaning.deletion": ("PreparedRetention",),
         "cleaning.retention": ("RetainedSegment", "RetentionPlan", "RetentionReason", "SegmentFate"),
-        "cluster.cluster": ("Cluster", "Replica"),
+        "cluster.cluster": ("Cluster",),
+        "cluster.comparison": ("Election", "Replica", "Standing"),
         "cluster.coordinators": ("CommittedOffset", "CoordinatorState", "Group"),
         "cluster.image": ("ConfigResource", "ImageRecord", "MetadataImage", "QuotaEntity", "TopicImage"),
         "cluster.metadata_log": ("MetadataLog",),
@@ -251,17 +261,17 @@ _LAZY: Final = LazyNames(
         "cluster.resurrection": ("PreparedResurrection",),
         "codec.framing": ("FrameWalk",),
         "engine.choice": ("Choice",),
+        "generation.anonymise": ("Anonymised", "NotUnderstood"),
+        "generation.generate": ("GeneratedLog", "GeneratedPartition"),
         "log.directory": ("LogDirectories", "LogDirectory"),
         "log.entry_table": ("EntryTable",),
         "log.gaps": ("Gap", "GapKind"),
         "log.listing": ("LogDirectoryListing", "NamedFile", "PartitionEntry", "PartitionListing", "SegmentFiles"),
-        "log.offset_index": ("OffsetIndex",),
+        "log.index_file": ("OffsetIndex", "TimeIndex", "TransactionIndex", "TxnIndexSearchResult"),
         "log.partition": ("Partition",),
-        "log.remote_store": ("KnowsTiered", "RemoteOffsets", "RemoteStore"),
+        "log.remote_store": ("KnowsTiered", "RemoteCopies", "RemoteOffsets", "RemoteStore"),
         "log.reading": ("Fetch",),
         "log.segment": ("LogSegment",),
-        "log.time_index": ("TimeIndex",),
-        "log.transaction_index": ("TransactionIndex", "TxnIndexSearchResult"),
         "log.transactions": ("Transactions",),
         "model": (
             "AbortedTxn",
@@ -277,40 +287,39 @@ _LAZY: Final = LazyNames(
         "object_names": ("ObjectKind",),
         "plans.indexes": ("PreparedIndexes",),
         "plans.salvage": ("PreparedSalvage",),
-        "record_model": ("Message", "Record", "RecordBatch", "RecordHeader"),
+        "record_model": ("Message", "Record", "RecordBatch", "RecordHeader", "EpochStart", "MetaProperties"),
         "recovery.apply": ("PreparedRecovery",),
         "recovery.index_rebuild": ("RebuiltIndex", "RebuiltSegment"),
         "recovery.index_settings": ("IndexSettings",),
         "recovery.losses": ("LossReason", "Losses", "LostOffsets"),
         "recovery.plan": ("Circumstances", "RecoveryPlan"),
-        "recovery.salvage": ("SalvagedSegment",),
+        "recovery.salvage_placement": ("SalvagedSegment",),
         "recovery.salvage_scan": ("DamagedRange",),
         "recovery.segment_scan": ("Cut", "Remark"),
         "recovery.segment_split": ("Part", "Split"),
         "recovery.truncation": ("PreparedTruncation", "TruncationPlan"),
         "requirements": ("BrokerMark", "Requirement"),
         "scan_statistics": ("FallbackCause", "ScanStatistics"),
-        "state_model": ("EpochStart", "MetaProperties"),
         "state.config": ("IndexUnit", "TimeIndexOffset"),
         "state.index_build": ("IndexedOffset",),
         "state.root_files": ("CheckpointedState",),
         "storage.byte_source": ("ByteSource", "SourceFile", "Window"),
         "storage.directory_entries": ("DirectoryEntries", "SkippedEntry"),
         "storage.environment": ("Condition",),
-        "storage.file_steps": ("FileStep",),
-        "storage.files": ("FileHandle", "Files"),
+        "storage.files": ("FileStep", "FileHandle", "Files"),
         "storage.log_storage": ("FileStatus", "LogStorage"),
-        "storage.object_files": ("Traffic",),
-        "tables.outcome": ("Change", "ChangeKind", "ExportedPartition"),
+        "storage.object_store": ("Traffic",),
+        "tables.progress": ("Change", "ChangeKind", "ExportedPartition", "OpenTransaction"),
         "tier.audit": ("AuditExtent",),
-        "tier.chunk_cache": ("ChunkCache",),
-        "tier.ids": ("RemotePartitionId", "RemoteSegmentId"),
+        "tier.chunked_bytes": ("ChunkCache",),
+        "tier.records": ("RemotePartitionId", "RemoteSegmentId"),
         "tier.keys": ("KeyRing",),
         "tier.layout": ("ObjectReader", "OpenedSegment", "SegmentFacts", "StoredObject", "TierLayout"),
         "tier.local_layout": ("LocalTierLayout",),
+        "tier.local_metadata": ("LocalMetadataTopic",),
         "tier.remote_store": ("RemoteTier",),
         "tier.stored_segment": ("LogFile", "SmallFile", "StoredSegment"),
-        "tier.verify": ("TierExtent",),
+        "tier.stored_findings": ("TierExtent",),
         "values.decoder": ("Decoder",),
         "values.schemas": ("SchemaText", "Schemas"),
         "writing.partition_log": ("Appended",),

@@ -51,6 +51,7 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--whole", action="store_true", help="ask all inputs where a test asks a share of them")
     parser.addoption("--req", metavar="ID", help="run only the tests that are marked with this requirement id")
 
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import REPOSITORY, need
-from seglog_conformance.cases import load_cases
+from helpers.walking import each_of
+from seglog_conformance.cases import load_cases, scale_directory
 from seglog_conformance.judging import Examiner
 from seglog_conformance.registry import ADAPTERS, BUILDS, STAMP, Builder, adapters, listed
 from seglog_conformance.smoke import smoke
+from seglog_conformance.verdicts import Verdict
 
 from seglog_format.cli.conform_options import wanted as all_testees
 
@@ -39,7 +41,7 @@ def test_there_are_adapters_in_six_languages_for_twelve_implementations() -> Non
     assert {adapter.language for adapter in found} >= {"Python", "Java", "Go", "Rust", "JavaScript", "C"}
 
 
-@pytest.mark.parametrize("adapter", adapters(), ids=lambda adapter: adapter.name)
+@each_of("adapter", adapters(), ids=lambda adapter: adapter.name)
 def test_versions_are_exact(adapter: object) -> None:
     versions = getattr(adapter, "versions")  # noqa: B009 - parametrized values have no type
     assert all(re.fullmatch(r"\d+(\.\d+)+", version) for version in versions)
@@ -49,10 +51,10 @@ def test_nothing_is_committed_that_a_tool_chain_locks() -> None:
     assert not [path for path in ADAPTERS.rglob("*") if path.name in LOCK_FILES]
 
 
-@pytest.mark.parametrize("path", lists(), ids=lambda path: path.stem)
+@each_of("path", lists(), ids=lambda path: path.stem)
 def test_every_known_failure_has_its_reason_and_its_case(path: Path) -> None:
     listed_failures = tomllib.loads(path.read_text(encoding="utf-8")).get("failure", [])
-    ids = {case.id for case in load_cases()}
+    ids = {case.id for case in [*load_cases(), *load_cases(scale_directory())]}
     assert [entry["case"] for entry in listed_failures if not entry.get("reason") or entry["case"] not in ids] == []
 
 
@@ -78,6 +80,13 @@ def smoked(wanted: Listed) -> Smoke:
 def test_python_adapters_pass_the_smoke_test(name: str) -> None:
     found = smoked(listed(name))
     assert not found.is_broken, [(result.case, str(result.verdict), result.detail) for result in found.results]
+
+
+def test_kafka_ts_passes_the_smoke_test_in_both_operations() -> None:
+    found = smoked(listed("kafka-ts"))
+    assert not found.is_broken, [(result.case, str(result.verdict), result.detail) for result in found.results]
+    passed = {result.case.partition("/")[0] for result in found.results if result.verdict is Verdict.PASS}
+    assert {"plain-batches", "encoding"} <= passed
 
 
 @pytest.mark.parametrize("name", ["kafka-storage", "kafka-clients"])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.support import authentic, authentic_expected, authentic_names, bundled, bundled_expected
+from helpers.walking import each_of
 
 from proofs.kafka.agreement import compared, differences
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_every_line_agrees(name: str) -> None:
     assert differences(authentic(name), authentic_expected(name)) == []
 

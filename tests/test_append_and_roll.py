@@ -6,7 +6,7 @@ import gzip
 import struct
 import zlib
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,10 +32,14 @@ from seglog_format import BrokerGeneration, Origin, walk
 from seglog_format.codec.decode import decode_batch
 from seglog_format.errors import AppendError, CorruptRecordError, UsageError
 from seglog_format.model import INT32_MAX, TimestampType
+from seglog_format.names import INDEX_KINDS
+from seglog_format.record_model import EpochStart
 from seglog_format.state.config import LogConfig
 from seglog_format.state.leader_epochs import LeaderEpochs
-from seglog_format.state_model import EpochStart
+from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.types import RollReason
+from seglog_format.writing.active_segment import ActiveSegment
+from seglog_format.writing.append import as_follower
 from seglog_format.writing.roll import ActiveState, Incoming, jitter_ms, new_base_offset, roll_reason
 
 if TYPE_CHECKING:
@@ -669,6 +673,67 @@ def test_roll_before_an_append_that_the_indexes_have_no_room_for(
     assert taken is not None
     assert taken.rolled is reason
     assert base_offsets(tmp_path) == ([0] if reason is None else [0, 2])
+
+
+class IndexModel:
+    """A short model of the indexes of a segment whose batches all have the same size."""
+
+    def __init__(self, interval: int, index_bytes: int) -> None:
+        self.interval = interval
+        self.most, self.most_times = index_bytes // 8, index_bytes // 12 - 1
+        self.offsets: list[tuple[int, int]] = []
+        self.times = [(-1, 0)]
+        self.largest = (-1, 0)
+        self.passed = 0
+
+    def add(self, number: int, timestamp_ms: int) -> RollReason | None:
+        """Add a batch; return which index lacks a slot for an entry that is due."""
+        reason = None
+        if timestamp_ms > self.largest[0]:
+            self.largest = (timestamp_ms, number)
+        if self.passed > self.interval:
+            self.passed = 0
+            has_slot, has_time_slot = len(self.offsets) < self.most, len(self.times) <= self.most_times
+            reason = None if has_time_slot else RollReason.TIME_INDEX_FULL
+            reason = reason if has_slot else RollReason.OFFSET_INDEX_FULL
+            if has_slot:
+                self.offsets.append((number, number * SIZE))
+            if has_time_slot and self.largest[0] > self.times[-1][0]:
+                self.times.append(self.largest)
+        self.passed += SIZE
+        return reason
+
+
+@pytest.mark.req("SEG-ROL-005", "SEG-ROL-014", "SEG-ROL-016")
+@pytest.mark.parametrize("index_bytes", [16, 24, 32, 36, 40, 48, 60])
+@pytest.mark.parametrize("interval", [0, SIZE])
+@pytest.mark.parametrize("steps", [(1, 1), (0, 0), (3, -2)])
+def test_grouped_batches_fill_the_indexes_as_single_ones_do(
+    index_bytes: int, interval: int, steps: tuple[int, int], tmp_path: Path
+) -> None:
+    config = LogConfig(index_interval_bytes=interval, segment_index_bytes=index_bytes)
+    for taken, count in product((1, 2, 3, 4, 5, 6), (2, 3, 6)):
+        times = list(accumulate((steps[number % 2] for number in range(taken + count - 1)), initial=1000))
+        row = b"".join(produced(time, base_offset=offset) for offset, time in enumerate(times))
+        entries = as_follower(row, config, next_offset=0)
+        model = IndexModel(interval, index_bytes)
+        reasons = [model.add(number, time) for number, time in enumerate(times)][taken:]
+        for size in (1, count):
+            directory = tmp_path / f"{taken}-{count}-{size}"
+            directory.mkdir()
+            segment = ActiveSegment(LOCAL_FILES, directory, 0, config, opened_ms=0)
+            for entry in entries[:taken]:
+                segment.append([entry])
+            if size == count:
+                assert segment.lacks_room_for(entries[taken:]) is next(filter(None, reasons), None)
+            for start in range(taken, taken + count, size):
+                segment.append(entries[start : start + size])
+            segment.seal()
+            segment.close()
+            index, time_index = (segment.path(kind).read_bytes() for kind in INDEX_KINDS[:2])
+            final = [model.largest] if model.largest[0] > model.times[-1][0] else []
+            assert list(struct.iter_unpack(">ii", index)) == model.offsets
+            assert list(struct.iter_unpack(">qi", time_index)) == [*model.times[1:], *final]
 
 
 @pytest.mark.req("SEG-ROL-006", "SEG-ROL-007")

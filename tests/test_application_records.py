@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from helpers.batches import batch, record, zigzag_varint
 from helpers.support import authentic, authentic_expected
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.checks.verify import verify_log
-from seglog_format.codec.application_records import decode_application_record
+from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
@@ -338,7 +339,7 @@ KINDS = [*CONSUMER_OFFSETS_RECORDS.values(), *TRANSACTION_STATE_RECORDS.values()
 DEFINITIONS = [one.value for one in KINDS] + [*METADATA_RECORDS.values()]
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda one: str(one.name))
+@each_of("definition", DEFINITIONS, ids=lambda one: str(one.name))
 def test_every_version_can_be_declared(definition: Any) -> None:  # noqa: ANN401 - untyped in the schema
     names = [{row.name for row in declaration(definition, version).subcons} for version in range(definition.latest + 1)]
     declared = {field.name for field in definition.fields if field.tag is None and field.until is None}

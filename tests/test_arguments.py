@@ -121,11 +121,11 @@ def test_integers_of_other_libraries_are_offsets(partition: Partition) -> None:
     assert new_record(timestamp_ms=np.int64(7)).timestamp_ms == 7  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("copy", [False, True])
+@pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("read", ["records", "batches"])
-def test_reading_on_after_a_partition_is_closed(read: str, copy: bool, tmp_path: Path) -> None:  # noqa: FBT001
+def test_reading_on_after_a_partition_is_closed(read: str, mapped: bool, tmp_path: Path) -> None:  # noqa: FBT001
     path = make(tmp_path, {"0.log": b"".join(map(entry, range(5)))})
-    with open_partition(path, copy=copy) as log:
+    with open_partition(path, mapped=mapped) as log:
         found = iter(getattr(log, read)())
         next(found)
     with pytest.raises(UsageError, match="closed while it is read"):

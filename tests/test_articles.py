@@ -5,6 +5,7 @@ What they say that does not hold is in `test_disagreements`.
 
 from __future__ import annotations
 
+import json
 import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from helpers.appends import Clock, base_offsets, contents, open_writer, produced
 from helpers.batches import batch, record
+from helpers.support import FIXTURES
 
 from seglog_format import Environment, LogConfig, PartitionWriter, open_log_directory, open_partition, verify, walk
-from seglog_format.state.broker_settings import topic_settings
+from seglog_format.state.config import topic_settings
 from seglog_format.writing.roll import ActiveState, Incoming, RollReason, roll_reason
 
 if TYPE_CHECKING:
@@ -221,6 +223,15 @@ def test_a_response_is_as_large_without_an_index(tmp_path: Path) -> None:
     (directory / f"{0:020d}.index").unlink()
     assert sizes() == with_index
     assert len(set(with_index)) > 3
+
+
+@pytest.mark.parametrize("release", ["0.8.1.1", "0.9.0.1"])
+def test_an_old_broker_ends_a_response_by_the_index(release: str) -> None:
+    """Each response ends below an offset that the index names, at the position that the index gives for it."""
+    witness = json.loads((FIXTURES / "witnesses" / "response_bounds.json").read_text(encoding="utf-8"))
+    sizes = witness["answers"][release]
+    assert sizes["an empty index"] == sizes["its index"]
+    assert sizes["positions of the entries after"][:-1] == sizes["its index"][1:]
 
 
 # Directories

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.kafka import kafka_at_hand
@@ -77,6 +78,31 @@ def test_a_target_beyond_the_limit_becomes_a_part_of_it(limit: float, ratio_need
     assert row["ratio"] == 2.0
     assert row.get("limited", row["atLeast"]) == ratio_needed
     assert row["met"] is (ratio_needed <= 2.0)
+
+
+def run_on(processor: str, commit: str, ratio: float) -> dict[str, Any]:
+    row = {"title": "columns", "data": "u100", "against": "Java", "atLeast": 1.0, "ratio": ratio, "met": True}
+    machine = {"processor": processor, "cores": 2, "system": "Linux", "architecture": "x86_64"}
+    made = {"command": "make bench", "commit": commit, "date": "2026-11-28", "dirty": False, "versions": {}}
+    return {"made": {**made, "machine": machine}, "ratios": [row]}
+
+
+@pytest.mark.usefixtures("scripts")
+def test_runs_on_two_kinds_of_processor_stand_side_by_side() -> None:
+    from ratios import other_processors
+
+    from tools.docs import performance_page
+
+    assert other_processors(None, "EPYC") == []
+    first = run_on("Xeon", "aaaaaaaa", 1.25)
+    assert other_processors(first, "Xeon") == []
+    second = {**run_on("EPYC", "bbbbbbbb", 1.5), "otherProcessors": other_processors(first, "EPYC")}
+    assert second["otherProcessors"] == [first]
+    third = {**run_on("Xeon", "cccccccc", 2.25), "otherProcessors": other_processors(second, "Xeon")}
+    assert [each["made"]["commit"] for each in third["otherProcessors"]] == ["bbbbbbbb"]
+    shown = "\n".join(performance_page._ratios(third))
+    for text in ("| columns | `u100` | at least 1.0 | Java | **2.25** |", "`bbbbbbbb`", "| Java | **1.50** |"):
+        assert text in shown
 
 
 @pytest.mark.usefixtures("scripts")
@@ -153,3 +179,17 @@ def test_appending_is_measured_beside_kafkas_classes(tmp_path: Path) -> None:
     assert set(found["peers"]) == {append.LEADER, append.FOLLOWER, append.SEGMENT, append.BROKER}
     assert len(found["ratios"]) == 4
     assert all(speed["appendsPerSecond"] > 0 for speed in found["peers"].values())
+
+
+@pytest.mark.usefixtures("scripts")
+@pytest.mark.parametrize(
+    ("records", "batches"), [(2_500_000, 16_384), (90_000, 512), (7919 * 3, 7919), (100, 7), (3, 1)]
+)
+@pytest.mark.parametrize("passes", [3, 7])
+def test_lookups_repeat_neither_an_offset_nor_a_batch(records: int, batches: int, passes: int) -> None:
+    from session import LOOKUPS, looked_up
+
+    found = [offset for number in range(passes) for offset in looked_up(records, batches, passes, number)]
+    assert len(found) == passes * min(LOOKUPS, batches // passes)
+    assert all(0 <= offset < records for offset in found)
+    assert len({offset * batches // records for offset in found}) == len(found)

@@ -88,8 +88,8 @@ def test_opening_a_partition_by_name(broker: tuple[Path, Path]) -> None:
         assert (partition.log_start_offset, partition.log_end_offset, partition.high_watermark) == (1, 3, 2)
         assert partition.trust_indexes
         assert [record.offset for record in partition.records()] == [1, 2]
-    with opened.open("dashed-topic", 1, copy=True) as partition:
-        assert (partition.log_start_offset, partition.segments[0].copy) == (0, True)
+    with opened.open("dashed-topic", 1, mapped=True) as partition:
+        assert (partition.log_start_offset, partition.segments[0].mapped) == (0, True)
     with pytest.raises(UsageError, match="no partition orders-3"):
         opened.open("orders", 3)
 

@@ -21,10 +21,11 @@ from helpers.made_partitions import (
     make,
     transactional,
 )
+from helpers.walking import each_of
 
 from seglog_format.model import OffsetPosition
 from seglog_format.recovery.apply import RecoveryOptions, recover_partition
-from seglog_format.recovery.broker_end import searched
+from seglog_format.recovery.broker_scan import searched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -215,7 +216,7 @@ HOLE = LOGS | {"0.log": entry(0) + bytes(18) + entry(1)}
 
 
 @pytest.mark.req("SEG-RCV-002")
-@pytest.mark.parametrize(
+@each_of(
     ("clean", "snapshots", "starts"),
     [
         (False, (), False),

@@ -7,14 +7,20 @@ and what the last full run of the conformance suite heard from Kafka's own code.
 from __future__ import annotations
 
 import json
+import tomllib
 from functools import cache
+from importlib import import_module
+from inspect import getsource, signature
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from helpers.support import REPOSITORY, authentic, authentic_names, bundled_cases, bundled_expected, states
+from helpers.walking import each_of
 
+from proofs.kafka.oracle import RELEASES
 from seglog_format import verify
 from seglog_format.requirements import Requirement, Severity, requirements
+from tools import witnesses
 from tools.docs.verdicts import Verdict, by_requirement
 
 if TYPE_CHECKING:
@@ -31,12 +37,34 @@ SHOWN_IN = {
     "TIX": "0.10.1",
     "RCV": "0.8.1",
     "ROL": "0.8.0",
+    **dict.fromkeys(("FLS", "CMP"), "0.8.1"),
     "RLM": "3.0.0",
     "TIR": "3.6.0",
     **dict.fromkeys(("BAT", "REC", "CTL", "TXN", "PSN"), "0.11.0"),
 }
 """First version whose files have what an area is about; other areas are about what brokers do."""
 
+
+RECORDED: Final = {
+    "SEG-PSN-010": ("producer_snapshots.json", "test_forgotten_producers"),
+    "SEG-PSN-011": ("transaction_epochs.json", "test_transaction_epochs"),
+    "SEG-RCV-038": ("started_logs.json", "test_recovery_apply"),
+    **dict.fromkeys(("SEG-LDR-008", "SEG-PDR-029"), ("broker_starts.json", "test_start_problems")),
+    **dict.fromkeys(
+        ("SEG-LDR-002", "SEG-LDR-007", "SEG-PDR-016", "SEG-FLS-006"), ("log_directory_rules.json", __name__)
+    ),
+    **dict.fromkeys(
+        (f"SEG-RET-0{number}" for number in range(14, 18)), ("tiered-retention.jsonl.gz", "test_tiered_retention")
+    ),
+}
+"""Rules that no case of the suite is about: the recorded run of brokers or their classes that shows them, and the
+module whose tests of the rule read it."""
+
+ASKED: Final = {
+    **dict.fromkeys(("SEG-RET-001", "SEG-RET-004", "SEG-RET-005", "SEG-RET-007"), "test_kafka_retains"),
+    **dict.fromkeys(("SEG-CMP-026", "SEG-CMP-027", "SEG-CMP-028"), "test_compaction_records"),
+}
+"""Rules of which tests ask Kafka's classes at each run, and the module of these tests."""
 
 TIERED = ("4.1.1", "4.4.0")
 """Versions of the brokers whose remote segments are in ``fixtures/tiered``."""
@@ -72,13 +100,13 @@ def broken(version: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("version", versions())
+@each_of("version", versions())
 def test_no_rule_is_claimed_for_a_version_whose_bytes_break_it(version: str) -> None:
     claimed = {rule.id for rule in RULES if is_claimed(rule, version)}
     assert {rule: found for rule, found in broken(version).items() if rule in claimed} == {}
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.brokers.basis == "bytes"], ids=lambda rule: rule.id)
+@each_of("rule", [rule for rule in RULES if rule.brokers.basis == "bytes"], ids=lambda rule: rule.id)
 def test_a_mark_by_bytes_names_a_version_that_is_bundled(rule: Requirement) -> None:
     assert rule.brokers.version in (*versions(), *TIERED)
     assert numbers(SHOWN_IN[rule.id[4:7]]) <= numbers(rule.brokers.version)
@@ -157,6 +185,90 @@ def indexes_are_cut(version: str) -> Iterator[bool]:
         yield from (line["trailingZeroEntries"] == 0 for line in lines(name, "offsetIndex"))
 
 
+def snapshots_follow_markers(version: str) -> Iterator[bool]:
+    """SEG-PSN-012: epoch and timestamp of a producer whose last batch is a marker are those of the marker."""
+    for name in (name for name in undamaged(version) if "/compact" not in name):
+        for snapshot in lines(name, "producerSnapshot"):
+            end = int(snapshot["file"].rpartition("/")[2][:20])
+            for producer in snapshot["producers"]:
+                known = (batch for batch in lines(name, "batch") if batch["producerId"] == producer["producerId"])
+                below = [batch for batch in known if batch["lastOffset"] < end]
+                if below and (last := max(below, key=lambda batch: batch["lastOffset"]))["isControl"]:
+                    stored = producer["producerEpoch"], producer["lastTimestamp"]
+                    yield stored == (last["producerEpoch"], last["maxTimestamp"])
+
+
+MADE: Final = tuple(tomllib.loads((REPOSITORY / "fixtures" / "selection.toml").read_text(encoding="utf-8"))["lines"])
+"""Versions whose cases come from one log directory, but for those of the killed broker."""
+DELETED_BELOW: Final = 77
+
+
+def checkpoint(version: str, file: str) -> dict[str, int]:
+    """Return the offsets of a checkpoint in the root of a log directory that was closed cleanly."""
+    (text,) = [line["text"] for line in lines(f"{version}/root", "text") if line["file"] == file]
+    return {topic: int(offset) for topic, _, offset in (row.split() for row in text.splitlines()[2:])}
+
+
+def ends_are_in(version: str, file: str) -> Iterator[bool]:
+    """For each partition of a clean end, whether a checkpoint of the directory has its log end offset."""
+    written = checkpoint(version, file)
+    for name in undamaged(version):
+        ends = [line["nextOffset"] for line in lines(name, "batch")]
+        topic = name.rpartition("/")[2]
+        if topic in written and ends:
+            yield written[topic] == max(ends)
+
+
+def recovery_points_are_written(version: str) -> Iterator[bool]:
+    """SEG-FLS-005: at a clean end, the recovery point is the log end offset."""
+    return ends_are_in(version, "recovery-point-offset-checkpoint")
+
+
+def high_watermarks_are_written(version: str) -> Iterator[bool]:
+    """SEG-FLS-014: of a partition with one replica, it is the log end offset."""
+    return ends_are_in(version, "replication-offset-checkpoint")
+
+
+def the_log_start_offset_is_written(version: str) -> Iterator[bool]:
+    """SEG-FLS-013: DeleteRecords moved that of one topic into a segment."""
+    if f"{version}/delrec" in undamaged(version):
+        yield checkpoint(version, "log-start-offset-checkpoint")["delrec"] == DELETED_BELOW
+
+
+def the_cleaner_offset_is_written(version: str) -> Iterator[bool]:
+    """SEG-CMP-023: all but the active segment of the compacted topic was read."""
+    bases = [int(name[:20]) for name in files_of(f"{version}/compact") if name.endswith(".log")]
+    yield checkpoint(version, "cleaner-offset-checkpoint")["compact"] == max(bases)
+
+
+def no_clean_shutdown_after_a_kill(version: str) -> Iterator[bool]:
+    """SEG-FLS-007: the file is there after the clean end alone."""
+    for name in bundled_cases():
+        if name.startswith(f"{version}/crash-"):
+            found = {line["file"] for line in lines(name, "file")}
+            yield "before/.kafka_cleanshutdown" not in found
+            yield "after/.kafka_cleanshutdown" in found
+
+
+CLOSED: Final = {
+    "SEG-FLS-005": recovery_points_are_written,
+    "SEG-FLS-007": no_clean_shutdown_after_a_kill,
+    "SEG-FLS-013": the_log_start_offset_is_written,
+    "SEG-FLS-014": high_watermarks_are_written,
+    "SEG-CMP-023": the_cleaner_offset_is_written,
+}
+"""Rules that the lines' directories show (`fixtures/make/lines.py`); other collections have their cases apart."""
+
+
+@pytest.mark.parametrize("rule", CLOSED)
+def test_closed_directories_of_the_lines_keep_the_rule(rule: str) -> None:
+    mark = requirements()[rule].brokers
+    shown = {version: list(CLOSED[rule](version)) for version in MADE if is_claimed(requirements()[rule], version)}
+    assert mark.basis == "bytes"
+    assert shown[mark.version]
+    assert all(all(seen) for seen in shown.values())
+
+
 BEHAVIOURS: Final = {
     "SEG-ROL-011": index_names_the_end_of_its_batch,
     "SEG-APP-015": time_index_names_the_end_of_a_batch,
@@ -165,11 +277,12 @@ BEHAVIOURS: Final = {
     "SEG-FLS-015": a_clean_end_leaves_a_snapshot,
     "SEG-ROL-014": closed_segments_have_their_largest_timestamp,
     "SEG-ROL-018": indexes_are_cut,
+    "SEG-PSN-012": snapshots_follow_markers,
 }
 
 
 @pytest.mark.parametrize("version", versions())
-@pytest.mark.parametrize("rule", BEHAVIOURS)
+@each_of("rule", BEHAVIOURS)
 def test_no_behaviour_is_claimed_for_a_version_whose_bytes_show_another(rule: str, version: str) -> None:
     if is_claimed(requirements()[rule], version):
         seen = list(BEHAVIOURS[rule](version))
@@ -184,29 +297,138 @@ def test_a_departure_by_bytes_is_in_the_bytes(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", [rule for rule in BEHAVIOURS if not requirements()[rule].brokers.departs])
 def test_an_older_version_shows_that_since_is_not_too_late(rule: str) -> None:
-    """The newest bundled version before `since` breaks the rule; a claim for it would fail above."""
+    """The newest collection before `since` breaks the rule; a claim for it would fail above."""
     since = numbers(requirements()[rule].since)
-    before = [version for version in versions() if numbers(version) < since]
+    before = [version for version in versions() if numbers(version) < since and version not in MADE]
     assert not all(BEHAVIOURS[rule](before[-1]))
 
 
-def kafkas_verdicts(rule: Requirement) -> list[Verdict]:
-    labels = {f"{name} {rule.brokers.version}" for name in CLASSES}
+def kafkas_verdicts(rule: Requirement, version: str) -> list[Verdict]:
+    labels = {f"{name} {version}" for name in CLASSES}
     return [one for one in by_requirement().get(rule.id, []) if one.testee in labels]
+
+
+def marks_of_tests(module: str, argument: str = "") -> set[str]:
+    """Return the requirement ids in the marks of a module's tests, or of those alone that have an argument."""
+    functions = [each for each in vars(import_module(module)).values() if hasattr(each, "pytestmark")]
+    marks = [
+        mark for each in functions if not argument or argument in signature(each).parameters for mark in each.pytestmark
+    ]
+    rows = [row for mark in marks if mark.name == "parametrize" for row in mark.args[1] if hasattr(row, "marks")]
+    marks += [mark for row in rows for mark in row.marks]
+    return {rule for mark in marks if mark.name == "req" for rule in mark.args}
+
+
+def assert_recorded(rule: str, version: str) -> None:
+    """Hold that a recorded run has answers of a version, and that a test of the rule reads it."""
+    witness, module = RECORDED[rule]
+    assert version in witnesses.header_of(REPOSITORY / witnesses.RECORDED / witness)["releases"]
+    assert rule in marks_of_tests(module)
+    assert witness in getsource(import_module(module))
 
 
 def is_by_run(rule: Requirement) -> bool:
     return rule.brokers.basis == "run" and rule.brokers.version in CLASSES_VERSIONS
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if is_by_run(rule)], ids=lambda rule: rule.id)
+@each_of("rule", [rule for rule in RULES if is_by_run(rule)], ids=lambda rule: rule.id)
 def test_a_rule_that_a_run_has_shown_fails_no_case(rule: Requirement) -> None:
     if rule.id[4:7] in TIER_AREAS:
-        assert (
-            json.loads((REPOSITORY / "reports" / "kafka-reads.json").read_bytes())["parts"]["tier"]["disagreements"]
-            == 0
-        )
+        part = json.loads((REPOSITORY / "reports" / "kafka-reads.json").read_bytes())["parts"]["tier"]
+        assert part["disagreements"] == 0
+        assert part["counts"][f"Kafka {rule.brokers.version}: histories"]
         return
-    verdicts = kafkas_verdicts(rule)
+    if rule.id in ASKED:
+        assert rule.id in marks_of_tests(ASKED[rule.id], argument="oracles")
+        assert rule.brokers.version in RELEASES.values()
+        return
+    if rule.id in RECORDED:
+        assert_recorded(rule.id, rule.brokers.version)
+        return
+    verdicts = kafkas_verdicts(rule, rule.brokers.version)
     assert verdicts or rule.brokers.departs
     assert rule.brokers.departs or all(one.is_kept for one in verdicts)
+
+
+def test_one_mark_by_a_run_names_a_release_that_is_not_held_to_it() -> None:
+    """The dump tool of 3.9.1 printed control sequences as they are; no run of it is recorded."""
+    unheld = {rule.id for rule in RULES if rule.brokers.basis == "run" and not is_by_run(rule)}
+    assert unheld == {"SEG-PDR-027"}
+
+
+# Since when: the classes and the bytes of the line itself.
+
+SINCE = [rule for rule in RULES if rule.since_basis in {"run", "bytes"}]
+SOURCE_ALONE_AT_MOST = 33
+
+
+def line_of(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version that its corrections share."""
+    return numbers(version)[: 3 if version.startswith("0.") else 2]
+
+
+def asked_rules(version: str) -> dict[str, str]:
+    """Return the passed and failed cases of each rule by the classes of a version's line."""
+    content = (REPOSITORY / "fixtures" / "witnesses" / "rules_by_release.json").read_bytes()
+    rules: dict[str, dict[str, str]] = json.loads(content)["rules"]
+    return next((found for release, found in rules.items() if line_of(release) == line_of(version)), {})
+
+
+@each_of("rule", [rule for rule in SINCE if rule.since_basis == "run"], ids=lambda rule: rule.id)
+def test_since_by_a_run_is_what_the_classes_of_that_line_keep(rule: Requirement) -> None:
+    if rule.id in RECORDED:
+        assert_recorded(rule.id, rule.since)
+        return
+    verdicts = kafkas_verdicts(rule, rule.since)
+    counts = asked_rules(rule.since).get(rule.id)
+    passed, failed = map(int, counts.split("/")) if counts else (0, 0)
+    assert passed + sum(one.passed for one in verdicts)
+    assert not failed
+    assert all(one.is_kept for one in verdicts)
+
+
+def aborted_transactions(version: str) -> Iterator[bool]:
+    """Chapter 42: some transaction index has several entries."""
+    yield any(len(line["aborted"]) > 1 for name in undamaged(version) for line in lines(name, "transactionIndex"))
+
+
+def producers_in_snapshots(version: str) -> Iterator[bool]:
+    """Chapter 50: some snapshot has several producers."""
+    yield any(len(line["producers"]) > 1 for name in undamaged(version) for line in lines(name, "producerSnapshot"))
+
+
+def leader_epochs(version: str) -> Iterator[bool]:
+    """Chapter 51: some leader epoch checkpoint has an entry."""
+    texts = (line for name in undamaged(version) for line in lines(name, "text"))
+    yield any(line["text"].splitlines()[2:] for line in texts if line["file"].endswith("/leader-epoch-checkpoint"))
+
+
+CONTENT: Final = {"TXN": aborted_transactions, "PSN": producers_in_snapshots, "CKP": leader_epochs}
+"""What the directories of a line have to contain where `verify` shall find no fault in it, by area."""
+
+
+@each_of("rule", [rule for rule in SINCE if rule.since_basis == "bytes"], ids=lambda rule: rule.id)
+def test_since_by_bytes_is_in_the_bytes_of_that_line(rule: Requirement) -> None:
+    """They keep a behaviour; or they have what the rule is about, and `verify` finds nothing against it."""
+    shows = BEHAVIOURS.get(rule.id) or CONTENT[rule.id[4:7]]
+    (version,) = (version for version in versions() if line_of(version) == line_of(rule.since))
+    seen = list(shows(version))
+    assert seen
+    assert all(seen)
+    assert rule.id not in broken(version)
+
+
+def test_few_marks_on_brokers_rest_on_the_source_alone() -> None:
+    assert sum(rule.brokers.basis == "source" for rule in RULES) <= SOURCE_ALONE_AT_MOST
+
+
+@pytest.mark.req("SEG-LDR-002", "SEG-LDR-007", "SEG-PDR-016", "SEG-FLS-006")
+def test_a_partition_in_two_log_directories_is_refused_and_a_kill_leaves_no_clean_shutdown_file() -> None:
+    said = json.loads((REPOSITORY / "fixtures" / "witnesses" / "log_directory_rules.json").read_bytes())["answers"]
+    for each in said.values():
+        assert each["lockedWhileRunning"]
+        assert each["cleanShutdownFileAfterStop"]
+        assert not each["cleanShutdownFileWhileRunning"]
+        assert not each["cleanShutdownFileAfterKill"]
+        assert each["logOfTheEmptyDirectory"] == ["00000000000000000000.log"]
+        assert "Duplicate log directories" in each["twoLogDirectories"]

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 from seglog_conformance.known import WITHHELD, read_known
 from seglog_conformance.registry import adapters
 
@@ -29,7 +30,7 @@ def groups(library: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@each_of("library", LIBRARIES)
 def test_a_library_has_three_causes_or_a_reason(library: str) -> None:
     found = [one for one in ALL if one.library == library]
     reasons = [one.reason for one in FEW if one.library == library]
@@ -41,7 +42,7 @@ def test_causes_are_about_libraries_that_there_are() -> None:
     assert {one.library for one in ALL} | {one.library for one in FEW} == set(LIBRARIES)
 
 
-@pytest.mark.parametrize("one", ALL, ids=lambda one: f"{one.library.rpartition('/')[2]}: {one.reason[:40]}")
+@each_of("one", ALL, ids=lambda one: f"{one.library.rpartition('/')[2]}: {one.reason[:40]}")
 def test_a_cause_is_about_a_group_of_failures_and_names_a_line(one: causes.Cause) -> None:
     assert one.reason in groups(one.library)
     assert_names_a_line(one)

@@ -9,6 +9,7 @@ import pytest
 from helpers.batches import batch, record
 from helpers.broker_names import texts
 from helpers.planned import only_plan
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,9 +24,9 @@ from seglog_format.codec.plain.checkpoints import simple_offsets
 from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import CorruptIndexError, FormatError, Location, UnsupportedVersionError
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS
+from seglog_format.record_model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
 from seglog_format.schema import checkpoints as schema
 from seglog_format.schema.fields import layout
-from seglog_format.state_model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,7 +147,6 @@ UNUSUAL_NUMBERS = [
 
 
 @pytest.mark.req("SEG-CKP-004")
-@pytest.mark.parametrize("number", UNUSUAL_NUMBERS, ids=lambda text: ascii(text[:20]))
 @pytest.mark.parametrize(
     ("decode", "form", "field"),
     [
@@ -158,6 +158,7 @@ UNUSUAL_NUMBERS = [
         (decode_leader_epoch_checkpoint, "0\n1\n5 {}\n", "entries[0].start_offset"),
     ],
 )
+@each_of("number", UNUSUAL_NUMBERS, ids=lambda text: ascii(text[:20]))
 def test_numbers_that_are_none(decode: Callable[..., Any], form: str, field: str, number: str) -> None:
     requirement, found, position = refused(decode, form.format(number).encode())
     assert (requirement, found) == ("SEG-CKP-004", field)
@@ -482,7 +483,7 @@ def test_partition_metadata(text: str, version: int, topic_id: str) -> None:
 
 
 @pytest.mark.req("SEG-CKP-009")
-@pytest.mark.parametrize(
+@each_of(
     ("text", "field", "position"),
     [
         ("", "version", 0),
@@ -509,7 +510,6 @@ def test_partition_metadata(text: str, version: int, topic_id: str) -> None:
         ("version: 0\ntopic_id: " + "A" * 21 + "P", "topic_id", 11),
         ("version: 0\ntopic_id: " + "é" * 22, "topic_id", 11),
     ],
-    ids=ascii,
 )
 def test_partition_metadata_refused(text: str, field: str, position: int) -> None:
     assert refused(decode_partition_metadata, text.encode()) == ("SEG-CKP-009", field, position)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import google_crc32c
 import pytest
 from helpers.support import vector
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,7 +52,7 @@ def test_published_values(data: bytes, expected: int, expected_c: int) -> None:
     assert (crc32(data), crc32c(data)) == (expected, expected_c)
 
 
-@pytest.mark.parametrize("size", [0, 1, 3, 7, 8, 15, 16, 17, 63, 64, 65, 255, 1023, 4096, 65537])
+@each_of("size", [0, 1, 3, 7, 8, 15, 16, 17, 63, 64, 65, 255, 1023, 4096, 65537])
 def test_every_path_of_the_fast_libraries_follows_the_polynomial(size: int) -> None:
     data = bytes(number * 37 & 0xFF for number in range(size + 3))[3:]
     assert crc32(data) == by_polynomial_32(data)

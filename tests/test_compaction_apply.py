@@ -12,6 +12,7 @@ from helpers.appends import marker
 from helpers.batches import patched
 from helpers.made_partitions import EMPTY_SNAPSHOT, CountedFiles, PowerCutError, checkpoint, content, make, names
 from helpers.support import bundled, bundled_cases
+from helpers.walking import each_of
 from test_compaction_records import data, in_transaction, of_producer
 
 from proofs.power.fault import Fault
@@ -110,7 +111,7 @@ def test_the_steps_of_a_replacement(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.req("SEG-CMP-006")
+@pytest.mark.req("SEG-CMP-030")
 def test_a_new_segment_is_as_old_as_the_last_of_its_sources(tmp_path: Path) -> None:
     directory = log_directory(tmp_path)
     compact_partition(directory, PAIRED, now_ms=NOW)
@@ -305,7 +306,7 @@ def test_a_power_cut_at_every_other_step(tmp_path: Path) -> None:
 # What brokers wrote
 
 
-@pytest.mark.parametrize("name", [name for name in bundled_cases() if "compact" in name])
+@each_of("name", [name for name in bundled_cases() if "compact" in name])
 def test_logs_of_brokers_are_compacted_further(name: str, tmp_path: Path) -> None:
     """Of every version, mixed magics and transactions included: readers end up with the same, and nothing is wrong."""
     (source,) = (path for path in bundled(name).iterdir() if path.is_dir())

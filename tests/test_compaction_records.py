@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import struct
 from dataclasses import replace
@@ -17,7 +18,7 @@ from helpers.support import bundled
 from seglog_format.cleaning.compaction_apply import compact_partition, explain_compaction
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
-from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.log.index_file import TransactionIndex
 from seglog_format.model import AbortedTxn, RecordBatchHeader
 from seglog_format.state.config import LogConfig
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from proofs.kafka.oracle import Oracle
     from seglog_format.record_model import RecordBatch
 
 NOW = 500_000
@@ -33,6 +35,8 @@ CHAPTER = "73-compaction"
 TRANSACTIONAL, CONTROL, STAMPED, HORIZON = 0x10, 0x20, 0x08, 0x40
 ABORT, COMMIT = 0, 1
 CLEANER = "cleaner-offset-checkpoint"
+WITH_CLEANER = "4.1"
+"""The release of the oracles whose cleaner is asked."""
 
 
 pytestmark = pytest.mark.usefixtures("no_fsync")
@@ -150,7 +154,25 @@ def test_records_after_the_keys_that_can_be_remembered_stay(
     assert f"orders 0 {end_offset}\n" in (directory.parent / CLEANER).read_text(encoding="utf-8")
 
 
-@pytest.mark.req("SEG-CMP-007")
+@pytest.mark.req("SEG-CMP-031")
+@pytest.mark.parametrize(
+    ("first", "end_offset"),
+    [
+        ([data(0, ("a", "0"), (None, "1"), ("b", "2"))], 1),
+        ([data(0, ("a", "0"), (None, "1")), data(2, (None, "2"), (None, "3")), data(4, ("b", "4"))], 4),
+        ([data(0, ("a", "0")), end(1, COMMIT), data(2, ("b", "2"))], 2),
+        ([data(0, ("a", "0"))], 10),
+    ],
+    ids=["inside-a-batch", "after-batches-without-keys", "after-a-control-batch", "where-the-next-segment-begins"],
+)
+def test_a_pass_stops_after_what_it_has_read(first: list[bytes], end_offset: int, tmp_path: Path) -> None:
+    parts = {"0.log": b"".join(first), "10.log": data(10, ("b", "10")), "20.log": tail(20)}
+    directory = make(tmp_path, parts)
+    compacted(directory, max_keys=1)
+    assert f"orders 0 {end_offset}\n" in (directory.parent / CLEANER).read_text(encoding="utf-8")
+
+
+@pytest.mark.req("SEG-CMP-028")
 def test_there_even_records_without_a_key_stay(tmp_path: Path) -> None:
     directory = log(tmp_path, data(0, ("a", "0"), ("b", "1"), (None, "2")))
     assert kept(compacted(directory, max_keys=1)) == [(0, b"a", b"0"), (1, b"b", b"1"), (2, None, b"2")]
@@ -336,6 +358,20 @@ def test_other_batches_without_records_go(tmp_path: Path) -> None:
     assert [one.base_offset for one in compacted(directory)] == [1, 2]
 
 
+@pytest.mark.req("SEG-CMP-029")
+def test_a_batch_without_records_keeps_all_but_codec_horizon_and_base_timestamp(tmp_path: Path) -> None:
+    bits = 0x4000 | 64 | TRANSACTIONAL | 8 | 1
+    section = gzip.compress(record(0, 0, b"a", b"1"))
+    known = {"producer_id": 9, "producer_epoch": 3, "base_sequence": 4, "partition_leader_epoch": 5}
+    known["last_offset_delta"] = 0
+    full = batch(section, 1, attributes=bits, base_timestamp_ms=NOW + 1, max_timestamp_ms=1000, **known)
+    directory = log(tmp_path, full, patched(end(1, COMMIT), 51, "h", 3), data(2, ("a", "2")))
+    compacted(directory)
+    emptied = next(iter(walk((directory / f"{0:020d}.log").read_bytes())))
+    expected = batch(b"", 0, attributes=TRANSACTIONAL | 8, base_timestamp_ms=-1, max_timestamp_ms=1000, **known)
+    assert bytes(emptied.data).hex(" ") == expected.hex(" ")
+
+
 @pytest.mark.req("SEG-CMP-016")
 def test_the_last_batch_stays_without_its_records(tmp_path: Path) -> None:
     directory = log(tmp_path, data(0, ("a", "1")), data(1, (None, "x"), attributes=0x4080), end_offset=2)
@@ -486,3 +522,56 @@ def fields_of(log_file: Path) -> Iterator[object]:
         found = decode_batch(frame.data)
         assert isinstance(found.header, RecordBatchHeader)
         yield replace(found.header, batch_length=0, crc=0), found.records
+
+
+# Kafka's Cleaner
+
+
+@pytest.mark.parametrize(
+    ("entries", "max_keys", "times", "left"),
+    [
+        pytest.param(
+            [data(0, ("a", "0"), ("b", "1"), ("c", "2"), (None, "3"))],
+            2,
+            [NOW],
+            4,
+            marks=pytest.mark.req("SEG-CMP-028"),
+            id="after the last key that fits",
+        ),
+        pytest.param(
+            [in_transaction(0, ("a", "1")), in_transaction(1, ("b", "1")), end(2, ABORT), of_producer(3, ("p", "1"))],
+            1000,
+            [NOW, NOW, NOW + 999, NOW + 1000],
+            1,
+            marks=pytest.mark.req("SEG-CMP-026"),
+            id="a marker before and at its horizon",
+        ),
+        pytest.param(
+            [end(0, COMMIT)],
+            1000,
+            [NOW, NOW + 1000],
+            0,
+            marks=pytest.mark.req("SEG-CMP-027"),
+            id="a marker of a producer without data",
+        ),
+    ],
+)
+def test_kafkas_cleaner_leaves_the_same_bytes_after_each_pass(
+    entries: list[bytes], max_keys: int, times: list[int], left: int, oracles: dict[str, Oracle], tmp_path: Path
+) -> None:
+    ours, theirs = (log(tmp_path / side, *entries) for side in ("ours", "theirs"))
+    question = {
+        "directory": str(theirs),
+        "config": {"cleanup.policy": "compact", "delete.retention.ms": "1000"},
+        "mapSlots": max_keys,
+    }
+    for now_ms in times:
+        (ours.parent / CLEANER).unlink(missing_ok=True)
+        found = compacted(ours, now_ms, max_keys=max_keys)
+        oracles[WITH_CLEANER].must("clean", nowMs=now_ms, **question)
+        assert log_bytes(theirs) == log_bytes(ours), now_ms
+    assert len(kept(found)) == left
+
+
+def log_bytes(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.glob("*.log")}

@@ -27,6 +27,7 @@ import zstandard
 from helpers.bombs import BOMBS, MEBIBYTE
 from helpers.decoders import answer, decode_batch
 from helpers.support import REPOSITORY, authentic, authentic_expected, bundled_cases, vector
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -242,7 +243,7 @@ CUT |= {f"kafka-{codec}": (codec, stream) for codec, stream in STREAMS.items()}
 @pytest.mark.req(
     "SEG-COD-002", "SEG-COD-003", "SEG-COD-004", "SEG-COD-006", "SEG-COD-009", "SEG-COD-010", "SEG-COD-014"
 )
-@pytest.mark.parametrize(("codec", "stream"), CUT.values(), ids=CUT)
+@each_of(("codec", "stream"), CUT.values())
 def test_a_stream_cut_anywhere_is_refused(codec: int, stream: bytes) -> None:
     kept = {size: found for size in range(len(stream)) if (found := outcome(codec, stream[:size])) is not None}
     only_header = range(16, 20) if stream.startswith(XERIAL_HEADER) else ()
@@ -280,7 +281,7 @@ def test_a_flipped_bit_is_decoded_or_refused(codec: int) -> None:
 
 
 @pytest.mark.req("SEG-COD-002")
-@pytest.mark.parametrize("flags", range(0x20))
+@each_of("flags", range(0x20))
 def test_optional_fields_of_a_gzip_header(flags: int) -> None:
     member = gzip_member(SMALL, flags)
     assert gzip.decompress(member) == SMALL
@@ -486,7 +487,7 @@ def test_bytes_too_few_for_a_xerial_length_are_passed_over(size: int) -> None:
 
 
 @pytest.mark.req("SEG-COD-006")
-@pytest.mark.parametrize(
+@each_of(
     ("header", "failed_field"),
     [
         (bytes.fromhex("05224d18604082"), "lz4.magic 0"),
@@ -633,7 +634,7 @@ def test_lz4_end_mark_with_the_top_bit_set() -> None:
 
 
 @pytest.mark.req("SEG-COD-014")
-@pytest.mark.parametrize(
+@each_of(
     ("data", "failed_field"),
     [
         (b"", "zstd 0"),
@@ -874,7 +875,7 @@ def test_layout_of_the_declared_headers() -> None:
 COMPRESSED_CASES = [name for name in bundled_cases() if "codec" in name or "format" in name]
 
 
-@pytest.mark.parametrize("name", COMPRESSED_CASES)
+@each_of("name", COMPRESSED_CASES)
 def test_batches_of_broker_directories(name: str) -> None:
     """Every compressed batch of every magic holds the records that Kafka reads in it."""
     lines = authentic_expected(name)

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from helpers.serving import serving
 from helpers.support import REPOSITORY, need
+from helpers.walking import each_of
 from seglog_conformance.bugs import read_bugs, read_program
 from seglog_conformance.cases import load_cases
 from seglog_conformance.registry import BUILDS, AdapterError, Builder, adapters, listed, read_adapter
@@ -185,7 +186,7 @@ def test_eight_defects_of_five_implementations_are_claimed() -> None:
     assert len({bug.adapter.homepage for bug in CLAIMS}) >= 5
 
 
-@pytest.mark.parametrize("bug", CLAIMS, ids=lambda bug: f"{bug.adapter.name}-{bug.old}-{bug.cases[0]}")
+@each_of("bug", CLAIMS, ids=lambda bug: f"{bug.adapter.name}-{bug.old}-{bug.cases[0]}")
 def test_claims_are_about_cases_that_there_are(bug: Bug) -> None:
     assert set(bug.cases) <= {case.id for case in EVERY}
     assert bug.old != bug.new

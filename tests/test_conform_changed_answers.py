@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from authoring.record_answers import KEPT, listed_names
 from helpers.changed_answers import CHANGES, Recorded
+from helpers.walking import each_of
 from seglog_conformance.cases import load_cases
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.registry import Builder, Listed
@@ -47,7 +48,7 @@ class Replay(Builder):
 def run(name: str, said: Json, changed: Callable[[Json], Json] | None = None) -> Outcome:
     answering = Recorded(said) if changed is None else Recorded(said, changed)
     cases = [case for case in every_case() if case.id in said["answers"]]
-    runner = Runner(Replay(answering), cases, all_cases=every_case(), options=Options(smoke=False))
+    runner = Runner(Replay(answering), cases, all_cases=every_case(), options=Options(smoke=False, case_ids=True))
     return runner.run_one(Listed(name.partition("@")[0]))
 
 
@@ -63,7 +64,7 @@ def test_every_implementation_with_a_list_has_recorded_answers() -> None:
     assert sorted(recorded()) == listed_names(), "python -m authoring.record_answers"
 
 
-@pytest.mark.parametrize("name", listed_names())
+@each_of("name", listed_names())
 def test_recorded_answers_are_as_the_list_says(name: str) -> None:
     outcome = run(name, as_the_cases_are(name))
     assert outcome.known.entries, "a list of another version"
@@ -74,7 +75,7 @@ def test_recorded_answers_are_as_the_list_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-@pytest.mark.parametrize("name", listed_names())
+@each_of("name", listed_names())
 def test_a_changed_answer_is_noticed(name: str, change: Callable[[Json, Json], Json | None]) -> None:
     said = as_the_cases_are(name)
     applies = {

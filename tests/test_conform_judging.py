@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from authoring.matrix import testees as asked_and_found
 from seglog_conformance.cases import Case, CaseError, case_problems, load_cases, selected
+from seglog_conformance.causes import causes
 from seglog_conformance.compare import RECORDS_FIRST, compare
 from seglog_conformance.features import ASSUMED, EVERYTHING, has_feature, missing_feature
-from seglog_conformance.judging import allowance_of
+from seglog_conformance.judging import Examiner, allowance_of
+from seglog_conformance.protocol import Hello, Implementation
 from seglog_conformance.reference import leading_batches
+from seglog_conformance.registry import Listed
+from seglog_conformance.report_badge import badge
+from seglog_conformance.report_table import result_lines
+from seglog_conformance.runner import Outcome
+from seglog_conformance.testee import Allowance, Kind, Reply
 from seglog_conformance.values import same
-from seglog_conformance.verdicts import Verdict
+from seglog_conformance.verdicts import FINE, Verdict
 
 from seglog_format.codec.checksum import crc32c
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from seglog_conformance.protocol import Json
 
 RECORDS = [
     {"offset": "0", "timestamp": "5", "key": "6b", "value": None, "headers": [["61", None], ["62", "01"]]},
@@ -110,7 +121,7 @@ def test_an_index_entry_that_is_not_told_is_not_compared() -> None:
 
 
 def test_hidden_control_records() -> None:
-    with_marker = case(batches=[BATCH, MARKER])
+    with_marker = case(batches=[BATCH, MARKER], consumed=100)
     assert verdict(with_marker, answer(BATCH), control="hidden") is Verdict.PASS
     assert verdict(with_marker, answer(BATCH)) is Verdict.SILENT
     assert verdict(with_marker, answer({"records": RECORDS}), control="hidden", batchMeta=False) is Verdict.PASS
@@ -210,7 +221,10 @@ def test_a_damaged_batch_that_is_left_out_without_a_word_is_silence() -> None:
 def test_one_of_several_answers() -> None:
     several = case(
         "acceptable",
-        allowed=[{"branch": "reads", "batches": [BATCH]}, {"branch": "refuses", "reject": {"class": "crc"}}],
+        allowed=[
+            {"branch": "reads", "batches": [BATCH], "consumed": 100},
+            {"branch": "refuses", "reject": {"class": "crc"}},
+        ],
     )
     assert compare(several, answer(BATCH), EVERYTHING).branch == "reads"
     assert compare(several, REFUSAL, EVERYTHING).branch == "refuses"
@@ -224,7 +238,8 @@ def test_bytes_that_have_only_to_be_survived() -> None:
 
 def test_other_operations() -> None:
     files = case(op="index", files={".index": "00ff", ".txnindex": None})
-    assert verdict(files, {"ok": True, "files": {".index": "00ff", ".timeindex": ""}}) is Verdict.PASS
+    assert verdict(files, {"ok": True, "files": {".index": "00ff", ".txnindex": ""}}) is Verdict.PASS
+    assert verdict(files, {"ok": True, "files": {".index": "00ff", ".timeindex": ""}}) is Verdict.DIFFER
     assert verdict(files, {"ok": True, "files": {".index": "00fe"}}) is Verdict.DIFFER
     assert verdict(files, {"ok": True, "files": {}}) is Verdict.DIFFER
     assert verdict(case("invalid", "parse", reject={"class": "text"}), {"ok": True, "object": {}}) is (
@@ -339,3 +354,75 @@ def test_reading_all_that_is_committed_ends_where_reading_from_its_start_does(id
     whole = {key: value for key, value in case.request.items() if key != "offset"}
     answer = Reference().answer({"op": "read", "seq": 1, **whole})
     assert answer["nextOffset"] == case.expect["nextOffset"]
+
+
+class Refuser:
+    """Refuses everything by one error."""
+
+    name = "refuser"
+
+    def __init__(self, reject: dict[str, Any], features: dict[str, Any]) -> None:
+        self.reject = reject
+        self.features = features
+
+    def start(self) -> Hello:
+        return Hello(Implementation("refuser", "1", "Python"), ("decode",), {**EVERYTHING, **self.features})
+
+    def ask(self, request: Json, allowance: Allowance) -> Reply:  # noqa: ARG002 - the same answer whatever is allowed
+        refusal = {"seq": request["seq"], "ok": False, "reject": self.reject, "batches": []}
+        return Reply(Kind.ANSWER, refusal)
+
+    def close(self) -> None:
+        pass
+
+
+OWN = {"errors": ["mine.*", "builtins.ValueError"]}
+INVALID = case("invalid", reject={"class": "crc"})
+
+
+@pytest.mark.parametrize(
+    ("error", "features", "verdict"),
+    [
+        ("builtins.IndexError", OWN, Verdict.ACCIDENT),
+        ("builtins.AssertionError", OWN, Verdict.ACCIDENT),
+        ("java.lang.NullPointerException", OWN, Verdict.ACCIDENT),
+        ("mine.errors.CrcError", OWN, Verdict.PASS),
+        ("builtins.ValueError", OWN, Verdict.PASS),
+        ("builtins.IndexError", {}, Verdict.PASS),
+        (None, OWN, Verdict.PASS),
+    ],
+)
+def test_a_refusal_by_an_error_that_nobody_declares_is_an_accident(
+    error: str | None, features: dict[str, Any], verdict: Verdict
+) -> None:
+    reject = {"class": "other", "message": "no", **({"error": error} if error else {})}
+    result = Examiner(Refuser(reject, features)).examine(INVALID)
+    assert result.verdict is verdict
+    assert (str(error) in result.detail) is (verdict is Verdict.ACCIDENT)
+    assert Examiner(Refuser(reject, features)).examine(VALID).verdict is Verdict.REJECTS_VALID
+    assert Examiner(Refuser(reject, features)).examine(case("undefined")).verdict is Verdict.PASS
+
+
+def test_an_accident_is_of_level_should_and_no_failed_must() -> None:
+    accident = Examiner(Refuser({"class": "other", "error": "builtins.IndexError"}, OWN)).examine(INVALID)
+    passed = Examiner(Refuser({"class": "other", "error": "mine.Error"}, OWN)).examine(replace(INVALID, id="test/two"))
+    known = {INVALID.id: INVALID, "test/two": replace(INVALID, id="test/two")}
+    assert "1 of 1 must" in badge(Outcome(Listed("mine", "1"), results=[accident, passed]), known)
+    lines = list(result_lines(accident, INVALID))
+    (cause,) = causes([accident, passed], known)
+    assert (cause.level, cause.headline) == (
+        "should",
+        "refuses what is wrong with the layout of a batch header only by accident",
+    )
+    assert "ACCIDENT" in lines[0]
+    assert lines[1].strip().startswith("should, SEG-BAT-001")
+    assert accident.verdict not in FINE
+    (level, count), *others = asked_and_found(
+        [
+            {"type": "testee", "testee": "mine", "version": "1"},
+            {"type": "result", "testee": "mine", "version": "1", "case": INVALID.id, "raw": str(accident.raw)},
+        ],
+        known,
+    )[0]["levels"].items()
+    assert (level, count) == ("must", {})
+    assert dict(others)["should"] == {"ACCIDENT": 1}

@@ -13,7 +13,7 @@ from seglog_conformance.reference import Reference
 from seglog_conformance.reference.disk import Disk
 from seglog_conformance.verdicts import Verdict
 
-from seglog_format.storage import file_steps
+from seglog_format.storage import files
 from seglog_format.storage.files import write_file
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def test_names_that_are_not_synced_in_time_are_told(name: str, monkeypatch: pyte
     if name == "decisions/write-no-hole":
         monkeypatch.setattr(Disk, "synced", lambda *_: None)
     else:
-        monkeypatch.setattr(file_steps.Settle, "apply", lambda *_: None)
+        monkeypatch.setattr(files.Settle, "apply", lambda *_: None)
     answer = Reference().answer(case.request_with(1))
     assert compare(case, answer, EVERYTHING).verdict is Verdict.DIFFER
 

@@ -34,6 +34,23 @@ def test_there_is_a_template_for_each_language() -> None:
     assert sorted(path.name for path in part("templates").iterdir()) == list(LANGUAGES)
 
 
+def test_an_encoder_alone_is_judged_by_the_cases_of_encoders(tmp_path: Path) -> None:
+    """At e6e47325, `smoke` and `run` called it broken: every case of the smoke test was one of decoders."""
+    adapter = tmp_path / "mine"
+    assert CliRunner().invoke(seglog, ["conform", "new", "python", str(adapter)]).exit_code == 0
+    text = (adapter / "adapter.toml").read_text(encoding="utf-8")
+    text = re.sub(r"^build = \[$.*?^\]$", "build = []", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^run = .*$", 'run = ["{python}", "{adapter}/encoder.py"]', text, flags=re.MULTILINE)
+    (adapter / "adapter.toml").write_text(text, encoding="utf-8")
+    options = ["--adapter", str(adapter), "--build", str(tmp_path / "build")]
+    smoked = CliRunner().invoke(seglog, ["conform", "smoke", *options], standalone_mode=False)
+    assert (smoked.return_value, "the adapter works" in smoked.output) == (0, True), smoked.output
+    run = ["conform", "run", *options, "--strict", "--family", "encoding"]
+    done = CliRunner().invoke(seglog, run, standalone_mode=False)
+    assert done.return_value == 0, done.output
+    assert "26 PASS" in done.output
+
+
 def test_nothing_that_exists_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "adapter.toml").write_text("mine")
     done = CliRunner().invoke(seglog, ["conform", "new", "python", str(tmp_path)])

@@ -135,7 +135,16 @@ def test_a_time_from_a_clock_and_the_sum_over_it_are_in_no_fingerprint() -> None
     assert fingerprint_at(5) not in found
 
 
-def fingerprint_at(timestamp_ms: int) -> str:
-    log = LogModel((BatchModel(TWO[:1], base_timestamp=timestamp_ms),), magic=1)
+def test_the_distance_from_a_clock_to_a_fixed_time_is_in_no_fingerprint() -> None:
+    """At 0a5c6856 librdkafka wrote such a delta, and failed four cases in another way at each run."""
+    now_ms, fixed_ms = time.time_ns() // 1_000_000, 7
+    later = [RecordModel(value=b"b", timestamp_delta=fixed_ms - (now_ms - at)) for at in range(3)]
+    found = {fingerprint_at(now_ms - at, 2, (TWO[0], record)) for at, record in enumerate(later)}
+    assert len(found) == 1
+    assert fingerprint_at(now_ms, 2, (TWO[0], RecordModel(value=b"b", timestamp_delta=8 - now_ms))) not in found
+
+
+def fingerprint_at(timestamp_ms: int, magic: int = 1, records: tuple[RecordModel, ...] = TWO[:1]) -> str:
+    log = LogModel((BatchModel(records, base_timestamp=timestamp_ms),), magic=magic)
     data = asked(PartitionModel(log))["decode"].request["data"]
     return fingerprint({"ok": True, "data": data}, Verdict.DIFFER, "encode", FEATURES)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.walking import each_of
 from seglog_conformance.cases import Case
 from seglog_conformance.judging import Examiner
+from seglog_conformance.known import Known, KnownFailures
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.processes import HAS_PROC
-from seglog_conformance.testee import Allowance, Kind, StartError
-from seglog_conformance.verdicts import Verdict
+from seglog_conformance.protocol import Hello, Implementation
+from seglog_conformance.testee import Allowance, Kind, Reply, StartError
+from seglog_conformance.verdicts import FINE, Result, Verdict
 
 if TYPE_CHECKING:
-    from seglog_conformance.verdicts import Result
+    from seglog_conformance.protocol import Json
 
 HOSTILE = Path(__file__).parent / "helpers" / "hostile_testee.py"
 SECONDS = 0.6
@@ -52,7 +56,7 @@ def examined(mode: str, state: Path | None = None) -> Result:
         examiner.close()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("mode", "verdict", "words"),
     [
         ("fine", Verdict.PASS, ""),
@@ -129,6 +133,63 @@ def test_what_is_known_need_not_happen_twice(tmp_path: Path) -> None:
         assert examiner.examine(EMPTY, Verdict.CRASH).verdict is Verdict.PASS
     finally:
         examiner.close()
+
+
+def rule_case(number: int, rule: str) -> Case:
+    return replace(EMPTY, id=f"test/{rule}-{number}", requirements=(rule,))
+
+
+def test_after_three_hangs_the_other_cases_of_a_rule_are_not_decided() -> None:
+    cases = [rule_case(number, "SEG-LOG-001") for number in range(5)]
+    examiner = Examiner(hostile("hang"), seconds=SECONDS)
+    try:
+        results = [examiner.examine(case, Verdict.PASS) for case in cases]
+    finally:
+        examiner.close()
+    assert [result.case for result in results] == [case.id for case in cases]  # none is dropped
+    assert [result.verdict for result in results] == [Verdict.HANG] * 3 + [Verdict.UNDECIDED] * 2
+    assert all("not decided" in result.detail for result in results[3:])
+
+
+class Slow:
+    """Hangs on empty bytes; notes the time that each request gets."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def start(self) -> Hello:
+        return Hello(Implementation("slow", "1", "Python"), ("decode",), {"magic": [0, 1, 2]})
+
+    def ask(self, request: Json, allowance: Allowance) -> Reply:
+        self.seconds.append(allowance.seconds)
+        if not request["data"]:
+            return Reply(Kind.HANG)
+        return Reply(Kind.ANSWER, {"seq": request["seq"], "ok": True, "batches": []})
+
+    def close(self) -> None:
+        pass
+
+
+def test_the_time_of_a_rule_that_hangs_is_a_tenth_and_other_rules_keep_theirs() -> None:
+    slow = Slow()
+    examiner = Examiner(slow, seconds=10)
+    quick = replace(rule_case(9, "SEG-LOG-001"), stored_request={"data": "00"})
+    cases = [*(rule_case(number, "SEG-LOG-001") for number in range(4)), quick, rule_case(0, "SEG-LOG-002")]
+    results = [examiner.examine(case, Verdict.PASS) for case in cases]
+    assert slow.seconds == [10.0] * 6 + [1.0, 1.0] + [10.0] * 2
+    assert [str(result.verdict) for result in results] == ["HANG"] * 3 + ["UNDECIDED", "PASS", "HANG"]
+
+
+@pytest.mark.parametrize("listed", [Verdict.HANG, Verdict.UNDECIDED])
+@pytest.mark.parametrize("found", [Verdict.HANG, Verdict.UNDECIDED])
+def test_a_list_takes_one_kind_of_no_answer_for_the_other(listed: Verdict, found: Verdict) -> None:
+    known = KnownFailures("slow", "1", {EMPTY.id: Known(EMPTY.id, listed)})
+    result = Result(testee="slow", version="1", case=EMPTY.id, digest="", verdict=found, raw=found)
+    assert known.applied(result).verdict is Verdict.XFAIL
+    assert KnownFailures("slow").applied(result).verdict is found
+    assert found not in FINE
 
 
 def test_a_large_request_to_a_deaf_process_is_a_hang() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
@@ -15,6 +16,7 @@ from zlib import decompress
 
 import pytest
 from click.testing import CliRunner
+from helpers.walking import each_of
 from seglog_conformance.cases import load_cases, selected
 from seglog_conformance.check import main as check
 from seglog_conformance.cross import cross
@@ -34,16 +36,18 @@ from seglog_conformance.report_table import not_asked, result_lines
 from seglog_conformance.runner import BROKEN, COMPLETE, UNAVAILABLE, Options, Outcome, Runner, ordered
 from seglog_conformance.search import Search, wrong_verdict
 from seglog_conformance.session import Reports, rewrite_known, run_session
+from seglog_conformance.smoke import smoke
 from seglog_conformance.verdicts import FAILURES, Result, Verdict
 
 from seglog_format.cli.conform import command
-from seglog_format.cli.examples import EXAMPLES
+from seglog_format.cli.options import EXAMPLES
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seglog_conformance.protocol import Json
+    from seglog_conformance.smoke import Smoke
     from seglog_conformance.testee import Testee
 
 EVERY = load_cases()
@@ -286,8 +290,6 @@ def test_smoke_tells_a_broken_adapter_from_a_wrong_implementation() -> None:
                 batch["records"] = [{**record, "offset": "77"} for record in batch["records"]]
             return answer
 
-    from seglog_conformance.smoke import smoke
-
     def smoked(answering: Reference, known: KnownFailures | None = None) -> tuple[bool, str]:
         examiner = Examiner(DirectTestee("x", answering))
         examiner.start()
@@ -299,10 +301,55 @@ def test_smoke_tells_a_broken_adapter_from_a_wrong_implementation() -> None:
     assert is_broken
     assert "are they absolute?" in hint
     assert "--no-smoke" in hint
-    differing = {case.id: Known(case.id, Verdict.DIFFER) for case in EVERY}
+    differing = {case.id: Known(case.id, Verdict.DIFFER) for case in EVERY if case.op == "decode"}
     assert smoked(Relative(), KnownFailures("x", entries=differing)) == (False, ""), "somebody has looked"
     is_broken, hint = smoked(Wrong())
     assert not is_broken or "records are missing" in hint
+
+
+class Only(Reference):
+    """The reference with one operation, whose answers can be changed."""
+
+    def __init__(self, op: str, change: Callable[[Json], Json] = lambda answer: answer) -> None:
+        super().__init__()
+        self.op, self.change = op, change
+
+    def hello(self) -> Json:
+        return {**super().hello(), "ops": [self.op]}
+
+    def answer(self, request: Json) -> Json:
+        return self.change(super().answer(request))
+
+
+EVERY_OP = sorted({case.op for case in EVERY})
+
+
+def smoke_of(answering: Reference) -> Smoke:
+    examiner = Examiner(DirectTestee("only", answering))
+    examiner.start()
+    return smoke(examiner, EVERY)
+
+
+@each_of("op", EVERY_OP)
+def test_smoke_asks_each_operation_that_an_adapter_lists(op: str) -> None:
+    found = smoke_of(Only(op))
+    assert (found.is_broken, found.hint) == (False, "")
+    assert {result.verdict for result in found.results} == {Verdict.PASS}
+    ops = {case.id: (case.op, case.result) for case in EVERY}
+    assert {ops[result.case][0] for result in found.results} == {op}
+    there = {result for one, result in ops.values() if one == op} & {"valid", "invalid"}
+    assert {ops[result.case][1] for result in found.results} >= (there if op != "decode" else {"valid"})
+
+
+@each_of("op", EVERY_OP)
+def test_smoke_calls_an_operation_broken_that_refuses_everything(op: str) -> None:
+    def refused(answer: Json) -> Json:
+        return {**answer, "ok": False, "reject": {"class": "other", "message": "no"}, "batches": []}
+
+    found = smoke_of(Only(op, refused))
+    assert found.is_broken
+    assert "--no-smoke" in found.hint
+    assert op == "decode" or op in found.hint
 
 
 def examiner_of(answering: Reference) -> Examiner:
@@ -374,7 +421,7 @@ def test_what_is_new_under_a_listed_failure_fails_the_run(change: Callable[[Json
             return DirectTestee(wanted.name, self.answering)
 
     def outcome_of(answering: Reference, known: Path) -> Outcome:
-        options = Options(known=known, smoke=False)
+        options = Options(known=known, smoke=False, case_ids=True)
         return Runner(Departings(answering), FEW, all_cases=FEW, options=options).run_one(Listed("departing"))
 
     rewrite_known([outcome_of(Departing(), Path("/nowhere"))], FEW, tmp_path)
@@ -533,6 +580,14 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert (status, "0 findings" in text) == (0, True)
     status, text = invoke("differential", "--testee", "reference", "--testee", "reference", "--family", "1")
     assert (status, "0 disagreements" in text) == (0, True)
+
+
+def test_a_search_leaves_nothing_in_the_current_directory(tmp_path: Path) -> None:
+    """At 34cf7111, `conform generate` left `.hypothesis` in the directory in which it was started."""
+    words = [sys.executable, "-m", "seglog_format.cli", "conform", "generate", "--testee", "plain", "--examples", "2"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, "0 findings" in done.stdout) == (0, True), done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def refused(*arguments: str) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from helpers.support import REPOSITORY
 from seglog_conformance.byte_difference import byte_difference, nearest_part
 from seglog_conformance.cases import load_cases
 from seglog_conformance.compare import compare
@@ -15,7 +19,7 @@ from seglog_conformance.features import EVERYTHING
 from seglog_conformance.protocol import schema_errors
 from seglog_conformance.reference.testee import Reference
 from seglog_conformance.registry import Listed
-from seglog_conformance.report_table import MAX_ALIKE, alike, failures, group_lines
+from seglog_conformance.report_table import MAX_ALIKE, alike, group_lines, not_asked
 from seglog_conformance.runner import Outcome
 from seglog_conformance.verdicts import Result, Verdict
 from seglog_conformance.wire_producing import unreported
@@ -80,8 +84,6 @@ def test_results_that_are_alike_are_told_once() -> None:
         "  crc/0: CRASH: it ended",
         "      the same: crc/1, crc/2, crc/3 and 1 others",
     ]
-    outcome = Outcome(Listed("t"), results=[replace(FAILED, case=name) for name in names])
-    assert len(list(failures(outcome))) == 2
 
 
 def test_a_failing_line_has_level_rule_reason_and_the_values_that_differ() -> None:
@@ -138,3 +140,38 @@ def test_a_producer_is_not_asked_for_gaps_or_epochs_between_batches() -> None:
         found = unreported([batch, other])
         assert found is not None
         assert word in found["skip"]["reason"]
+
+
+def test_each_feature_that_a_case_needs_is_a_row_of_the_protocol() -> None:
+    """At e6e47325 `logStartOffset` and `limit` decided about 40 cases, and the table did not have them."""
+    page = (REPOSITORY / "docs" / "reference" / "adapter-protocol.md").read_text(encoding="utf-8")
+    rows = page.partition("| Feature | Meaning |\n")[2].partition("\n\n")[0].splitlines()
+    described = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    needed = {need.partition(":")[0] for case in CASES.values() for need in case.needs}
+    assert needed <= described
+
+
+def test_a_run_lists_every_feature_that_kept_it_from_asking() -> None:
+    """At e6e47325 a run listed eight, and gave the number of all others."""
+    cases = CASES
+    outcome = Outcome(Listed("t"))
+    for number, case in enumerate(case for case in cases.values() if case.level == "must"):
+        detail = f"feature-{number % 12}"
+        outcome.results.append(replace(FAILED, case=case.id, verdict=Verdict.SKIP, raw=Verdict.SKIP, detail=detail))
+    (line,) = not_asked(outcome, cases)
+    assert all(f"for want of feature-{number}" in line for number in range(12))
+
+
+def test_an_interrupted_run_prints_what_it_has_found(tmp_path: Path) -> None:
+    """At e6e47325 it printed one line, and no table."""
+    lines = tmp_path / "results.jsonl"
+    command = [sys.executable, "-m", "seglog_format.cli", "conform", "run", "--testee", "reference", "--jsonl", lines]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and not (lines.is_file() and lines.read_text().count("\n") > 20):
+            time.sleep(0.05)
+        process.terminate()
+        output, errors = process.communicate(timeout=60)
+    assert "interrupted" in errors
+    assert "cases that pass, of those that were asked" in output
+    assert re.search(r"reference .*: \d+ PASS", output)

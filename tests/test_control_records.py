@@ -10,6 +10,7 @@ import pytest
 from helpers.batches import batch, record
 from helpers.decoders import decode_batch
 from helpers.support import authentic_expected, authentic_names, vector
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ from seglog_format.schema.tracing import trace
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.state_model import ControlRecord
+    from seglog_format.record_model import ControlRecord
 
 CONTROL, TRANSACTIONAL = 0x20, 0x10
 MARKER = struct.pack(">hi", 0, 7)
@@ -327,7 +328,7 @@ def test_traced_fields() -> None:
     assert spans["taggedFields"] == (37, 38)
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_what_brokers_wrote(name: str) -> None:
     for line in authentic_expected(name):
         if line["type"] == "record" and "control" in line:

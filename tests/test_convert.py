@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.support import bundled
+from helpers.walking import each_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -132,7 +133,7 @@ def test_a_line_by_hand_makes_a_batch(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("changes", "reason"),
     [
         ({"isValid": False}, "damaged"),

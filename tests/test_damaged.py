@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 NOT_ALONE = {
     "SEG-CTL-014": "a snapshot that begins with another entry: put together anew by test_metadata_snapshot",
     "SEG-CTL-015": "a snapshot without its last entry, likewise",
+    "SEG-LDR-008": "a missing file in a partition directory of a KRaft cluster: test_start_problems",
     "SEG-LOG-010": "a file above 2 GiB",
     "SEG-LOG-013": "an offset near 2^63, which no segment that a broker has written can hold",
     "SEG-PDR-020": "a file above 64 MiB",
+    "SEG-PDR-029": "a missing snapshot of a metadata log: test_start_problems",
+    "SEG-PSN-010": "a missing file after a clean shutdown: test_forgotten_producers breaks it",
 }
 """Requirements that a small damaged file cannot break, or not alone."""
 

@@ -15,7 +15,7 @@ from seglog_format import export, salvage
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.main import run
 from seglog_format.errors import CorruptRecordError
-from seglog_format.tables.outcome import ChangeKind
+from seglog_format.tables.progress import ChangeKind
 
 if TYPE_CHECKING:
     from pathlib import Path

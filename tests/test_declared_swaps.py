@@ -8,18 +8,17 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from dataclasses import astuple
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pytest
 from construct import Container, ListContainer
 from helpers import layout_bytes
 from helpers.support import FIXTURES
 from helpers.swapping import is_noticed, pairs, structures_in, swapped
+from helpers.walking import each_of
 
 from proofs.entries import sealed
-from seglog_format import build_batch, encode_batch, new_record
+from seglog_format import Engine, build_batch, decode_batch, encode_batch, new_record
 from seglog_format.cli.structures import structures
 from seglog_format.codec.checkpoints import (
     CheckpointedOffset,
@@ -28,17 +27,16 @@ from seglog_format.codec.checkpoints import (
     encode_partition_metadata,
 )
 from seglog_format.codec.decode import decode_first
-from seglog_format.codec.encode import encode_message as encode_message_entry
 from seglog_format.codec.protocol import decode_message, encode_message
 from seglog_format.codec.reference.decoders import declared
 from seglog_format.errors import Location
 from seglog_format.model import MessageHeader
 from seglog_format.names import FileKind, partition_directory_name, segment_file_name
+from seglog_format.record_model import EpochStart
 from seglog_format.schema.control_record import KRAFT_VALUES
 from seglog_format.schema.coordinator_records import CONSUMER_PROTOCOL, COORDINATOR_TOPICS
 from seglog_format.schema.metadata_records import FRAMED_TOPICS
 from seglog_format.schema.protocol import declaration
-from seglog_format.state_model import EpochStart
 from tools import make_layouts
 from tools.message_fixtures import renamed
 
@@ -149,7 +147,7 @@ def write_batch() -> bool:
         new_record(timestamp_ms=100),
         new_record(key=b"k", value=b"vw", timestamp_ms=103, headers=headers),
     ]
-    return encode_batch(build_batch(records)) == BATCH
+    return encode_batch(build_batch(records), engine=Engine.REFERENCE) == BATCH
 
 
 def read_message(magic: int) -> bool:
@@ -159,9 +157,8 @@ def read_message(magic: int) -> bool:
 
 
 def write_message(magic: int) -> bool:
-    fields = dict(zip(LAYOUTS[f"MESSAGE_V{magic}_HEADER"], astuple(HEADERS[magic]), strict=False))
-    built = DECLARED[f"MessageV{magic}"].build({**fields, "key": b"k", "value": b"vw"})
-    return encode_message_entry(HEADERS[magic], b"k", b"vw") == built == MESSAGES[magic]
+    entry = decode_batch(MESSAGES[magic])
+    return encode_batch(entry, engine=Engine.REFERENCE) == MESSAGES[magic]
 
 
 SAMPLES = {
@@ -207,13 +204,16 @@ SAMPLES = {
         content_size=0x109,
     ),
     "ZstdSkippableHeader": stored("ZstdSkippableHeader", "502a4d1804000000", magic=0x184D2A50, size=4),
-    "ProducerSnapshot": stored(
-        "ProducerSnapshot",
-        layout_bytes.SNAPSHOT.hex(),
-        version=1,
-        crc=0x01C4B69F,
-        count=1,
-        producers=[dict(zip(LAYOUTS["PRODUCER_STATE_ENTRY"], layout_bytes.SNAPSHOT_FIELDS, strict=True))],
+    "ProducerSnapshot": Checks(
+        stored(
+            "ProducerSnapshot",
+            layout_bytes.SNAPSHOT.hex(),
+            version=1,
+            crc=0x01C4B69F,
+            count=1,
+            producers=[dict(zip(LAYOUTS["PRODUCER_STATE_ENTRY"], layout_bytes.SNAPSHOT_FIELDS, strict=True))],
+        ).read,
+        layout_bytes.reference_writes_snapshot,
     ),
     "CheckpointHeader": text("CheckpointHeader", b"0\n2\n", two_offsets, version=0, entry_count=2),
     "OffsetCheckpointEntry": text(
@@ -305,12 +305,12 @@ def test_every_declaration_is_swapped_somewhere() -> None:
     assert swaps == fixed - {"BytesLength"} | messages | BY_NAME | set(SAMPLES)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@each_of("name", SAMPLES)
 def test_bytes_are_read_and_written_as_declared(name: str) -> None:
     assert [what for what, check in SAMPLES[name]._asdict().items() if is_noticed(check)] == []
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@each_of("name", SAMPLES)
 def test_a_swap_is_noticed_by_reading_and_by_writing(name: str) -> None:
     assert list(unnoticed(DECLARED[name], SAMPLES[name])) == []
 
@@ -428,12 +428,12 @@ def test_kafka_wrote_every_message_that_is_declared() -> None:
     assert sorted(DEFINITIONS.keys() - SAMPLED.keys()) == []
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@each_of("name", SAMPLED)
 def test_messages_are_read_and_written_as_declared(name: str) -> None:
     assert [what for what, check in checks_of(name)._asdict().items() if is_noticed(check)] == []
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@each_of("name", SAMPLED)
 def test_a_swap_in_a_message_is_noticed_by_reading_and_by_writing(name: str) -> None:
     known = declaration(DEFINITIONS[name], DEFINITIONS[name].latest)
     assert [text for each in structures_in(known) for text in unnoticed(each, checks_of(name))] == []

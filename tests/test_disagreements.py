@@ -6,8 +6,8 @@ import ast
 import re
 from itertools import pairwise
 
-import pytest
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 
 from seglog_format.requirements import requirement
 
@@ -40,7 +40,7 @@ def test_every_difference_has_a_row_and_a_section() -> None:
     assert [row[0] for row in rows().values()] == [name.lower() for name in NUMBERS]
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@each_of("name", NUMBERS)
 def test_a_section_says_who_claims_what_and_what_follows(name: str) -> None:
     section = sections()[name]
     assert re.findall(r"^\*\*(.+?)\.\*\*", section, re.MULTILINE) == PARTS
@@ -50,7 +50,7 @@ def test_a_section_says_who_claims_what_and_what_follows(name: str) -> None:
     assert set(articles.split(", ")) <= set("ABCDE")
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@each_of("name", NUMBERS)
 def test_links_lead_to_the_chapter_that_defines_the_requirement(name: str) -> None:
     section = sections()[name]
     linked = dict(re.findall(r"\[(SEG-[A-Z]{3}-\d{3})\]\(([\w-]+)\.md\)", section))
@@ -59,7 +59,7 @@ def test_links_lead_to_the_chapter_that_defines_the_requirement(name: str) -> No
     assert linked or "See F-DIS" in section or rows()[name][4] == "no"
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@each_of("name", NUMBERS)
 def test_shown_by_names_tests_that_exist(name: str) -> None:
     shown = re.findall(r"`(test_\w+)`", sections()[name].split("**Shown by.**")[1])
     assert set(shown) <= executable()

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 
 from tools import demo_data
-from tools.docs import pictures, transcripts
+from tools.docs import chapter_tables, pictures, transcripts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +37,7 @@ def test_transcripts_are_what_happens(page: str, directory: Path) -> None:
     assert {path.name for path in directory.iterdir()} <= IGNORED_BY_GIT
 
 
-@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md"])
+@each_of("page", [*PAGES, "CONTRIBUTING.md"])
 def test_links_lead_somewhere(page: str) -> None:
     path = REPOSITORY / page
     targets = LINK.findall(FENCED.sub("", path.read_text(encoding="utf-8")))
@@ -48,6 +49,15 @@ def test_links_lead_somewhere(page: str) -> None:
 def test_picture_shows_the_fixture() -> None:
     committed = (REPOSITORY / "docs" / "assets" / "partition.svg").read_text(encoding="utf-8")
     assert committed == pictures.partition_picture(), "make docs draws it anew"
+
+
+@pytest.mark.parametrize("path", chapter_tables.CHAPTERS)
+def test_tables_of_a_chapter_are_those_of_the_declarations(path: str) -> None:
+    text = (REPOSITORY / path).read_text(encoding="utf-8")
+    assert chapter_tables.with_tables(text) == text, "make docs writes them anew"
+    emptied = chapter_tables.BLOCK.sub(lambda match: match["mark"], text)
+    assert emptied.count("| `") == 0
+    assert chapter_tables.with_tables(emptied) == text
 
 
 def test_a_command_that_prints_something_else_is_noticed(tmp_path: Path) -> None:

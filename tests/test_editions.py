@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from itertools import pairwise
 
 import pytest
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 
 from seglog_format.cli import editions as module
 from seglog_format.cli.editions import (
@@ -25,7 +27,7 @@ from seglog_format.cli.editions import (
 from seglog_format.errors import UsageError
 from seglog_format.requirements import requirements
 from tools import editions as tool
-from tools.docs import edition_pages, glossary_page
+from tools.docs import edition_pages, glossary_page, machine_readable, page_examples
 
 PUBLISHED = [edition for edition in editions() if edition.digest]
 ERRATA = (REPOSITORY / "spec" / "D-errata.md").read_text(encoding="utf-8")
@@ -48,6 +50,7 @@ def test_editions_follow_each_other_and_all_but_the_last_are_published() -> None
     assert versions == sorted(set(versions))
     assert all(re.fullmatch(r"20\d\d\.(0[1-9]|1[0-2])", version) for version in versions)
     assert "2026.12" in versions
+    assert [edition.number for edition in editions()] == [*range(1, len(versions) + 1)]
     for edition in editions():
         assert bool(edition.published) == bool(edition.digest)
     assert [*editions()[:-1]] == PUBLISHED[: len(versions) - 1]
@@ -89,29 +92,33 @@ def test_the_list_of_changes_names_each_change() -> None:
         "SEG-XXX-004": RULE,
         "SEG-XXX-005": RULE | {"text": "Five."},
     }
-    edition = module.Edition("2027.02", "4.4")
+    edition = module.Edition(4, "2027.02", "4.4")
     assert [line for line in edition_pages.change_list(old, new, edition) if "SEG-XXX-" in line or "rules" in line] == [
         "1 rules are new, 2 changed, 1 withdrawn, 0 only reworded; 1 are the same.",
+        "| SEG-XXX-001 | One. | Two \\| three. |",
         "- SEG-XXX-005 (MUST): Five.",
         "- `SEG-XXX-003`: One.",
-        "| SEG-XXX-001 | One. | Two \\| three. |",
         "| SEG-XXX-001 | level | MUST | MAY |",
         "| SEG-XXX-002 | since | 0.8.0 | none |",
         "| SEG-XXX-002 | 10-a | 20-b |",
     ]
 
 
-def test_a_text_of_the_same_meaning_is_listed_as_reworded() -> None:
+def test_the_list_of_changes_shows_meaning_first_and_folds_rewording_away() -> None:
     old = {"SEG-XXX-001": RULE, "SEG-XXX-002": RULE}
-    new = {"SEG-XXX-001": RULE | {"text": "Two."}, "SEG-XXX-002": RULE | {"text": "A MUST."}}
-    lines = list(edition_pages.change_list(old, new, module.Edition("2027.02", "4.4", meaning=("SEG-XXX-001",))))
-    assert lines[0] == "0 rules are new, 1 changed, 0 withdrawn, 1 only reworded; 0 are the same."
-    titles = [line for line in lines if line.startswith(("###", "| SEG"))]
+    new = {"SEG-XXX-001": RULE | {"text": "Two."}, "SEG-XXX-002": RULE | {"text": "A MUST."}, "SEG-XXX-003": RULE}
+    lines = list(edition_pages.change_list(old, new, module.Edition(4, "2027.02", "4.4", meaning=("SEG-XXX-001",))))
+    assert lines[0] == "1 rules are new, 1 changed, 0 withdrawn, 1 only reworded; 0 are the same."
+    titles = [line for line in lines if line.startswith(("###", "| SEG", "- SEG", "<", "</"))]
     assert titles == [
         "### Changed in meaning",
         "| SEG-XXX-001 | One. | Two. |",
+        "### New",
+        "- SEG-XXX-003 (MUST): One.",
         "### Worded otherwise",
+        "<details markdown><summary>1 rules</summary>",
         "| SEG-XXX-002 | One. | A MUST. |",
+        "</details>",
     ]
 
 
@@ -131,7 +138,7 @@ def test_every_difference_of_two_editions_is_on_the_page() -> None:
     page = (REPOSITORY / edition_pages.PAGE).read_text(encoding="utf-8")
     for before, after in pairwise(editions()):
         old, new = rules_of(before), rules_of(after)
-        assert f"## {after.version}, compared with {before.version}" in page
+        assert f"## {after.title}, compared with edition {before.number}" in page
         for identifier, kept in new.items():
             if identifier not in old:
                 assert f"- {identifier} ({kept['level']}): {kept['text']}" in page
@@ -161,6 +168,48 @@ def test_a_rule_tells_how_it_stands_to_the_edition_before(monkeypatch: pytest.Mo
     assert {"level", "wording"} <= set(found["changed"])
 
 
+def test_the_specification_names_its_licence_and_how_to_cite_the_present_edition() -> None:
+    text = (REPOSITORY / "spec" / "00-terms.md").read_text(encoding="utf-8")
+    _, _, section = text.partition("\n## Licence and citation\n")
+    assert "Apache License, Version 2.0" in section
+    assert f"{editions()[-1].title}." in section
+
+
+def test_the_rules_of_the_present_edition_are_a_file_for_programs() -> None:
+    made = json.loads(machine_readable.pages()[machine_readable.RULES])
+    assert made["edition"] == {"number": 3, "version": "2027.01", "published": "", "kafka": "0.8.0 to 4.4.0"}
+    assert [rule["id"] for rule in made["rules"]] == [*requirements()]
+    assert made["rules"][1] == {
+        "id": "SEG-PDR-017",
+        "level": "SHOULD",
+        "binds": ["writer", "validator"],
+        "since": {"version": "0.8.0", "basis": "source"},
+        "brokers": {"kept": "yes", "version": "4.3.0", "basis": "bytes"},
+        "check": "auto",
+        "chapter": "10-partition-directory",
+        "text": requirements()["SEG-PDR-017"].text,
+    }
+
+
+def test_the_first_sentence_of_a_rule_does_not_end_inside_of_a_quoted_list() -> None:
+    title = requirements()["SEG-PDR-002"].title
+    assert title == requirements()["SEG-PDR-002"].text
+    assert title.endswith("`a-z A-Z 0-9 . _ -` and be neither `.` nor `..`.")
+
+
+def test_an_example_of_a_may_is_not_an_illegal_encoding() -> None:
+    chapters = {rule.chapter for rule in requirements().values()}
+    broken = [line for chapter in chapters for line in page_examples.broken_examples(chapter)]
+    unusual = [line for chapter in chapters for line in page_examples.unusual_examples(chapter)]
+    named = {
+        key: re.findall(r"<summary markdown>(SEG-[A-Z]{3}-\d{3})", "".join(lines))
+        for key, lines in (("broken", broken), ("unusual", unusual))
+    }
+    assert {requirements()[rule].level for rule in named["broken"]} == {"MUST", "SHOULD"}
+    assert {requirements()[rule].level for rule in named["unusual"]} == {"MAY"}
+    assert "SEG-LOG-005" in named["unusual"]
+
+
 def test_errata_have_one_form() -> None:
     found = errata()
     assert list(found) == [f"ERR-{number + 1:03}" for number in range(len(found))]
@@ -173,7 +222,7 @@ def test_errata_have_one_form() -> None:
     assert re.findall(r"\*\*(\w+):\*\*", template[1]) == FIELDS
 
 
-@pytest.mark.parametrize(("number", "fields"), errata().items(), ids=list(errata()))
+@each_of(("number", "fields"), errata().items())
 def test_an_erratum_is_about_a_published_rule_that_was_changed(number: str, fields: dict[str, str]) -> None:
     (edition,) = (edition for edition in PUBLISHED if edition.version == fields["Edition"])
     after = next(later for earlier, later in pairwise(editions()) if earlier == edition)

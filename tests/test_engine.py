@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format import Engine, open_partition, rebuild_indexes, recover, verify
-from seglog_format.cli.engine import settled
 from seglog_format.cli.main import run
-from seglog_format.cli.options import ENGINES
+from seglog_format.cli.options import ENGINES, settled
 from seglog_format.engine import choice
 from seglog_format.engine.choice import LOADED_SIZE, START_SIZE, choose
 from seglog_format.engine.columnar import _loading

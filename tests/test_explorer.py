@@ -30,7 +30,7 @@ from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
 from seglog_format.field_names import kafka_name
 from seglog_format.inspection.entries import entry_blocks
-from seglog_format.inspection.side_files import slots_block, snapshot_block
+from seglog_format.inspection.files import slots_block, snapshot_block
 from seglog_format.lines.sources import SourceKind
 from seglog_format.log.partition import open_partition
 from seglog_format.requirements import Severity, requirements

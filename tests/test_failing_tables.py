@@ -273,7 +273,7 @@ def test_unknown_schema_id_is_told_and_ends_strict_exports_only(
     assert f"t-0: offset 1: {REASON}" in error
     assert visible(out, file_format) == {0: [0]}
     assert not out.with_name("out-undecoded").exists()
-    assert run(command) == 0
+    assert run(command) == 1
     shown = capfd.readouterr()
     assert "1 record not decoded" in shown.out
     assert shown.err == ""
@@ -289,7 +289,7 @@ def test_unknown_schema_id_in_a_store(
     assert run([*command, "--strict"]) == 3
     assert f"t-0: offset 1: {REASON}" in capfd.readouterr().err
     assert in_store(files, arguments) == {0: [0]}
-    assert run(command) == 0
+    assert run(command) == 1
     assert "1 record not decoded" in capfd.readouterr().out
     assert in_store(files, arguments) == {0: [0, 2]}
 
@@ -297,6 +297,6 @@ def test_unknown_schema_id_in_a_store(
 def test_followed_log_with_an_unknown_id_goes_on(unknown_id: Path, tmp_path: Path) -> None:
     make_log(unknown_id, range(3, 5))
     out = tmp_path / "out"
-    assert run(["export", str(unknown_id), "--to", str(out), "--value", "avro"]) == 0
+    assert run(["export", str(unknown_id), "--to", str(out), "--value", "avro"]) == 1
     assert visible(out, "parquet") == {0: [0, 2]}
     assert visible(out.with_name("out-undecoded"), "parquet") == {0: [1, 3, 4]}

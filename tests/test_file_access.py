@@ -16,13 +16,14 @@ WRITING: Final = frozenset("wxa+")
 
 EXCEPTIONS: Final = {
     "cli/conform_new.py": "copies the template of an adapter",
+    "cluster/proved_ends.py": "replaces the empty last segment of a log whose end it raises",
     "cli/main.py": "opens an empty device in place of standard streams that are closed",
     "log/broker_lock.py": "asks whether a broker holds the lock file",
     "recovery/broker_files.py": "opens an empty device in place of a file that is not there",
     "serve/slices.py": "opens logs that the kernel sends to clients",
     "serve/state_directory.py": "makes the directory for what groups commit",
     "spark/committing.py": "moves what tasks have written",
-    "spark/launchers.py": "writes the programs that start workers",
+    "spark/sessions.py": "writes the programs that start workers",
     "spark/staging.py": "writes the files of a task",
     "state/directory_lock.py": "locks a log directory",
     "tier/fetching.py": "writes fetched segments",

@@ -1,4 +1,4 @@
-"""Reading files: mapped, copied, and refused."""
+"""Reading files: through windows, mapped, and refused."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ import pytest
 from seglog_format.checks import verify
 from seglog_format.errors import RefusedError, UnreadableError, UsageError
 from seglog_format.lines import lines_of
+from seglog_format.log.index_file import TransactionIndex
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.log.transaction_index import TransactionIndex
-from seglog_format.storage import file_bytes, file_reader, refused_ranges
+from seglog_format.storage import file_bytes, file_reader
 from seglog_format.storage.file_bytes import (
     MAX_WHOLE_SIZE,
     WINDOW_SIZE,
@@ -33,8 +33,14 @@ from seglog_format.storage.file_bytes import (
     open_log,
     read_whole,
 )
-from seglog_format.storage.file_reader import BUFFER_SIZE, MIN_BUFFERED_SIZE, SPARE_BUFFERS, noted_refusals
-from seglog_format.storage.refused_ranges import BLOCK_SIZE, RefusedSearch
+from seglog_format.storage.file_reader import (
+    BLOCK_SIZE,
+    BUFFER_SIZE,
+    MIN_BUFFERED_SIZE,
+    SPARE_BUFFERS,
+    RefusedSearch,
+    noted_refusals,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,32 +56,33 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("copy", [False, True])
-def test_a_file_is_a_read_only_view(path: Path, copy: bool) -> None:  # noqa: FBT001
-    with open_bytes(path, copy=copy) as source:
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_file_is_a_read_only_view(path: Path, mapped: bool) -> None:  # noqa: FBT001
+    with open_bytes(path, mapped=mapped) as source:
         assert bytes(source.view(0, source.size)) == b"0123456789"
         assert source.view(0, source.size).readonly
-        assert (source.size, source.path, source.is_mapped) == (10, str(path), not copy)
+        assert (source.size, source.path, source.is_mapped) == (10, str(path), mapped)
 
 
 def test_an_empty_file_is_no_bytes(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.touch()
-    with open_bytes(str(empty)) as source:
+    with open_bytes(str(empty), mapped=True) as source:
         assert (bytes(source.view(0, source.size)), source.is_mapped) == (b"", False)
 
 
-def test_data_cannot_be_used_after_closing(path: Path) -> None:
-    source = open_bytes(path)
+@pytest.mark.parametrize("mapped", [False, True])
+def test_data_cannot_be_used_after_closing(path: Path, mapped: bool) -> None:  # noqa: FBT001
+    source = open_bytes(path, mapped=mapped)
     source.close()
     source.close()
     with pytest.raises(UsageError, match="closed while it is read"):
         bytes(source.view(0, source.size))
 
 
-@pytest.mark.parametrize("copy", [False, True])
-def test_views_outlive_closing(path: Path, copy: bool) -> None:  # noqa: FBT001
-    source = open_bytes(path, copy=copy)
+@pytest.mark.parametrize("mapped", [False, True])
+def test_views_outlive_closing(path: Path, mapped: bool) -> None:  # noqa: FBT001
+    source = open_bytes(path, mapped=mapped)
     part, rest = source.view(2, 5), source.window(5).data
     source.close()
     assert bytes(part) == b"234"
@@ -84,9 +91,9 @@ def test_views_outlive_closing(path: Path, copy: bool) -> None:  # noqa: FBT001
         source.view(2, 5)
 
 
-@pytest.mark.parametrize("copy", [False, True])
-def test_what_was_forgotten_is_still_there(path: Path, copy: bool) -> None:  # noqa: FBT001
-    with open_bytes(path, copy=copy) as source:
+@pytest.mark.parametrize("mapped", [False, True])
+def test_what_was_forgotten_is_still_there(path: Path, mapped: bool) -> None:  # noqa: FBT001
+    with open_bytes(path, mapped=mapped) as source:
         source.forget()
         assert bytes(source.view(0, source.size)) == b"0123456789"
     source.forget()
@@ -96,7 +103,7 @@ def test_what_was_forgotten_is_still_there(path: Path, copy: bool) -> None:  # n
 def test_what_was_forgotten_is_no_memory_of_ours(tmp_path: Path) -> None:
     path, size = tmp_path / "large", 32 * 2**20
     path.write_bytes(b"x" * size)
-    with open_bytes(path) as source:
+    with open_bytes(path, mapped=True) as source:
         before = memory("RssFile")
         assert source.view(0, source.size).tobytes().count(b"x") == size
         assert memory("RssFile") - before > size // 2
@@ -110,7 +117,7 @@ def test_windows_that_are_dropped_leave_little_memory_behind(tmp_path: Path) -> 
     path.write_bytes(bytes(count * WINDOW_SIZE))  # no hole
     SPARE_BUFFERS.clear()
     del [bytes(30 * 2**20)][0]  # glibc keeps smaller blocks for the process after it has freed one of this size
-    with open_bytes(path, copy=True) as source:
+    with open_bytes(path) as source:
         before = memory("RssAnon")
         views, between = [], []
         for position in range(0, count * WINDOW_SIZE, WINDOW_SIZE):
@@ -131,7 +138,7 @@ def test_a_buffer_is_not_used_again_while_a_view_of_it_is_held(
     path, count = tmp_path / "large", 2 * MAX_SPARE
     parts = [random.Random(number).randbytes(size) for number in range(count)]  # noqa: S311 - chance that repeats
     path.write_bytes(b"".join(parts))
-    with open_bytes(path, copy=True) as source:
+    with open_bytes(path) as source:
         for _ in range(2):
             held = [holding(source.view(at, at + size)) for at in range(0, count * size, size)]
             for at in range(0, count * size, size):  # uses what is free, and fills it with another part
@@ -149,7 +156,7 @@ def test_threads_that_read_share_no_buffer(tmp_path: Path) -> None:
 
     def read(seed: int) -> list[int]:
         order = random.Random(seed).choices(range(count), k=40)  # noqa: S311 - chance that repeats
-        with open_bytes(path, copy=True) as source:
+        with open_bytes(path) as source:
             views = [(number, source.view(number * size, (number + 1) * size)) for number in order[:8]]
             for number in order[8:]:
                 views[number % 8] = number, source.view(number * size, (number + 1) * size)
@@ -170,7 +177,7 @@ def test_without_a_buffer_the_bytes_are_read_all_the_same(
     path.write_bytes(b"x" * MIN_BUFFERED_SIZE)
     SPARE_BUFFERS.clear()
     monkeypatch.setattr("mmap.mmap", no_buffer)
-    with open_bytes(path, copy=True) as source:
+    with open_bytes(path) as source:
         assert bytes(source.view(0, MIN_BUFFERED_SIZE)) == b"x" * MIN_BUFFERED_SIZE
     assert not SPARE_BUFFERS
 
@@ -182,7 +189,7 @@ def memory(kind: str) -> int:
 
 
 def test_an_exported_view_outlives_closing(path: Path) -> None:
-    source = open_bytes(path)
+    source = open_bytes(path, mapped=True)
     exported = pickle.PickleBuffer(
         source.view(0, source.size)
     )  # as numpy would hold it: the view itself cannot be released
@@ -192,7 +199,7 @@ def test_an_exported_view_outlives_closing(path: Path) -> None:
 
 @pytest.mark.req("SEG-PDR-022")
 def test_a_file_that_becomes_shorter_is_unreadable_from_there_on(path: Path) -> None:
-    with open_bytes(path, copy=True) as source:
+    with open_bytes(path) as source:
         path.write_bytes(b"01234")
         assert bytes(source.view(0, 4)) == b"0123"
         assert bytes(source.window(2).data) == b"234"
@@ -204,12 +211,14 @@ def test_a_file_that_becomes_shorter_is_unreadable_from_there_on(path: Path) -> 
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENODEV, "cannot map"), ValueError("shrank")])
-def test_a_file_that_cannot_be_mapped_is_copied(path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_a_file_that_cannot_be_mapped_is_read_through_windows(
+    path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(file_bytes, "_map", refuse)
-    with open_bytes(path) as source:
+    with open_bytes(path, mapped=True) as source:
         assert (bytes(source.view(0, source.size)), source.is_mapped) == (b"0123456789", False)
 
 
@@ -254,7 +263,7 @@ def test_a_socket_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.skipif(not DESCRIPTORS.is_dir(), reason="counts descriptors under /proc")
 def test_no_descriptor_is_left_open(path: Path, tmp_path: Path) -> None:
     before = len(list(DESCRIPTORS.iterdir()))
-    with open_bytes(path), open_bytes(path, copy=True):
+    with open_bytes(path), open_bytes(path, mapped=True):
         pass
     with pytest.raises(UsageError):
         open_bytes(tmp_path)
@@ -272,13 +281,13 @@ def large(tmp_path: Path) -> Path:
 
 
 def test_a_mapped_file_is_one_window(large: Path) -> None:
-    with open_bytes(large) as source:
+    with open_bytes(large, mapped=True) as source:
         assert source.window(WINDOW_SIZE, 5) == (0, source.view(0, source.size))
 
 
 def test_windows_follow_each_other_and_grow(large: Path) -> None:
     content = large.read_bytes()
-    with open_bytes(large, copy=True) as source:
+    with open_bytes(large) as source:
         windows, position = [], 0
         while position < source.size:
             windows.append(source.window(position))
@@ -291,7 +300,7 @@ def test_windows_follow_each_other_and_grow(large: Path) -> None:
 
 def test_a_window_holds_as_many_bytes_as_are_asked_for(large: Path) -> None:
     content = large.read_bytes()
-    with open_bytes(large, copy=True) as source:
+    with open_bytes(large) as source:
         start, data = source.window(1000, 2 * WINDOW_SIZE)
         assert bytes(data[1000 - start :]) == content[1000 : 1000 + 2 * WINDOW_SIZE]
         start, data = source.window(source.size - 5, 50)
@@ -300,7 +309,7 @@ def test_a_window_holds_as_many_bytes_as_are_asked_for(large: Path) -> None:
 
 
 def test_holes_are_zeros(tmp_path: Path) -> None:
-    with open_bytes(sparse(tmp_path / "hole", 3 * WINDOW_SIZE), copy=True) as source:
+    with open_bytes(sparse(tmp_path / "hole", 3 * WINDOW_SIZE)) as source:
         start, data = source.window(100, WINDOW_SIZE)
         assert not any(data[100 - start :])
         assert len(source.view(0, source.size)) == source.size
@@ -367,7 +376,7 @@ def test_everything_around_refused_bytes_is_read(
 ) -> None:
     disk = Disk(large, refused)
     monkeypatch.setattr(file_reader, "_read_at", disk.read)
-    with open_bytes(large, copy=True) as source:
+    with open_bytes(large) as source:
         parts, lost = readable_parts(source)
         assert list(lost.items()) == [(start, end - start) for start, end in refused]
         assert sum(end - start for start, end in (*parts, *refused)) == source.size
@@ -397,7 +406,7 @@ def test_a_refused_gigabyte_takes_a_bounded_number_of_reads(tmp_path: Path, monk
 
     monkeypatch.setattr(file_reader, "_read_at", read)
     monkeypatch.setattr(file_reader.FileReader, "is_hole", lambda *_: False)
-    with open_bytes(path, copy=True) as source:
+    with open_bytes(path) as source:
         _, lost = readable_parts(source)
         assert (min(lost), sum(lost.values())) == (WINDOW_SIZE, 2**30)
     assert failures < 20_000
@@ -407,8 +416,8 @@ def test_a_refused_gigabyte_takes_a_bounded_number_of_reads(tmp_path: Path, monk
 def test_a_slow_disk_is_asked_for_whole_blocks(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(large, [(5000, 5100)], whole_blocks=True)
     monkeypatch.setattr(file_reader, "_read_at", disk.read)
-    monkeypatch.setattr(refused_ranges, "SLOW_SECONDS", -1.0)
-    with open_bytes(large, copy=True) as source:
+    monkeypatch.setattr(file_reader, "SLOW_SECONDS", -1.0)
+    with open_bytes(large) as source:
         assert readable_parts(source)[1] == {4096: 4096}
     assert disk.failures < 20
 
@@ -417,8 +426,8 @@ def test_a_slow_disk_is_asked_for_whole_blocks(large: Path, monkeypatch: pytest.
 def test_time_that_is_used_up_ends_the_search(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(large, [(5000, 5100), (2 * WINDOW_SIZE, 2 * WINDOW_SIZE + 1)])
     monkeypatch.setattr(file_reader, "_read_at", disk.read)
-    monkeypatch.setattr(refused_ranges, "MAX_SECONDS", 0.0)
-    with open_bytes(large, copy=True) as source:
+    monkeypatch.setattr(file_reader, "MAX_SECONDS", 0.0)
+    with open_bytes(large) as source:
         _, lost = readable_parts(source)
         assert len(lost) == disk.failures == 2
 
@@ -428,7 +437,7 @@ def test_what_is_refused_is_noted_even_if_nobody_hands_the_error_on(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_reader, "_read_at", Disk(large, [(7, 8)]).read)
-    with noted_refusals() as noted, open_bytes(large, copy=True) as source:
+    with noted_refusals() as noted, open_bytes(large) as source:
         with suppress(UnreadableError):
             source.view(0, 10)
         assert [(error.location.position, error.location.size) for error in noted] == [(7, 1)]

@@ -24,6 +24,7 @@ from helpers.made_logs import (
 from helpers.messages import message
 from helpers.planned import only_plan
 from helpers.support import authentic, authentic_expected, authentic_names
+from helpers.walking import each_of
 
 from seglog_format.log.listing import list_partition
 from seglog_format.recovery.plan import plan_for_partition, plan_recovery
@@ -62,7 +63,7 @@ def end_by_broker(lines: list[dict[str, Any]], partition: str) -> int:
 
 
 @pytest.mark.req("SEG-RCV-001", "SEG-RCV-002", "SEG-RCV-003", "SEG-RCV-004", "SEG-CKP-011")
-@pytest.mark.parametrize("name", CRASHES)
+@each_of("name", CRASHES)
 def test_the_plan_is_what_the_broker_did(name: str) -> None:
     lines = authentic_expected(name)
     found = only_plan(authentic(name) / "before")
@@ -73,7 +74,7 @@ def test_the_plan_is_what_the_broker_did(name: str) -> None:
 
 
 @pytest.mark.req("SEG-RCV-001")
-@pytest.mark.parametrize("name", CRASHES)
+@each_of("name", CRASHES)
 def test_what_was_recovered_and_closed_is_left_alone(name: str) -> None:
     found = only_plan(authentic(name) / "after")
     assert (found.has_clean_shutdown, found.plan.scanned, found.plan.changes_log) == (True, (), False)
@@ -85,7 +86,7 @@ FULL_SCAN_CUTS = {"4.3.0/crash-flip-early": (124, 28525, 259, (266,))}
 
 
 @pytest.mark.req("SEG-RCV-003", "SEG-RCV-004")
-@pytest.mark.parametrize("name", CRASHES)
+@each_of("name", CRASHES)
 def test_a_full_scan_finds_the_same_or_more(name: str) -> None:
     found = only_plan(authentic(name) / "before")
     full = found.full_scan

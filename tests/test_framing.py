@@ -9,6 +9,7 @@ import pytest
 from helpers.batches import patched
 from helpers.decoders import decode_batch
 from helpers.support import vector
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def test_magics_may_change_inside_a_file() -> None:
 
 
 @pytest.mark.req("SEG-LOG-002")
-@pytest.mark.parametrize("size", range(1, 18))
+@each_of("size", range(1, 18))
 def test_seventeen_trailing_bytes_are_not_looked_at(size: int) -> None:
     assert tail(vector("V-06") + b"\xff" * size) == (TailKind.TRAILING, 87, size)
 
@@ -56,7 +57,7 @@ def test_size_below_14(size: int) -> None:
 
 
 @pytest.mark.req("SEG-LOG-004")
-@pytest.mark.parametrize("size", range(18, 87))
+@each_of("size", range(18, 87))
 def test_entry_cut_short(size: int) -> None:
     assert tail(vector("V-06") + vector("V-06")[:size]) == (TailKind.PARTIAL, 87, size)
 

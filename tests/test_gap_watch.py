@@ -228,14 +228,14 @@ def test_a_scan_of_a_log_directory(tmp_path: Path) -> None:
 
 
 def test_nothing_is_read_for_borders_that_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seglog_format.log import gap_watch
+    from seglog_format.log import gaps
 
     def refuse(*_: object, **__: object) -> Iterator[int]:
         raise AssertionError
 
     with open_partition(segments(tmp_path)) as partition:
-        monkeypatch.setattr(gap_watch, "LogSegment", refuse)
-        monkeypatch.setattr(gap_watch, "checkpointed_offset", refuse)
+        monkeypatch.setattr(gaps, "LogSegment", refuse)
+        monkeypatch.setattr(gaps, "checkpointed_offset", refuse)
         assert by_records(partition) == by_scan(partition) == list(range(300))
 
 
@@ -251,7 +251,7 @@ def test_dump_tells_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixt
         (directory, ("--to", "15"), False),
         (log, (), False),
     ):
-        assert run(["dump", str(path), *options]) == 0
+        assert run(["dump", str(path), *options]) == is_reported
         out, err = capsys.readouterr()
         message = f"seglog: {log}: 5 offsets are missing, 15 to 19 (between segments)"
         assert err.splitlines() == ([message] if is_reported else [])

@@ -10,6 +10,7 @@ import pytest
 from helpers.made_partitions import EMPTY_SNAPSHOT, checkpoint, entry, make, numbered
 from helpers.messages import message, wrapper
 from helpers.support import authentic, authentic_names, bundled
+from helpers.walking import each_of
 
 from seglog_format import verify
 from seglog_format.cli.main import run
@@ -197,8 +198,8 @@ def test_a_checkpoint_is_read_before_the_logs(tmp_path: Path, monkeypatch: pytes
     checkpoint(directory, HIGH_WATERMARKS, 5)
     check = log_directory.partition_findings
 
-    def appending(path: Path, *given: Any) -> Any:  # noqa: ANN401 - the rest is only passed on
-        end = yield from check(path, *given)
+    def appending(path: Path, *given: Any, **options: Any) -> Any:  # noqa: ANN401 - the rest is only passed on
+        end = yield from check(path, *given, **options)
         checkpoint(directory, HIGH_WATERMARKS, 9)
         return end
 
@@ -295,7 +296,7 @@ def undamaged() -> list[tuple[str, str]]:
     return [(name, "after" if "crash" in name else "") for name in left]
 
 
-@pytest.mark.parametrize(("name", "below"), undamaged())
+@each_of(("name", "below"), undamaged())
 def test_what_brokers_left_has_no_hole(name: str, below: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A broker leaves damage below its recovery point alone; that is in none of these."""
     assert run(["verify", str(authentic(name) / below), "--severity", "error"]) == 0
@@ -323,7 +324,7 @@ def test_recover_tells_what_an_empty_replacement_takes_away(tmp_path: Path, caps
     assert run(["recover", str(directory)]) == HOLE
     assert f"{numbered('92.log')} is replaced by .swap files: 92 offsets, 92 to 183" in capsys.readouterr().out
     assert recovered(directory, capsys, "--write", status=HOLE)["lost"] == found["lost"]
-    assert recovered(directory, capsys, status=FINE)["missing"] == [
+    assert recovered(directory, capsys, status=HOLE)["missing"] == [
         {"file": numbered("92.log"), "kind": "between segments", **missing(92, 184)}
     ]
 
@@ -427,3 +428,39 @@ def test_damage_hides_the_batch_of_a_producer(open_transaction: Path) -> None:
     assert not [one for one in verify(open_transaction) if one.requirement == "SEG-PSN-009"]
     (open_transaction / f"{15:020d}.snapshot").write_bytes(b"")
     assert not [one for one in verify(open_transaction) if one.requirement == "SEG-PSN-009"]
+
+
+# The same offsets in every command
+
+HOLES: dict[str, tuple[dict[str, bytes], int, str]] = {
+    "an empty log": ({"0.log": b""}, 6, "6 offsets, 0 to 5"),
+    "the end of the log": ({"0.log": entry(0, 5)}, 12, "7 offsets, 5 to 11"),
+    "an index without a log, after the last": ({"0.log": entry(0, 5), "9.index": b""}, 0, "4 offsets, 5 to 8"),
+    "an index without a log, before the first": ({"0.index": b"", "9.log": entry(9, 5)}, 0, "9 offsets, 0 to 8"),
+    "between segments": ({"0.log": entry(0, 5), "9.log": entry(9, 5)}, 0, "4 offsets, 5 to 8"),
+}
+"""Files, a checkpointed high watermark, and the offsets that are missing."""
+NAMING = ("ls", "ls --long", "ls PARTITION", "verify", "recover", "cluster", "dump", "export")
+BETWEEN_ONLY_IN_FULL = {"ls", "cluster"}
+"""Commands that open the last segment of a partition only, as `seglog ls --help` says."""
+
+
+@pytest.mark.parametrize("command", NAMING)
+@pytest.mark.parametrize("name", HOLES)
+def test_every_command_names_the_same_missing_offsets(
+    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name == "between segments" and command in BETWEEN_ONLY_IN_FULL:
+        pytest.skip("it opens the last segment only, which its help says")
+    files, mark, text = HOLES[name]
+    directory = make(tmp_path, files)
+    checkpoint(directory, HIGH_WATERMARKS, mark)
+    words = command.removesuffix(" PARTITION")
+    path = directory if command == "ls PARTITION" else directory.parent
+    more = ["--to", str(tmp_path / "table"), "--format", "jsonl"] if command == "export" else []
+    status = run([*words.split(), str(path), *more])
+    captured = capsys.readouterr()
+    many, span = text.split(", ")
+    said = captured.out + captured.err
+    assert text in said or f"{many} are missing, {span}" in said
+    assert status == HOLE

@@ -9,6 +9,7 @@ import pytest
 from helpers.lookup_checks import until_error
 from helpers.made_logs import data_batch
 from helpers.messages import message, wrapper
+from helpers.walking import each_of
 
 from seglog_format import open_partition
 from seglog_format.checks import verify
@@ -47,7 +48,7 @@ def partition_of(root: Path, *entries: bytes, base_offset: int = BASE) -> Path:
 
 
 @pytest.mark.req("SEG-LOG-013")
-@pytest.mark.parametrize(("name", "base_offset"), [*product(ENDS, (0, BASE)), *product(INSIDE, (0, BASE))])
+@each_of(("name", "base_offset"), [*product(ENDS, (0, BASE)), *product(INSIDE, (0, BASE))])
 def test_an_entry_that_leaves_no_next_offset_is_damaged(tmp_path: Path, name: str, base_offset: int) -> None:
     start, following = base_offset + 3, base_offset + 4
     first, entry = data_batch(start, [1]).data, (ENDS | INSIDE)[name]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.support import FIXTURES, REPOSITORY, bundled, vector
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ from seglog_format.codec.decode import checksum_is_valid, decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.resolution import resolve
+from seglog_format.log.listing import resolve
 from seglog_format.names import parse_file_name, parse_partition_directory
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def rows() -> list[dict[str, Any]]:
     return content
 
 
-@pytest.mark.parametrize("row", [row for row in rows() if "parts" in row], ids=lambda row: row["name"])
+@each_of("row", [row for row in rows() if "parts" in row], ids=lambda row: row["name"])
 def test_inputs_are_slices_of_what_brokers_wrote(row: dict[str, Any]) -> None:
     parts = [
         (bundled(part["case"]) / part["file"]).read_bytes()[part["position"] :][: part["size"]] for part in row["parts"]
@@ -65,7 +66,7 @@ def test_inputs_are_many_small_and_of_every_kind() -> None:
     assert all(f"magic2-{codec}" in names for codec in ("none", "gzip", "snappy", "lz4", "zstd"))
 
 
-@pytest.mark.parametrize("name", [name for name, one in INPUTS.items() if one.kind in {"log", "metadata-snapshot"}])
+@each_of("name", [name for name, one in INPUTS.items() if one.kind in {"log", "metadata-snapshot"}])
 def test_unchanged_logs_are_sound(name: str) -> None:
     data = INPUTS[name].data
     frames = list(walk(data))
@@ -76,7 +77,7 @@ def test_unchanged_logs_are_sound(name: str) -> None:
 # Changed inputs
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@each_of("name", INPUTS)
 def test_a_twentieth_of_all_changes(name: str) -> None:
     result = hostile.watched(name, 0.05, SEED)
     assert result.failures == []

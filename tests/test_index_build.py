@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from helpers.support import authentic, authentic_expected, authentic_names, vector
+from helpers.walking import each_of
 
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
@@ -63,10 +63,10 @@ def as_lists(built: BuiltIndexes) -> dict[str, list[list[int]]]:
     }
 
 
-OLD = ("0.8.2.2", "0.10.2.2", "1.1.1")
+OLD = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1")
 
 
-@pytest.mark.parametrize("name", [name for name in authentic_names() if "/crash-" in name])
+@each_of("name", [name for name in authentic_names() if "/crash-" in name])
 def test_indexes_that_brokers_rebuilt(name: str) -> None:
     log, expected = recovered_segment(name)
     rows = rows_of(log)

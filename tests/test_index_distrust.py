@@ -11,6 +11,7 @@ from helpers.full_scan import sampled
 from helpers.lookup_checks import UNDAMAGED, check_positions, check_reads, check_timestamps, logs
 from helpers.made_logs import MadeLog, data_batch, offset_index, time_index
 from helpers.support import authentic_names
+from helpers.walking import each_of
 
 from seglog_format import open_partition
 
@@ -91,7 +92,7 @@ def with_damaged_indexes(source: Path, target: Path, damage: Callable[[Path], No
 
 
 @pytest.mark.req("SEG-IDX-009")
-@pytest.mark.parametrize("name", CASES)
+@each_of("name", CASES)
 def test_damaged_indexes(name: str, tmp_path: Path) -> None:
     for number, (directory, log) in enumerate(logs(name)):
         for damage in DAMAGES:

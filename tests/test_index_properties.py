@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-import pytest
 from helpers.index_violations import (
     offset_index_violations,
     producer_snapshot_violations,
@@ -13,12 +12,13 @@ from helpers.index_violations import (
     transaction_index_violations,
 )
 from helpers.support import authentic_expected, authentic_names
+from helpers.walking import each_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
-from seglog_format.state_model import ProducerStateEntry
+from seglog_format.record_model import ProducerStateEntry
 
 BASE = 1000
 
@@ -283,7 +283,7 @@ def violations_of(stem: str, lines: dict[str, list[dict[str, Any]]], *, is_activ
     return found
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_no_rule_refuses_what_a_real_broker_wrote(name: str) -> None:
     logs_of_case = lines_by_log(name)
     for stem, lines in logs_of_case.items():

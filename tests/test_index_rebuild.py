@@ -11,6 +11,7 @@ from helpers.batches import patched
 from helpers.index_files import example
 from helpers.made_partitions import ONE, content, entry, make, names
 from helpers.support import authentic, authentic_expected, authentic_names
+from helpers.walking import each_of
 
 from seglog_format.checks import verify
 from seglog_format.cli.main import run
@@ -28,8 +29,8 @@ def rebuilt(directory: Path, **options: int) -> list[RebuiltSegment]:
     return list(rebuilt_indexes(list_partition(directory), **options))
 
 
-@pytest.mark.parametrize("name", RECOVERED)
 @pytest.mark.req("SEG-RCV-025")
+@each_of("name", RECOVERED)
 def test_a_rebuild_gives_what_a_broker_s_recovery_gave(name: str) -> None:
     """The last segment was scanned by the broker; its indexes depend on the log alone."""
     (directory,) = (authentic(name) / "after").glob("crash-*-0")

@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner
 from helpers.batches import batch, record
 from helpers.support import bundled, vector, vectors
+from helpers.walking import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seglog_format import walk
 from seglog_format.cli.inspect import command
-from seglog_format.cli.render_field import bytes_text
 from seglog_format.cli.render_html import page
-from seglog_format.cli.render_inspect import HEADINGS, field_rows, json_fields, widths_for
+from seglog_format.cli.render_inspect import HEADINGS, bytes_text, field_rows, json_fields, widths_for
 from seglog_format.errors import CorruptRecordError, UsageError
 from seglog_format.inspection import Block, Field, Selection, inspect_file, inspect_pasted, pasted_bytes
 
@@ -40,14 +40,14 @@ def field_named(block: Block, name: str) -> Field:
     return next(field for field in block.fields if field.name == name)
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each_of("name", ENTRIES)
 def test_every_byte_belongs_to_exactly_one_field(name: str) -> None:
     for block in inspect_pasted(vector(name), EVERYTHING).blocks:
         covered = [position for field in leaves(block) for position in range(field.start, field.end)]
         assert covered == list(range(len(block.data))), block.title
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each_of("name", ENTRIES)
 def test_groups_hold_their_fields(name: str) -> None:
     for block in inspect_pasted(vector(name), EVERYTHING).blocks:
         open_groups: list[Field] = []
@@ -118,7 +118,7 @@ def test_bytes_after_the_last_record_are_left_over() -> None:
     assert (field_named(block, "left over").start, field_named(block, "left over").end) == (77, 87)
 
 
-@pytest.mark.parametrize("size", range(18, 87))
+@each_of("size", range(18, 87))
 def test_batch_cut_anywhere(size: int, tmp_path: Path) -> None:
     path = tmp_path / LOG
     path.write_bytes(vector("V-06")[:size])

@@ -9,14 +9,27 @@ import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from helpers.support import REPOSITORY, need
+from helpers.support import FIXTURES, REPOSITORY, need
+from helpers.walking import each_of
 from seglog_conformance.cases import load_cases
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.judging import Examiner
 from seglog_conformance.reference import Reference
 
+from tools import witnesses
 from tools.kafka_next import __main__ as command
-from tools.kafka_next import answers, classes, definitions, disassembly, introspection, jars, text
+from tools.kafka_next import (
+    answers,
+    asked_again,
+    classes,
+    definitions,
+    disassembly,
+    features,
+    introspection,
+    jars,
+    required,
+    text,
+)
 from tools.kafka_next.compare import compared, compared_trees
 
 if TYPE_CHECKING:
@@ -383,6 +396,24 @@ def test_the_report_names_feature_levels() -> None:
     assert found.keys() == {"metadata.version", "share.version"}
 
 
+def test_every_level_in_production_has_a_row_in_appendix_b() -> None:
+    witness = json.loads((FIXTURES / "witnesses" / "feature_levels.json").read_text(encoding="utf-8"))
+    for levels in witness["levels"].values():
+        assert features.undescribed({"new": levels}) == []
+    assert features.undescribed(REPORT["features"]) == []
+    known = {name for name in witness["levels"]["4.4.0"] if not name.startswith(features.FOR_TESTS)}
+    assert {name for name, _ in features.described()} == known
+
+
+def test_the_page_names_a_level_that_appendix_b_does_not_describe() -> None:
+    changed = {"transaction.version": {"TV_3": [None, "3, in production"], "TV_4": [None, "4, in development"]}}
+    report = REPORT | {"features": {"new": {"x.version": {"X_0": "0", "X_1": "1"}}, "changed": changed}}
+    assert [line for line in text.page(report) if "appendix B" in line] == [
+        "- **`transaction.version` 3 has no row in appendix B: find out what it changes on disk**",
+        "- **`x.version` 1 has no row in appendix B: find out what it changes on disk**",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "type_", "default"),
     [
@@ -414,7 +445,7 @@ def test_the_report_names_classes_that_moved_and_went() -> None:
         assert found["jar"][f"org.apache.kafka.metadata.{name}"] == ["kafka-metadata", "kafka-server-common"]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "kind", "declaration"),
     [
         (f"{RECORD}.Records", "new", "public static final int SOFT_MAX_ARRAY_LENGTH = 2147483639"),
@@ -496,3 +527,113 @@ def test_the_definitions_of_both_releases_give_the_report() -> None:
         definitions.read(home, each) for home, each in zip(homes, (base, release), strict=True)
     )
     assert compared_trees(stored, new_stored) == REPORT["stored"]
+
+
+# What this project has to change
+
+
+def fact(**values: Any) -> Json:  # noqa: ANN401 - JSON
+    named = {"fact": "F.", "owner": ["seglog_format.state.config:LogConfig"], "test": "tests/test_x.py::test_x"}
+    return named | values
+
+
+EMPTY: Json = {
+    "base": "4.4.0",
+    "release": "4.5.0",
+    "stored": {},
+    "features": {},
+    "settings": {},
+    "answers": {},
+    "classes": {},
+    "facts": [],
+}
+LOG_CONFIG = f"{LOG}.LogConfig"
+
+
+@each_of(
+    ("part", "content", "line"),
+    [
+        ("stored", {"new": {"NewRecord": {"": {"type": "metadata"}}}}, "metadata_state.py RULES for: NewRecord"),
+        ("stored", {"changed": {"TopicRecord": {"new": {"owner": {}}}}}, "- changed: TopicRecord (owner)"),
+        ("stored", {"gone": {"OldValue": {}}}, "add 4.5.0 to RELEASES in tools/message_definitions.py"),
+        (
+            "features",
+            {"changed": {"share.version": {"SV_3": [None, "3, in production"]}}},
+            "- share.version 3: a row in spec/B-version-history.md",
+        ),
+        (
+            "features",
+            {"changed": {"share.version": {"SV_3": [None, "3, in production"]}}},
+            "a Release('4.5', ...) in seglog_format/cluster/releases.py; changed here: share.version 3",
+        ),
+        ("settings", {"new": {"segment.colour": {LOG_CONFIG: {}}}}, "LogConfig, appendix B: segment.colour"),
+        ("settings", {"gone": {"segment.ms": {LOG_CONFIG: {}}}}, "- gone, and in LogConfig: segment.ms"),
+        ("settings", {"gone": {"x.y": {LOG_CONFIG: {}}}}, "DROPPED_SETTINGS: x.y"),
+        (
+            "settings",
+            {"changed": {"segment.ms": {"changed": {LOG_CONFIG: {"default": ["1", "2"]}}}}},
+            "- segment.ms: default 1, now 2: state/config.py",
+        ),
+        (
+            "facts",
+            [fact(differs={"Some.MASK": ["7", "15"]})],
+            "- state.config:LogConfig (tests/test_x.py): MASK 7, now 15",
+        ),
+        ("facts", [fact(differs={"Some.MASK": ["7", None]})], "fixtures/make/constants.py: Some.MASK"),
+        ("facts", [fact(notAsked="run fixtures/make/x.py for 4.5.0")], "- run: fixtures/make/x.py"),
+        ("facts", [fact(notAsked="add a profile of 4.5.0")], "- add a profile of 4.5.0 (state.config:LogConfig)"),
+        ("classes", {"moved": {f"{LOG}.UnifiedLog": "a.b.UnifiedLog"}}, "- now in a.b: UnifiedLog ("),
+        ("classes", {"gone": [f"{LOG}.UnifiedLog"]}, "- gone, with the number of files: " + LOG + ".UnifiedLog ("),
+        (
+            "answers",
+            {"kafka-storage": {"asked": 1, "differ": {"crc/wrong": {"verdicts": ["PASS", "DIFFER"], "at": []}}}},
+            "(PASS to DIFFER by kafka-storage): crc/wrong",
+        ),
+        ("answers", {"kafka-storage": {"notAsked": "no Maven"}}, "- kafka-storage was not asked: no Maven"),
+    ],
+)
+def test_a_change_names_what_has_to_change_here(part: str, content: Any, line: str) -> None:  # noqa: ANN401 - JSON
+    found = required.page(EMPTY | {part: content})
+    assert any(line in each for each in found), found
+
+
+def test_a_release_without_changes_still_has_to_be_recorded() -> None:
+    found = required.page(EMPTY | {"release": "4.4.1"})
+    assert [line for line in found if line.startswith("- ")] == [
+        "- add 4.4.1 to RELEASES in fixtures/make/constants.py and feature_levels.py, and to the adapters' versions"
+    ]
+
+
+def test_what_has_to_change_fits_on_a_screen() -> None:
+    differing = {f"Some{number}.MASK": ["1", "2"] for number in range(200)}
+    facts = [fact(differs=differing, owner=[f"seglog_format.m{number}"]) for number in range(200)]
+    found = required.page(REPORT | {"facts": facts})
+    assert len(found) <= required.MOST_LINES
+    assert any("more in the report" in line for line in found)
+    assert max(map(len, found)) <= required.WIDTH
+
+
+def test_the_report_on_4_4_says_what_had_to_change() -> None:
+    """Each of these was changed by hand when 4.4.0 came."""
+    found = "\n".join(required.page(REPORT))
+    for known in ("AbortedTxn", "UnregisterControllerRecord", "StreamsGroupMetadataValue", "remote.copy.lag.ms"):
+        assert known in found
+    assert "SEG-TXN" in found  # its classes refuse a transaction index of version 1
+    assert "files/txnindex-version-1" in found
+
+
+def test_every_way_to_ask_again_is_known() -> None:
+    ways = {each.again for each in witnesses.read().facts if each.again}
+    assert ways <= asked_again.WAYS.keys() | asked_again.COMPARED
+    assert asked_again.WAYS.keys() <= ways
+
+
+def test_a_difference_belongs_to_the_facts_whose_questions_it_answers() -> None:
+    [checksum] = [each for each in witnesses.read().facts if "Crc32C." in each.keys]
+    difference: dict[str, list[str | None]] = {"Crc32C.compute(hex:,0,0)": ["0", "1"], "Topic.LEGAL_CHARS": ["a", "b"]}
+    assert asked_again.about(checksum, difference) == {"Crc32C.compute(hex:,0,0)": ["0", "1"]}
+
+
+def test_a_release_without_a_profile_says_where_to_add_it() -> None:
+    with pytest.raises(asked_again.NotAskedError, match=r"add a profile of 9\.9\.9 to tests/java-cluster/pom\.xml"):
+        asked_again.profile_of("9.9.9")

@@ -22,11 +22,16 @@ RUNS = 20
 NOW_MS = 1_700_000_000_000
 
 
-def appends(dice: random.Random) -> list[dict[str, object]]:
-    """Return steps of a broker: a few batches, some of them old or from the future, under one leader and the next."""
+def appends(dice: random.Random, dated: float) -> list[dict[str, object]]:
+    """Return steps of a broker: a few batches, some of them old or from the future, under one leader and the next.
+
+    Args:
+        dice: decides.
+        dated: the share of batches that have timestamps.
+    """
     steps: list[dict[str, object]] = []
     for number in range(dice.randint(1, 14)):
-        time = NOW_MS - dice.choice((0, 500, 1000, 1001, 5000, -400)) if dice.random() < 0.9 else -1
+        time = NOW_MS - dice.choice((0, 500, 1000, 1001, 5000, -400)) if dice.random() < dated else -1
         batch = produced(time, value=b"v" * dice.choice((10, 80)), partition_leader_epoch=-1)
         steps.append({"do": "lead", "records": batch.hex(), "leaderEpoch": number // 4})
     return steps
@@ -66,13 +71,19 @@ def is_by_the_way(path: Path) -> bool:
     "SEG-RET-003",
     "SEG-RET-005",
     "SEG-RET-006",
+    "SEG-RET-007",
     "SEG-RET-008",
     "SEG-RET-009",
     "SEG-RET-010",
     "SEG-RET-011",
 )
+@pytest.mark.parametrize(
+    ("dated", "file_age_ms"), [(0.9, 2000), pytest.param(0, 500, marks=pytest.mark.req("SEG-RET-004"))]
+)
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_same_goes_and_the_same_is_left(release: str, oracles: dict[str, Oracle], tmp_path: Path) -> None:
+def test_the_same_goes_and_the_same_is_left(
+    release: str, dated: float, file_age_ms: int, oracles: dict[str, Oracle], tmp_path: Path
+) -> None:
     oracle = oracles[release]
     gone = 0
     for seed in range(RUNS):
@@ -81,11 +92,11 @@ def test_the_same_goes_and_the_same_is_left(release: str, oracles: dict[str, Ora
         theirs, ours = (tmp_path / name / str(seed) / "t-0" for name in ("theirs", "ours"))
         theirs.mkdir(parents=True)
         written = {**config, "cleanup.policy": "delete"}
-        end = oracle.must("write", directory=str(theirs), nowMs=NOW_MS, steps=appends(dice), config=written)[
+        end = oracle.must("write", directory=str(theirs), nowMs=NOW_MS, steps=appends(dice, dated), config=written)[
             "logEndOffset"
         ]
         for path in theirs.glob("*.log"):  # of records without a timestamp the file's time counts
-            os.utime(path, (NOW_MS / 1000 - 2, NOW_MS / 1000 - 2))
+            os.utime(path, ns=((NOW_MS - file_age_ms) * 1_000_000,) * 2)
         shutil.copytree(theirs, ours)
         start = dice.choice((0, 0, dice.randrange(end + 1)))
         found = oracle.must(

@@ -17,8 +17,7 @@ from helpers.batches import batch, record
 from helpers.node_support import need_node
 from helpers.support import REPOSITORY, bundled, bundled_cases, handbook, vector
 
-from seglog_format.cli.kaitai_set import kaitai_set
-from seglog_format.cli.render_ksy import snake
+from seglog_format.cli.kaitai_set import kaitai_set, snake
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk

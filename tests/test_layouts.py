@@ -35,6 +35,10 @@ SWAPS = {
     for first, second in pairwise(codes)
 }
 
+EVERY_WAY = " ".join(layout_bytes.CHECKS)
+READ_ONLY = {"ENTRY_PREFIX": "reading writing reference-reading"}
+"""The reference writes the prefix as the first fields of a header."""
+
 
 def test_layouts_are_those_of_the_declarations() -> None:
     assert make_layouts.TARGET.read_text(encoding="utf-8") == make_layouts.module_text(LAYOUTS), (
@@ -58,8 +62,10 @@ def test_every_swap_of_two_neighbours_is_noticed() -> None:
         cwd=REPOSITORY,
         env={"PYTHONPATH": str(REPOSITORY)},
     )
-    noticed = {line.rstrip().removesuffix(" reading writing reference"): line for line in ran.stdout.splitlines()}
-    assert sorted(noticed) == sorted(SWAPS), ran.stdout
+    noticed = dict(line.split(" noticed by ") for line in ran.stdout.splitlines())
+    expected = {name: READ_ONLY.get(name.partition(":")[0], EVERY_WAY) for name in SWAPS}
+    assert {name: ways for name, ways in noticed.items() if ways not in {expected[name], EVERY_WAY}} == {}
+    assert noticed.keys() == expected.keys()
 
 
 @given(st.permutations(["a", "b", "c", "d"]), st.integers(-(2**31), 2**31 - 1), st.integers(0, 2**32 - 1))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers.made_partitions import entry, make
 from helpers.support import authentic, authentic_expected, authentic_names, bundled, vector
+from helpers.walking import each_of
 
 from seglog_format.errors import UsageError
 from seglog_format.lines import lines_of
@@ -45,7 +46,7 @@ def comparable(name: str, value: object) -> object:
     return bool(value) if name == "error" else value
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_every_field_that_kafka_reads_is_there_and_equal(name: str) -> None:
     found = {key(line): line for line in lines_of(authentic(name), bytes_as="base64", digest_over=256)}
     expected = authentic_expected(name)
@@ -447,10 +448,10 @@ def test_file_that_cannot_be_opened_is_told_and_passed_over(
 
     real = seglog_format.lines.opened
 
-    def refuse(source: Source, *, copy: bool) -> object:
+    def refuse(source: Source) -> object:
         if source.path == path:
             raise PermissionError(13, "Permission denied", str(path))
-        return real(source, copy=copy)
+        return real(source)
 
     monkeypatch.setattr(seglog_format.lines, "opened", refuse)
     first, *rest = lines_of(other.parent)

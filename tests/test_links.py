@@ -107,7 +107,7 @@ def test_what_is_no_file_is_reported_and_nothing_is_deleted(
     before = sorted(os.listdir(directory))  # noqa: PTH208 - names are all that counts
     found = [finding for finding in verify(directory) if finding.requirement == "SEG-PDR-026"]
     assert [finding.location.path for finding in found] == [file.name]
-    assert run(["verify", str(directory)]) == 1
+    assert run(["verify", str(directory)]) == (3 if ending == ".log" else 1)
     for options in ([], ["--write"], ["--write", "--like-broker"]):
         assert run(["recover", *options, str(directory)]) == 3
     assert sorted(os.listdir(directory)) == before  # noqa: PTH208

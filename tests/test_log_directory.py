@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers.broker_names import texts
 from helpers.support import authentic, authentic_names, vector
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +19,8 @@ from seglog_format.errors import FormatError, Location, UnsupportedVersionError,
 from seglog_format.log.listing import list_log_directory
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.names import FileKind
+from seglog_format.record_model import CleanShutdown, MetaProperties, QuorumState
 from seglog_format.schema.text import properties
-from seglog_format.state_model import CleanShutdown, MetaProperties, QuorumState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +67,8 @@ def test_directories_that_may_be_there(tmp_path: Path) -> None:
     names = ["orders-0", "orders-10", "orders-9", "__cluster_metadata-0", f"orders-0.{UUID}-future"]
     for name in [*names, "remote-log-index-cache"]:
         (tmp_path / name).mkdir()
+        if name.startswith("orders"):
+            (tmp_path / name / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAEAAAAAAAAAAQ")
     (tmp_path / "lost+found").write_bytes(b"a file of that name is nothing to a broker")
     listing = list_log_directory(tmp_path)
     order = ["__cluster_metadata-0", "orders-0", f"orders-0.{UUID}-future", "orders-9", "orders-10"]
@@ -208,7 +211,7 @@ def test_clean_shutdown(data: bytes, expected: CleanShutdown) -> None:
 
 
 @pytest.mark.req("SEG-LDR-004")
-@pytest.mark.parametrize(
+@each_of(
     ("data", "field"),
     [
         (b"?", ""),
@@ -290,7 +293,7 @@ PAIRS = [
 
 
 @pytest.mark.req("SEG-LDR-005")
-@pytest.mark.parametrize(("data", "pairs"), PAIRS)
+@each_of(("data", "pairs"), PAIRS)
 def test_properties(data: bytes, pairs: list[tuple[str, str]] | None) -> None:
     assert properties(data) == pairs
 
@@ -457,7 +460,7 @@ def test_every_text_that_a_broker_left() -> None:
 
 
 @pytest.mark.req("SEG-LDR-003")
-@pytest.mark.parametrize("case", [name for name in authentic_names() if name.endswith(("/root", "/crash-kill"))])
+@each_of("case", [name for name in authentic_names() if name.endswith(("/root", "/crash-kill"))])
 def test_root_files_of_brokers(case: str) -> None:
     path = authentic(case)
     roots = {path: True} if case.endswith("/root") else {path / "before": False, path / "after": True}

@@ -127,7 +127,7 @@ def test_many_records_are_given_while_they_are_read(tmp_path: Path) -> None:
 def test_records_of_a_huge_batch_are_delivered_while_they_are_read(tmp_path: Path) -> None:
     count = 70_000
     stored(tmp_path, record() * (count - 1) + b"\x0c" + b"\xff" * 6, count)
-    with open_partition(tmp_path, copy=True) as partition:
+    with open_partition(tmp_path) as partition:
         records = partition.records()
         assert [record.offset for record in islice(records, count - 1)] == [0] * (count - 1)
         with pytest.raises(CorruptRecordError):

@@ -14,6 +14,7 @@ from helpers.full_scan import agrees_with_bytes, sampled
 from helpers.lookup_checks import UNDAMAGED, check_positions, check_reads, check_timestamps, logs
 from helpers.scans import segment_directory
 from helpers.support import bundled
+from helpers.walking import each_of
 
 from seglog_format import PartitionWriter, build_batch, encode_batch, new_record, open_partition
 from seglog_format.codec.build import build_message_entry
@@ -40,28 +41,28 @@ def opened(name: str, *, trust_indexes: bool = False) -> Iterator[tuple[Log, Par
             yield log, partition
 
 
-@pytest.mark.parametrize("name", UNDAMAGED)
+@each_of("name", UNDAMAGED)
 def test_the_full_scan_is_no_fiction(name: str) -> None:
     for directory, log in logs(name):
         assert agrees_with_bytes(log, directory)
 
 
 @pytest.mark.req("SEG-LKP-002")
-@pytest.mark.parametrize("name", UNDAMAGED)
+@each_of("name", UNDAMAGED)
 def test_position_of_every_offset(name: str) -> None:
     for log, partition in opened(name):
         check_positions(log, partition, list(log.offsets()))
 
 
 @pytest.mark.req("SEG-LKP-001", "SEG-LKP-002", "SEG-LKP-003", "SEG-LKP-004", "SEG-LKP-005")
-@pytest.mark.parametrize("name", UNDAMAGED)
+@each_of("name", UNDAMAGED)
 def test_read_at_every_offset(name: str) -> None:
     for log, partition in opened(name):
         check_reads(log, partition, sampled(log.offsets(), MANY, name))
 
 
 @pytest.mark.req("SEG-LKP-008")
-@pytest.mark.parametrize("name", UNDAMAGED)
+@each_of("name", UNDAMAGED)
 def test_every_timestamp_and_its_neighbours(name: str) -> None:
     for log, partition in opened(name):
         check_timestamps(log, partition, log.timestamps())
@@ -69,7 +70,7 @@ def test_every_timestamp_and_its_neighbours(name: str) -> None:
         assert (largest and astuple(largest)) == log.first_of_largest()
 
 
-@pytest.mark.parametrize("name", UNDAMAGED)
+@each_of("name", UNDAMAGED)
 def test_trusted_indexes_of_brokers_lead_to_the_same_answers(name: str) -> None:
     for log, partition in opened(name, trust_indexes=True):
         check_positions(log, partition, sampled(log.offsets(), 60, name))

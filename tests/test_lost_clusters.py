@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,13 +19,12 @@ from seglog_format.cluster import cluster as cluster_module
 from seglog_format.cluster.image import ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.lines import image_lines
 from seglog_format.cluster.new_image import MAX_PARTITIONS, NewNode, new_image
-from seglog_format.cluster.partition_counts import add_missing_partitions, count_of, hashes_in, java_hash
 from seglog_format.cluster.releases import RELEASES
 from seglog_format.codec.coordinator_records import decode_coordinator_record
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
 from seglog_format.errors import UsageError
 from seglog_format.model import INT32_MAX, INT64_MAX
-from seglog_format.state_model import EpochStart, ProducerStateEntry
+from seglog_format.record_model import EpochStart, ProducerStateEntry
 from tests.helpers.kafka import kafka_at_hand
 from tests.helpers.refusing_disk import seglog, seglog_without_rights
 from tests.helpers.support import authentic
@@ -263,17 +263,19 @@ def test_report_compares_replicas_and_measures_what_is_lost(old: Path, tmp_path:
     }
 
 
-def test_node_of_a_damaged_log_ends_where_a_broker_cuts_it_and_is_sound(old: Path, tmp_path: Path) -> None:
+def test_node_of_a_damaged_log_lacks_only_the_damaged_batch_and_is_sound(old: Path, tmp_path: Path) -> None:
     log = sorted((old / "segs-0").glob("*.log"))[2]
     flip(log, log.stat().st_size // 2)
     plan = resurrect(old, tmp_path / "node")
     plan.apply()
     node = tmp_path / "node" / "segs-0"
     with open_partition(node) as partition:
-        assert partition.log_end_offset == plan.made.logs["segs", 0].log_end_offset
-        assert partition.log_end_offset > int(log.stem)
-    assert [path.stat().st_size for path in sorted(node.glob("*.log"))][-1] == plan.made.logs["segs", 0].cut.position
-    assert len(list(node.glob("*.log"))) == 3
+        assert partition.log_end_offset == plan.made.logs["segs", 0].log_end_offset == 450
+    cut = plan.made.logs["segs", 0].cut
+    old_data, new_data = log.read_bytes(), (node / log.name).read_bytes()
+    (size,) = struct.unpack_from(">i", old_data, cut.position + 8)
+    assert new_data == old_data[: cut.position] + old_data[cut.position + 12 + size :]
+    assert {path.name for path in node.glob("*.log")} == {path.name for path in log.parent.glob("*.log")}
     assert [finding for finding in verify(tmp_path / "node") if finding.severity.name == "ERROR"] == []
 
 
@@ -318,14 +320,17 @@ def test_file_beside_the_logs_that_cannot_be_read_costs_no_record(
     assert [finding for finding in verify(tmp_path / "node") if finding.severity.name == "ERROR"] == []
 
 
-def test_records_before_bytes_that_the_disk_refuses_are_kept(old: Path, tmp_path: Path) -> None:
+def test_records_around_bytes_that_the_disk_refuses_are_kept(old: Path, tmp_path: Path) -> None:
     log = sorted((old / "segs-0").glob("*.log"))[2]
     middle = log.stat().st_size // 2
     answer = seglog("resurrect", old, "-o", tmp_path / "node", refused=((log.name, middle, middle + 1),))
     assert answer.status == 3
     kept, whole = contents(tmp_path / "node" / "segs-0"), contents(authentic(f"{KAFKA}/segs") / "segs-0")
-    assert int(log.stem) < len(kept) < len(whole)
-    assert kept == whole[: len(kept)]
+    lost = [record.offset for record in whole if record not in kept]
+    assert [record for record in whole if record in kept] == kept
+    assert 0 < len(lost) < 30
+    assert lost == list(range(lost[0], lost[-1] + 1))
+    assert kept[-1] == whole[-1]
     assert "only its logs are taken" in answer.out
 
 
@@ -376,52 +381,6 @@ def test_producer_id_without_a_successor_does_not_count(old: Path, tmp_path: Pat
 def test_node_id_that_cannot_be_written_is_refused_at_once(node_id: int, old: Path) -> None:
     with pytest.raises(UsageError, match="node_id"):
         resurrect(old, node_id=node_id)
-
-
-# -- the topics of coordinators ----------------------------------------------------------------------------------------
-
-
-def test_hash_of_a_name_is_that_of_java() -> None:
-    assert java_hash("") == 0
-    assert java_hash("a") == 97
-    assert java_hash("polygenelubricants") == 0, "Java's hash is -2147483648; Kafka clears the sign"
-    assert java_hash("\N{GRINNING FACE}") == 0xD83D * 31 + 0xDE00
-
-
-@pytest.mark.parametrize(
-    ("hashes", "count"),
-    [
-        ({0: [], 1: [], 2: []}, 3),
-        ({0: [6], 1: [7, 10], 2: [8]}, 3),
-        ({0: [50], 49: [99]}, 50),
-        ({3: [53], 7: [107]}, 50),
-        ({3: [60], 7: [64]}, 19),
-        ({0: [1], 1: [1]}, 2),
-    ],
-)
-def test_number_of_partitions_is_the_one_that_puts_each_name_where_it_is(
-    hashes: dict[int, list[int]], count: int
-) -> None:
-    assert count_of(hashes) == count
-
-
-def test_names_in_partitions_of_coordinators() -> None:
-    groups = hashes_in("__consumer_offsets", authentic("4.3.0/consumer-offsets") / "__consumer_offsets-0")
-    assert groups == {java_hash("group-A"), java_hash("group-two")}
-    assert hashes_in("__transaction_state", authentic("4.3.0/transaction-state") / "__transaction_state-0")
-
-
-def test_missing_partitions_of_the_groups_are_made(tmp_path: Path) -> None:
-    hashes = [java_hash("group-A"), java_hash("group-two")]
-    count = next(count for count in range(2, 10_000) if not (hashes[0] - hashes[1]) % count and hashes[0] % count)
-    target = tmp_path / f"__consumer_offsets-{hashes[0] % count}"
-    shutil.copytree(authentic("4.3.0/consumer-offsets") / "__consumer_offsets-0", target)
-    cluster = open_cluster(tmp_path)
-    image = cluster.image()
-    ((name, text),) = add_missing_partitions(image, cluster.replicas)
-    assert name == "__consumer_offsets"
-    assert f"had {count} partitions" in text
-    assert sorted(image.topic_named(name).partitions) == list(range(count))
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import FIXTURES, REPOSITORY, vector
+from helpers.walking import each_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +109,7 @@ def test_every_bundled_file_is_called_what_it_is(tmp_path: Path) -> None:
     assert kinds.keys() >= KINDS
 
 
-@pytest.mark.parametrize("name", [f"V-{number:02}" for number in range(1, 20)])
+@each_of("name", [f"V-{number:02}" for number in range(1, 20)])
 def test_every_vector_of_an_entry_is_called_a_log(name: str, tmp_path: Path) -> None:
     path = tmp_path / "entry"
     path.write_bytes(vector(name))

@@ -23,8 +23,8 @@ from proofs.stored_messages.content import Content
 from seglog_format import PartitionWriter, new_record, verify
 from seglog_format.cli.dump import OWN_TOPICS
 from seglog_format.cli.main import seglog
-from seglog_format.codec.application_records import decode_application_record
 from seglog_format.codec.control_record import decode_early_control_record
+from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.codec.protocol import decode_message, encode_message
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.schema import derived

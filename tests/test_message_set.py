@@ -12,6 +12,7 @@ import pytest
 from helpers.decoders import decode_batch
 from helpers.messages import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, message, nullable, sealed, wrapper
 from helpers.support import authentic, authentic_expected, authentic_names, vector
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -301,7 +302,7 @@ def test_undefined_codecs_are_refused_when_decoding(codec: int) -> None:
 
 
 @pytest.mark.req("SEG-MSG-019")
-@pytest.mark.parametrize("cut", range(1, 27))
+@each_of("cut", range(1, 27))
 def test_last_message_cut_short_is_dropped(cut: int) -> None:
     data = wrapper(message(10), message(11)[:cut], offset=11)
     assert offsets(data) == [10]
@@ -410,7 +411,7 @@ def entries(name: str) -> list[tuple[bytes, list[dict[str, Any]]]]:
     ]
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_of("name", CASES)
 def test_what_brokers_wrote(name: str) -> None:
     for data, expected in entries(name):
         entry = read(data, limit=2**26)

@@ -11,6 +11,7 @@ import pytest
 from helpers.batches import batch, record
 from helpers.hostile_names import TOPICS, below
 from helpers.serving import serving
+from helpers.walking import each_of
 from kio.schema.errors import ErrorCode
 
 from proofs.serve.client import METADATA, PRODUCE
@@ -19,7 +20,7 @@ from seglog_format.cli.main import run
 from seglog_format.errors import UsageError, WriteError
 from seglog_format.serve.writing import Writers
 from seglog_format.state.config import LogConfig
-from seglog_format.storage import rename_to_new as renaming
+from seglog_format.storage import files as renaming
 from seglog_format.storage.files import LOCAL_FILES, replace_file
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ NEXT_LOG = f"{1:020}.log"
 
 
 @pytest.mark.req("SEG-PDR-002")
-@pytest.mark.parametrize("topic", TOPICS, ids=ascii)
+@each_of("topic", TOPICS)
 def test_a_log_writer_opens_no_directory_elsewhere(topic: str, tmp_path: Path) -> None:
     with LogWriter(tmp_path / "deep" / "root") as writer:
         before = below(tmp_path)
@@ -66,7 +67,7 @@ def test_a_partition_writer_makes_no_directory_that_a_broker_would_not(name: str
     assert below(tmp_path) == {}
 
 
-@pytest.mark.parametrize("topic", TOPICS, ids=ascii)
+@each_of("topic", TOPICS)
 def test_a_recipe_makes_no_topic_elsewhere(topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = tmp_path / "recipe.toml"
     text = json.dumps(topic).replace("\\udc80", "\\u00ff")  # TOML has no lone surrogates
@@ -90,7 +91,7 @@ def test_lines_make_no_file_elsewhere(name: str, tmp_path: Path, capsys: pytest.
     assert below(tmp_path) == before
 
 
-@pytest.mark.parametrize("topic", TOPICS[:-1], ids=ascii)
+@each_of("topic", TOPICS[:-1])
 def test_a_server_makes_no_topic(topic: str, tmp_path: Path) -> None:
     with PartitionWriter(tmp_path / "deep" / "data" / "orders-0") as writer:
         writer.append([new_record(value=b"one")])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from helpers.broker_names import directory_names, file_names
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,7 +91,7 @@ NUMBERS: list[tuple[str, int | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), NUMBERS)
+@each_of(("text", "value"), NUMBERS)
 def test_decimal_numbers(text: str, value: int | None) -> None:
     assert parse_decimal(text, bits=32) == value
 
@@ -146,7 +147,7 @@ REFUSED = [
 
 
 @pytest.mark.req("SEG-PDR-005", "SEG-PDR-007", "SEG-PDR-015")
-@pytest.mark.parametrize(("name", "requirement"), REFUSED, ids=lambda value: ascii(value[:30]))
+@each_of(("name", "requirement"), REFUSED, ids=lambda value: ascii(value[:30]))
 def test_refused_file_names(name: str, requirement: str) -> None:
     with pytest.raises(FormatError) as caught:
         parse_file_name(name)
@@ -184,7 +185,7 @@ LEFT_ALONE = [
 
 
 @pytest.mark.req("SEG-PDR-011")
-@pytest.mark.parametrize("name", LEFT_ALONE, ids=ascii)
+@each_of("name", LEFT_ALONE)
 def test_names_that_say_nothing(name: str) -> None:
     assert parse_file_name(name) is None
 
@@ -323,7 +324,7 @@ DIRECTORIES = [
 
 
 @pytest.mark.req("SEG-PDR-001", "SEG-PDR-003")
-@pytest.mark.parametrize(("name", "parts"), DIRECTORIES, ids=lambda value: ascii(value)[:40])
+@each_of(("name", "parts"), DIRECTORIES, ids=lambda value: ascii(value)[:40])
 def test_directory_names(name: str, parts: tuple[str, int, str, str]) -> None:
     parsed = parse_partition_directory(name)
     assert (parsed.topic, parsed.partition, parsed.unique, parsed.state) == parts
@@ -361,7 +362,7 @@ REFUSED_DIRECTORIES = [
 
 
 @pytest.mark.req("SEG-PDR-001", "SEG-PDR-003")
-@pytest.mark.parametrize(("name", "requirement"), REFUSED_DIRECTORIES, ids=lambda value: ascii(value)[:40])
+@each_of(("name", "requirement"), REFUSED_DIRECTORIES, ids=lambda value: ascii(value)[:40])
 def test_refused_directory_names(name: str, requirement: str) -> None:
     with pytest.raises(FormatError) as caught:
         parse_partition_directory(name)
@@ -527,7 +528,7 @@ def test_declared_snapshot_names_agree(names: Sequence[str]) -> None:
 
 
 @pytest.mark.req("SEG-PDR-001", "SEG-PDR-002", "SEG-PDR-004")
-@pytest.mark.parametrize(
+@each_of(
     "name",
     [*(name for name, _ in DIRECTORIES), *(name for name, _ in REFUSED_DIRECTORIES), *directory_names()],
     ids=lambda name: ascii(name[:40]),

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.errors import UsageError
-from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.index_file import OffsetIndex
 from seglog_format.log.partition import open_partition
 from seglog_format.model import OffsetPosition
 
@@ -165,11 +165,11 @@ def test_a_preallocated_index_is_its_entries(tmp_path: Path) -> None:
         assert index.lookup(10**6) == OffsetPosition(15, 833)
 
 
-@pytest.mark.parametrize("copy", [False, True])
-def test_an_open_index_can_be_read_and_closed_twice(tmp_path: Path, copy: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize("mapped", [False, True])
+def test_an_open_index_can_be_read_and_closed_twice(tmp_path: Path, mapped: bool) -> None:  # noqa: FBT001
     path = tmp_path / "00000000000000000007.index"
     path.write_bytes(packed((1, 100)))
-    index = OffsetIndex.open(path, 7, copy=copy)
+    index = OffsetIndex.open(path, 7, mapped=mapped)
     assert index.path == str(path)
     assert list(index.entries) == [OffsetPosition(8, 100)]
     index.close()

@@ -24,6 +24,9 @@ from tools.docs import pairs_page
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.xdist_group("pairs")
+"""The logs are written once."""
+
 pytest.importorskip("kio")
 pytest.importorskip("pyarrow")
 
@@ -137,7 +140,14 @@ def report(**changes: object) -> dict[str, Any]:
     log: dict[str, Any] = {"writer": "sarama", "through": "client", "version": "1.0", "kind": "plain", "codec": "gzip"}
     log |= {"refused": {}, "wrote": [], "skipped": [], "differs": {}}
     return {
-        "command": "python -m proofs pairs",
+        "made": {
+            "command": "python -m proofs pairs",
+            "commit": "0" * 40,
+            "dirty": False,
+            "date": "2026-11-27",
+            "versions": {},
+            "machine": {"cores": 2, "system": "Linux", "architecture": "x86_64"},
+        },
         "subjects": {"null": 1, "many": 9},
         "readers": [
             {"name": "good", "version": "2", "way": "wire"},

@@ -5,7 +5,11 @@ from __future__ import annotations
 from tools.docs import performance_summary
 
 REPORT = {
-    "machine": {"cores": 2, "processor": "a processor"},
+    "made": {
+        "commit": "0123456789" * 4,
+        "date": "2026-11-27",
+        "machine": {"cores": 2, "processor": "a processor"},
+    },
     "data": [{"name": "u100_1g", "bytes": 1_000_000_000}],
     "results": [
         {

@@ -9,6 +9,7 @@ import pytest
 from helpers.exported import make_log
 from helpers.serialized import make_topics
 from helpers.support import authentic
+from helpers.walking import each_of
 
 from proofs.serialized import KINDS, expected_rows
 from seglog_format import open_partition, read_schemas, scan_polars, value_decoder
@@ -24,7 +25,7 @@ EVERYTHING = Offsets()
 offset = pl.col("offset")
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("condition", "expected"),
     [
         (offset >= 5, (5, EVERYTHING.end)),

@@ -10,16 +10,15 @@ from helpers.appends import contents, idempotent, marker, open_writer, snapshot,
 from helpers.support import bundled, vector
 
 from seglog_format import Origin
+from seglog_format.codec.control_record import EndMarker, end_marker_of
 from seglog_format.codec.decode import decode_batch
-from seglog_format.codec.end_marker import EndMarker, end_marker_of
 from seglog_format.codec.framing import walk
 from seglog_format.codec.plain.producer_snapshot import decode_producer_snapshot
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
 from seglog_format.errors import Location, SequenceError, UsageError
 from seglog_format.model import INT32_MAX, ControlRecordType, Frame, RecordBatchHeader
-from seglog_format.state.producer import Producer, ProducerBatch, producer_from
-from seglog_format.state.producer_state import ProducerStates
-from seglog_format.state_model import ProducerStateEntry
+from seglog_format.record_model import ProducerStateEntry
+from seglog_format.state.producer_state import Producer, ProducerBatch, ProducerStates, producer_from
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.writing.loaded_log import load_log
 

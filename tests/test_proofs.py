@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.walking import each_of
 
 from proofs import harness
 
@@ -36,9 +37,9 @@ def test_report_says_what_was_run_and_what_failed(
     path = tmp_path / "report.json"
     assert harness.main(["counting", "--count", "5", "--seed", "7", "--report", str(path)]) == status
     report = json.loads(path.read_text(encoding="utf-8"))
-    assert report["command"] == "python -m proofs counting --count 5 --seed 7"
+    assert report["made"]["command"] == "python -m proofs counting --count 5 --seed 7"
     assert (report["done"], report["failures"], report["failed"]) == (5, len(failures), list(failures))
-    assert report["versions"]["python"]
+    assert report["made"]["versions"]["python"]
 
 
 def test_an_unknown_proof_is_refused_with_the_names_of_those_there_are() -> None:
@@ -46,13 +47,13 @@ def test_an_unknown_proof_is_refused_with_the_names_of_those_there_are() -> None
         harness.main(["nothing"])
 
 
-@pytest.mark.parametrize("name", harness.names())
+@each_of("name", harness.names())
 def test_every_proof_has_a_description(name: str) -> None:
     assert harness.description(name).endswith(".")
     assert "\n" not in harness.description(name)
 
 
-@pytest.mark.parametrize("name", [name for name in harness.names() if name not in harness.PROGRAMS])
+@each_of("name", [name for name in harness.names() if name not in harness.PROGRAMS])
 def test_every_proof_declares_its_options(name: str) -> None:
     assert callable(harness.load(name).add_arguments)
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 
 import seglog_format
-from seglog_format import errors, spark, types
+from seglog_format import errors, spark, strategies, types
 from seglog_format.cli.version import VERSION
 
 if TYPE_CHECKING:
@@ -34,10 +35,11 @@ def imported_by(module: str) -> set[str]:
     return set(json.loads(run.stdout))
 
 
-MODULES = (seglog_format, spark, types)
+MODULES = (seglog_format, spark, strategies, types)
 PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
 MAX_NAMES = 40
 FUNCTIONS = [
+    "anonymise",
     "build_batch",
     "build_end_marker",
     "build_message_entry",
@@ -46,6 +48,7 @@ FUNCTIONS = [
     "encode_batch",
     "encode_columns",
     "export",
+    "generate",
     "new_record",
     "open_cluster",
     "open_log_directory",
@@ -75,10 +78,15 @@ ENUMS = [
     "Severity",
     "TimestampType",
 ]
-PAGES = {seglog_format: "python.md", spark: "python-spark.md", types: "python-types.md"}
+PAGES = {
+    seglog_format: "python.md",
+    spark: "python-spark.md",
+    strategies: "python-testing.md",
+    types: "python-types.md",
+}
 
 
-@pytest.mark.parametrize(("module", "name"), PUBLIC)
+@each_of(("module", "name"), PUBLIC)
 def test_name_is_there_and_documented(module: ModuleType, name: str) -> None:
     assert inspect.getdoc(getattr(module, name))
 
@@ -127,8 +135,12 @@ def public_functions() -> list[tuple[str, object]]:
 
 INTERNAL = {
     "Checked": "entries that `PartitionWriter.append` has checked before, when the server hands them over",
+    "Entry": "prepared entries that `PartitionWriter.append_as_follower` takes from `generate`",
     "Packer": "how the slots of an index are laid out",
+    "PartitionPlan": "what a reader must find in a generated partition, for the proofs",
     "Problem": "what `Finding.of` makes a finding of, in checks",
+    "Recipe": "a recipe that was read; `generate` takes its text or a mapping",
+    "RemoteSegments": "what `LocalMetadataTopic.of` hands to a store, in tier",
     "ScanKeywords": "the keywords of `Partition.scan`",
     "Table": "pyarrow's",
 }

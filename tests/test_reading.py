@@ -413,32 +413,35 @@ def hold() -> Callable[[Path], None]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks to ask for")
-def test_files_are_copied_while_a_broker_holds_the_lock(tmp_path: Path, hold: Callable[[Path], None]) -> None:
+def test_a_broker_that_holds_the_lock_is_seen(tmp_path: Path, hold: Callable[[Path], None]) -> None:
     path = MadeLog(THREE).write(tmp_path)
     lock = tmp_path / ".lock"
-    with open_partition(path) as partition:
-        assert not partition.segments[0].copy
-    assert not lock.exists()
     lock.touch()
-    with open_partition(path) as partition:
-        assert not partition.segments[0].copy
-        assert offsets(partition.records(0, 4)) == [0, 1, 2, 3]
-        assert partition.segments[0]._bytes.is_mapped
+    assert not open_log_directory(tmp_path).directories[0].is_locked
     hold(lock)
     assert open_log_directory(tmp_path).directories[0].is_locked
     with open_partition(path) as partition:
-        assert partition.segments[0].copy
         assert offsets(partition.records(0, 4)) == [0, 1, 2, 3]
-        assert not partition.segments[0]._bytes.is_mapped
-    with open_partition(path, copy=False) as partition:
-        assert not partition.segments[0].copy
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_files_are_mapped_only_for_a_caller_who_asks(tmp_path: Path, mapped: bool) -> None:  # noqa: FBT001
+    path = MadeLog(THREE).write(tmp_path)
+    directory = open_log_directory(tmp_path)
+    for partition in (
+        open_partition(path, mapped=mapped),
+        directory.open("topic", 0, mapped=mapped),
+        directory.directories[0].open(next(iter(directory.partitions.values())), mapped=mapped),
+    ):
+        with partition:
+            assert offsets(partition.records(0, 4)) == [0, 1, 2, 3]
+            assert partition.segments[0]._bytes.is_mapped is mapped
 
 
 def test_a_lock_that_is_not_ours_to_open_counts_as_held(tmp_path: Path) -> None:
-    path = MadeLog(THREE).write(tmp_path)
+    MadeLog(THREE).write(tmp_path)
     (tmp_path / ".lock").symlink_to(".lock")
-    with open_partition(path) as partition:
-        assert partition.segments[0].copy
+    assert open_log_directory(tmp_path).directories[0].is_locked
 
 
 def test_nothing_is_written(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from helpers.batches import batch, patched, record
 from helpers.decoders import decode_batch
 from helpers.support import vector
+from helpers.walking import each_of
 
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import walk
@@ -211,7 +212,7 @@ def test_attributes() -> None:
     assert decode_batch(patched(vector("V-06"), 21, "h", -128)).header.attributes == -128
 
 
-@pytest.mark.parametrize("size", range(87))
+@each_of("size", range(87))
 def test_truncation_everywhere(size: int) -> None:
     with pytest.raises(TruncatedError) as caught:
         decode_batch(vector("V-06")[:size])

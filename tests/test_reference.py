@@ -13,6 +13,7 @@ from helpers.batches import batch, record, zigzag_varint
 from helpers.decoders import answer, assert_same_entries, decode_by_declaration, reported
 from helpers.messages import message, sealed, wrapper
 from helpers.support import authentic, authentic_names, vectors
+from helpers.walking import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,16 +32,14 @@ from seglog_format.codec.reference.control_records import BY_DECLARATION as CONT
 from seglog_format.codec.reference.decoders import declared
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.engine_storage import storage_for
+from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.listing import list_partition
-from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.partition import Partition, open_partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.log.time_index import TimeIndex
-from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.log.scanning import storage_for
 from seglog_format.model import CompressionCodec
+from seglog_format.record_model import ProducerStateEntry
 from seglog_format.recovery.apply import RecoveryOptions
-from seglog_format.state_model import ProducerStateEntry
 from seglog_format.storage.byte_source import MemoryBytes
 
 if TYPE_CHECKING:
@@ -53,18 +52,18 @@ AT = Location("file", 7)
 SEEDS = st.integers(0, 200)
 
 
-@pytest.mark.parametrize("name", sorted(vectors()))
+@each_of("name", sorted(vectors()))
 def test_vectors(name: str) -> None:
     assert_same_entries(vectors()[name])
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_logs_of_brokers(name: str) -> None:
     for path in authentic(name).rglob("*.log"):
         assert_same_entries(path.read_bytes()[: 2**16])
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_side_files_of_brokers(name: str) -> None:
     for path in authentic(name).rglob("*.*"):
         if path.suffix in SIDE_FILES and path.is_file():
@@ -218,7 +217,7 @@ def blocked(*_arguments: object) -> None:
     raise RuntimeError(msg)
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_records_of_partitions_of_brokers(name: str) -> None:
     for path in sorted({path.parent for path in authentic(name).rglob("*.log") if path.stat().st_size < 2**17}):
         with open_partition(path) as partition:
@@ -252,7 +251,7 @@ def partitions(name: str) -> list[Path]:
     return sorted((path for path, size in sizes.items() if 0 < size < 2**17), key=lambda path: (sizes[path], path))
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_without_construct_the_plain_engine_reads_records(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in partitions(name)[:2]:
         with open_partition(path) as partition, monkeypatch.context() as patched:
@@ -277,7 +276,7 @@ def findings(path: Path, engine: Engine) -> object:
 
 def summaries(path: Path, engine: Engine) -> object:
     storage = storage_for(engine)
-    return [segment_summary(files, copy=False, storage=storage) for files in list_partition(path).segments]
+    return [segment_summary(files, storage=storage) for files in list_partition(path).segments]
 
 
 TASKS: dict[str, Callable[[Path, Engine], object]] = {
@@ -289,7 +288,7 @@ TASKS: dict[str, Callable[[Path, Engine], object]] = {
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names(), share=4)
 def test_no_result_depends_on_the_engine(task: Callable[[Path, Engine], object], name: str) -> None:
     for path in partitions(name)[:1]:
         assert task(path, Engine.PLAIN) == task(path, Engine.REFERENCE)

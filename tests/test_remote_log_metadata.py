@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import struct
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from helpers.support import REPOSITORY
+from helpers.support import FIXTURES, REPOSITORY
+from helpers.walking import each_of
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from proofs.kafka.tier import decoded, generated, replayed
-from seglog_format.codec.application_records import decode_application_record
+from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.errors import CorruptRecordError
-from seglog_format.state_model import EpochStart
+from seglog_format.record_model import EpochStart
 from seglog_format.tier.expiry import RetentionRules, expired
-from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
-from seglog_format.tier.lineage import Lineage
-from seglog_format.tier.records import PartitionDeletion, RemoteSegment, SegmentUpdate, remote_event
-from seglog_format.tier.segments import Dropped, Reason, RemoteSegments, SegmentPart, replay
-from seglog_format.tier.states import PartitionDeleteState, SegmentState, may_follow
+from seglog_format.tier.records import (
+    PartitionDeleteState,
+    PartitionDeletion,
+    RemotePartitionId,
+    RemoteSegment,
+    RemoteSegmentId,
+    SegmentState,
+    SegmentUpdate,
+    may_follow,
+    remote_event,
+)
+from seglog_format.tier.segments import Dropped, Lineage, Reason, RemoteSegments, SegmentPart, replay
 
 METADATA = REPOSITORY / "fixtures" / "tiered" / "metadata"
 CASES = sorted(path.name.removesuffix(".jsonl.gz") for path in METADATA.glob("*.jsonl.gz"))
@@ -332,7 +342,7 @@ def test_segments_beyond_the_end_of_an_epoch_are_not_of_the_lineage() -> None:
 
 
 @pytest.mark.req("SEG-RLM-012")
-@pytest.mark.parametrize(
+@each_of(
     ("epochs", "end", "is_held"),
     [
         ([(2, 60)], 99, True),
@@ -422,3 +432,17 @@ def test_served_parts_follow_each_other_and_are_what_the_segments_answer_for(see
 def test_histories_repeat_with_their_seed(seed: int) -> None:
     assert generated(seed) == generated(seed)
     assert all(remote_event(decoded(event)) is not None for event in generated(seed).events)
+
+
+def test_local_files_of_older_releases_are_as_the_chapter_shows_them() -> None:
+    """`fixtures/witnesses/remote_log_files.json` has what classes of 3.4.0 wrote."""
+    witness = json.loads((FIXTURES / "witnesses" / "remote_log_files.json").read_text(encoding="utf-8"))
+    files = witness["answers"]["3.4.0"]["files"]
+    chapter = (REPOSITORY / "spec" / "46-remote-log-metadata.md").read_text(encoding="utf-8")
+    assert f"```text\n{bytes.fromhex(files['_rlmm_committed_offsets']).decode()}```" in chapter
+    snapshot = bytes.fromhex(files["remote_log_snapshot"])
+    assert struct.unpack_from(">hiqii", snapshot) == (0, 7, 300, 1, len(snapshot) - 22)
+    (example,) = re.findall(r"the message follows:\n\n```text\n(.*?)```", chapter, re.DOTALL)
+    assert bytes.fromhex(re.sub(r";.*", "", example)) == snapshot[22:]
+    having = {release for release, answer in witness["answers"].items() if answer["classes"]}
+    assert having == {"3.1.2", "3.3.2", "3.4.0", "3.5.2", "3.6.2"}

@@ -18,11 +18,10 @@ from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.partition import Partition, open_partition
 from seglog_format.log.path_kind import PathKind, directory_kind
 from seglog_format.names import FileKind
-from seglog_format.storage import remote_bytes, remote_storage
+from seglog_format.storage import remote_storage
 from seglog_format.storage.file_bytes import MAX_LOG_SIZE, open_bytes
 from seglog_format.storage.object_store import Store, StoredFile, shown_address
-from seglog_format.storage.remote_bytes import BlockCache, RemoteBytes
-from seglog_format.storage.remote_storage import RemoteStorage, download
+from seglog_format.storage.remote_storage import BlockCache, RemoteBytes, RemoteStorage, download
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,10 +52,10 @@ class KnownStore:
 @pytest.fixture(scope="module", autouse=True)
 def _small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remote_bytes, "BLOCK_SIZE", BLOCK)
-        patch.setattr(remote_bytes, "MAX_REQUEST_BLOCKS", MAX_BLOCKS)
-        patch.setattr(remote_bytes, "READ_AHEAD_SIZE", 4 * MAX_BLOCKS * BLOCK)
-        patch.setattr(remote_bytes, "MAX_WINDOW_SIZE", 8 * BLOCK)
+        patch.setattr(remote_storage, "BLOCK_SIZE", BLOCK)
+        patch.setattr(remote_storage, "MAX_REQUEST_BLOCKS", MAX_BLOCKS)
+        patch.setattr(remote_storage, "READ_AHEAD_SIZE", 4 * MAX_BLOCKS * BLOCK)
+        patch.setattr(remote_storage, "MAX_WINDOW_SIZE", 8 * BLOCK)
         yield
 
 
@@ -208,7 +207,7 @@ def test_a_local_file_gives_the_same(tmp_path: Path, max_size: int) -> None:
     path = tmp_path / "file"
     path.write_bytes(numbered(1000))
     remote, _ = opened(numbered(1000), max_size)
-    with open_bytes(path) as mapped, open_bytes(path, copy=True) as windows, remote:
+    with open_bytes(path, mapped=True) as mapped, open_bytes(path) as windows, remote:
         sources: tuple[SourceFile, ...] = (mapped, windows, remote)
         for source in sources:
             source.expect(10, None)
@@ -304,7 +303,7 @@ def test_a_remote_partition_answers_as_the_local_one(name: str, trust_indexes: b
     ]
     storage, store = storage_of(uploaded(directory))
     listing = list_partition(storage.root / directory.name, storage)
-    with Partition(listing, trust_indexes=trust_indexes) as there, open_partition(directory, copy=True) as local:
+    with Partition(listing, trust_indexes=trust_indexes) as there, open_partition(directory) as local:
         assert answers(there) == answers(local)
     assert store.reads
     assert not Path(ADDRESS).exists()

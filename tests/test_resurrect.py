@@ -18,14 +18,13 @@ from seglog_format import open_cluster, open_partition, resurrect, verify
 from seglog_format.cli import resurrect as command
 from seglog_format.cli.main import run
 from seglog_format.cluster import resurrection
-from seglog_format.cluster.cluster import Replica
-from seglog_format.cluster.comparison import divergence
+from seglog_format.cluster.comparison import Replica, divergence
 from seglog_format.cluster.image import ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.new_image import NewNode, new_image
 from seglog_format.cluster.releases import RELEASES
-from seglog_format.cluster.snapshot_file import SnapshotName
+from seglog_format.cluster.resurrection import SnapshotName
 from seglog_format.errors import UsageError, WriteError
-from seglog_format.state_model import EpochStart
+from seglog_format.record_model import EpochStart
 from tests.helpers.kafka import kafka_at_hand
 from tests.helpers.support import authentic
 
@@ -132,7 +131,7 @@ import os, shutil, signal, sys
 from pathlib import Path
 from seglog_format.cluster import resurrection
 from seglog_format.storage import copying, new_directory
-left = [int(sys.argv[3])]
+left = [1 << 30]  # planning writes nothing
 def counted(owner, name):
     works = getattr(owner, name)
     def killed(*arguments, **options):
@@ -174,10 +173,11 @@ def test_after_a_kill_at_any_write_the_next_run_gives_the_same_and_leaves_nothin
     old: Path, tmp_path: Path
 ) -> None:
     shutil.rmtree(old / "segs-0")
-    whole, node = tmp_path / "whole" / "node", tmp_path / "new" / "node"
+    whole, node = tmp_path / "whole", tmp_path / "new" / "node"
+    node.parent.mkdir()
     count = int(run_killed(old, node, FAR).stdout)
     assert count > 100
-    node.parent.rename(whole.parent)
+    node.rename(whole)
     expected, sources = described(whole), fingerprint(old)
     for calls in [*range(0, count, count // 7), count - 1]:
         done = run_killed(old, node, calls)
@@ -307,8 +307,18 @@ def test_settings_that_would_delete_or_stop_are_changed_and_told() -> None:
         "retention.bytes": None,
         "segment.bytes": "4096",
         "min.insync.replicas": "2",
+        "message.format.version": "0.10",
     }
     assert any("message.format.version" in note.text for note in made.notes)
+
+
+def test_a_size_of_segments_for_all_brokers_that_the_release_refuses_is_raised() -> None:
+    """`fixtures/witnesses/log_settings.json`: since 4.0 the least value of `log.segment.bytes` is 1048576."""
+    old = image_with()
+    old.configs[ConfigResource(4, "")] = {"log.segment.bytes": "4096", "log.retention.ms": "1000"}
+    made = new_image(old, {}, NODE)
+    assert made.image.configs[ConfigResource(4, "")] == {"log.segment.bytes": "1048576", "log.retention.ms": "1000"}
+    assert any("log.segment.bytes=4096 becomes 1048576" in note.text for note in made.notes)
 
 
 def test_settings_of_other_brokers_are_left_out() -> None:
@@ -320,16 +330,18 @@ def test_settings_of_other_brokers_are_left_out() -> None:
     assert [note.about for note in made.notes if note.about.startswith("broker")] == ["broker 2"]
 
 
-def test_damage_is_told_with_the_offset_where_the_broker_cuts(tmp_path: Path) -> None:
+def test_damage_is_told_with_what_is_lost_and_the_rest_is_kept(tmp_path: Path) -> None:
     old = old_directory(tmp_path / "old")
     log = sorted((old / "segs-0").glob("*.log"))[1]
     data = bytearray(log.read_bytes())
     data[70] ^= 1
     log.write_bytes(data)
     plan = resurrect(old)
-    assert plan.made.logs["segs", 0].log_end_offset == int(log.stem)
-    (note,) = (note for note in plan.made.notes if note.about == "segs-0")
-    assert f"cut at offset {int(log.stem)}" in note.text
+    assert plan.made.logs["segs", 0].log_end_offset == 450
+    damage, lost = notes_of(plan, "segs-0")
+    assert f"a broker would cut it at offset {int(log.stem)}" in damage
+    assert lost.startswith(f"{log.name}: ")
+    assert f"{int(log.stem)} to " in lost
 
 
 def notes_of(plan: Any, about: str) -> list[str]:  # noqa: ANN401 - a plan
@@ -338,9 +350,11 @@ def notes_of(plan: Any, about: str) -> list[str]:  # noqa: ANN401 - a plan
 
 def test_a_log_start_above_the_log_is_no_silent_loss(old: Path) -> None:
     (old / "log-start-offset-checkpoint").write_text("0\n1\nsegs 0 100000\n", encoding="ascii")
-    (text,) = notes_of(resurrect(old), "segs-0")
-    assert "below its checkpointed log start offset, 100000: a broker drops every record" in text
-    assert "`seglog salvage` keeps more" in text
+    plan = resurrect(old)
+    damage, start = notes_of(plan, "segs-0")
+    assert "below its checkpointed log start offset, 100000: a broker drops every record" in damage
+    assert "that checkpoint is of another log; the log starts at its first record, 0" in start
+    assert (plan.made.logs["segs", 0].log_start_offset, plan.made.logs["segs", 0].log_end_offset) == (0, 450)
 
 
 def test_a_log_behind_an_empty_one_is_no_silent_loss(old: Path) -> None:
@@ -430,7 +444,7 @@ def test_command_only_tells_without_an_output(old: Path, capsys: pytest.CaptureF
     assert run(["resurrect", str(old)]) == 1
     text = capsys.readouterr().out
     assert "node 1 for Kafka 4.4" in text
-    assert "Settings to set back later" in text
+    assert "Old values of settings that the node has otherwise" in text
     assert text.endswith("nothing written; -o NODE writes it\n")
 
 

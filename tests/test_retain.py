@@ -15,8 +15,7 @@ from test_cli import FINE, SEGLOG, UNREADABLE, USAGE, Seglog
 
 from seglog_format.cluster.image import ConfigResource, MetadataImage
 from seglog_format.errors import UsageError
-from seglog_format.state.broker_settings import topic_settings
-from seglog_format.state.config import LogConfig
+from seglog_format.state.config import LogConfig, topic_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

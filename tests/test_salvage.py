@@ -12,6 +12,7 @@ from helpers.batches import batch, patched, record
 from helpers.made_partitions import EPOCHS, ONE, content, entry, log_sizes, make
 from helpers.messages import message, wrapper
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,12 +21,14 @@ from seglog_format.cli.main import run
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
-from seglog_format.recovery.salvage import SalvagedSegment, salvage_partition
+from seglog_format.recovery.salvage import salvage_partition
 from seglog_format.recovery.salvage_scan import longest_increasing, salvage_scan
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from seglog_format.recovery.salvage_placement import SalvagedSegment
 
 CRASHES = [name for name in authentic_names() if "/crash-" in name]
 
@@ -147,7 +150,7 @@ def test_no_bytes_stop_it(junk: bytes, position: int, inserted: bool) -> None:  
     assert not data or pieces[-1][1] == len(data)
 
 
-@pytest.mark.parametrize("name", CRASHES)
+@each_of("name", CRASHES)
 def test_directories_that_brokers_left(name: str, tmp_path: Path) -> None:
     (source,) = (authentic(name) / "before").glob("crash-*-0")
     target = tmp_path / "rescued" / "orders-0"

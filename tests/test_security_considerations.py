@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 from seglog_conformance.cases import load_cases
 
 from seglog_format.requirements import requirements
@@ -60,7 +61,7 @@ def test_the_chapter_covers_what_an_attacker_can_choose() -> None:
     assert len(sentences(TEXT)) > 30
 
 
-@pytest.mark.parametrize("sentence", sentences(TEXT), ids=range(len(sentences(TEXT))))
+@each_of("sentence", sentences(TEXT))
 def test_every_sentence_names_a_rule_and_a_family_that_is_about_it(sentence: str) -> None:
     rules, families = cited(sentence)
     assert set(rules) <= requirements().keys()

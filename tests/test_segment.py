@@ -14,7 +14,7 @@ from helpers.support import vector
 from seglog_format import open_partition
 from seglog_format.errors import CorruptRecordError, FormatError, UsageError
 from seglog_format.log.listing import SegmentFiles
-from seglog_format.log.open_segments import OpenSegments
+from seglog_format.log.segment import OpenSegments
 from seglog_format.model import TailKind
 from seglog_format.types import LogSegment
 

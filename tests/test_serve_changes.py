@@ -15,9 +15,9 @@ from kio.schema.errors import ErrorCode
 import seglog_format as seglog
 from seglog_format.codec.build import new_record
 from seglog_format.log import segment as segment_module
-from seglog_format.serve import transactions as served_transactions
+from seglog_format.serve import served_partition as served_transactions
 from seglog_format.serve.catalog import CatalogOptions
-from seglog_format.serve.transactions import ServedTransactions
+from seglog_format.serve.served_partition import ServedTransactions
 from seglog_format.state.config import LogConfig
 from seglog_format.writing.writer import PartitionWriter
 

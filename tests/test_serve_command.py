@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from proofs.serve.client import METADATA, Client
 from seglog_format.cli.main import run
-from seglog_format.cli.serve_exposure import check_exposure, resolved
+from seglog_format.cli.serve import check_exposure, resolved
 from seglog_format.errors import UsageError
 from seglog_format.serve.limits import DEFAULT_LIMITS
 
@@ -123,7 +123,6 @@ LATER = (
     "codec.plain.producer_snapshot",
     "codec.plain.transaction_index",
     "record_model",
-    "state_model",
 )
 
 

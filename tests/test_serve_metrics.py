@@ -20,7 +20,7 @@ from helpers.serving import serving
 from helpers.support import bundled
 
 from proofs.serve.client import Client
-from seglog_format.cli.serve_status import status_text
+from seglog_format.cli.serve import status_text
 from seglog_format.serve.metrics_endpoint import MetricsEndpoint
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.serving import Served, serving
 from helpers.support import bundled
+from helpers.walking import each_of
 from kio.schema.errors import ErrorCode
 
 from proofs.serve.client import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, PRODUCE, Client
@@ -67,13 +68,13 @@ def test_a_version_from_the_future_is_answered_in_the_oldest_form(client: Client
     assert answer.api_keys
 
 
-@pytest.mark.parametrize("key", sorted(APIS))
+@each_of("key", sorted(APIS))
 def test_the_library_knows_every_version(key: int) -> None:
     for version in range(APIS[key].lowest, APIS[key].highest + 1):
         assert request_type(key, version).__api_key__ == response_type(key, version).__api_key__ == key
 
 
-@pytest.mark.parametrize("key", sorted(APIS))
+@each_of("key", sorted(APIS))
 def test_what_answers_a_request_is_there(key: int) -> None:
     assert callable(getattr(import_module(f"seglog_format.serve.{APIS[key].module}"), APIS[key].name))
 
@@ -287,9 +288,10 @@ def test_log_bytes_are_sent_with_and_without_sendfile(tmp_path: Path, *, sendfil
 
 def test_a_file_that_became_shorter_is_noticed(tmp_path: Path) -> None:
     file = tmp_path / "log"
-    file.write_bytes(bytes(50))
+    file.write_bytes(bytes(60))
     one, other = socket.socketpair()
     part = slices.FileSlice(str(file), 50, 10)
+    file.write_bytes(bytes(50))
     for sendfile in {False, slices.HAS_SENDFILE}:
         with pytest.raises(slices.SliceLostError):
             part.send(one, sendfile=sendfile)

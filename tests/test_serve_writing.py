@@ -20,7 +20,7 @@ import seglog_format as seglog
 from proofs.serve import serve_kills
 from proofs.serve.attacks import crafted
 from proofs.serve.client import METADATA, PRODUCE, Client
-from seglog_format.cli.serve_topics import empty_root
+from seglog_format.cli.serve import empty_root
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import SeglogError, UsageError

@@ -20,8 +20,8 @@ from helpers.node_support import need_browser, serving
 from helpers.support import REPOSITORY
 
 from seglog_format.cli.editions import editions, rules_of
+from seglog_format.cli.explain import trace_of
 from seglog_format.cli.structures import structures
-from seglog_format.cli.traces import trace_of
 from seglog_format.field_names import kafka_name
 from seglog_format.requirements import requirements
 from tools.docs import permalinks, site_home, source_pages, whole_page
@@ -29,6 +29,8 @@ from tools.docs import permalinks, site_home, source_pages, whole_page
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.xdist_group("site")
+"""The site is built once."""
 SCRIPT = REPOSITORY / "tests" / "node" / "site.cjs"
 ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
 HREF = re.compile(r'href="([^"]+)"')

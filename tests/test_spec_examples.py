@@ -8,30 +8,28 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import cramjam
-import pytest
 from helpers.spec_examples import Example, examples, parsed
 from helpers.support import FIXTURES, REPOSITORY
+from helpers.walking import each_of
 
 from seglog_format.checks import verify
-from seglog_format.codec.application_records import decode_application_record
 from seglog_format.codec.checkpoints import (
     decode_leader_epoch_checkpoint,
     decode_offset_checkpoint,
     decode_partition_metadata,
 )
 from seglog_format.codec.compression import decompress
+from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.codec.plain.records import decode_records
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.log.time_index import TimeIndex
-from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.model import RecordBatchHeader
 from seglog_format.names import parse_file_name, parse_partition_directory
 from seglog_format.requirements import Severity, requirements
-from seglog_format.tier.aiven_manifest import read_manifest
+from seglog_format.tier.aiven_layout import read_manifest
 from seglog_format.tier.layouts import layout_named
 from seglog_format.tier.records import remote_event
 
@@ -191,7 +189,7 @@ CANNOT_STAND_IN_A_DIRECTORY = {
 }
 
 
-@pytest.mark.parametrize("example", examples(), ids=str)
+@each_of("example", examples(), ids=str)
 def test_example(example: Example, tmp_path: Path) -> None:
     refused = refusal(example)
     reported = [] if example.kind in CANNOT_STAND_IN_A_DIRECTORY else reports(example, tmp_path)

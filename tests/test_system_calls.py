@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.walking import each_of
 
 from proofs.calls.events import EMPTIES, Event
 from proofs.calls.rules import broken_rules
@@ -78,7 +79,7 @@ DIRECTORIES = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("events", "problem"),
     [
         ([*made(LOG), FLUSHED], ""),

@@ -14,10 +14,9 @@ from helpers.tier_cases import CASES, TierCase, tier_case
 
 from seglog_format import open_log_directory, open_tier
 from seglog_format.cli.main import run
-from seglog_format.state_model import EpochStart
-from seglog_format.tier.ids import RemoteSegmentId
+from seglog_format.record_model import EpochStart
 from seglog_format.tier.metadata_topic import read_metadata_topic
-from seglog_format.tier.states import SegmentState
+from seglog_format.tier.records import RemoteSegmentId, SegmentState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

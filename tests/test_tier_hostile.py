@@ -16,8 +16,7 @@ from helpers.tier_objects import AivenSegment, packed_sizes, private_key, zstd
 from seglog_format.errors import CorruptIndexError, FormatError, Location, RefusedError, UsageError
 from seglog_format.names import FileKind
 from seglog_format.tier.aiven_layout import AivenLayout
-from seglog_format.tier.chunk_cache import ChunkCache
-from seglog_format.tier.chunk_index import read_chunk_index
+from seglog_format.tier.chunked_bytes import ChunkCache, read_chunk_index
 from seglog_format.tier.json_fields import JsonFields
 from seglog_format.tier.keys import KeyRing
 from seglog_format.tier.stored_segment import whole_file
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.tier.chunk_index import ChunkIndex
+    from seglog_format.tier.chunked_bytes import ChunkIndex
     from seglog_format.tier.layout import OpenedSegment
 
 LOG = bytes(range(200)) * 4

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.tier_objects import SEGMENT_ID, TOPIC_ID, AivenSegment, packed_sizes, private_key, zstd
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,11 +23,10 @@ from seglog_format.errors import (
 )
 from seglog_format.names import FileKind
 from seglog_format.object_names import ObjectKind, ObjectName, parse_cached_index, parse_object_name
-from seglog_format.tier.aiven_layout import AivenLayout
-from seglog_format.tier.aiven_manifest import Manifest, read_manifest
-from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
+from seglog_format.tier.aiven_layout import AivenLayout, Manifest, read_manifest
 from seglog_format.tier.keys import variable_of
 from seglog_format.tier.local_layout import LocalTierLayout
+from seglog_format.tier.records import RemotePartitionId, RemoteSegmentId
 from seglog_format.tier.remote_store import open_tier
 from seglog_format.tier.stored_segment import whole_file
 
@@ -180,7 +180,7 @@ def test_a_manifest_tells_sizes_places_and_what_it_notes_of_the_segment() -> Non
 
 
 @pytest.mark.req("SEG-TIR-003")
-@pytest.mark.parametrize(
+@each_of(
     ("path", "value", "field"),
     [
         ("version", 1, "version"),

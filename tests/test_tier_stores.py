@@ -13,8 +13,8 @@ from proofs.kafka.served import digest_of
 from seglog_format import open_partition, open_tier
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError
-from seglog_format.storage import object_files
-from seglog_format.storage.object_files import ATTEMPTS
+from seglog_format.storage import object_store
+from seglog_format.storage.object_store import ATTEMPTS
 
 failing_store = pytest.importorskip("helpers.failing_store")
 fs = pytest.importorskip("pyarrow.fs")
@@ -100,11 +100,11 @@ def test_requests_are_made_again_a_few_times_and_no_more(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By the code here, below which a library may have tried again by itself."""
-    monkeypatch.setattr(object_files, "FIRST_PAUSE", 0)
-    plain, calls, failures = object_files.LocalObjects.read, [0], [0]
+    monkeypatch.setattr(object_store, "FIRST_PAUSE", 0)
+    plain, calls, failures = object_store.LocalObjects.read, [0], [0]
 
     def failing(every: int) -> Callable[..., bytes]:
-        def read(objects: object_files.LocalObjects, path: str, start: int, size: int) -> bytes:
+        def read(objects: object_store.LocalObjects, path: str, start: int, size: int) -> bytes:
             calls[0] += 1
             if calls[0] % every == 0:
                 failures[0] += 1
@@ -116,11 +116,11 @@ def test_requests_are_made_again_a_few_times_and_no_more(
 
     keys = [argument for id_, path in case().keys.items() for argument in ("--key", f"{id_}={path}")]
     command = ["tier", "fetch", "--topic", "orders", *keys, str(case().store)]
-    monkeypatch.setattr(object_files.LocalObjects, "read", failing(10))
+    monkeypatch.setattr(object_store.LocalObjects, "read", failing(10))
     assert run([*command, str(tmp_path / "fetched")]) in {0, 1}
     assert failures[0] > 0
     assert run(["verify", str(tmp_path / "fetched")]) == 0
-    monkeypatch.setattr(object_files.LocalObjects, "read", failing(1))
+    monkeypatch.setattr(object_store.LocalObjects, "read", failing(1))
     calls[0] = 0
     capsys.readouterr()
     assert run([*command, str(tmp_path / "nothing")]) == 3
@@ -163,7 +163,7 @@ def test_without_a_network_a_command_says_so_in_one_line_and_writes_nothing(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(object_files, "ATTEMPTS", 1)  # the library below tries several times by itself
+    monkeypatch.setattr(object_store, "ATTEMPTS", 1)  # the library below tries several times by itself
     given = options(endpoint_override=f"127.0.0.1:{closed_port()}")
     local, target = str(case().local / ORDERS), tmp_path / "fetched"
     command = {

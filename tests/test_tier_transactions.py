@@ -13,11 +13,9 @@ from helpers.serving import serving
 from proofs.kafka.served import digest_of
 from seglog_format import open_partition, open_tier
 from seglog_format.errors import FormatError
+from seglog_format.record_model import EpochStart
 from seglog_format.serve.catalog import CatalogOptions
-from seglog_format.state_model import EpochStart
-from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
-from seglog_format.tier.records import RemoteSegment
-from seglog_format.tier.states import SegmentState
+from seglog_format.tier.records import RemotePartitionId, RemoteSegment, RemoteSegmentId, SegmentState
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from helpers.support import vector
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog_format.log.time_index import TimeIndex
+from seglog_format.log.index_file import TimeIndex
 from seglog_format.model import TimestampOffset
 
 if TYPE_CHECKING:

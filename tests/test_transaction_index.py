@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.errors import UnsupportedVersionError
-from seglog_format.log.transaction_index import TransactionIndex, TxnIndexSearchResult
+from seglog_format.log.index_file import TransactionIndex, TxnIndexSearchResult
 from seglog_format.model import AbortedTxn
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from helpers.made_logs import (
     plain_message,
 )
 from helpers.support import authentic, authentic_expected
+from helpers.walking import each_of
 
 from seglog_format import open_partition
 from seglog_format.errors import CorruptRecordError
@@ -42,7 +43,7 @@ def offsets(records: object) -> list[int]:
 
 
 @pytest.mark.req("SEG-LKP-011", "SEG-LKP-012", "SEG-CTL-009", "SEG-CTL-007")
-@pytest.mark.parametrize("name", WITH_TRANSACTIONS)
+@each_of("name", WITH_TRANSACTIONS)
 def test_committed_records_of_brokers(name: str) -> None:
     for directory, log in logs(name):
         with open_partition(directory) as partition:
@@ -53,7 +54,7 @@ def test_committed_records_of_brokers(name: str) -> None:
 
 
 @pytest.mark.req("SEG-LKP-011", "SEG-LKP-012")
-@pytest.mark.parametrize("name", WITH_TRANSACTIONS)
+@each_of("name", WITH_TRANSACTIONS)
 def test_reading_on_and_on_delivers_the_committed_records(name: str) -> None:
     for directory, log in logs(name):
         with open_partition(directory) as partition:
@@ -65,7 +66,7 @@ def test_reading_on_and_on_delivers_the_committed_records(name: str) -> None:
 
 
 @pytest.mark.req("SEG-LKP-016")
-@pytest.mark.parametrize("name", WITH_WHOLE_INDEXES)
+@each_of("name", WITH_WHOLE_INDEXES)
 def test_aborted_transactions_are_those_of_the_transaction_index(name: str) -> None:
     lines = [line for line in authentic_expected(name) if line["type"] == "transactionIndex"]
     assert lines or "open" in name

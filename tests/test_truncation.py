@@ -19,6 +19,7 @@ from helpers.made_partitions import (
     make,
     names,
 )
+from helpers.walking import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -212,7 +213,7 @@ def test_below_the_first_segment_the_power_may_go_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SEG-TRN-001")
-@pytest.mark.parametrize("seed", range(20))
+@each_of("seed", range(20))
 def test_a_power_cut_leaves_no_hole(seed: int, tmp_path: Path) -> None:
     """What was not synced survives at random: of two renames the second may be there without the first."""
     segments = {f"{base}.log": entry(base, 10) for base in range(0, 60, 10)}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.batches import batch, patched, record
 from helpers.support import authentic, authentic_names, bundled, bundled_cases, vector
+from helpers.walking import each_of
 
 from seglog_format.checks import Finding, verify, verify_log
 from seglog_format.errors import CorruptRecordError, Location, RefusedError, UsageError
@@ -185,7 +186,7 @@ def test_a_note_is_told_once_with_a_count() -> None:
 # Files and directories
 
 
-@pytest.mark.parametrize("name", bundled_cases())
+@each_of("name", bundled_cases())
 def test_undamaged_directories_have_no_error(name: str) -> None:
     root = bundled(name)
     for state in [root / "after"] if (root / "after").is_dir() else [root]:
@@ -204,7 +205,7 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in authentic_names() if "crash" in name])
+@each_of("name", [name for name in authentic_names() if "crash" in name])
 def test_broken_directories_name_file_position_and_requirement(name: str) -> None:
     case = name.split("/")[1]
     findings = [one for one in verify(authentic(name) / "before") if one.severity is not Severity.NOTE]
@@ -221,7 +222,7 @@ def test_broken_directories_name_file_position_and_requirement(name: str) -> Non
     }
 
 
-@pytest.mark.parametrize("name", [name for name in authentic_names() if "crash" not in name])
+@each_of("name", [name for name in authentic_names() if "crash" not in name])
 def test_every_authentic_directory_is_clean(name: str) -> None:
     assert [str(one) for one in verify(authentic(name)) if one.severity is not Severity.NOTE] == []
 

@@ -7,6 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.walking import each_of
 
 from tools import prose, tidy, wording
 
@@ -93,7 +94,7 @@ EXAMPLES = {
 }
 
 
-@pytest.mark.parametrize("sentence", EXAMPLES)
+@each_of("sentence", EXAMPLES)
 def test_each_turn_of_phrase_is_found_once(sentence: str) -> None:
     assert [phrase for _, phrase, _ in wording.plainer_in(sentence)] == [EXAMPLES[sentence]]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.appends import Clock, produced
+from helpers.walking import each_of
 
 from proofs.power.fault import Fault
 from proofs.power.mirrored_files import MirroredFiles
@@ -109,8 +110,8 @@ OPERATIONS = 150
 """About so many does it take to write everything."""
 
 
-@pytest.mark.parametrize("after", range(0, OPERATIONS, 6))
 @pytest.mark.req("SEG-FLS-008")
+@each_of("after", range(0, OPERATIONS, 6))
 def test_whatever_operation_fails(after: int, tmp_path: Path) -> None:
     files = a_disk(tmp_path, after)
     files.faults.append(Fault("*", errno.EIO, after=after, keep=13))
@@ -145,7 +146,7 @@ def check_same(files: SimulatedFiles, count: int) -> None:
     assert [finding for finding in verify(files.root) if finding.severity is Severity.ERROR] == []
 
 
-@pytest.mark.parametrize("capacity", range(0, 1200, 97))
+@each_of("capacity", range(0, 1200, 97))
 def test_the_disk_runs_full(capacity: int, tmp_path: Path) -> None:
     files = a_disk(tmp_path)
     files.capacity = capacity

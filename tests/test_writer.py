@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers.appends import Clock, base_offsets, contents, open_writer, produced, snapshot
 from helpers.support import bundled, bundled_cases, bundled_description
+from helpers.walking import each_of
 
 from seglog_format import LogConfig, LogWriter, PartitionWriter, open_partition, verify
 from seglog_format.codec.build import new_record, with_offset, with_timestamps
@@ -35,14 +36,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seglog_format.model import Frame
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
 
 GENERATIONS = {
     "0.8.2.2": "0.8",
+    "0.9.0.1": "0.8",
     "0.10.2.2": "0.10.1",
+    "0.11.0.3": "0.11",
     "1.1.1": "0.11",
+    "2.0.1": "2.0",
     "2.8.2": "2.0",
+    "3.0.2": "2.0",
+    "3.4.1": "2.0",
     "3.9.1": "4.1",
+    "4.0.1": "4.1",
     "4.3.0": "4.1",
     "4.4.0": "4.1",
 }
@@ -61,15 +68,14 @@ REQUESTS = {
 }
 """Messages without a codec: how many there are in a row, and how many of them came in one request."""
 
-CASES = [
-    name
-    for name in bundled_cases()
-    if not name.partition("/")[2].startswith(REWRITTEN)
-    # This broker got timestamps that the messages of magic 0 do not have, and stored them in the time index.
-    and name != "0.10.2.2/format-0.8.2"
-]
-MARKERS_IN_SNAPSHOTS = {"2.8.2", "3.9.1", "4.3.0", "4.4.0"}
-KEEPS_SNAPSHOTS = {"2.8.2", "3.9.1", "4.3.0", "4.4.0"}
+APART = {
+    "0.10.2.2/format-0.8.2",  # its time index has timestamps that messages of magic 0 do not have
+    "0.9.0.1/consumer-offsets",  # the requests of its coordinator are not known
+    "0.11.0.3/txn",  # 0.11.0 counts a marker as the newest batch of a producer in a snapshot, later releases do not
+}
+CASES = [name for name in bundled_cases() if not name.partition("/")[2].startswith(REWRITTEN) and name not in APART]
+MARKERS_IN_SNAPSHOTS = {"2.8.2", "3.0.2", "3.4.1", "3.9.1", "4.0.1", "4.3.0", "4.4.0"}
+KEEPS_SNAPSHOTS = {"2.8.2", "3.0.2", "3.4.1", "3.9.1", "4.0.1", "4.3.0", "4.4.0"}
 
 
 def config_of(name: str) -> LogConfig:
@@ -129,9 +135,9 @@ def snapshots(directory: Path, *, with_times: bool) -> dict[str, set[ProducerSta
     }
 
 
-@pytest.mark.parametrize("name", CASES)
 @pytest.mark.req("SEG-APP-001", "SEG-APP-003", "SEG-APP-018", "SEG-APP-019", "SEG-APP-010")
 @pytest.mark.req("SEG-APP-026", "SEG-ROL-010", "SEG-ROL-011", "SEG-APP-015")
+@each_of("name", CASES)
 def test_a_leader_writes_the_files_that_brokers_wrote(name: str, tmp_path: Path) -> None:
     version, _, case = name.partition("/")
     theirs = partition_of(name)
@@ -149,8 +155,8 @@ def test_a_leader_writes_the_files_that_brokers_wrote(name: str, tmp_path: Path)
     assert written == expected
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("4.")])
 @pytest.mark.req("SEG-APP-002")
+@each_of("name", [name for name in CASES if name.startswith("4.")])
 def test_a_follower_writes_the_files_that_its_leader_wrote(name: str, tmp_path: Path) -> None:
     theirs = partition_of(name)
     ours = tmp_path / theirs.name
@@ -185,7 +191,7 @@ def test_several_threads_write_whole_batches_at_dense_offsets(tmp_path: Path) ->
     assert not list(verify(tmp_path / "topic-0"))
 
 
-@pytest.mark.parametrize("order", sorted(set(permutations("aaabbb"))), ids="".join)
+@each_of("order", sorted(set(permutations("aaabbb"))))
 def test_every_interleaving_of_two_appenders(order: tuple[str, ...], tmp_path: Path) -> None:
     sizes = {"a": iter((1, 2, 3)), "b": iter((3, 1, 2))}
     with open_writer(tmp_path, segment_bytes=250, index_interval_bytes=60) as writer:

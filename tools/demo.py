@@ -15,6 +15,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from seglog_conformance.toolchains import child_processes
+
 from tools import demo_data
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -145,7 +147,7 @@ def main() -> int:
     if unknown := sorted(set(stages) - set(STAGES)):
         parser.error(f"there is no stage {' '.join(unknown)}; there are {' '.join(STAGES)}")
     os.chdir(REPOSITORY)
-    print("Unpacking directories that Kafka 0.8.2, 0.10.2, 1.1, 2.8, 3.9, 4.3 and 4.4 wrote, into demo/", flush=True)
+    print("Unpacking directories that Kafka 0.8.2 to 4.4 wrote, into demo/", flush=True)
     demo_data.unpack(TARGET)
     failed = [step.command for step in TOUR if step.stage in stages and not show(step)]
     print(FAREWELL)
@@ -162,8 +164,9 @@ def show(step: Step) -> bool:
     """
     print(f"\n# {step.why}\n$ {step.command}", flush=True)
     program, *arguments = shlex.split(step.command)
-    run = subprocess.run(
+    run = child_processes.run(
         [PROGRAMS[program], *arguments],
+        directory=Path.cwd(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.toolchains import child_processes
 
 from seglog_format.cli.inside import editions, state_of_chapters, state_text
 
@@ -39,7 +40,9 @@ def chapters(commit: str) -> Iterator[tuple[str, str]]:
 
 def _git(*words: str) -> str:
     command = ["git", "-C", str(REPOSITORY), *words]
-    return subprocess.run(command, capture_output=True, check=True, text=True, encoding="utf-8").stdout
+    return child_processes.run(
+        command, directory=REPOSITORY, capture_output=True, check=True, text=True, encoding="utf-8"
+    ).stdout
 
 
 def main() -> int:

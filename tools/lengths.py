@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LONGEST_MODULE_LINES: Final = 350
+LONGEST_MODULE_LINES: Final = 700
 LONGEST_FUNCTION_LINES: Final = 60
 """Without the docstring."""
 
@@ -24,13 +24,7 @@ DIRECTORIES: Final = {
 }
 """Directories with limits of their own, for modules and for functions, each with its reason."""
 
-LONGER_MODULES: Final = {
-    "benchmarks/spark.py": "one session of Spark, section by section, so a run can be resumed",
-    "conformance/seglog_conformance/process.py": "one class: a process that may do anything, and its watch",
-    "proofs/fuzz/hostile_readers.py": "a flat list: one small function for each way of reading",
-    "seglog_format/model.py": "the whole vocabulary in one place, and nothing but declarations",
-    "seglog_format/writing/writer.py": "one public class, with what a caller has to know of each method",
-}
+LONGER_MODULES: Final[dict[str, str]] = {}
 LONGER_FUNCTIONS: Final = {
     "seglog_format/cli/serve.py: command": "a parameter for each of its options",
     "seglog_format/columnar/message_reader.py: read_messages": "a kernel: one loop with much state",

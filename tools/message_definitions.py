@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.toolchains import child_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -99,7 +100,7 @@ def fetch(releases: Sequence[str]) -> Path:
         encoding="utf-8",
     )
     command = ["mvn", "-q", "-B", "dependency:copy"]
-    subprocess.run(command, cwd=WORK, check=True)
+    child_processes.run(command, directory=WORK, check=True)
     return WORK / "jars"
 
 

@@ -8,11 +8,10 @@ neither Vale nor Go works, nothing is checked, and a line says so.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.toolchains import child_processes
 
 from tools.tidy import REPOSITORY, tracked_files
 from tools.wording import GENERATED, IN_CODE, PAGES, PLAINER, REPEATED
@@ -58,7 +57,7 @@ def main() -> int:
     if program is None:
         return 0
     write_styles()
-    return subprocess.run([*command(program), *read()], cwd=REPOSITORY, check=False).returncode
+    return child_processes.run([*command(program), *read()], directory=REPOSITORY, check=False).returncode
 
 
 def command(program: str) -> list[str]:
@@ -68,16 +67,21 @@ def command(program: str) -> list[str]:
 
 def vale() -> str | None:
     """Return the program, built if necessary; None, with a line on standard error, if that fails."""
-    found = shutil.which("vale") or shutil.which("vale", path=HOME / "bin")
+    found = child_processes.find_program("vale") or child_processes.find_program("vale", path=str(HOME / "bin"))
     if found:
         return found
-    go = shutil.which("go")
+    go = child_processes.find_program("go")
     if go is None:
         print("skipped: neither Vale nor Go, which builds it, is installed; tools.tidy checks the same words")
         return None
-    environment = os.environ | {"GOBIN": str(HOME / "bin")}
-    built = subprocess.run(
-        [go, "install", MODULE], env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+    built = child_processes.run(
+        [go, "install", MODULE],
+        directory=child_processes.NOWHERE,
+        changes={"GOBIN": str(HOME / "bin")},
+        capture_output=True,
+        text=True,
+        timeout=BUILD_SECONDS,
+        check=False,
     )
     if built.returncode != 0:
         print(f"skipped: Vale could not be built; tools.tidy checks the same words. {built.stderr.strip()[-300:]}")

@@ -22,6 +22,7 @@ PUBLIC_MODULES: Final = {
     "seglog_format": "__init__.py",
     "seglog_format.errors": "errors.py",
     "seglog_format.spark": "spark/__init__.py",
+    "seglog_format.strategies": "strategies.py",
     "seglog_format.types": "types.py",
 }
 """Each has a page in `docs/reference/`."""

@@ -17,6 +17,8 @@ import venv
 from pathlib import Path
 from typing import Final
 
+from seglog_conformance.toolchains import child_processes
+
 from proofs.unpacking import unpack_archive
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
@@ -35,16 +37,31 @@ COMMANDS: Final = (
 )
 COUNT_ROWS: Final = """
 from seglog_format import open_log_directory
+from seglog_conformance.toolchains import child_processes
 print(sum(batch.num_rows for batch in open_log_directory("made").scan()), "rows as Arrow")
+"""
+PLUGIN_TEST: Final = """
+from hypothesis import given
+from seglog_format import decode_batch
+from seglog_format.strategies import segments
+
+def test_fixtures(seglog_partition, seglog_generate):
+    assert list(seglog_partition("4.4/txn").glob("*.snapshot")) and list(seglog_generate(seed=1).iterdir())
+
+@given(segments())
+def test_strategies(segment):
+    assert decode_batch(segment.data) == segment.batches[0]
 """
 
 
-def build() -> tuple[Path, Path]:
-    """Return the wheel and the sdist."""
+def build() -> tuple[Path, Path, Path]:
+    """Return the wheel, the wheel of the test data, and the sdist."""
     shutil.rmtree(DIST, ignore_errors=True)
     say("building wheel and sdist")
     run([sys.executable, "-m", "build", "--outdir", str(DIST)], REPOSITORY, quiet=True)
     (wheel,), (source,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
+    run([sys.executable, "-m", "build", "--wheel", "--outdir", str(DIST), "fixtures"], REPOSITORY, quiet=True)
+    (testdata,) = DIST.glob("seglog_testdata-*.whl")
     version = wheel.name.split("-")[1]
     vectors = DIST / f"seglog-fixtures-{version}.zip"
     seglog = Path(sys.executable).with_name("seglog")
@@ -52,9 +69,10 @@ def build() -> tuple[Path, Path]:
     for path in sorted(DIST.iterdir()):
         data = path.read_bytes()
         say(f"{path.name}: {len(data) / 2**20:.1f} MiB, sha256 {hashlib.sha256(data).hexdigest()[:16]}...")
-    if wheel.stat().st_size > LARGEST:
-        sys.exit(f"{wheel.name} is larger than {LARGEST} bytes")
-    return wheel, source
+    for each in (wheel, testdata):
+        if each.stat().st_size > LARGEST:
+            sys.exit(f"{each.name} is larger than {LARGEST} bytes")
+    return wheel, testdata, source
 
 
 def environment(directory: Path) -> Path:
@@ -63,14 +81,24 @@ def environment(directory: Path) -> Path:
     return directory / "bin"
 
 
-def try_wheel(wheel: Path, programs: Path, working_directory: Path) -> None:
-    """Use the content of the wheel, from a directory outside of the repository."""
+def try_wheel(wheel: Path, testdata: Path, programs: Path, working_directory: Path) -> None:
+    """Use the content of the wheels, from a directory outside of the repository."""
     say("installing the wheel into an empty environment")
     install(programs, str(wheel), working_directory)
     run([str(programs / "python"), "-c", "import numba"], working_directory, fails=True)
     for command in COMMANDS:
         first, *rest = command.split()
         run([str(programs / first), *rest], working_directory)
+    say("using the test data in tests of another project")
+    install(programs, str(testdata), working_directory)
+    run(
+        [str(programs / "python"), "-c", "import seglog_testdata as data; data.case('4.4/txn').partition()"],
+        working_directory,
+    )
+    install(programs, f"{wheel}[conform]", working_directory)
+    install(programs, "pytest", working_directory)
+    (working_directory / "test_plugin.py").write_text(PLUGIN_TEST, encoding="utf-8")
+    run([str(programs / "python"), "-m", "pytest", "-q", "test_plugin.py"], working_directory)
     say("installing what the columnar engine needs")
     install(programs, f"{wheel}[fast]", working_directory)
     run([str(programs / "python"), "-c", COUNT_ROWS], working_directory)
@@ -104,14 +132,14 @@ def run(
     if not quiet:
         reported = " ".join(word for word in [Path(command[0]).name, *command[1:]] if "\n" not in word)
         say(f"$ {reported}")
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    variables: dict[str, str | None] = {name: None for name in os.environ if name.startswith("PYTHON")}
     if path is not None:
         variables["PYTHONPATH"] = str(path)
-    done = subprocess.run(
+    done = child_processes.run(
         command,
         check=False,
-        cwd=working_directory,
-        env=variables,
+        directory=working_directory,
+        changes=variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -128,12 +156,14 @@ def say(text: str) -> None:
 
 
 def main() -> int:
-    """Build everything, and use it as a user who has nothing else."""
-    wheel, source = build()
+    """Check the reports, build everything, and use it as a user who has nothing else."""
+    say("the reports: commit, age, command and digests")
+    run([sys.executable, "-m", "tools.reports", "--current"], REPOSITORY)
+    wheel, testdata, source = build()
     with tempfile.TemporaryDirectory(prefix="seglog-release-") as name:
         working_directory = Path(name)
         programs = environment(working_directory / "environment")
-        try_wheel(wheel, programs, working_directory)
+        try_wheel(wheel, testdata, programs, working_directory)
         say("the tour of `make demo`, with the wheel")
         take_tour(source, programs, working_directory)
     print("The release can be used: dist/ holds what to publish.")

@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seglog_conformance.cases import load_cases
+from seglog_conformance.cases import every_case
 
 from proofs.mutants.enforcement import ENFORCING, IDENTIFIER, REPOSITORY, Fault, faults, relative, sites
 from proofs.mutants.marked_tests import marked_tests
@@ -114,7 +114,7 @@ def named_in_fields() -> Iterator[tuple[str, str, str]]:
 
 def named_in_cases() -> Iterator[tuple[str, str, str]]:
     """Yield every id that a case of the conformance suite is about, the attribute of its trace, the id of the case."""
-    for case in load_cases():
+    for case in every_case():
         yield from ((identifier, "cases", case.id) for identifier in case.requirements)
 
 

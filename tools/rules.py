@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from seglog_format.types import Requirement
 
 SPEC: Final = Path(__file__).resolve().parent.parent / "spec"
-DEFINED: Final = re.compile(r"^\[(SEG-[A-Z]{3}-\d{3})\]: ", re.MULTILINE)
+DEFINED: Final = re.compile(r"(?<=\n\n)\[(SEG-[A-Z]{3}-\d{3})\]: ")
+"""A definition begins a paragraph; the example in chapter 00 is in a fence."""
 
 
 @cache

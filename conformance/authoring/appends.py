@@ -33,6 +33,20 @@ def sent(*recs: Rec, **fields: object) -> Batch:
     return Batch(recs=recs or (Rec(), Rec()), leader_epoch=-1, base_timestamp=NOW, **fields)  # type: ignore[arg-type]
 
 
+def ask_leader(family: Family, name: str, result: str, why: str, basis: Basis, content: bytes, **config: str) -> None:
+    """Add a case: what a leader does with the bytes of a producer; settings of the topic have underscores for dots."""
+    request = {
+        "data": content.hex(),
+        "policy": "append",
+        "now": str(NOW),
+        "config": {key.replace("_", "."): value for key, value in config.items()},
+    }
+    accepted, refused = {"accept": True}, {"reject": {"class": "policy"}}
+    branches = {"allowed": [{"branch": "refused", **refused}, {"branch": "accepted", **accepted}]}
+    expect: Json = {"valid": accepted, "invalid": refused, "acceptable": branches}[result]
+    family.add(name, "validate", result, why, basis, request=request, expect=expect)
+
+
 def appends() -> Family:
     """Family 41."""
     flags = {
@@ -51,27 +65,16 @@ def appends() -> Family:
     }
     family = Family(41, "append-policy", "What a broker takes on produce", "facts 2.3, 5.1 and 7", flags=flags)
 
-    def ask(name: str, result: str, why: str, basis: Basis, content: bytes, **config: str) -> None:
-        request = {
-            "data": content.hex(),
-            "policy": "append",
-            "now": str(NOW),
-            "config": {key.replace("_", "."): value for key, value in config.items()},
-        }
-        accepted, refused = {"accept": True}, {"reject": {"class": "policy"}}
-        branches = {"allowed": [{"branch": "refused", **refused}, {"branch": "accepted", **accepted}]}
-        expect: Json = {"valid": accepted, "invalid": refused, "acceptable": branches}[result]
-        family.add(name, "validate", result, why, basis, request=request, expect=expect)
-
     def takes(name: str, why: str, basis: Basis, content: bytes, **config: str) -> None:
-        ask(name, "valid", why, basis, content, **config)
+        ask_leader(family, name, "valid", why, basis, content, **config)
 
     def refuses(name: str, why: str, basis: Basis, content: bytes, **config: str) -> None:
-        ask(name, "invalid", why, basis, content, **config)
+        ask_leader(family, name, "invalid", why, basis, content, **config)
 
     def may_refuse(name: str, why: str, rule: str, content: bytes) -> None:
-        ask(name, "acceptable", why, should(rule, flags=("LENIENT_LEADER",)), content)
-        ask(f"{name}-strict", "invalid", why, must(rule, flags=("APPEND_POLICY",), needs=("strictAppend",)), content)
+        ask_leader(family, name, "acceptable", why, should(rule, flags=("LENIENT_LEADER",)), content)
+        strict = must(rule, flags=("APPEND_POLICY",), needs=("strictAppend",))
+        ask_leader(family, f"{name}-strict", "invalid", why, strict, content)
 
     single = must("SEG-APP-004", flags=("APPEND_POLICY",))
     plain = sent()

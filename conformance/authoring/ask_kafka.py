@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "conformance"))
 
-from seglog_conformance.cases import Case, load_cases  # noqa: E402 - the path is set first
+from seglog_conformance.cases import Case, every_case  # noqa: E402 - the path is set first
 from seglog_conformance.registry import Builder, listed  # noqa: E402
 from seglog_conformance.runner import COMPLETE, Options  # noqa: E402
 from seglog_conformance.session import Reports, run_session  # noqa: E402
@@ -90,7 +90,7 @@ def main() -> int:
     directory = REPOSITORY / "conformance" / "cases"
     texts = [path.read_text(encoding="utf-8") for path in sorted(directory.rglob("*.json"))]
     stored = {case["id"]: case for text in texts for case in json.loads(text)["cases"]}
-    cases = {case.id: case for case in [*load_cases(directory), *load_cases(directory / "scale")]}
+    cases = {case.id: case for case in every_case()}
     parser = argparse.ArgumentParser(description="Ask Kafka's own classes the cases of the suite.")
     parser.add_argument(
         "--changed", action="store_true", help="ask only what is new or has changed since the last time"

@@ -6,10 +6,13 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from seglog_conformance.releases import release_key
+
 from authoring.batches import Batch
+from seglog_format.requirements import requirements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 WIDTH: Final = 118
 Json = dict[str, Any]
@@ -37,7 +40,8 @@ class Basis:
     """What a case says about itself, beside its bytes and its answer.
 
     Attributes:
-        since: the first broker version that writes such bytes, or obeys such a rule.
+        since: the Kafka release from which the case holds, where it is younger than its requirements; else that of the
+            youngest of them counts.
         source: what the expected answer rests on.
     """
 
@@ -69,6 +73,12 @@ LAST: Final = Batch().follower(1000)
 """A good batch behind something damaged: far enough that its offset fits wherever it stands."""
 
 
+def _since(basis: Basis) -> str:
+    """Return the release from which all requirements of a case hold, and the case itself."""
+    known = requirements()
+    return max((basis.since, *(known[name].since for name in basis.req)), key=release_key)
+
+
 @dataclass
 class Family:
     """The cases of one family; the methods add to them."""
@@ -92,7 +102,7 @@ class Family:
                 "needs": sorted(set(basis.needs)),
                 "flags": list(basis.flags),
                 "why": why,
-                "since": basis.since,
+                "since": _since(basis),
                 "source": basis.source or self.source,
                 **({"smoke": True} if basis.smoke else {}),
                 "request": parts["request"],
@@ -224,6 +234,11 @@ def _following(last: Unit | bytes, more: bool | Unit) -> Iterator[Unit]:  # noqa
         yield last.follower()
     elif more is not False:
         yield more
+
+
+def hexed(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return files as a request or an answer has them."""
+    return {name: content.hex() for name, content in files.items()}
 
 
 def lay(units: Sequence[Unit | bytes]) -> tuple[bytes, list[Json]]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from authoring.batches import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Rec
-from authoring.casefile import must, should
+from authoring.casefile import hexed, must, should
 from authoring.codecs import gzip, xerial
 from authoring.control import LEADER_CHANGE, control_record, empty, marker
 from authoring.messages import Msg, Wrapper
-from authoring.scenarios import NOW, SMALL, Scenario, hexed, keyed
+from authoring.scenarios import NOW, SMALL, Scenario, keyed
 from authoring.segments import aborted, bytes_of, name_of, offset_index, row, time_index
 
 if TYPE_CHECKING:

@@ -86,7 +86,7 @@ def compaction() -> Family:
     family.valid(
         "whole-log",
         "A log after several compactions, with each kind of remaining batch, and gaps between them.",
-        basis,
+        replace(basis, since="3.1"),
         Batch(base=3, recs=(Rec(),), last_delta=9),
         replace(none, base=40),
         one,

@@ -197,7 +197,7 @@ def _rules(row: Row) -> tuple[str, ...]:
 def _since(row: Row) -> str:
     if not _is_batch(row):
         return "0.8" if row["magic"] == 0 else "0.10"
-    return "3.1" if row["horizon"] else "2.8" if row["control"] and not row["transactional"] else "0.11"
+    return "3.1" if row["horizon"] else "3.0" if row["control"] and not row["transactional"] else "0.11"
 
 
 def _basis(row: Row, *rules: str) -> Basis:

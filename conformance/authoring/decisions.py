@@ -45,7 +45,7 @@ def decisions() -> Family:
 
 
 def _rolls(family: Family) -> None:
-    flags = {"flags": ("ROLL_RULES",), "since": "4.1"}
+    flags = {"flags": ("ROLL_RULES",)}
 
     def roll(
         name: str,

@@ -23,6 +23,35 @@ HOUR: Final = 3_600_000
 INT32_MAX: Final = 2**31 - 1
 
 
+def add_encoding(
+    family: Family, name: str, why: str, basis: Basis, *batches: Batch | Msg | Wrapper, exact: bool = True
+) -> None:
+    """Add what an encoder is asked to write.
+
+    Args:
+        family: that gets the case.
+        name: of the case.
+        why: what breaks in practice.
+        basis: of the case.
+        batches: to write.
+        exact: whether every byte is fixed; otherwise what a reader makes of the bytes is compared.
+    """
+    data, answers = lay(batches)
+    asked = []
+    for unit, answer in zip(batches, answers, strict=True):
+        kept = {key: value for key, value in answer.items() if key not in {"position", "sizeInBytes", "crc", "isValid"}}
+        records = [
+            {key: value for key, value in record.items() if key not in {"isValid", "crc"}} | content
+            for record, content in zip(answer["records"], _contents(unit), strict=True)
+        ]
+        asked.append({**kept, "records": records})
+    free = [{key: value for key, value in answer.items() if key not in _left_out(answer)} for answer in answers]
+    magics = {f"magic:{answer['magic']}" for answer in answers} | {f"codec:{answer['codec']}" for answer in answers}
+    basis = replace(basis, needs=tuple(magics - {"codec:none"}))
+    expect: Json = {"data": data.hex()} if exact else {"batches": free}
+    family.add(name, "encode", "valid", why, basis, request={"batches": asked}, expect=expect)
+
+
 def encodings() -> Family:
     """Family 42."""
     flags = {
@@ -41,25 +70,7 @@ def encodings() -> Family:
     )
 
     def encode(name: str, why: str, basis: Basis, *batches: Batch | Msg | Wrapper, exact: bool = True) -> None:
-        bytes_and_answers = lay(batches)
-        asked = []
-        for answer in bytes_and_answers[1]:
-            kept = {
-                key: value for key, value in answer.items() if key not in {"position", "sizeInBytes", "crc", "isValid"}
-            }
-            records = [
-                {key: value for key, value in record.items() if key not in {"isValid", "crc"}}
-                for record in answer["records"]
-            ]
-            asked.append({**kept, "records": records})
-        answers = [
-            {key: value for key, value in answer.items() if key not in _left_out(answer)}
-            for answer in bytes_and_answers[1]
-        ]
-        magics = {f"magic:{answer['magic']}" for answer in answers} | {f"codec:{answer['codec']}" for answer in answers}
-        basis = replace(basis, needs=tuple(magics - {"codec:none"}))
-        expect: Json = {"data": bytes_and_answers[0].hex()} if exact else {"batches": answers}
-        family.add(name, "encode", "valid", why, basis, request={"batches": asked}, expect=expect)
+        add_encoding(family, name, why, basis, *batches, exact=exact)
 
     layout = must("SEG-BAT-001", "SEG-BAT-003")
     r1, r2, r3 = Rec(key=None, value=b"a"), Rec(key=b"k", value=None, time=5), Rec(key=b"k", value=b"vv", time=3)
@@ -225,6 +236,22 @@ def encodings() -> Family:
         exact=False,
     )
     return family
+
+
+def _contents(unit: Batch | Msg | Wrapper) -> list[Json]:
+    """Return keys, values and headers in full, where an answer may have digests of them."""
+    if isinstance(unit, Batch):
+        return [{**_content(rec.key, rec.value), **_headers(rec)} for rec in unit.placed]
+    return [_content(one.key, one.value) for one in (unit.inner if isinstance(unit, Wrapper) else (unit,))]
+
+
+def _content(key: bytes | None, value: bytes | None) -> Json:
+    return {"key": None if key is None else key.hex(), "value": None if value is None else value.hex()}
+
+
+def _headers(rec: Rec) -> Json:
+    pairs = [[name.hex(), None if content is None else content.hex()] for name, content in rec.headers]
+    return {"headers": pairs} if pairs else {}
 
 
 def _left_out(answer: Json) -> set[str]:

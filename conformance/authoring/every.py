@@ -16,6 +16,7 @@ from authoring import (
     crossed,
     damage,
     decisions,
+    derived,
     encodings,
     files,
     indexes,
@@ -27,6 +28,7 @@ from authoring import (
     recovery,
 )
 from authoring.control_fields import control_fields
+from authoring.corners import corners
 from authoring.own_topics import own_topics
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ MODULES = (
     crossed,
     damage,
     decisions,
+    derived,
     encodings,
     files,
     indexes,
@@ -62,4 +65,5 @@ def all_families() -> tuple[Family, ...]:
     control_family = next(family for family in found if family.name == "control-records")
     control_fields(control_family)
     own_topics(control_family)
+    corners({family.name: family for family in found})
     return tuple(found)

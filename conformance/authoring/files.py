@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from authoring.casefile import Basis, Family, Json, may, must, should
@@ -19,6 +20,8 @@ EPOCHS: Final = "leader-epoch-checkpoint"
 METADATA: Final = "partition.metadata"
 PROPERTIES: Final = "meta.properties"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+MARKS_SINCE: Final = {"stray": "3.7"}
+"""Releases that began to mark directories so, of those that are younger than the rule."""
 UNIQUE: Final = "0123456789abcdef0123456789abcdef"
 TOPIC_ID: Final = "kLrBX-8RTpavUzNNZr7xRg"
 INT64_MAX: Final = 2**63 - 1
@@ -267,12 +270,12 @@ def _directory_names(names: Parsing) -> None:
         names.bad(
             f"directory-bad-{number}", f"The name {text} is no topic and partition.", bad_basis, None, file_name=text
         )
-    marked = must("SEG-PDR-003")
+    marked = must("SEG-PDR-003", since="")
     for state in ("delete", "future", "stray"):
         names.good(
             f"directory-{state}",
             "The name of a marked directory contains topic, partition, a unique part and the mark.",
-            marked,
+            replace(marked, since=MARKS_SINCE.get(state, "")),
             None,
             of("my-topic", 3, state),
             file_name=f"my-topic-3.{UNIQUE}-{state}",

@@ -44,7 +44,7 @@ def index_building() -> Family:
         },
     }
     family = Family(38, "index-build", "Building indexes", "facts 4.2 and 4.3", flags=flags)
-    basis = must("SEG-ROL-010", "SEG-ROL-011", "SEG-RCV-025", flags=("SPARSE_RULE",), since="4.1")
+    basis = must("SEG-ROL-010", "SEG-ROL-011", "SEG-RCV-025", flags=("SPARSE_RULE",))
 
     def build(
         name: str,
@@ -82,9 +82,7 @@ def index_building() -> Family:
         "eight-batches",
         "Eight batches of 119 bytes, as a broker indexed them.",
         eight,
-        basis=must(
-            "SEG-ROL-010", "SEG-ROL-011", "SEG-RCV-025", flags=("SPARSE_RULE",), since="4.1", source="vector V-26"
-        ),
+        basis=must("SEG-ROL-010", "SEG-ROL-011", "SEG-RCV-025", flags=("SPARSE_RULE",), source="vector V-26"),
     )
     for interval, why in (
         (0, "With an interval of 0, every batch but the first gets an index entry."),
@@ -128,7 +126,7 @@ def index_building() -> Family:
 
 
 def _indexed_times(build: Callable[..., None]) -> None:
-    time = must("SEG-APP-015", "SEG-TIX-004", flags=("TIME_ENTRY",), since="4.1")
+    time = must("SEG-APP-015", "SEG-TIX-004", flags=("TIME_ENTRY",))
     build(
         "times-descend",
         "Timestamps decrease: the first batch has the largest one, so the time index has one entry.",

@@ -11,7 +11,7 @@ from authoring.batches import (
     Batch,
     Rec,
 )
-from authoring.casefile import Basis, Family, Json, must, should
+from authoring.casefile import Basis, Family, Json, hexed, must, should
 from authoring.control import data, marker
 from authoring.messages import Msg
 from authoring.segments import (
@@ -76,7 +76,7 @@ def lookups() -> Family:
         **asked: int,
     ) -> None:
         request: Json = {
-            "files": {key: content.hex() for key, content in files.items()},
+            "files": hexed(files),
             **{key: str(number) for key, number in asked.items()},
             **({"options": options} if options else {}),
         }

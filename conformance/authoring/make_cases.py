@@ -15,6 +15,8 @@ from authoring.casefile import written
 from authoring.codecs import KEPT, kept_document
 from authoring.draw_generated import FILE
 from authoring.every import all_families
+from authoring.generations import with_generations
+from authoring.recorded_whole import with_whole
 from authoring.scale import scale
 
 CASES = Path(__file__).resolve().parents[2] / "conformance" / "cases"
@@ -27,7 +29,9 @@ def files() -> dict[Path, str]:
     for directory, families in ((CASES, all_families()), (CASES / "scale", [scale()])):
         for family in families:
             document = family.document()
-            document["cases"] = [with_answers(case, answers) for case in document["cases"]]
+            document["cases"] = [
+                with_whole(with_answers(with_generations(case), answers)) for case in document["cases"]
+            ]
             made[directory / family.file_name] = written(document) + "\n"
     return {**made, KEPT: kept_document()}
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_conformance.cases import load_cases
+from seglog_conformance.cases import every_case
 from seglog_conformance.registry import listed
+from seglog_conformance.releases import release_key
+from seglog_conformance.toolchains import child_processes
+from seglog_conformance.verdicts import Verdict, level_of
 
-from authoring.accused import KAFKA, accusations, version_key
-from proofs.report_facts import machine
+from authoring.accused import KAFKA, accusations
+from proofs.report_facts import SUITE, run_conditions, write_report
 
 if TYPE_CHECKING:
     from seglog_conformance.cases import Case
@@ -40,7 +42,7 @@ def run(number: int, arguments: list[str]) -> tuple[Path, float, int]:
     path.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "seglog_format.cli", "conform", "run", "--jsonl", str(path), *arguments]
     began = time.monotonic()
-    status = subprocess.run(command, check=False, cwd=REPOSITORY).returncode
+    status = child_processes.run(command, check=False, directory=REPOSITORY).returncode
     return path, time.monotonic() - began, status
 
 
@@ -85,7 +87,7 @@ def _testee(line: Json, results: list[Json], cases: dict[str, Case]) -> Json:
     )
     for result in results:
         case = cases[result["case"]]
-        levels[case.level][result["raw"]] += 1
+        levels[level_of(case.level, Verdict(result["raw"]))][result["raw"]] += 1
         families.setdefault(f"{case.family} {case.family_name}", Counter())[result["raw"]] += 1
         for identifier in case.requirements if result["raw"] != "SKIP" else ():
             requirements.setdefault(identifier, Counter())[result["raw"]] += 1
@@ -102,14 +104,12 @@ def _testee(line: Json, results: list[Json], cases: dict[str, Case]) -> Json:
 def report(paths: list[Path], seconds: list[float]) -> Json:
     """Return the report of a run, and of a second one if there was one: else nothing is said of its differences."""
     first, *again = (lines_of(path) for path in paths)
-    cases = {case.id: case for case in load_cases()}
+    cases = {case.id: case for case in every_case()}
     before = verdicts_of(first)
+    left_out = max((line["leftOut"] for line in first if line["type"] == "testee"), default=0)
     return {
-        "command": "make proof NAME=conform" + (" ARGS=--once" if not again else ""),
-        "versions": {"suite": first[0]["suite"], "python": first[0]["python"], "protocol": first[0]["protocol"]},
-        "machine": machine(),
-        "seed": first[0]["seed"],
-        "cases": len(cases),
+        "cases": len(cases) - left_out,
+        "leftOut": left_out,
         "casesSha256": first[0]["casesSha256"],
         "minutes": [round(each / 60, 1) for each in seconds],
         "answers": len(before),
@@ -137,16 +137,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="judge every implementation by the whole suite, twice")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the result there as JSON")
     parser.add_argument("--update-known", action="store_true", help="the first run writes the lists of known failures")
+    parser.add_argument("--scale", action="store_true", help="also ask the family scale, which takes an hour more")
     parser.add_argument("--once", action="store_true", help="no second run")
     parser.add_argument("--testee", action="append", default=[], metavar="NAME", help="judge only these, and Kafka's")
     given = parser.parse_args()
+    conditions = run_conditions("make proof NAME=conform" + (" ARGS=--once" if given.once else ""), measures=SUITE)
     html = ["--html", str(BUILD / "matrix.html")]
     some = [word for name in given.testee for word in ("--testee", name)] + _kafkas(given.testee)
+    some += ["--scale"] if given.scale else []
     runs = [run(1, [*html, *some, *(["--update-known"] if given.update_known else [])])]
     runs += [] if given.once else [run(2, some)]
     found = report([path for path, _, _ in runs], [seconds for _, seconds, _ in runs])
-    if given.report:
-        given.report.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write_report(given.report, conditions, found)
     unstable = found["differencesOfTheSecondRun"]
     print(*unstable or (), sep="\n")
     asked = sum(one["state"] == "complete" for one in found["testees"])
@@ -168,7 +170,7 @@ def newest_asked(name: str) -> str:
     """Return the newest release of an adapter that a run of all asks."""
     adapter = listed(name).adapter
     assert adapter is not None
-    return max(adapter.asked, key=version_key)
+    return max(adapter.asked, key=release_key)
 
 
 if __name__ == "__main__":

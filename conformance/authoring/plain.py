@@ -399,13 +399,13 @@ def large_numbers() -> Family:
     family.valid(
         "timestamp-2-53-plus-1",
         "A timestamp is a 64-bit number; a floating-point number would round it.",
-        should("SEG-BAT-012", flags=("DOUBLE",)),
+        must("SEG-BAT-012", flags=("DOUBLE",)),
         Batch(base_timestamp=2**53 + 1, recs=(Rec(), Rec(time=1))),
     )
     family.valid(
         "delta-2-53-plus-1",
         "A timestamp delta above 2^53 takes eight bytes of a varint.",
-        should("SEG-BAT-012", "SEG-REC-004", flags=("DOUBLE",)),
+        must("SEG-BAT-012", "SEG-REC-004", flags=("DOUBLE",)),
         Batch(recs=(Rec(), Rec(time=2**53 + 1))),
     )
     family.valid(
@@ -523,7 +523,7 @@ def timestamps() -> Family:
     family.valid(
         "before-1970",
         "A timestamp below -1 is not valid, but brokers keep it; a reader must not report it as damage.",
-        should("SEG-BAT-012"),
+        must("SEG-BAT-012"),
         Batch(base_timestamp=-86_400_000, recs=(Rec(), Rec(time=10)), max_timestamp=-86_399_990),
     )
     for name, delta in (("2-31-minus-1", INT32_MAX), ("2-31", 2**31), ("2-32", 2**32), ("2-40", 2**40)):
@@ -539,11 +539,11 @@ def timestamps() -> Family:
             wide,
             Batch(base_timestamp=1_700_000_000_000, recs=(Rec(), Rec(time=-delta)), max_timestamp=1_700_000_000_000),
         )
-    family.valid("greatest", "The greatest possible timestamp.", should("SEG-BAT-012"), Batch(base_timestamp=INT64_MAX))
+    family.valid("greatest", "The greatest possible timestamp.", must("SEG-BAT-012"), Batch(base_timestamp=INT64_MAX))
     family.valid(
         "delta-of-64-bits",
         "The longest possible varint of a timestamp delta: ten bytes.",
-        should("SEG-BAT-012", "SEG-REC-004", flags=("DELTA_32",)),
+        must("SEG-BAT-012", "SEG-REC-004", flags=("DELTA_32",)),
         Batch(base_timestamp=0, recs=(Rec(), Rec(time=INT64_MAX), Rec(time=-(2**63))), max_timestamp=INT64_MAX),
     )
     family.valid(
@@ -626,7 +626,7 @@ def log_append_time() -> Family:
     family.valid(
         "stamp-above-2-53",
         "The append time has 64 bits.",
-        should("SEG-BAT-011", flags=("STAMPED",)),
+        must("SEG-BAT-011", flags=("STAMPED",)),
         Batch(attributes=LOG_APPEND_TIME, max_timestamp=2**53 + 1),
     )
     return family

@@ -9,7 +9,7 @@ from authoring.batches import (
     LAST_OFFSET_DELTA,
     Batch,
 )
-from authoring.casefile import Basis, Family, Json, lay, may, must, should
+from authoring.casefile import Basis, Family, Json, hexed, lay, may, must, should
 from authoring.control import data, empty, marker, transactions
 from authoring.primitives import flipped, replaced
 from authoring.segments import (
@@ -53,7 +53,7 @@ def reads(family: Family) -> None:
             records = [record for answer in lay(found)[1] for record in answer["records"]]
             assert key
         wanted = [record for record in records if int(record["offset"]) in set(offsets)]
-        request = {"files": {key: content.hex() for key, content in files.items()}, "offset": str(offset), **more}
+        request = {"files": hexed(files), "offset": str(offset), **more}
         family.add(
             name, "read", "valid", why, basis, request=request, expect={"records": wanted, "nextOffset": str(end)}
         )
@@ -411,7 +411,7 @@ def _directory_reads(family: Family) -> None:
         records = [
             record for answer in lay(units)[1] for record in answer["records"] if offset <= int(record["offset"]) < end
         ]
-        request: Json = {"files": {key: content.hex() for key, content in files.items()}, "offset": str(offset)}
+        request: Json = {"files": hexed(files), "offset": str(offset)}
         if options:
             request["options"] = options
         family.add(
@@ -452,7 +452,7 @@ def _directory_reads(family: Family) -> None:
         logStartOffset="7",
     )
     request: Json = {
-        "files": {key: content.hex() for key, content in low.items()},
+        "files": hexed(low),
         "offset": "50",
         "options": {"logStartOffset": "7"},
     }
@@ -635,7 +635,7 @@ def _with_index(
     basis = must("SEG-LKP-011", "SEG-TXN-007") if right else should("SEG-LKP-011", rule, flags=("TXN_INDEX_TRUST",))
     records = [record for answer in lay(units)[1] for record in answer["records"] if int(record["offset"]) in offsets]
     request = {
-        "files": {key: content.hex() for key, content in files.items()},
+        "files": hexed(files),
         "offset": "0",
         "isolation": "read_committed",
     }

@@ -2,7 +2,8 @@
 
 ``python -m authoring.record_scenarios`` writes ``conformance/authoring/recorded_scenarios.json``, which `make_cases` turns into cases; each holds
 what was done and every file that Kafka left. Needs Java 17 and Maven. The same seed gives the same requests. The newest
-release gets them as well; where its files differ, both answers are kept, and the case allows both.
+release gets them as well; where its files differ, both answers are kept, and the case allows both. With ``--changed``
+only scenarios are asked that are new or have changed.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from seglog_conformance.registry import Builder, listed  # noqa: E402
 from seglog_conformance.testee import Allowance, Kind, Testee  # noqa: E402
 from seglog_conformance.values import differences  # noqa: E402
 
+from authoring.casefile import hexed  # noqa: E402
 from authoring.recorded_scenarios import KEPT, digest  # noqa: E402
 from authoring.scenario_cases import scenarios  # noqa: E402
-from authoring.scenarios import hexed  # noqa: E402
 from proofs.fuzz.random_logs import START_MS  # noqa: E402
 from proofs.kafka.compaction import KeyedMaker  # noqa: E402 - the path is set first
 from seglog_format.codec.build import with_offset  # noqa: E402
 from seglog_format.codec.framing import walk  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from authoring.scenarios import Scenario
 
 Json = dict[str, Any]
 
@@ -284,15 +286,37 @@ def left(op: str, request: Json, answer: Json, newest: Testee) -> Json:
     return {"expect": expect, **({"newer": newer} if contradicts else {})}
 
 
+def changed(kafka: Testee, newest: Testee, kept: list[Json]) -> Iterator[Json]:
+    """Yield every scenario, with what Kafka left; asked only if it is new or has changed."""
+    before = {row["name"]: row for row in kept}
+    for scenario in scenarios():
+        row = before.get(scenario.name, {"digest": ""})
+        if row["digest"] == digest(scenario.request):
+            yield row
+        else:
+            yield from answered(kafka, newest, [scenario])
+    yield from (row for row in kept if "request" in row)
+
+
 def recorded(kafka: Testee, newest: Testee) -> Iterator[Json]:
     """Yield every scenario, with what Kafka left."""
-    for scenario in scenarios():
+    yield from answered(kafka, newest, scenarios())
+    yield from drawn(kafka, newest)
+
+
+def answered(kafka: Testee, newest: Testee, asked_for: Iterable[Scenario]) -> Iterator[Json]:
+    """Yield some scenarios, with what Kafka left."""
+    for scenario in asked_for:
         request = completed(kafka, scenario.request, dict(scenario.over))
         answer = asked(kafka, scenario.op, request)
         if answer is not None:
             known_by = {"digest": digest(scenario.request), "files": request["files"]}
             found = left(scenario.op, request, answer, newest)
             yield {"name": scenario.name, "op": scenario.op, **known_by, **found}
+
+
+def drawn(kafka: Testee, newest: Testee) -> Iterator[Json]:
+    """Yield the random ones, with what Kafka left."""
     for seed in WRITES:
         request = random_write(seed)
         answer = asked(kafka, "write", request)
@@ -308,10 +332,12 @@ def recorded(kafka: Testee, newest: Testee) -> Iterator[Json]:
 def main() -> int:
     """Record all scenarios."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.parse_args()
+    parser.add_argument("--changed", action="store_true", help="ask only scenarios that are new or have changed")
+    is_partial = parser.parse_args().changed
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))["scenarios"] if is_partial else []
     with closing(Builder().testee(listed(OLDEST))) as kafka, closing(Builder().testee(listed(NEWEST))) as newest:
         versions = [testee.start().implementation.version for testee in (kafka, newest)]
-        found = list(recorded(kafka, newest))
+        found = list(changed(kafka, newest, kept) if is_partial else recorded(kafka, newest))
     source = f"recorded from kafka-storage {versions[0]}"
     document = {"source": source, "newest": versions[1], "scenarios": found}
     KEPT.write_text(json.dumps(document, indent=0) + "\n", encoding="utf-8")

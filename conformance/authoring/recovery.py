@@ -16,7 +16,7 @@ from authoring.batches import (
     Rec,
     with_field,
 )
-from authoring.casefile import Basis, Family, Json, must, should
+from authoring.casefile import Basis, Family, Json, hexed, must, should
 from authoring.control import data, empty, marker
 from authoring.messages import Msg
 from authoring.own_files import own_recoveries
@@ -76,7 +76,7 @@ def recoveries() -> Family:
         **options: str | bool,
     ) -> None:
         request = {
-            "files": {key: content.hex() for key, content in files.items()},
+            "files": hexed(files),
             "options": {"indexIntervalBytes": 100, **options},
         }
         expect: Json = {
@@ -547,7 +547,7 @@ def _truncations(family: Family) -> None:
         *,
         given: dict[str, bytes] | None = None,
     ) -> None:
-        request = {"files": {key: content.hex() for key, content in (given or files).items()}, "offset": str(offset)}
+        request = {"files": hexed(given or files), "offset": str(offset)}
         expect = {
             "nextOffset": str(end),
             "files": {key: None if content is None else content.hex() for key, content in left.items()},

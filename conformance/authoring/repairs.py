@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from authoring.batches import BASE_OFFSET, CONTROL, LAST_OFFSET_DELTA, TRANSACTIONAL, Batch, Rec, with_field
-from authoring.casefile import Basis, Json, must, should
+from authoring.casefile import Basis, Json, hexed, must, should
 from authoring.control import control_key, data, marker, marker_value
 from authoring.messages import Msg
 from authoring.primitives import crc32c, flipped
@@ -55,19 +55,15 @@ def offsets(*rows: tuple[str, int, int]) -> bytes:
     return f"0\n{len(rows)}\n{lines}".encode()
 
 
-def snapshot(*producers: tuple[int, int], last_offset: int = 0) -> bytes:
+def snapshot(*producers: tuple[int, int], last_offset: int = 0, sequence: int = 0, time: int = 1000) -> bytes:
     """Return a producer snapshot: ids, first offsets of what is open, or -1; newest offset of each, or -1."""
-    rows = (struct.pack(">qhiqiqiq", one, 2, 0, last_offset, 0, 1000, 7, first) for one, first in producers)
+    rows = (struct.pack(">qhiqiqiq", one, 2, sequence, last_offset, 0, time, 7, first) for one, first in producers)
     body = struct.pack(">i", len(producers)) + b"".join(rows)
     return struct.pack(">hI", 1, crc32c(body)) + body
 
 
 EMPTY: Final = snapshot()
 ALL: Final = {**segment(FIRST), **segment(SECOND, 15), **segment(THIRD, 24)}
-
-
-def _hex(files: dict[str, bytes]) -> dict[str, str]:
-    return {name: content.hex() for name, content in files.items()}
 
 
 class Repairs:
@@ -97,7 +93,7 @@ class Repairs:
 
         What a broker may refuse to start with is refusable. ``by_broker`` is what a broker leaves, if it is not ``left``.
         """
-        options = {"indexIntervalBytes": INTERVAL, "checkpoints": _hex(root) if root else None, **options}
+        options = {"indexIntervalBytes": INTERVAL, "checkpoints": hexed(root) if root else None, **options}
         options = {key: value for key, value in options.items() if value is not None}
         more: Json = {}
         needs = []
@@ -110,11 +106,11 @@ class Repairs:
         for mode, suffix, feature in (("b", "", "like-brokers"), ("t", "-by-the-text", "by-the-text")):
             if mode in modes:
                 said = {} if mode == "b" else {"likeBroker": False}
-                request = {"files": _hex(files), "options": {**options, **said}}
+                request = {"files": hexed(files), "options": {**options, **said}}
                 own = replace(basis, needs=(*basis.needs, *needs, f"recovery:{feature}"), source=SOURCE)
                 result = "acceptable" if is_refusable else "valid"
                 files_left = left if mode == "t" or by_broker is None else by_broker
-                expected = {"nextOffset": str(end), "names": sorted(files_left), "files": _hex(files_left), **more}
+                expected = {"nextOffset": str(end), "names": sorted(files_left), "files": hexed(files_left), **more}
                 branches = [{"branch": "started", **expected}, {"branch": "refused", "reject": {"class": "other"}}]
                 found = {"allowed": branches} if is_refusable else expected
                 self.family.add(f"all-{name}{suffix}", "recover", result, why, own, request=request, expect=found)
@@ -133,7 +129,7 @@ class Repairs:
         feature, suffix = ("by-the-text", "-by-the-text") if is_by_text else ("like-brokers", "")
         said = {"likeBroker": False} if is_by_text else {}
         own = replace(basis, needs=(*basis.needs, f"recovery:{feature}"), source=SOURCE)
-        request = {"files": _hex(files), "options": {"indexIntervalBytes": INTERVAL, **options, **said}}
+        request = {"files": hexed(files), "options": {"indexIntervalBytes": INTERVAL, **options, **said}}
         expect = {"reject": {"class": "other"}}
         self.family.add(f"all-{name}{suffix}", "recover", "invalid", why, own, request=request, expect=expect)
 
@@ -153,22 +149,22 @@ class Repairs:
         **options: Any,  # noqa: ANN401
     ) -> None:
         """Add what truncating leaves; files that are unlike a broker's are told apart by their names alone."""
-        options = {"checkpoints": _hex(root), **options} if root else options
+        options = {"checkpoints": hexed(root), **options} if root else options
         expect: Json = {
             "nextOffset": str(offset if end is None else end),
             "names": sorted(left),
-            "files": _hex({file: content for file, content in left.items() if file not in unlike}),
+            "files": hexed({file: content for file, content in left.items() if file not in unlike}),
         }
         needs = (*basis.needs, *(() if beside is None else ("checkpoints",)))
         if beside is not None:
             expect["checkpoints"] = {key: None if value is None else value.hex() for key, value in beside.items()}
-        request = {"files": _hex(files), "offset": str(offset), **({"options": options} if options else {})}
+        request = {"files": hexed(files), "offset": str(offset), **({"options": options} if options else {})}
         own = replace(basis, needs=needs, source=SOURCE)
         self.family.add(f"truncate-all-{name}", "truncate", "valid", why, own, request=request, expect=expect)
 
     def refused(self, name: str, why: str, basis: Basis, offset: int, files: Files) -> None:
         """Add what cannot be truncated."""
-        request = {"files": _hex(files), "offset": str(offset)}
+        request = {"files": hexed(files), "offset": str(offset)}
         own = replace(basis, source=SOURCE)
         expect = {"reject": {"class": "offset"}}
         self.family.add(f"truncate-all-{name}", "truncate", "invalid", why, own, request=request, expect=expect)
@@ -477,12 +473,11 @@ def _transactions(to: Repairs) -> None:
             10,
             recoveryPoint="5",
         )
-    bad = {name_of(5, ".snapshot"): snapshot((9, 3))[:-1]}
     to.recover(
         "aborted-unreadable-snapshot",
         "An unreadable snapshot is ignored: open transactions are found in the log.",
         basis,
-        {**first, **second, **bad},
+        {**first, **second, name_of(5, ".snapshot"): snapshot((9, 3))[:-1]},
         {**first, **second, **index, **epochs((3, 5))},
         10,
         recoveryPoint="5",
@@ -496,22 +491,21 @@ def _transactions(to: Repairs) -> None:
         marker("COMMIT", 5, producer_id=3),
     ]
     whole = segment(interleaved)
-    rows = aborted(2, 1, 2, 0) + aborted(1, 0, 4, 3)
     to.recover(
         "aborted-interleaved",
         "Each aborted transaction is listed with the last stable offset at the time of its marker.",
         basis,
         whole,
-        {**whole, name_of(0, ".txnindex"): rows, **epochs((0, 0), (3, 2))},
+        {**whole, name_of(0, ".txnindex"): aborted(2, 1, 2, 0) + aborted(1, 0, 4, 3), **epochs((0, 0), (3, 2))},
         6,
     )
-    wrong = {**first, **second, name_of(5, ".txnindex"): aborted(9, 0, 4, 5)}
+    known = {name_of(10, ".snapshot"): snapshot((9, -1), last_offset=8, sequence=3, time=1234)}
     to.recover(
         "aborted-below-the-segment",
         "A listed transaction ended before the segment: recovery scans it, also after a clean shutdown.",
         must("SEG-RCV-006"),
-        wrong,
-        {**first, **second, **index, **epochs((3, 5))},
+        {**first, **second, name_of(5, ".txnindex"): aborted(9, 0, 4, 5)},
+        {**first, **second, **index, **epochs((3, 5)), **known},
         10,
         cleanShutdown=True,
         plan={"scanned": ["5"], "cuts": [], "dropped": []},
@@ -522,8 +516,9 @@ def _transactions(to: Repairs) -> None:
         "A listed transaction ended with the first batch of the segment: the index is valid.",
         must("SEG-RCV-006"),
         right,
-        right,
+        {**right, **known},
         10,
+        by_broker=right,
         cleanShutdown=True,
         plan={"scanned": [], "cuts": [], "dropped": []},
     )

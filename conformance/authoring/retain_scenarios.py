@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authoring.casefile import must
-from authoring.scenarios import NOW, Scenario, hexed, settings_of
+from authoring.casefile import hexed, must
+from authoring.scenarios import NOW, Scenario, settings_of
 from authoring.segments import bytes_of, name_of, offset_index, row, time_index
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from authoring.batches import CRC, LOG_APPEND_TIME, Batch, Rec, with_field
 from authoring.casefile import Family, must
 from authoring.codecs import gzip, lz4_frame, xerial, zstd
 from authoring.control import data, empty, marker
+from authoring.derived import at_scale
 from authoring.legacy import inner_messages
 from authoring.messages import Msg, Wrapper
 
@@ -181,6 +182,7 @@ def scale() -> Family:
     _large(add)
     _many(add)
     _runs(add)
+    at_scale(family)
     return family
 
 

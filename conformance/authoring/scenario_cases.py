@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from authoring.casefile import must
+from authoring.casefile import hexed, must
 from authoring.compact_scenarios import compact_scenarios
+from authoring.derived_scenarios import derived_scenarios
 from authoring.recorded_scenarios import digest, expectation, kept_source, left_by_kafka, random_scenarios
 from authoring.retain_scenarios import retain_scenarios
 from authoring.scenarios import NOW, Scenario, settings_of
 from authoring.write_scenarios import write_scenarios
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from authoring.casefile import Basis, Family, Json
 
 RANDOM: Final = {
@@ -35,26 +38,34 @@ FLAG: Final = {
 
 def scenarios() -> list[Scenario]:
     """All that Kafka's classes are asked."""
+    return [*_families_own(), *derived_scenarios()]
+
+
+def _families_own() -> list[Scenario]:
     return [*write_scenarios(), *retain_scenarios(), *compact_scenarios()]
+
+
+def add_kept(family: Family, asked: Iterable[Scenario]) -> None:
+    """Add what Kafka left in some scenarios."""
+    family.flags |= FLAG
+    for scenario in asked:
+        kept = left_by_kafka()[scenario.name]
+        assert kept["digest"] == digest(scenario.request), (
+            f"{scenario.name}: run conformance/authoring/record_scenarios.py"
+        )
+        basis = replace(scenario.basis, flags=("KEPT_FILES",), source=kept_source())
+        request = {**scenario.request, "files": kept["files"]}
+        result, expect = expectation(kept)
+        family.add(scenario.name, scenario.op, result, scenario.why, basis, request=request, expect=expect)
 
 
 def add_scenarios(family: Family, *ops: str) -> None:
     """Add what Kafka left: of some operations."""
-    family.flags |= FLAG
-    for scenario in scenarios():
-        if scenario.op in ops:
-            kept = left_by_kafka()[scenario.name]
-            assert kept["digest"] == digest(scenario.request), (
-                f"{scenario.name}: run conformance/authoring/record_scenarios.py"
-            )
-            basis = replace(scenario.basis, flags=("KEPT_FILES",), source=kept_source())
-            request = {**scenario.request, "files": kept["files"]}
-            result, expect = expectation(kept)
-            family.add(scenario.name, scenario.op, result, scenario.why, basis, request=request, expect=expect)
+    add_kept(family, (scenario for scenario in _families_own() if scenario.op in ops))
     for op in ops:
         why, requirements = RANDOM.get(op, ("", ()))
         for recorded_scenario in random_scenarios(op):
-            basis = must(*requirements, flags=("KEPT_FILES",), source=kept_source(), since="4.1")
+            basis = must(*requirements, flags=("KEPT_FILES",), source=kept_source())
             name, request = recorded_scenario["name"], recorded_scenario["request"]
             result, expect = expectation(recorded_scenario)
             family.add(name, op, result, why, basis, request=request, expect=expect)
@@ -84,7 +95,7 @@ class ScenarioCases:
     ) -> None:
         """Add a log while it is open."""
         request = {
-            "files": {key: content.hex() for key, content in (files or {}).items()},
+            "files": hexed(files or {}),
             "config": settings_of(config),
             "now": str(NOW),
             "steps": list(steps),
@@ -105,7 +116,7 @@ class ScenarioCases:
         **more: object,
     ) -> None:
         """Add what is done to files that no process has open."""
-        request = {"files": {key: content.hex() for key, content in files.items()}, **more}
+        request = {"files": hexed(files), **more}
         basis = replace(basis, flags=("KEPT_FILES",))
         self.family.add(f"{op}-{name}", op, result, why, basis, request=request, expect=expect)
 

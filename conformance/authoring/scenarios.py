@@ -68,11 +68,6 @@ def settings_of(config: dict[str, str]) -> dict[str, str]:
     return {**SMALL, **{key.replace("_", "."): value for key, value in config.items()}}
 
 
-def hexed(files: dict[str, bytes]) -> dict[str, str]:
-    """Files of a request."""
-    return {name: content.hex() for name, content in files.items()}
-
-
 def keyed(base: int, *keys: str, start: int = NOW, **fields: object) -> Batch:
     """Return a batch of records with these keys, ``a-`` being a tombstone of a, ``-`` a record without key."""
     recs = tuple(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from authoring.batches import Batch, Rec
-from authoring.casefile import Basis, may, must, should
+from authoring.casefile import Basis, hexed, may, must, should
 from authoring.codecs import gzip, lz4_frame, xerial
 from authoring.control import data, marker
 from authoring.messages import Msg, Wrapper
@@ -36,7 +36,7 @@ class Verifying:
     def says(self, name: str, why: str, basis: Basis, files: Files, *found: Found) -> None:
         """All that is found, by file and requirement."""
         findings = [{"file": file, "requirement": rule, "severity": severity} for file, rule, severity in sorted(found)]
-        request = {"files": {key: content.hex() for key, content in files.items()}}
+        request = {"files": hexed(files)}
         own = replace(basis, needs=("requirements",), source=SOURCE)
         self.family.add(f"verify-{name}", "verify", "valid", why, own, request=request, expect={"findings": findings})
 
@@ -62,7 +62,7 @@ def verified(family: Family) -> None:
     _notes(to)
     _gaps(to)
     request = {
-        "files": {name: content.hex() for name, content in {**whole(FIRST), EPOCHS: b""}.items()},
+        "files": hexed({**whole(FIRST), EPOCHS: b""}),
         "options": {"sizes": {EPOCHS: str(LARGEST_SIZE + 1)}},
     }
     finding = {"file": EPOCHS, "requirement": "SEG-PDR-020", "severity": "warning"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from authoring.batches import MAX_TIMESTAMP, Batch, Rec, with_field
-from authoring.casefile import Basis, Json, lay, must, should
+from authoring.casefile import Basis, Json, hexed, lay, must, should
 from authoring.control import data, empty, marker
 from authoring.messages import Msg
 from authoring.primitives import flipped
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from authoring.casefile import Family, Unit
 
 Files = dict[str, bytes]
-
-
-def _hex(files: Files) -> dict[str, str]:
-    return {name: content.hex() for name, content in files.items()}
 
 
 def _records(units: Sequence[Unit], offsets: Sequence[int] | range) -> list[Json]:
@@ -51,7 +47,7 @@ def whole(family: Family) -> None:
             expect["reject"] = {"class": "other"}
         elif tells_end:
             expect["nextOffset"] = str(end)
-        body = {"files": _hex(files), **request}
+        body = {"files": hexed(files), **request}
         result = "invalid" if end is None else "valid"
         family.add(f"whole-{name}", "read", result, why, own, request=body, expect=expect)
 
@@ -121,7 +117,7 @@ def _undecided(family: Family, reads: Any) -> None:  # noqa: ANN401
         offsets = (0,) if name != "plain" else (0, 1)
         reads(f"undecided-{name}", why, basis, files, before, offsets, None, **committed)
         at = len(offsets)
-        request = {"files": _hex(files), "offset": str(at), **committed}
+        request = {"files": hexed(files), "offset": str(at), **committed}
         expect = {"reject": {"class": "crc"}, "records": []}
         family.add(f"read-undecided-{name}", "read", "invalid", f"{why} A read from there reports the damage.", basis, request=request, expect=expect)  # fmt: skip
     hiding = [data(0, b"a"), Batch(base=1)]
@@ -157,7 +153,7 @@ def passed_over(family: Family) -> None:
     damaged = must("SEG-BAT-003", "SEG-LKP-014", needs=verified)
 
     def finds(name: str, why: str, basis: Basis, files: Files, expect: Json, **asked: Any) -> None:  # noqa: ANN401
-        request = {"files": _hex(files), **asked}
+        request = {"files": hexed(files), **asked}
         result = "acceptable" if "allowed" in expect else "invalid" if "reject" in expect else "valid"
         family.add(name, "lookup", result, why, basis, request=request, expect=expect)
 
@@ -216,7 +212,7 @@ def forged(family: Family) -> None:
         entry = (2).to_bytes(4, "big") + log.index(lure).to_bytes(4, "big")
         for offset in (4, 5):
             basis = should("SEG-IDX-009", "SEG-IDX-003", flags=("INDEX_TRUST",), needs=("provesIndexes",))
-            request = {"files": _hex({name_of(0): log, name_of(0, ".index"): entry}), "offset": str(offset)}
+            request = {"files": hexed({name_of(0): log, name_of(0, ".index"): entry}), "offset": str(offset)}
             why = "The index leads to bytes inside a value that look like an entry; their checksum is wrong."
             family.add(f"index-forged-{name}-{offset}", "lookup", "valid", why, basis, request=request, expect={"found": {"position": SIZE, "baseOffset": "3"}})  # fmt: skip
 
@@ -230,7 +226,7 @@ def listed(family: Family) -> None:
     ) -> None:
         names = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
         reported = [{key: str(value) for key, value in zip(names, one, strict=True)} for one in found]
-        request = {"files": _hex(files), "fromOffset": str(start), "toOffset": str(end)}
+        request = {"files": hexed(files), "fromOffset": str(start), "toOffset": str(end)}
         basis = must("SEG-TXN-007", needs=("abortedLookup",), source=source)
         family.add(f"aborted-{name}", "lookup", "valid", why, basis, request=request, expect={"found": {"aborted": reported, "isComplete": complete}})  # fmt: skip
 
@@ -297,7 +293,7 @@ def _newest(family: Family) -> None:
 
     def newest(name: str, why: str, files: Files, found: Json | None) -> None:
         basis = must("SEG-PSN-005", needs=("newestSnapshot",), source="facts 4.5")
-        request = {"files": _hex({**log, **files}), "newest": "snapshot"}
+        request = {"files": hexed({**log, **files}), "newest": "snapshot"}
         family.add(f"snapshot-{name}", "lookup", "valid", why, basis, request=request, expect={"found": found})
 
     both = {name_of(15, ".snapshot"): good, name_of(24, ".snapshot"): other}

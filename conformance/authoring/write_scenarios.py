@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from authoring.batches import TRANSACTIONAL
-from authoring.casefile import may, must, should
+from authoring.casefile import hexed, may, must, should
 from authoring.control import marker
-from authoring.scenarios import NOW, Scenario, append, batch, follow, hexed, sent, settings_of
+from authoring.scenarios import NOW, Scenario, append, batch, follow, sent, settings_of
 from authoring.segments import bytes_of, name_of, row
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def write_scenarios() -> Iterator[Scenario]:
 
 def _sparse() -> Iterator[Scenario]:
     """Yield how often there are index entries."""
-    sparse = must("SEG-ROL-010", since="4.1")
+    sparse = must("SEG-ROL-010")
     for interval in (0, SIZE - 1, SIZE, SIZE + 1, 2 * SIZE):
         yield scenario(
             f"interval-{interval}",
@@ -68,7 +68,7 @@ def _sparse() -> Iterator[Scenario]:
     yield scenario(
         "interval-after-opening",
         "When a log is opened again, the bytes since the last index entry may be counted from 0.",
-        may("SEG-ROL-012", since="4.1"),
+        may("SEG-ROL-012"),
         *(append(ONE) for _ in range(4)),
         files={name_of(0): bytes_of(row(3, start=NOW)), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
         options={"cleanShutdown": True},
@@ -78,7 +78,7 @@ def _sparse() -> Iterator[Scenario]:
     yield scenario(
         "interval-several-batches",
         "Each batch of an append may get an index entry.",
-        must("SEG-ROL-011", since="4.1"),
+        must("SEG-ROL-011"),
         follow(*together),
         follow(batch(NOW, base=4), batch(NOW + 99, base=5)),
         index_interval_bytes="100",
@@ -136,7 +136,7 @@ def _rolls() -> Iterator[Scenario]:
     yield scenario(
         "roll-by-time-of-the-first-entry",
         "The age of a segment begins with the timestamp of its first entry, also in an append of several entries.",
-        must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
+        must("SEG-ROL-003", "SEG-ROL-004"),
         follow(batch(NOW, base=0), batch(NOW + 900, base=1)),
         follow(batch(NOW + 1000, base=2)),
         follow(batch(NOW + 1001, base=3)),
@@ -145,7 +145,7 @@ def _rolls() -> Iterator[Scenario]:
     yield scenario(
         "roll-by-time-without-timestamps",
         "Without timestamps, the clock decides when a segment is rolled.",
-        must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
+        must("SEG-ROL-003", "SEG-ROL-004"),
         append(batch(-1), now=NOW),
         append(batch(-1), now=NOW + 1000),
         append(batch(-1), now=NOW + 2001),
@@ -154,7 +154,7 @@ def _rolls() -> Iterator[Scenario]:
     yield scenario(
         "roll-after-opening",
         "The age of an existing segment also begins with the timestamp of its first entry.",
-        must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
+        must("SEG-ROL-003", "SEG-ROL-004"),
         append(batch(NOW + 500)),
         append(batch(NOW + 1200)),
         files={name_of(0): bytes_of(row(3, start=NOW)), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},

@@ -7,15 +7,12 @@ with the library alone, for readers who want to see the defect without the suite
 
 from __future__ import annotations
 
-import os
-import platform
 import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from seglog_conformance.environment import suite_version
 from seglog_conformance.protocol import schema_errors
-from seglog_conformance.registry import CLAIMS, AdapterError, Listed
+from seglog_conformance.registry import CLAIMS, AdapterError, Listed, adapters
 from seglog_conformance.runner import COMPLETE, UNAVAILABLE, Options, Outcome, Runner
 from seglog_conformance.verdicts import Verdict
 
@@ -91,6 +88,25 @@ def read_program(adapter: Adapter) -> str:
         AdapterError: the `bugs.toml` does not fit its schema.
     """
     return str(_stored(adapter).get("program", ""))
+
+
+def read_lines(adapter: Adapter) -> dict[str, str]:
+    """Return lines that give ``data`` to the library, by operation, and the ``imports`` that they need.
+
+    Raises:
+        AdapterError: the `bugs.toml` does not fit its schema.
+    """
+    return dict(_stored(adapter).get("lines", {}))
+
+
+def client_of(adapter: Adapter) -> str:
+    """Return the program of an adapter, else of another of the suite's adapters of that library; empty if none has one.
+
+    Raises:
+        AdapterError: a `bugs.toml` does not fit its schema.
+    """
+    same = [one for one in adapters() if adapter.homepage and one.homepage == adapter.homepage]
+    return next((text for one in (adapter, *same) if (text := read_program(one))), "")
 
 
 def _stored(adapter: Adapter) -> Json:
@@ -182,18 +198,14 @@ def bug_line(shown: Shown) -> Json:
     return {**line, "reason": shown.reason} if shown.reason else line
 
 
-def report(shown: Sequence[Shown], command: str) -> Json:
-    """Return all claims with their results and their conditions.
+def report(shown: Sequence[Shown]) -> Json:
+    """Return all claims with their results.
 
     Args:
         shown: results of the claims.
-        command: command of the run.
     """
     holding = [one for one in shown if one.holds]
     return {
-        "command": command,
-        "versions": {"python": platform.python_version(), "seglog-format": suite_version()},
-        "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
         "claims": len(shown),
         "holding": len(holding),
         "implementations": len({one.bug.adapter.name for one in holding}),

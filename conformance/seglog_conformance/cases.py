@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.parts import part
 from seglog_conformance.protocol import OPS, Json, schema_errors
-from seglog_conformance.recipes import log_of
+from seglog_conformance.recipes import hex_size, is_recipe, made
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PACKAGE: Final = Path(__file__).resolve().parent
 FIXTURE_DIRECTORIES: Final = (PACKAGE / "_fixtures", PACKAGE.parent / "fixtures", PACKAGE.parent.parent / "fixtures")
+
+
+SCALE: Final = "scale"
 
 
 class CaseError(Exception):
@@ -43,11 +46,14 @@ class Case:
         needs: features that it requires of a testee.
         flags: kinds of reasons for the case; explained in its file.
         why: reason for the case, in one sentence.
-        since: first broker version with this behaviour.
+        since: Kafka release from which the case holds; empty for all.
+        older: what brokers of older releases did instead, oldest first; see `releases.as_of`.
         source: basis of the expected answer.
         stored_request: request as in the file; `request` has fixtures filled in.
         stored_expect: expected answer as in the file.
         smoke: whether it belongs to the smoke test.
+        also: what an answer need not have, beside the expected answer; if it has it, it has to be this.
+        untold: patterns of the paths of an answer about which the case says nothing; see `values.differences`.
     """
 
     id: str
@@ -63,8 +69,11 @@ class Case:
     needs: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     since: str = ""
+    older: tuple[Json, ...] = ()
     source: str = ""
     smoke: bool = False
+    also: Json = field(default_factory=dict)
+    untold: tuple[str, ...] = ()
     families_flags: Json = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -74,12 +83,22 @@ class Case:
         Raises:
             MissingFixtureError: a fixture is missing, or has another digest than the case states.
         """
-        return _filled(self.stored_request) if self.is_summed_up else self._request
+        return _filled(self.stored_request) if self.is_made else self._request
 
     @cached_property
     def _request(self) -> Json:
         filled: Json = _filled(self.stored_request)
         return filled
+
+    @cached_property
+    def is_made(self) -> bool:
+        """Whether a part of the request is made by a recipe, because it is too large to store."""
+        return _has_recipe(self.stored_request)
+
+    @property
+    def is_at_scale(self) -> bool:
+        """Whether it belongs to the family whose cases take minutes."""
+        return self.family_name == SCALE
 
     @property
     def is_summed_up(self) -> bool:
@@ -99,42 +118,55 @@ class Case:
     @cached_property
     def digest(self) -> str:
         """Digest of everything in the case that a verdict can depend on."""
-        parts = [self.op, self.level, self.result, self.needs, self.stored_request, self.stored_expect]
+        parts: list[Any] = [self.op, self.level, self.result, self.needs, self.stored_request, self.stored_expect]
+        parts += [*self.older, *(part for part in (self.also, self.untold) if part)]
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @cached_property
     def input_size(self) -> int:
         """Approximate number of bytes in the request."""
-        return _hex_size(self.request)
+        return hex_size(self.request)
 
     @cached_property
     def answer_size(self) -> int:
         """Approximate number of bytes in the largest expected answer; a digest counts as the bytes that it replaces."""
-        return _hex_size(self.expect)
+        return hex_size(self.expect)
 
     @cached_property
     def answer_text_size(self) -> int:
         """Number of characters of the expected answers in JSON."""
         return len(json.dumps(self.expect, separators=(",", ":")))
 
-    def request_with(self, seq: int) -> Json:
-        """Return the request line of the case."""
-        return {"seq": seq, "op": self.op, "case": self.id, **self.request}
+    def request_with(self, seq: int, *, is_named: bool = False) -> Json:
+        """Return the request line of the case.
+
+        Args:
+            seq: number of the request.
+            is_named: whether the line has the id of the case, by which a program could look up the answer.
+        """
+        named = {"case": self.id} if is_named else {}
+        return {"seq": seq, "op": self.op, **named, **self.request}
 
 
 def _filled(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     match value:
         case {"fixture": _, "sha256": _, **others} if not others:
             return _fixture(value)
-        case {"recipe": recipe, "baseOffset": int(base_offset)}:
-            return log_of(recipe, base_offset).hex()
+        case dict() if is_recipe(value):
+            return made(value)
         case dict():
             return {key: _filled(item) for key, item in value.items()}
         case list():
             return [_filled(item) for item in value]
         case _:
             return value
+
+
+def _has_recipe(value: object) -> bool:
+    if isinstance(value, dict):
+        return is_recipe(value) or any(map(_has_recipe, value.values()))
+    return isinstance(value, list) and any(map(_has_recipe, value))
 
 
 def _fixture(value: Json) -> str:
@@ -151,20 +183,6 @@ def _fixture(value: Json) -> str:
     raise MissingFixtureError(msg)
 
 
-def _hex_size(value: object) -> int:
-    match value:
-        case str():
-            return len(value) // 2
-        case {"bytes": int(size), "sha256": str()}:
-            return size
-        case dict():
-            return sum(_hex_size(item) + 8 for item in value.values())
-        case list():
-            return sum(_hex_size(item) + 8 for item in value)
-        case _:
-            return 4
-
-
 def case_directory() -> Path:
     """Return the directory of the suite's cases."""
     return part("cases")
@@ -176,8 +194,13 @@ def case_files(directory: Path | None = None) -> list[Path]:
 
 
 def scale_directory() -> Path:
-    """Return the directory of the cases that take minutes; they are only asked by name."""
-    return case_directory() / "scale"
+    """Return the directory of the cases that take minutes; a run asks them with `--scale`."""
+    return case_directory() / SCALE
+
+
+def every_case() -> list[Case]:
+    """Return all cases of the suite, also those that take minutes."""
+    return load_cases([*case_files(), *case_files(scale_directory())])
 
 
 def load_cases(paths: Path | Iterable[Path] | None = None, *, checked: bool = False) -> list[Case]:
@@ -225,7 +248,7 @@ def _cases_of(path: Path, *, checked: bool) -> Iterator[Case]:
 
 
 REQUIRED: Final = frozenset({"id", "op", "requirements", "level", "result", "why", "request", "expect"})
-KEYS: Final = REQUIRED | {"needs", "flags", "since", "source", "smoke", "supersedes"}
+KEYS: Final = REQUIRED | {"needs", "flags", "since", "older", "source", "smoke", "supersedes", "also", "untold"}
 
 
 def _case(content: Json, stored: Json) -> Case:
@@ -247,8 +270,11 @@ def _case(content: Json, stored: Json) -> Case:
         needs=tuple(stored.get("needs", ())),
         flags=tuple(stored.get("flags", ())),
         since=stored.get("since", ""),
+        older=tuple(stored.get("older", ())),
         source=stored.get("source", ""),
         smoke=stored.get("smoke", False),
+        also=stored.get("also", {}),
+        untold=tuple(stored.get("untold", ())),
         families_flags=content.get("flags", {}),
     )
 

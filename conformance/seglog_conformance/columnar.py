@@ -18,8 +18,7 @@ from seglog_format.codec.framing import frame_at, walk
 from seglog_format.engine import columnar
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.reading import delivered
-from seglog_format.log.scanning import INT64_MIN
-from seglog_format.log.segment_source import FallbackEntry
+from seglog_format.log.scanning import INT64_MIN, FallbackEntry
 from seglog_format.model import INT64_MAX, Frame, Tail
 from seglog_format.scan_statistics import ScanStatistics
 from seglog_format.storage.byte_source import MemoryBytes

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.byte_difference import byte_difference, nearest_part
+from seglog_conformance.delivered import batches_in, header_order, leading_of, records_in, sound_of, without_control
 from seglog_conformance.features import EVERYTHING, Mask, reported
 from seglog_conformance.free_fields import with_usual_values
 from seglog_conformance.positions import after_error, compare_positions, with_positions
+from seglog_conformance.protocol import field_names, untold_in
 from seglog_conformance.summary import compare_summary
-from seglog_conformance.values import differences, same
+from seglog_conformance.values import differences, extras, same
 from seglog_conformance.verdicts import MISSING, Difference, Judgement, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from seglog_conformance.cases import Case
     from seglog_conformance.protocol import Json
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 MAX_DIFFERENCES: Final = 20
 RECORDS_FIRST: Final = "correct records, then the error"
 """Name of the branch for readers that deliver records one at a time: the records before the damage, then an error."""
+ENCODED: Final = ("ok", "data", "reject")
+"""Names in an answer with encoded batches; the rest comes from the reference, which reads them."""
 UNSTABLE: Final = frozenset({"position", "sizeInBytes", "crc"})
 """Fields that depend on the compressor; they are not compared in encoded batches."""
 
@@ -36,7 +40,14 @@ def compare(case: Case, answer: Json, features: Json) -> Judgement:
     if case.result == "undefined":
         return Judgement(Verdict.PASS)
     if case.op == "encode":
-        answer = _decoded(answer)
+        found = tuple(extras(answer, ENCODED, untold_in(case.op)))
+        judgement = _compare(case, _decoded(answer), features)
+        is_more = judgement.verdict is Verdict.PASS and found
+        return Judgement(Verdict.DIFFER, str(found[0]), found) if is_more else judgement
+    return _compare(case, answer, features)
+
+
+def _compare(case: Case, answer: Json, features: Json) -> Judgement:
     if case.result == "acceptable":
         return _acceptable(case, answer, features)
     return _against(case, case.expect, answer, features)
@@ -78,28 +89,29 @@ def _compare_rule(case: Case, expect: Json, judgement: Judgement, answer: Json) 
 
 def _by_op(case: Case, expect: Json, answer: Json, features: Json) -> Judgement:
     op = case.op
+    untold = (*untold_in(op), *case.untold)
     if case.is_summed_up:
         return with_positions(compare_summary(expect, answer, Mask(features)), expect, answer)
     if op in {"decode", "encode", "read"}:
-        comparison = _Comparison(op, expect, answer, Mask(EVERYTHING if op == "encode" else features))
+        mask = Mask(EVERYTHING if op == "encode" else features)
+        comparison = _Comparison(op, expect, answer, mask, case.also, untold)
         judgement = comparison.refusal(case) if "reject" in expect else comparison.result()
         return after_error(with_positions(judgement, expect, answer), expect, answer)
     if op == "position" and answer["ok"]:
         return compare_positions(expect["positions"], answer["positions"])
-    if op == "lookup" and features.get("indexEntry") is False:
-        expect = {**expect, "found": _without_entry(expect.get("found"))}
-    return _refused(answer) if "reject" in expect else _plain(op, reported(expect, features), answer)
+    if "reject" in expect:
+        return _refused(answer, untold)
+    wanted = reported(expect, features)
+    unreported = {name: value for name, value in expect.items() if name not in wanted and name != "branch"}
+    return _plain(op, wanted, answer, {**unreported, **case.also}, untold)
 
 
-def _without_entry(found: Json | None) -> Json | None:
-    """Return the result of a lookup without the index entry at which the search began."""
-    return found and {name: value for name, value in found.items() if name != "entry"}
-
-
-def _refused(answer: Json) -> Judgement:
+def _refused(answer: Json, untold: Sequence[str]) -> Judgement:
+    """Compare a refusal, beside which nothing else may be in the answer."""
     if answer["ok"]:
         return Judgement(Verdict.ACCEPTS_INVALID, "it was not refused", compared=("ok",))
-    return Judgement(Verdict.PASS, compared=("ok",))
+    found = tuple(differences({"ok": False, "reject": {}}, answer, untold=untold))
+    return Judgement(Verdict.DIFFER if found else Verdict.PASS, str(found[0]) if found else "", found, ("ok",))
 
 
 def _rejected(answer: Json) -> Judgement:
@@ -112,12 +124,13 @@ def reject_text(answer: Json) -> str:
     return " ".join(str(reject[name]) for name in ("class", "error", "message") if reject.get(name)) or "refused"
 
 
-def _plain(op: str, expect: Json, answer: Json) -> Judgement:
-    """Compare the fields of an answer one by one, as far as they are expected."""
+def _plain(op: str, expect: Json, answer: Json, also: Json, untold: Sequence[str]) -> Judgement:
+    """Compare all fields of an answer one by one."""
     if not answer["ok"]:
         return _rejected(answer)
     names = tuple(name for name in expect if name != "branch")
-    found = tuple(difference for name in names for difference in differences(name, expect[name], answer, name))
+    wanted = {name: expect[name] for name in names}
+    found = tuple(differences({"ok": True, **wanted}, answer, also=also, untold=untold))
     if found:
         return Judgement(Verdict.DIFFER, str(found[0]), found[:MAX_DIFFERENCES], names)
     return Judgement(Verdict.PASS, compared=tuple(f"{op}.{name}" for name in names))
@@ -146,8 +159,10 @@ def _decoded(answer: Json) -> Json:
 class _Comparison:
     """The comparison of batches, or of records alone, with the expected ones."""
 
-    def __init__(self, op: str, expect: Json, answer: Json, mask: Mask) -> None:
+    def __init__(self, op: str, expect: Json, answer: Json, mask: Mask, also: Json, untold: Sequence[str]) -> None:
         self.op = op
+        self.also = also
+        self.untold = untold
         self.expect = expect
         self.answer = answer
         self.mask = mask
@@ -156,11 +171,11 @@ class _Comparison:
 
     @property
     def expected_batches(self) -> list[Json]:
-        return _batches(self.op, self.expect)
+        return batches_in(self.op, self.expect)
 
     @property
     def given_batches(self) -> list[Json]:
-        return _batches(self.op, self.answer)
+        return batches_in(self.op, self.answer)
 
     def result(self) -> Judgement:
         """Return the verdict on the answer to bytes that must be read."""
@@ -172,10 +187,12 @@ class _Comparison:
             self._compare(self.expected_batches, self.given_batches)
         for name in self._other_fields():
             self.compared[name] = None
-            found = list(differences(name, self.expect[name], self.answer, name))
-            is_encoding = name == "data" and found and "data" in self.answer
-            self.found += [byte_difference(name, self.expect[name], self.answer[name])] if is_encoding else found
+            expected, given = self.expect[name], self.answer.get(name, MISSING)
+            found = [] if same(expected, given) else [Difference(name, expected, given)]
+            is_encoding = name == "data" and found and given is not MISSING
+            self.found += [byte_difference(name, expected, given)] if is_encoding else found
         self._look_for_fixed_bytes()
+        self._look_for_more()
         if not self.found:
             return self._judgement(Verdict.PASS)
         lost = self._lost_count()
@@ -195,6 +212,18 @@ class _Comparison:
         wanted = self.expect.get("contains", "") if self.op == "encode" else ""
         if wanted not in self.answer.get("data", ""):
             self.found.append(nearest_part("data", wanted, self.answer["data"]))
+
+    def _look_for_more(self) -> None:
+        """Find what is beside the batches or records, and not expected."""
+        if self.op == "encode":
+            return
+        masked = {"consumed", "tail"} if self.op == "decode" and not self.mask.has_tail else set()
+        names = {"ok", "batches" if self.op == "decode" else "records", *self.expect, *masked} - {"reject"}
+        beside = {name: value for name, value in self.answer.items() if name not in names}
+        self.found += differences({}, beside, also={**self.also, "reject": {}}, untold=self.untold)
+        self.found += extras(self.answer.get("tail") or {}, ("at", "class"), self.untold, "tail")
+        for number, one in enumerate(self.given_batches if self.op == "decode" else ()):
+            self._find_extras(f"batches[{number}]", field_names("batch"), one)
 
     def _compare_tail(self) -> None:
         """Compare whether bytes follow, and from where on; the kind that the answer gives is not compared."""
@@ -225,6 +254,8 @@ class _Comparison:
             return self._records_from_damage_on(case, given, len(given) - len(allowed))
         for number, (one, other) in enumerate(zip(allowed, given, strict=False)):
             self._compare_record(f"records[{number}]", one, other)
+        if not self.answer["ok"]:
+            self._look_for_more()
         if self.found:
             return self._judgement(Verdict.DIFFER, str(self.found[0]))
         if not self.answer["ok"]:
@@ -244,7 +275,7 @@ class _Comparison:
 
     def _compare_batches(self, expected: list[Json], given: list[Json]) -> None:
         if not self.mask.has_control:
-            expected, given = _without_control(expected), _without_control(given)
+            expected, given = without_control(expected), without_control(given)
         self.compared["batches.length"] = None
         if len(expected) != len(given):
             self.found.append(Difference("batches.length", len(expected), len(given)))
@@ -253,7 +284,8 @@ class _Comparison:
             for name in self.mask.batch_fields(one):
                 if self.op != "encode" or name not in UNSTABLE:
                     self._compare_field("batch", field_path, name, one[name], other.get(name, MISSING))
-            self._compare_records(f"{field_path}.", _records(one), _records(other))
+            self._find_extras(field_path, {*one, "records"}, other)
+            self._compare_records(f"{field_path}.", records_in(one), records_in(other))
 
     def _compare_records(self, field_path: str, expected: Sequence[Json], given: Sequence[Json]) -> None:
         self.compared["records.length"] = None
@@ -269,6 +301,12 @@ class _Comparison:
                 one, other = self._headers(expected), self._headers(given)
             if self.op != "encode" or name not in UNSTABLE:
                 self._compare_field("record", field_path, name, one, other)
+        self._find_extras(field_path, {*expected, "headers"}, given)
+
+    def _find_extras(self, field_path: str, names: Collection[str], given: Json) -> None:
+        """Find members of a batch or record that are not expected; the reference's reading may have any."""
+        if self.op != "encode":
+            self.found += extras(given, names, self.untold, field_path)
 
     def _compare_field(self, kind: str, field_path: str, name: str, expected: object, found: object) -> None:
         self.compared[f"{kind}.{name}"] = None
@@ -277,14 +315,14 @@ class _Comparison:
 
     def _headers(self, record: Json) -> list[Any]:
         headers = list(record.get("headers") or [])
-        return sorted(headers, key=_header_order) if self.mask.header_order == "unordered" else headers
+        return sorted(headers, key=header_order) if self.mask.header_order == "unordered" else headers
 
     def _records_from_damage_on(self, case: Case, given: Sequence[Json], extra: int) -> Judgement:
         """Return the verdict on an answer with more records than those of the batches before the damage."""
         if not self.answer["ok"]:
-            if self._begins(given, self._records(_leading_batches(case))):
+            if self._begins(given, self._records(leading_of(case))):
                 return Judgement(Verdict.PASS, compared=tuple(self.compared), branch=RECORDS_FIRST)
-        elif self._are_part_of(given, self._records(_sound_batches(case))):
+        elif self._are_part_of(given, self._records(sound_of(case))):
             return self._judgement(Verdict.SILENT, "the damage was skipped without an error")
         return self._judgement(Verdict.ACCEPTS_INVALID, f"{extra} records were delivered from the damage on")
 
@@ -298,43 +336,10 @@ class _Comparison:
         return begins
 
     def _is_same_record(self, expected: Json, given: Json) -> bool:
-        other = _Comparison(self.op, {}, {}, self.mask)
-        other._compare_record("", expected, given)
+        other = _Comparison(self.op, {}, {}, self.mask, {}, self.untold)
+        other._compare_record("records[0]", expected, given)
         return not other.found
 
     def _records(self, batches: list[Json]) -> list[Json]:
-        wanted = batches if self.mask.has_control else _without_control(batches)
-        return [record for batch in wanted for record in _records(batch)]
-
-
-def _sound_batches(case: Case) -> list[Json]:
-    """Return the batches of a log that a reader delivers if it skips damaged batches."""
-    from seglog_conformance.reference import sound_batches  # noqa: PLC0415 - as above
-
-    return sound_batches(case.request) if case.op == "decode" else []
-
-
-def _leading_batches(case: Case) -> list[Json]:
-    """Return the records before the damage, one by one."""
-    from seglog_conformance.reference import leading_batches  # noqa: PLC0415 - as above
-
-    return leading_batches(case.request) if case.op == "decode" else []
-
-
-def _records(batch: Json) -> list[Json]:
-    return list(batch.get("records") or [])
-
-
-def _batches(op: str, answer: Json) -> list[Json]:
-    if op == "read":
-        return [{"records": answer.get("records") or []}]
-    return list(answer.get("batches") or [])
-
-
-def _without_control(batches: list[Json]) -> list[Json]:
-    return [batch for batch in batches if not batch.get("isControl")]
-
-
-def _header_order(pair: Any) -> tuple[str, str]:  # noqa: ANN401 - a pair of JSON values
-    key, value = (*pair, None, None)[:2]
-    return str(key), "" if value is None else f"={value}"
+        wanted = batches if self.mask.has_control else without_control(batches)
+        return [record for batch in wanted for record in records_in(batch)]

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seglog_conformance.compare import UNSTABLE
-from seglog_conformance.features import missing_feature
+from seglog_conformance.features import UNTOLD_OF_MODELS, missing_feature
+from seglog_conformance.protocol import field_names
 from seglog_conformance.testee import Kind
 from seglog_conformance.verdicts import FINE, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from seglog_conformance.cases import Case
     from seglog_conformance.judging import Examiner
@@ -84,6 +85,12 @@ def _written(producer: Examiner, case: Case) -> str | None:
     return str(reply.answer.get("data", ""))
 
 
+def _not_given(batches: Iterable[Json]) -> list[str]:
+    """Return the paths of what a request to encode leaves to the encoder, or to the defaults."""
+    given = set[str].intersection(*map(set, batches))
+    return [f"batches[*].{name}" for name in field_names("batch") if name not in given]
+
+
 def _read_case(case: Case, data: str, producer: str) -> Case:
     """Return the case for a decoder: to read the bytes of a producer."""
     batches = [_reported(batch) for batch in case.expect.get("batches") or case.request["batches"]]
@@ -93,6 +100,8 @@ def _read_case(case: Case, data: str, producer: str) -> Case:
         op="decode",
         stored_request={"data": data, "options": {"crc": True}},
         stored_expect={"batches": batches},
+        also={},
+        untold=(*UNTOLD_OF_MODELS["decode"], *_not_given(batches)),
         why=f"Bytes of {producer} must be read: {case.why}",
     )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from seglog_conformance.protocol import Json
 
@@ -40,9 +41,28 @@ def has_feature(need: str, features: Json) -> bool:
     return isinstance(value, str | int) and str(value) == wanted
 
 
+def accident(answer: Json, features: Json) -> str:
+    """Return the error of a refusal that a library did not mean; empty if it did, or if nothing is known about that.
+
+    Args:
+        answer: the answer; its ``reject.error`` is the full name of the error's type.
+        features: in ``errors``, the patterns of the library's own errors, and of others that it raises on purpose.
+    """
+    error = "" if answer["ok"] else str(answer["reject"].get("error") or "")
+    declared = features.get("errors")
+    if not error or not isinstance(declared, list) or any(fnmatchcase(error, str(pattern)) for pattern in declared):
+        return ""
+    return error
+
+
 def reported(expect: Json, features: Json) -> Json:
-    """Return an expected answer without data that an implementation does not report: file names, fields of entries."""
+    """Return an expected answer without data that an implementation does not report.
+
+    These are file names, fields of entries, and the index entry at which a lookup began.
+    """
     found = expect if features.get("names") else {name: value for name, value in expect.items() if name != "names"}
+    if features.get("indexEntry") is False and isinstance(found.get("found"), dict):
+        found = {**found, "found": {name: value for name, value in found["found"].items() if name != "entry"}}
     if not isinstance(features.get("appended"), list) or "entries" not in found:
         return found
     return {**found, "entries": [_reported_entry(entry, features) for entry in found["entries"]]}
@@ -126,3 +146,14 @@ EVERYTHING: Final[dict[str, Any]] = {
     "partialTail": True,
 }
 """Features of an implementation that reports everything."""
+
+_RECORDS: Final = tuple(f"*records[*].{name}" for name in ("crc", "isValid", "innerMagic", "sequence"))
+_OF_BATCHES: Final = ("position", "sizeInBytes", "crc", "lastSequence")
+_OF_PRODUCERS: Final = ("baseSequence", "partitionLeaderEpoch", "producerEpoch", "producerId")
+UNTOLD_OF_MODELS: Final[Mapping[str, tuple[str, ...]]] = {
+    "decode": ("consumed", *(f"batches[*].{name}" for name in (*_OF_BATCHES, *_OF_PRODUCERS)), *_RECORDS),
+    "read": ("nextOffset", *_RECORDS),
+    "lookup": ("found.entry", "found.position", "found.baseOffset", "found.timestamp"),
+    "recover": ("names", "files.*.snapshot", "files.leader-epoch-checkpoint"),
+}
+"""Paths of answers that a model leaves open: values that only an encoder knows, and what the operation has besides."""

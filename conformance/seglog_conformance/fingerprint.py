@@ -85,9 +85,17 @@ def _without_clock(value: Any, now_ms: int) -> Any:  # noqa: ANN401 - any JSON v
         return [_without_clock(item, now_ms) for item in value]
     if isinstance(value, dict):
         found = {name: _without_clock(item, now_ms) for name, item in value.items()}
+        if "baseTimestamp" in found and isinstance(found.get("records"), list):
+            found["records"] = [_without_delta(record, found["baseTimestamp"] == NOW) for record in found["records"]]
         return {name: found[name] for name in found if name not in FOLLOWS or NOW not in found.values()}
     is_now = isinstance(value, str) and value.isdecimal() and abs(int(value) - now_ms) < DAY_MS
     return NOW if is_now else value
+
+
+def _without_delta(record: Json, is_base_now: bool) -> Json:  # noqa: FBT001 - one of the two times
+    """Return a record without its delta if that is the distance between a time from a clock and one that is not."""
+    is_stable = (record.get("timestamp") == NOW) is is_base_now
+    return {name: value for name, value in record.items() if is_stable or name != "timestampDelta"}
 
 
 def _sorted_headers(value: Any) -> Any:  # noqa: ANN401 - any JSON value

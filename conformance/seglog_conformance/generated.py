@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hypothesis import strategies as st
 
 from seglog_conformance.cases import Case
+from seglog_conformance.features import UNTOLD_OF_MODELS
 from seglog_conformance.mutations import Mutation, mutated, mutations
 from seglog_conformance.reference import decode
 from seglog_conformance.reference.logs import encode
@@ -250,6 +251,7 @@ def case_of(model: LogModel, name: str = "generated") -> Case:
         stored_expect=expect,
         needs=("magic:2", *sorted({f"codec:{batch.codec}" for batch in model.batches} - {"codec:none"})),
         source="the model" if model.mutation is None else "the reference",
+        untold=UNTOLD_OF_MODELS["decode"],
     )
 
 
@@ -284,6 +286,8 @@ def document(cases: Sequence[Case], family: int, name: str, title: str) -> Json:
             "why": case.why,
             "since": case.since,
             "source": case.source,
+            **({"also": case.also} if case.also else {}),
+            **({"untold": list(case.untold)} if case.untold else {}),
             "request": case.stored_request,
             "expect": case.stored_expect,
         }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.parts import part
 from seglog_conformance.protocol import schema_errors
-from seglog_conformance.verdicts import FAILURES, Verdict
+from seglog_conformance.verdicts import FAILURES, TIMED_OUT, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,7 +80,7 @@ class KnownFailures:
         if result.raw is known.verdict and known.difference not in {"", result.fingerprint}:
             note = f"listed as {known.verdict} with the answer {known.difference}; this is {result.fingerprint}"
             return replace(result, notes=(*result.notes, note, known.reason))
-        if result.raw is known.verdict:
+        if result.raw is known.verdict or {result.raw, known.verdict} == TIMED_OUT:
             return replace(result, verdict=Verdict.XFAIL, notes=(*result.notes, known.reason or known.issue))
         if result.raw is Verdict.PASS:
             return replace(result, verdict=Verdict.XPASS, notes=(*result.notes, f"listed as {known.verdict}"))

@@ -16,6 +16,7 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 from seglog_conformance.cases import Case
+from seglog_conformance.features import UNTOLD_OF_MODELS
 from seglog_conformance.generated import FAMILY, FAMILY_NAME, LogModel, canonical, encoded, logs
 from seglog_conformance.reference.directories import recover
 from seglog_conformance.reference.logs import index
@@ -130,6 +131,8 @@ def asked_of_partition(model: PartitionModel, name: str) -> Iterator[tuple[str, 
             stored_expect=expect,
             needs=_needs(model.log),
             source=source,
+            also={"checkpoints": {}} if op == "recover" else {},
+            untold=UNTOLD_OF_MODELS.get(op, ()),
         )
 
     yield case("decode", "the model", {"data": data.hex(), "options": {"crc": True}}, {"batches": batches})

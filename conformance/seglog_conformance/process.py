@@ -34,6 +34,7 @@ from seglog_conformance.protocol import (
     request_line,
 )
 from seglog_conformance.testee import MEBIBYTE, Allowance, Kind, Reply, StartError
+from seglog_format.storage.child_processes import NOWHERE, start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,14 +66,14 @@ class Command:
 
     Attributes:
         arguments: arguments of its process.
-        directory: working directory; the current one by default.
+        directory: working directory; by default the root of the file system.
         environment: variables besides those of this process.
         start_seconds: time limit for its greeting.
         address_space: address space in bytes besides that after its greeting; 0 for no limit.
     """
 
     arguments: tuple[str, ...]
-    directory: Path | None = None
+    directory: Path = NOWHERE
     environment: dict[str, str] = field(default_factory=dict)
     start_seconds: float = 60.0
     address_space: int = 8192 * MEBIBYTE
@@ -259,14 +260,13 @@ class _Child:
     def __init__(self, command: Command) -> None:
         self.has_company = False
         self._mark = uuid.uuid4().hex
-        environment = {**os.environ, **command.environment, MARK: self._mark}
-        self._process = subprocess.Popen(
+        self._process = start(
             command.arguments,
+            directory=command.directory,
+            changes={**command.environment, MARK: self._mark},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=command.directory,
-            env=environment,
             start_new_session=True,
             bufsize=0,
         )

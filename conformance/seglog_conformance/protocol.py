@@ -35,6 +35,17 @@ OPS: Final = (
     "compact",
     "position",
 )
+ENVELOPE: Final = (
+    "seq",
+    "ok",
+    "notes",
+    "reject.class",
+    "reject.at",
+    "reject.message",
+    "reject.error",
+    "reject.requirement",
+)
+"""Paths that an answer to any operation may have."""
 MAX_BYTES_ON_WIRE: Final = 4096
 """Size from which keys and values may be sent as a digest."""
 
@@ -45,13 +56,23 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """The implementation under test."""
+    """The implementation under test.
+
+    Attributes:
+        name: its name.
+        version: its version.
+        language: the language that it is written in.
+        homepage: its homepage.
+        issues: address for reports of its defects.
+        implements: Kafka release whose format and behaviour it implements; empty for the newest.
+    """
 
     name: str
     version: str
     language: str
     homepage: str = ""
     issues: str = ""
+    implements: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +103,7 @@ def hello_of(answer: Json) -> Hello:
     if answer.get("protocol") != PROTOCOL_VERSION:
         msg = f"the adapter speaks protocol {answer.get('protocol')!r}, this runner {PROTOCOL_VERSION}"
         raise ProtocolError(msg)
-    names = ("name", "version", "language", "homepage", "issues")
+    names = ("name", "version", "language", "homepage", "issues", "implements")
     ops, features = answer.get("ops", []), answer.get("features", {})
     if not isinstance(ops, list) or not isinstance(features, dict):
         msg = "ops is a list and features an object"
@@ -159,6 +180,22 @@ def validator(name: str, definition: str = "") -> Validator:
     if definition:
         schema = {"$ref": f"#/$defs/{definition}", "$defs": schema["$defs"]}
     return Draft202012Validator(schema)
+
+
+@cache
+def untold_in(op: str) -> tuple[str, ...]:
+    """Return the patterns of the paths that an answer to an operation may always have; a case may expect them.
+
+    They stand in the schema of the answer, under ``untold``.
+    """
+    definitions = _schema("protocol")["$defs"]
+    return (*ENVELOPE, *definitions.get(f"answer-{op}", {}).get("untold", ()))
+
+
+@cache
+def field_names(definition: str) -> frozenset[str]:
+    """Return the names that the schema of an object has, such as those of a ``batch``."""
+    return frozenset(_schema("protocol")["$defs"][definition]["properties"])
 
 
 def schema_errors(value: object, name: str, definition: str = "") -> list[str]:

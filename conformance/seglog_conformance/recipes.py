@@ -1,6 +1,10 @@
-"""Recipes for logs too large to store: their bytes are made when a case is run.
+"""Recipes for what is too large to store: bytes and lists that are made when a case is run.
 
-A recipe is a list of parts, in the order of the log:
+- ``{"pieces": [hex, [hex, n], ...]}``: bytes; a pair is written ``n`` times;
+- ``{"noise": text, "size": n}``: bytes that no codec makes smaller: SHAKE-256 of the text;
+- ``{"items": [...], "times": n}``: a list, repeated;
+- ``{"numbered": record, "times": n}``: copies of a record, each with the next offset and the next millisecond;
+- ``{"recipe": [...], "baseOffset": n}``: a log, from a list of parts in its order:
 
 - ``{"repeat": [{"data": hex, "at": d}, ...], "times": n, "step": k}``: some entries, repeated. A round covers ``k``
 offsets; the offset in the head of an entry, which no checksum covers, is ``d`` above the first of them;
@@ -10,9 +14,10 @@ offsets; the offset in the head of an entry, which no checksum covers, is ``d`` 
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import zlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.checksum import crc32c
 
@@ -25,6 +30,35 @@ HEAD: Final = struct.Struct(">qiib")
 COVERED: Final = struct.Struct(">hiqqqhii")
 CODECS: Final = ("none", "gzip")
 BASE_TIMESTAMP: Final = 1_700_000_000_000
+KINDS: Final = (
+    {"pieces"},
+    {"noise", "size"},
+    {"items", "times"},
+    {"numbered", "times"},
+    {"recipe", "baseOffset"},
+)
+"""The names in a recipe of each kind."""
+
+
+def is_recipe(value: object) -> bool:
+    """Return whether a value of a case is a recipe."""
+    return isinstance(value, dict) and set(value) in KINDS
+
+
+def made(recipe: Json) -> Any:  # noqa: ANN401 - bytes as hex, or a list
+    """Return what a recipe makes."""
+    match recipe:
+        case {"pieces": pieces}:
+            return "".join(piece if isinstance(piece, str) else piece[0] * piece[1] for piece in pieces)
+        case {"noise": text, "size": size}:
+            return hashlib.shake_256(text.encode()).hexdigest(size)
+        case {"items": items, "times": times}:
+            return items * times
+        case {"numbered": record, "times": times}:
+            offset, timestamp = int(record["offset"]), int(record["timestamp"])
+            return [{**record, "offset": str(offset + at), "timestamp": str(timestamp + at)} for at in range(times)]
+        case _:
+            return log_of(recipe["recipe"], recipe["baseOffset"]).hex()
 
 
 def log_of(recipe: list[Json], base_offset: int) -> bytes:
@@ -76,3 +110,18 @@ def _varint(number: int) -> bytes:
         out.append(rest & 0x7F | 0x80)
         rest >>= 7
     return bytes([*out, rest])
+
+
+def hex_size(value: object) -> int:
+    """Return about how many bytes a JSON value stands for; a digest counts as the bytes that it replaces."""
+    match value:
+        case str():
+            return len(value) // 2
+        case {"bytes": int(size), "sha256": str()}:
+            return size
+        case dict():
+            return sum(hex_size(item) + 8 for item in value.values())
+        case list():
+            return sum(hex_size(item) + 8 for item in value)
+        case _:
+            return 4

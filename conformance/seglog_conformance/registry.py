@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shlex
 import subprocess
 import sys
@@ -14,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.direct import DirectTestee
-from seglog_conformance.parts import part
+from seglog_conformance.parts import own_builds, part
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.protocol import schema_errors
 from seglog_conformance.testee import MEBIBYTE
 from seglog_conformance.toolchains import complaints
+from seglog_format.storage.child_processes import run
 
 try:
     import fcntl
@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 
 ADAPTERS: Final = part("adapters")
 BUILDS: Final = Path("build") / "conform"
+"""Directory for builds in a clone of the repository."""
 REFERENCE: Final = "reference"
 PLAIN: Final = "plain"
 COLUMNAR: Final = "columnar"
 DIRECT: Final = (REFERENCE, PLAIN, COLUMNAR)
-"""Testees that run in this process."""
+"""Implementations that run in this process, and by default."""
+IN_PROCESS: Final = (*DIRECT, "spec")
+"""All testees that run in this process: also the algorithms of the specification, on request."""
 STAMP: Final = ".built"
 LOG: Final = "build.log"
 LOCK: Final = ".lock"
@@ -72,7 +75,7 @@ class Adapter:
         issues: address for reports of its defects.
         versions: versions that can be built; the first is the default.
         asked: versions that run if no testee is named.
-        toolchain: programs that must be on the PATH, and work.
+        toolchain: programs that must be on the PATH, and work, with the versions that do (`complaints`).
         build: commands to run in order in the build directory.
         run: command that speaks the protocol.
         environment: environment variables for both.
@@ -179,20 +182,24 @@ def adapters(directory: Path | None = None) -> list[Adapter]:
 def listed(name: str, *, directory: Path | None = None) -> Listed:
     """Return a testee by name: ``reference``, or an adapter's name or directory, with ``@version`` for another version.
 
+    A name of one of the suite's adapters is always that adapter.
+
     Raises:
         AdapterError: the adapter does not exist.
     """
     plain, _, version = name.partition("@")
-    if plain in DIRECT:
+    if plain in IN_PROCESS:
         return Listed(plain)
-    build_directory = Path(plain)
-    if not (build_directory / "adapter.toml").is_file():
-        build_directory = (directory or ADAPTERS) / plain
-    if not build_directory.is_dir():
-        known = ", ".join([*DIRECT, *(adapter.name for adapter in adapters(directory))])
+    described = (directory or ADAPTERS) / plain
+    if (
+        Path(plain).name != plain or not described.is_dir()
+    ):  # a name is not that of a directory which happens to be here
+        described = Path(plain)
+    if not described.is_dir():
+        known = ", ".join([*IN_PROCESS, *(adapter.name for adapter in adapters(directory))])
         msg = f"there is no adapter {plain!r}; there are {known}"
         raise AdapterError(msg)
-    adapter = read_adapter(build_directory)
+    adapter = read_adapter(described)
     return Listed(adapter.name, version or adapter.versions[0], adapter)
 
 
@@ -200,13 +207,13 @@ class Builder:
     """Builds adapters, and makes testees of them.
 
     Args:
-        builds: directory for builds, with one directory for each adapter and version.
+        builds: directory for builds, with one directory for each adapter and version; by default `own_builds`.
         strict: whether to validate every line against its schema.
         rebuild: whether to repeat finished builds.
     """
 
-    def __init__(self, builds: Path = BUILDS, *, strict: bool = False, rebuild: bool = False) -> None:
-        self.builds = builds
+    def __init__(self, builds: Path | None = None, *, strict: bool = False, rebuild: bool = False) -> None:
+        self.builds = own_builds() if builds is None else builds
         self.strict = strict
         self.rebuild = rebuild
 
@@ -252,7 +259,7 @@ class Builder:
         }
 
     def _build(self, adapter: Adapter, version: str) -> None:
-        if unusable := complaints(adapter.toolchain):
+        if unusable := complaints(adapter.toolchain, version):
             msg = f"{adapter.name} needs {'; '.join(unusable)}"
             raise UnavailableError(msg)
         build_directory, mark = self.build_directory(adapter, version), _source_digest(adapter)
@@ -266,7 +273,7 @@ class Builder:
     def _run_steps(self, adapter: Adapter, version: str, build_directory: Path) -> None:
         (build_directory / STAMP).unlink(missing_ok=True)
         words = self._words(adapter, version)
-        environment = {**os.environ, **{name: _filled(value, words) for name, value in adapter.environment.items()}}
+        environment = {name: _filled(value, words) for name, value in adapter.environment.items()}
         with (build_directory / LOG).open("wb") as log:
             for command in adapter.build:
                 _run_step([_filled(argument, words) for argument in command], build_directory, environment, log)
@@ -285,10 +292,10 @@ def _run_step(command: list[str], build_directory: Path, environment: dict[str, 
     log.write(f"$ {shlex.join(command)}\n".encode())
     log.flush()
     try:
-        done = subprocess.run(
+        done = run(
             command,
-            cwd=build_directory,
-            env=environment,
+            directory=build_directory,
+            changes=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -311,16 +318,16 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 
 def _direct(name: str) -> Answering:
-    """Return the object that answers in this process.
-
-    Raises:
-        UnavailableError: the columnar engine is not installed.
-    """
+    """Return the object that answers in this process; it is unavailable if it needs an engine that is not installed."""
     if name in {REFERENCE, PLAIN}:
         from seglog_conformance.reference import Reference  # noqa: PLC0415 - needed for these alone
         from seglog_format.engine.choice import Engine  # noqa: PLC0415 - as above
 
         return Reference(Engine(name))
+    if name not in DIRECT:
+        from seglog_conformance.specification import Specification  # noqa: PLC0415 - as above
+
+        return Specification()
     from seglog_conformance.columnar import Columnar  # noqa: PLC0415 - as above
     from seglog_format.engine.choice import NOT_INSTALLED, is_installed  # noqa: PLC0415 - as above
 

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.runner import COMPLETE
-from seglog_conformance.verdicts import Verdict
+from seglog_conformance.verdicts import Verdict, level_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,8 @@ def badge(outcome: Outcome, cases: Mapping[str, Case]) -> str:
     """Return an SVG with the share of passed ``must`` cases."""
     message, colour = _message(outcome, cases)
     left, right = int(len(LABEL) * LETTER) + 12, int(len(message) * LETTER) + 12
-    title = f"{LABEL}: {outcome.name} {outcome.version} {message}"
+    without = f" ({outcome.scale_note})" if outcome.scale_note else ""
+    title = f"{LABEL}: {outcome.name} {outcome.version} {message}{without}"
     return SVG.format(
         width=left + right,
         left=left,
@@ -49,10 +50,12 @@ def _message(outcome: Outcome, cases: Mapping[str, Case]) -> tuple[str, str]:
     asked = [
         result
         for result in outcome.results
-        if cases[result.case].level == "must" and result.verdict is not Verdict.SKIP
+        if level_of(cases[result.case].level, result.raw) == "must" and result.verdict is not Verdict.SKIP
     ]
     if outcome.state != COMPLETE or not asked:
         return "not known", UNKNOWN
+    if outcome.twins.recognized:
+        return "answers by recognition", POOR
     passed = sum(result.raw is Verdict.PASS for result in asked)
     colour = GOOD if passed == len(asked) else FAIR if passed >= FAIR_SHARE * len(asked) else POOR
     return f"{passed} of {len(asked)} must", colour

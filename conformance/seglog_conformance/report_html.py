@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.annotation import Words, annotated
 from seglog_conformance.cases import MissingFixtureError
+from seglog_conformance.headlines import rule_link
+from seglog_conformance.honesty import twin_lines
 from seglog_conformance.runner import COMPLETE
 from seglog_conformance.verdicts import DEADLY, Verdict
 from seglog_format.requirements import requirements
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from seglog_conformance.cases import Case
+    from seglog_conformance.causes import Cause
     from seglog_conformance.protocol import Json
     from seglog_conformance.runner import Outcome
     from seglog_conformance.verdicts import Result
@@ -61,7 +64,7 @@ def content(outcomes: Sequence[Outcome], cases: Sequence[Case], environment: Jso
         "requirements": {name: [known[name].level, known[name].text] for name in used if name in known},
         "cases": shown,
         "words": words.table,
-        "testees": [_testee(outcome) for outcome in outcomes],
+        "testees": [_testee(outcome, {case.id: case for case in cases}) for outcome in outcomes],
     }
 
 
@@ -98,7 +101,7 @@ def _short(value: Any, most: int = MAX_ANSWER) -> Any:  # noqa: ANN401 - any JSO
     return value if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
-def _testee(outcome: Outcome) -> Json:
+def _testee(outcome: Outcome, cases: Mapping[str, Case]) -> Json:
     hello = outcome.hello
     said = None if hello is None else hello.implementation
     return {
@@ -110,7 +113,21 @@ def _testee(outcome: Outcome) -> Json:
         "state": outcome.state,
         "reason": outcome.reason,
         "features": hello.features if hello else {},
+        "causes": [_cause(cause) for cause in outcome.causes(cases)],
+        "twins": [line.strip() for line in twin_lines(outcome.twins)],
+        "leftOut": outcome.scale_note,
         "results": [_result(result) for result in outcome.results] if outcome.state == COMPLETE else [],
+    }
+
+
+def _cause(cause: Cause) -> Json:
+    """Return the headline of a cause and its smallest case."""
+    rule = rule_link(cause.rule)
+    return {
+        "headline": f"{cause.headline} ({cause.count})",
+        "level": cause.level,
+        "case": cause.failed[0].case,
+        "rule": rule,
     }
 
 

@@ -10,14 +10,16 @@ import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from seglog_conformance.protocol import PROTOCOL_VERSION, Json
+from seglog_conformance.protocol import PROTOCOL_VERSION, Hello, Implementation, Json
 from seglog_conformance.verdicts import Result, Verdict
 from seglog_format.errors import write_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from seglog_conformance.cases import Case
+    from seglog_conformance.causes import Cause
     from seglog_conformance.runner import Outcome
 
 LONGEST_ANSWER: Final = 20_000
@@ -31,8 +33,13 @@ def run_line(environment: Json, *, seed: int | None) -> Json:
     return {"type": "run", "protocol": PROTOCOL_VERSION, "seed": seed, **environment}
 
 
-def testee_line(outcome: Outcome) -> Json:
-    """Return the line of a testee, with the state in which its run ended."""
+def testee_line(outcome: Outcome, cases: Mapping[str, Case]) -> Json:
+    """Return the line of a testee, with the state in which its run ended, and the causes of its failures.
+
+    Args:
+        outcome: of the run.
+        cases: cases of the run, by id.
+    """
     hello = outcome.hello
     said = {} if hello is None else {name: getattr(hello.implementation, name) for name in IMPLEMENTATION}
     return {
@@ -45,11 +52,32 @@ def testee_line(outcome: Outcome) -> Json:
         "ops": [] if hello is None else list(hello.ops),
         "features": {} if hello is None else hello.features,
         "unusedKnownFailures": outcome.unused,
+        "leftOut": outcome.left_out,
         "isFine": outcome.is_fine,
+        "causes": [cause_line(cause) for cause in outcome.causes(cases)],
+        "twins": {
+            "freshSeed": outcome.twins.seed,
+            "asked": {op: len(asked) for op, asked in outcome.twins.results.items()},
+            "failed": {op: [case for case, _ in outcome.twins.failed(op)] for op in outcome.twins.results},
+            "recognized": outcome.twins.recognized,
+        },
     }
 
 
-IMPLEMENTATION: Final = ("name", "version", "language", "homepage", "issues")
+def cause_line(cause: Cause) -> Json:
+    """Return a cause with the ids of its cases, the smallest one of the highest level first."""
+    return {
+        "rule": cause.rule,
+        "op": cause.op,
+        "level": cause.level,
+        "headline": cause.headline,
+        "departure": cause.departure,
+        "asked": cause.asked,
+        "cases": [result.case for result in cause.failed],
+    }
+
+
+IMPLEMENTATION: Final = ("name", "version", "language", "homepage", "issues", "implements")
 
 
 def result_line(result: Result, *, withholds: bool = True) -> Json:
@@ -76,9 +104,22 @@ def read_results(path: Path) -> dict[tuple[str, str, str, str], Result]:
     found = {}
     for line in _lines(path):
         if line.get("type") == "result":
-            result = _result(line)
+            result = result_of(line)
             found[result.testee, result.version, result.case, result.digest] = result
     return found
+
+
+def read_hello(path: Path, testee: str) -> Hello | None:
+    """Return the greeting of a testee in a report; None if the run did not end.
+
+    Args:
+        path: file with the report.
+        testee: name of the testee.
+    """
+    for line in _lines(path):
+        if line.get("type") == "testee" and line["testee"] == testee and line["implementation"]:
+            return Hello(Implementation(**line["implementation"]), tuple(line["ops"]), line["features"])
+    return None
 
 
 def _lines(path: Path) -> Iterator[Json]:
@@ -87,8 +128,8 @@ def _lines(path: Path) -> Iterator[Json]:
             yield json.loads(text)
 
 
-def _result(line: Json) -> Result:
-    """Return a result as it was without the list of known failures, which may have changed."""
+def result_of(line: Json) -> Result:
+    """Return the result in a line, as it was without the list of known failures, which may have changed."""
     values: dict[str, Any] = {name: line[name] for name in NAMES if name in line}
     raw = Verdict(line["raw"])
     for name in ("differences", "compared"):
@@ -122,7 +163,7 @@ class JsonLines:
         """Write a result at once."""
         self.write(result_line(result, withholds=self._withholds))
 
-    def testees(self, outcomes: Iterable[Outcome]) -> None:
+    def testees(self, outcomes: Iterable[Outcome], cases: Mapping[str, Case]) -> None:
         """Write the final lines of the testees."""
         for outcome in outcomes:
-            self.write(testee_line(outcome))
+            self.write(testee_line(outcome, cases))

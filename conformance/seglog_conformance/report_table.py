@@ -9,14 +9,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from seglog_conformance.causes import first_line
+from seglog_conformance.headlines import rule_link, sentence
+from seglog_conformance.judging import SINCE
 from seglog_conformance.runner import COMPLETE, family_counts
-from seglog_conformance.verdicts import FINE, Verdict
+from seglog_conformance.verdicts import FINE, Verdict, level_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from seglog_conformance.bugs import Shown
     from seglog_conformance.cases import Case
+    from seglog_conformance.causes import Cause
     from seglog_conformance.cross import Pair
     from seglog_conformance.runner import Outcome
     from seglog_conformance.verdicts import Result
@@ -24,11 +28,11 @@ if TYPE_CHECKING:
 STYLES: Final = {
     Verdict.PASS: "green",
     Verdict.SKIP: "dim",
+    Verdict.UNPROVEN: "yellow",
     Verdict.XFAIL: "yellow",
     Verdict.XPASS: "magenta",
 }
 MAX_LINES: Final = 40
-MAX_REASONS: Final = 8
 MAX_ALIKE: Final = 3
 MAX_DIFFERENCES: Final = 3
 LAST_LINES: Final = 12
@@ -76,10 +80,25 @@ def summary(outcome: Outcome) -> str:
     if outcome.state != COMPLETE:
         subject = "the adapter is broken" if outcome.state == "broken" else "not run"
         return f"{name}: {subject}: {outcome.reason.splitlines()[0] if outcome.reason else ''}"
+    return f"{name}: {verdict_counts(outcome)}"
+
+
+def head(outcome: Outcome, cases: Mapping[str, Case]) -> Iterator[str]:
+    """Yield the first lines about a testee: the first cause, if there is one, then the verdicts."""
+    line = first_line(outcome.causes(cases)) if outcome.state == COMPLETE else ""
+    if not line:
+        yield summary(outcome)
+        return
+    yield f"{outcome.name} {outcome.version} {line}".replace("  ", " ")
+    yield f"  {verdict_counts(outcome)}"
+
+
+def verdict_counts(outcome: Outcome) -> str:
+    """Return the number of results by verdict."""
     counts = Counter(result.verdict for result in outcome.results)
     reported = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
     stale = f"; {len(outcome.unused)} unused lines in its list" if outcome.unused else ""
-    return f"{name}: {reported or 'no case'}{stale}"
+    return f"{reported or 'no case'}{stale}"
 
 
 def why_incomplete(outcome: Outcome) -> Iterator[str]:
@@ -89,26 +108,64 @@ def why_incomplete(outcome: Outcome) -> Iterator[str]:
 
 
 def not_asked(outcome: Outcome, cases: Mapping[str, Case]) -> Iterator[str]:
-    """Yield a line with the number of skipped ``must`` cases, by missing feature; nothing if none was skipped."""
+    """Yield a line with the number of skipped ``must`` cases, by missing feature, and one about the family scale."""
     reasons = Counter(
         result.detail for result in outcome.results if result.raw is Verdict.SKIP and cases[result.case].level == "must"
     )
     if reasons:
-        named = [f"{count} for want of {reason}" for reason, count in reasons.most_common(MAX_REASONS)]
-        rest = reasons.total() - sum(count for _, count in reasons.most_common(MAX_REASONS))
-        more = [f"{rest} for other reasons"] if rest else []
-        yield f"  {reasons.total()} must cases were not asked: {', '.join([*named, *more])}"
+        named = [f"{count} {_why_not(reason)}" for reason, count in reasons.most_common()]
+        yield f"  {reasons.total()} must cases were not asked: {', '.join(named)}"
+    if outcome.scale_note:
+        yield f"  {outcome.scale_note} (--scale)"
 
 
-def failures(outcome: Outcome, cases: Mapping[str, Case] | None = None) -> Iterator[str]:
-    """Yield lines about failures of the run, the first few."""
-    groups = alike(outcome.failures)
-    for group in groups[:MAX_LINES]:
-        yield from group_lines(group, cases or {})
-    if len(groups) > MAX_LINES:
-        yield f"  ... and {sum(map(len, groups[MAX_LINES:]))} more"
+def _why_not(reason: str) -> str:
+    """Return why a case was not asked: it is younger than what the testee implements, or needs something else."""
+    since = reason.removeprefix(SINCE)
+    return f"for want of {reason}" if since == reason else f"hold since Kafka {since}"
+
+
+def failures(outcome: Outcome, cases: Mapping[str, Case], jsonl: str = "") -> Iterator[str]:
+    """Yield lines about the causes of failures: MUST first, of one level the most frequent first.
+
+    Args:
+        outcome: of the run.
+        cases: cases of the run, by id.
+        jsonl: file with the results, which spares the command that writes a report a new run.
+    """
+    found = outcome.causes(cases)
+    for cause in found[:MAX_LINES]:
+        yield from cause_lines(cause, cases)
+        yield f"      report: {report_command(outcome, cause, jsonl)}"
+    if len(found) > MAX_LINES:
+        left_out = sum(len(one.failed) for one in found[MAX_LINES:])
+        yield f"  ... and {len(found) - MAX_LINES} more causes, of {left_out} cases"
     for case in outcome.unused:
         yield f"  {case}: its line in the list of known failures is of no use"
+
+
+def cause_lines(cause: Cause, cases: Mapping[str, Case]) -> Iterator[str]:
+    """Yield a cause: its headline with counts, its smallest case, its rule, and the names of the other cases."""
+    first, *others = cause.failed
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in cause.verdicts.most_common())
+    yield f"  {cause.level}: {cause.headline} ({cause.count} {cause.op} cases: {counts})"
+    yield f"      {first.case}: {sentence(first, cases[first.case])}"
+    yield f"      rule: {rule_link(cause.rule)}, or seglog explain {cause.rule}"
+    if first.disclosure:
+        yield "      bytes and answers are withheld"
+    else:
+        yield from _details(first)
+    if others:
+        more = f" and {len(others) - MAX_ALIKE} others" if len(others) > MAX_ALIKE else ""
+        yield f"      the same: {', '.join(one.case for one in others[:MAX_ALIKE])}{more}"
+
+
+def report_command(outcome: Outcome, cause: Cause, jsonl: str = "") -> str:
+    """Return the command that writes the report about a cause, ready to file."""
+    results = f" --results {jsonl}" if jsonl else ""
+    op = "" if "," in cause.op else f" --op {cause.op}"
+    about = f"{testee_option(outcome)} --rule {cause.rule}{op}{results}"
+    return f"seglog conform report-issue {about} -o {outcome.name}-{cause.rule}.md"
 
 
 def alike(results: Iterable[Result]) -> list[list[Result]]:
@@ -133,9 +190,30 @@ def result_lines(result: Result, case: Case | None = None) -> Iterator[str]:
     detail = "" if result.verdict is Verdict.SKIP or not result.detail else f": {result.detail}"
     yield f"  {result.case}: {result.label}{detail}"
     if case is not None and result.verdict not in FINE:
-        yield f"      {case.level}, {', '.join(case.requirements)}: {case.why}"
+        yield f"      {level_of(case.level, result.raw)}, {', '.join(case.requirements)}: {case.why}"
     for difference in [one for one in result.differences if one != result.detail][:MAX_DIFFERENCES]:
         yield f"      {difference}"
+    yield from _remarks(result)
+
+
+def testee_option(outcome: Outcome) -> str:
+    """Return the option that names a testee on a command line."""
+    adapter, version = outcome.listed.adapter, outcome.listed.version
+    if adapter is None:
+        return f"--testee {outcome.name}"
+    if not adapter.is_bundled:
+        return f"--adapter {adapter.path}"
+    return f"--testee {outcome.name}" + (f"@{version}" if version != adapter.versions[0] else "")
+
+
+def _details(result: Result) -> Iterator[str]:
+    """Yield further differences of a result, and what its process wrote."""
+    for difference in result.differences[1:MAX_DIFFERENCES]:
+        yield f"      {difference}"
+    yield from _remarks(result)
+
+
+def _remarks(result: Result) -> Iterator[str]:
     for note in result.notes:
         if note:
             yield f"      {note}"

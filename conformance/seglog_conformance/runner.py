@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+import secrets
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from seglog_conformance.judging import Examiner
+from seglog_conformance.causes import causes
+from seglog_conformance.honesty import Twins, ask_twins, proven
+from seglog_conformance.judging import SINCE, Examiner
 from seglog_conformance.known import KnownFailures, read_known
+from seglog_conformance.neighbours import neighbours
 from seglog_conformance.registry import AdapterError, UnavailableError
+from seglog_conformance.releases import as_of
 from seglog_conformance.smoke import Smoke, smoke
 from seglog_conformance.testee import StartError
 from seglog_conformance.verdicts import FINE, Verdict
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_conformance.cases import Case
+    from seglog_conformance.causes import Cause
     from seglog_conformance.protocol import Hello
     from seglog_conformance.registry import Builder, Listed
     from seglog_conformance.verdicts import Result
@@ -27,6 +33,19 @@ if TYPE_CHECKING:
 COMPLETE: Final = "complete"
 BROKEN: Final = "broken"
 UNAVAILABLE: Final = "unavailable"
+LARGEST_SEED: Final = 10**9
+
+
+class InterruptedRunError(KeyboardInterrupt):
+    """A run was interrupted.
+
+    Attributes:
+        outcomes: of the testees that were asked until then, with the results so far.
+    """
+
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        super().__init__()
+        self.outcomes = outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +57,10 @@ class Options:
         seed: seed for a random order of the cases; None keeps the order of the families.
         seconds: time limit for each case, instead of the adapter's.
         smoke: whether to start with the smoke test.
+        case_ids: whether the requests have the ids of their cases.
+        fresh_seed: seed of the twins of passed cases; None for a random one.
         known: directory of the lists of known failures; None for the suite's.
+        implements: Kafka release that the testees implement, instead of the one that they say.
         earlier: results of an earlier run, which are not asked again, by testee, version, case and digest.
     """
 
@@ -46,7 +68,10 @@ class Options:
     seed: int | None = None
     seconds: float | None = None
     smoke: bool = True
+    case_ids: bool = False
+    fresh_seed: int | None = None
     known: Path | None = None
+    implements: str = ""
     earlier: Mapping[tuple[str, str, str, str], Result] = field(default_factory=dict)
 
 
@@ -63,6 +88,8 @@ class Outcome:
         smoke: outcome of the smoke test.
         unused: ids in its list of known failures that no longer apply.
         known: its list of known failures.
+        twins: results of the twins of passed cases, which are in no list and no count.
+        left_out: number of cases of the family scale that a run of all others did not ask; they count nowhere.
     """
 
     listed: Listed
@@ -73,6 +100,8 @@ class Outcome:
     smoke: Smoke | None = None
     unused: list[str] = field(default_factory=list)
     known: KnownFailures = field(default_factory=lambda: KnownFailures(""))
+    twins: Twins = field(default_factory=Twins)
+    left_out: int = 0
 
     @property
     def name(self) -> str:
@@ -85,14 +114,30 @@ class Outcome:
         return self.hello.implementation.version if self.hello else self.listed.version
 
     @property
+    def scale_note(self) -> str:
+        """Note on the cases of the family scale that were not asked; empty if there are none."""
+        return f"family scale not asked: {self.left_out} cases" if self.left_out else ""
+
+    @property
     def failures(self) -> list[Result]:
         """Return the results that fail the run."""
         return [result for result in self.results if result.verdict not in FINE]
 
+    def causes(self, cases: Mapping[str, Case]) -> list[Cause]:
+        """Return the causes of the failures, the gravest first.
+
+        Args:
+            cases: cases of the run, by id.
+        """
+        said = self.hello.implementation.homepage if self.hello else ""
+        described = self.listed.adapter.homepage if self.listed.adapter else ""
+        return causes(self.results, cases, homepage=described or said)
+
     @property
     def is_fine(self) -> bool:
         """Whether there is nothing unexpected; a testee that cannot run on this machine counts as fine."""
-        return self.state == UNAVAILABLE or (self.state == COMPLETE and not self.failures and not self.unused)
+        is_as_expected = not self.failures and not self.unused and not self.twins.recognized
+        return self.state == UNAVAILABLE or (self.state == COMPLETE and is_as_expected)
 
 
 def ordered(cases: Sequence[Case], seed: int | None) -> list[Case]:
@@ -126,24 +171,33 @@ class Runner:
         self.builder = builder
         self.options = options or Options()
         self.cases = ordered(cases, self.options.seed)
+        fresh = self.options.fresh_seed
+        self.fresh_seed = secrets.randbelow(LARGEST_SEED) if fresh is None else fresh
         self.all_cases = list(cases if all_cases is None else all_cases)
+        self.neighbours = neighbours(self.all_cases)
         self._on_result = on_result
         self._lock = Lock()
         self._is_interrupted = False
+        self._begun: list[Outcome] = []
 
     def run(self, wanted: Sequence[Listed]) -> list[Outcome]:
-        """Ask all testees; return the outcomes in their order. An interrupt ends the run after the present cases."""
+        """Ask all testees; return the outcomes in their order. An interrupt ends the run after the present cases.
+
+        Raises:
+            InterruptedRunError: it has the results so far.
+        """
         with ThreadPoolExecutor(max_workers=max(self.options.jobs, 1)) as pool:
             try:
                 return list(pool.map(self.run_one, wanted))
             except KeyboardInterrupt:
                 self._is_interrupted = True
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+                pool.shutdown(cancel_futures=True)
+                raise InterruptedRunError(self._begun) from None
 
     def run_one(self, listed: Listed) -> Outcome:
         """Ask one testee."""
-        outcome = Outcome(listed)
+        outcome = Outcome(listed, left_out=self._left_out())
+        self._begun.append(outcome)
         try:
             testee = self.builder.testee(listed)
         except UnavailableError as error:
@@ -158,6 +212,8 @@ class Runner:
             testee,
             seconds=self.options.seconds or usual,
             extra_growth=adapter.extra_memory if adapter is not None else 0,
+            case_ids=self.options.case_ids,
+            implements=self.options.implements,
         )
         try:
             self._examine(examiner, outcome)
@@ -177,24 +233,47 @@ class Runner:
             if outcome.smoke.is_broken:
                 outcome.state, outcome.reason = BROKEN, outcome.smoke.hint
                 return
-        smoked = {} if outcome.smoke is None else {result.case: result for result in outcome.smoke.results}
+        found = {} if outcome.smoke is None else {result.case: result for result in outcome.smoke.results}
+
+        def asked(case: Case) -> Result:
+            """Return the result of a case, which is asked once."""
+            if case.id not in found:
+                listed = (outcome.known.expected(case.id), outcome.known.difference(case.id))
+                earlier = self._earlier(outcome, as_of(case, examiner.release))
+                found[case.id] = earlier or examiner.examine(case, *listed)
+            return found[case.id]
+
         for case in self.cases:
             if self._is_interrupted:
                 return
-            key = (outcome.name, outcome.version, case.id, case.digest)
-            asked = self.options.earlier.get(key) or smoked.get(case.id)
-            result = asked or examiner.examine(case, outcome.known.expected(case.id), outcome.known.difference(case.id))
-            result = outcome.known.applied(result)
+            result = outcome.known.applied(proven(asked(case), self.neighbours.get(case.id, ()), asked))
             outcome.results.append(result)
             self._report(outcome, result)
         outcome.unused = self._unused(outcome)
+        outcome.twins = ask_twins(self.fresh_seed, self.cases, outcome.results, examiner.examine)
+
+    def _earlier(self, outcome: Outcome, case: Case | None) -> Result | None:
+        """Return the result that an earlier run has of a case as it is asked now, for the same release."""
+        if case is None:
+            return None
+        found = self.options.earlier.get((outcome.name, outcome.version, case.id, case.digest))
+        return None if found is None or found.detail.startswith(SINCE) else found
 
     def _unused(self, outcome: Outcome) -> list[str]:
         """Return the ids of unused lines; after a run of only some cases, those of cases that do not exist."""
         every = {case.id for case in self.all_cases}
-        if {case.id for case in self.cases} >= {case.id for case in self.all_cases if not case.is_summed_up}:
+        if self._is_whole():
             return outcome.known.unused(outcome.results, every)
         return sorted(case for case in outcome.known.entries if case not in every)
+
+    def _is_whole(self) -> bool:
+        """Return whether the run asks all cases, or all but those of the family scale."""
+        return {case.id for case in self.cases} >= {case.id for case in self.all_cases if not case.is_at_scale}
+
+    def _left_out(self) -> int:
+        """Return the number of cases of the family scale that a whole run does not ask."""
+        at_scale = {case.id for case in self.all_cases if case.is_at_scale} - {case.id for case in self.cases}
+        return len(at_scale) if self._is_whole() else 0
 
     def _report(self, outcome: Outcome, result: Result) -> None:
         if self._on_result is not None:

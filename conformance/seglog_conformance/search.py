@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from seglog_conformance.verdicts import FINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from hypothesis.strategies import SearchStrategy
 
@@ -95,11 +98,23 @@ class Search:
                     smallest[:] = [Found(case, reported[0], kind, reported[1])]
                     raise Counterexample(reported[0])
 
-        try:
-            look()
-        except Counterexample:
-            return smallest[0]
+        with _nothing_left_behind():
+            try:
+                look()
+            except Counterexample:
+                return smallest[0]
         return None
+
+
+@contextmanager
+def _nothing_left_behind() -> Iterator[None]:
+    """Keep Hypothesis from writing `.hypothesis` into the current directory, which may be an unpacked backup."""
+    with TemporaryDirectory() as directory:
+        set_hypothesis_home_dir(directory)
+        try:
+            yield
+        finally:
+            set_hypothesis_home_dir(None)
 
 
 class Counterexample(Exception):  # noqa: N818 - not an error of this program

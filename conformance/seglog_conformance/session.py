@@ -81,7 +81,7 @@ def run_session(  # noqa: PLR0913 - keyword arguments
         runner = Runner(builder, cases, all_cases=all_cases, options=options, on_result=_all_of(reported))
         outcomes = runner.run(wanted)
         if lines is not None:
-            lines.testees(outcomes)
+            lines.testees(outcomes, {case.id: case for case in all_cases})
     if kept is not None:
         kept.unlink()
     _write_pages(reports, outcomes, cases, head)

@@ -1,4 +1,4 @@
-"""The smoke test: a dozen valid cases distinguish a broken adapter from a wrong implementation."""
+"""The smoke test: some cases of each operation distinguish a broken adapter from a wrong implementation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from seglog_conformance.features import missing_feature
 from seglog_conformance.verdicts import FINE, Verdict
 
 if TYPE_CHECKING:
@@ -14,10 +15,17 @@ if TYPE_CHECKING:
     from seglog_conformance.cases import Case
     from seglog_conformance.judging import Examiner
     from seglog_conformance.known import KnownFailures
+    from seglog_conformance.protocol import Hello
     from seglog_conformance.verdicts import Result
 
 MOST: Final = 12
+"""Maximum number of valid cases of `decode`."""
+VALID: Final = 4
+INVALID: Final = 2
+"""Numbers of valid and invalid cases of each other operation."""
 FEW: Final = 2
+FINE_ENOUGH: Final = FINE | {Verdict.ACCIDENT}
+"""Verdicts that say nothing against the adapter."""
 ADAPTERS_FAULT: Final = frozenset({Verdict.ADAPTER_ERROR})
 
 
@@ -36,36 +44,73 @@ class Smoke:
     hint: str
 
 
-def smoke_cases(cases: Iterable[Case]) -> list[Case]:
-    """Return the cases of the smoke test: the marked ones, else the first valid cases of decoders."""
-    valid = [case for case in cases if case.result == "valid"]
+def smoke_cases(cases: Iterable[Case], hello: Hello) -> list[Case]:
+    """Return the cases of the smoke test: of each operation that an adapter lists, and with the features that it has.
+
+    Of `decode`, these are the marked valid cases, else the first ones. Of the others, they are the first valid and the
+    first invalid ones of level MUST, or of any level where there are none.
+
+    Args:
+        cases: cases to choose from.
+        hello: what the adapter says that it can do.
+    """
+    every = [case for case in cases if not case.is_at_scale]
+    able = [case for case in every if case.op in hello.ops and missing_feature(case.needs, hello.features) is None]
+    chosen = _decoded(able)
+    for op in hello.ops:
+        if op != "decode":
+            chosen += _first([case for case in able if case.op == op and case.result == "valid"], VALID)
+            chosen += _first([case for case in able if case.op == op and case.result == "invalid"], INVALID)
+    return chosen or [case for case in every if case.op in hello.ops][:MOST]
+
+
+def _decoded(able: Sequence[Case]) -> list[Case]:
+    valid = [case for case in able if case.op == "decode" and case.result == "valid"]
     marked = [case for case in valid if case.smoke]
-    return (marked or [case for case in valid if case.op == "decode" and case.level == "must"])[:MOST]
+    return (marked or [case for case in valid if case.level == "must"])[:MOST]
+
+
+def _first(cases: Sequence[Case], count: int) -> list[Case]:
+    return ([case for case in cases if case.level == "must"] or list(cases))[:count]
 
 
 def smoke(examiner: Examiner, cases: Sequence[Case], known: KnownFailures | None = None) -> Smoke:
-    """Ask the cases of the smoke test, and judge the adapter by all their verdicts.
+    """Ask the cases of the smoke test, and judge the adapter by the verdicts on each of its operations.
 
     Args:
         examiner: examiner of the testee.
         cases: cases to choose from.
         known: known failures of the implementation, which do not count against the adapter.
     """
-    results = tuple(examiner.examine(case) for case in smoke_cases(cases))
+    chosen = smoke_cases(cases, examiner.hello or examiner.start())
+    results = tuple(examiner.examine(case) for case in chosen)
     listed_results = [known.applied(result) for result in results] if known is not None else results
-    asked = [result for result in listed_results if result.verdict is not Verdict.SKIP]
-    failed = [result for result in asked if result.verdict not in FINE]
+    asked: dict[str, list[Result]] = {}
+    for case, result in zip(chosen, listed_results, strict=True):
+        if result.verdict is not Verdict.SKIP:
+            asked.setdefault(case.op, []).append(result)
     if not asked:
-        return Smoke(results, is_broken=bool(results), hint=NOTHING_ASKED if results else "")
-    is_broken = any(result.verdict in ADAPTERS_FAULT for result in failed) or 2 * len(failed) > len(asked)
-    hint = _hint(failed, asked) if failed else ""
-    return Smoke(results, is_broken, f"{hint}{'' if hint.endswith('?') else '.'} {GO_ON}" if is_broken else hint)
+        return Smoke(results, is_broken=True, hint=NOTHING_ASKED) if cases else Smoke(results, is_broken=False, hint="")
+    failed = {op: [one for one in of_op if one.verdict not in FINE_ENOUGH] for op, of_op in asked.items()}
+    broken = next((op for op, of_op in failed.items() if _are_adapters(of_op, asked[op])), None)
+    worst = broken or next((op for op, of_op in failed.items() if of_op), None)
+    if worst is None:
+        return Smoke(results, is_broken=False, hint="")
+    hint = _hint(worst, failed[worst], asked[worst])
+    if broken is None:
+        return Smoke(results, is_broken=False, hint=hint)
+    return Smoke(results, is_broken=True, hint=f"{hint}{'' if hint.endswith('?') else '.'} {GO_ON}")
+
+
+def _are_adapters(failed: Sequence[Result], asked: Sequence[Result]) -> bool:
+    """Return whether failures are the adapter's: it breaks the protocol, or most answers of an operation are wrong."""
+    return any(result.verdict in ADAPTERS_FAULT for result in failed) or 2 * len(failed) > len(asked)
 
 
 GO_ON: Final = "If the library is wrong, not the adapter, continue with run --no-smoke --update-known."
 NOTHING_ASKED: Final = (
     "every case was skipped: ops and features in the answer to hello exclude all cases. A decoder has at least"
-    ' {"ops": ["decode"], "features": {"magic": [2], "codec": ["none"]}}.'
+    ' {"ops": ["decode"], "features": {"magic": [2], "codec": ["none"]}}, an encoder the same with "encode".'
 )
 HINTS: Final = {
     Verdict.CRASH: "the process ends on valid bytes: pipe the output of seglog conform repro CASE into it, and look"
@@ -93,15 +138,17 @@ FIELD_HINTS: Final = {
 }
 
 
-def _hint(failed: Sequence[Result], asked: Sequence[Result]) -> str:
-    """Return the most likely reason."""
+def _hint(op: str, failed: Sequence[Result], asked: Sequence[Result]) -> str:
+    """Return the most likely reason for the failures of an operation."""
     broken = next((result for result in failed if result.verdict in ADAPTERS_FAULT), None)
     if broken is not None:
         return f"the adapter does not keep to the protocol: {broken.detail}"
     verdict, count = Counter(result.verdict for result in failed).most_common(1)[0]
     lead = "" if count == len(asked) else f"in {count} of {len(asked)} cases "
     if count <= FEW and 2 * len(failed) <= len(asked):
-        return f"most valid cases pass, so that {', '.join(one.case for one in failed)} is likely the implementation's"
+        return f"most {op} cases pass, so that {', '.join(one.case for one in failed)} is likely the implementation's"
+    if op != "decode":
+        return f"{lead}{op} answers otherwise than expected, at first {failed[0].case}: {failed[0].detail}"
     return lead + (HINTS.get(verdict) or _field_hint(failed))
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_conformance.index_entries import file_difference
+
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
 
@@ -23,6 +25,9 @@ class Verdict(StrEnum):
     REJECTS_VALID = "REJECTS-VALID"
     """The implementation refused bytes that it must read."""
 
+    ACCIDENT = "ACCIDENT"
+    """The implementation refused what it must refuse, by an error that it did not mean: robustness, not data."""
+
     SILENT = "SILENT"
     """There is no error, but data is missing or damage was skipped."""
 
@@ -38,11 +43,17 @@ class Verdict(StrEnum):
     HANG = "HANG"
     """No answer came within the time limit."""
 
+    UNDECIDED = "UNDECIDED"
+    """No answer came within a tenth of the time limit, which is what a rule gets after three hangs."""
+
     MEMORY = "MEMORY"
     """The implementation took more memory than input and answer explain."""
 
     SKIP = "SKIP"
     """The implementation lacks a feature that the case needs."""
+
+    UNPROVEN = "UNPROVEN"
+    """The implementation refuses the bytes, as it may, and the valid case beside them as well."""
 
     XFAIL = "XFAIL"
     """The case fails as listed in the known failures."""
@@ -54,14 +65,22 @@ class Verdict(StrEnum):
     """The adapter failed, which says nothing about the implementation."""
 
 
-FINE: Final = frozenset({Verdict.PASS, Verdict.SKIP, Verdict.XFAIL})
+FINE: Final = frozenset({Verdict.PASS, Verdict.SKIP, Verdict.UNPROVEN, Verdict.XFAIL})
 """Verdicts that do not fail a run."""
 
 FAILURES: Final = frozenset(Verdict) - FINE - {Verdict.XPASS}
 """Verdicts that a list of known failures may hold."""
 
+TIMED_OUT: Final = frozenset({Verdict.HANG, Verdict.UNDECIDED})
+"""Verdicts without an answer in time: which of them a case gets depends on the cases before it."""
+
 DEADLY: Final = frozenset({Verdict.CRASH, Verdict.HANG, Verdict.MEMORY})
 """Verdicts that count only if they occur again in a new process."""
+
+
+def level_of(level: str, verdict: Verdict) -> str:
+    """Return the level of a verdict on a case: an accident breaks no MUST, because the bytes were refused."""
+    return "should" if verdict is Verdict.ACCIDENT and level == "must" else level
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +92,9 @@ class Difference:
     found: Any
 
     def __str__(self) -> str:
-        return f"{self.path}: expected {shown(self.expected)}, found {shown(self.found)}"
+        of_file = file_difference(self.path, self.expected, self.found)
+        path, expected, found = of_file or (self.path, self.expected, self.found)
+        return f"{path}: expected {shown(expected)}, found {shown(found)}"
 
 
 MISSING: Final = "(missing)"

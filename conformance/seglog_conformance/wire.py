@@ -34,6 +34,7 @@ from typing import IO, TYPE_CHECKING, Final
 from seglog_conformance.protocol import request_line
 from seglog_conformance.wire_endpoint import TOPIC_PREFIX, Endpoint
 from seglog_conformance.wire_producing import unreported
+from seglog_format.storage.child_processes import start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,7 @@ class Client:
     """The program around a client, in JSON lines."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = start(command, directory=Path.cwd(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, request: Json) -> Json:
         """Return the answer of the program; if it ends instead, end this process in the same way."""

@@ -137,7 +137,7 @@ class Endpoint:
             topic: name of the topic.
             ended: path of a file to make when there are no more bytes to send.
         """
-        source = Source(topic, 0, partition, partial(open_partition, partition, copy=True), is_raw=True)
+        source = Source(topic, 0, partition, partial(open_partition, partition), is_raw=True)
         watched = WatchedPartition(source, ended)
         self._capturing.show(topic, None)
         self._catalog.show(watched)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.toolchains import child_processes
 
 from proofs.calls.events import EMPTIES, Event
 
@@ -67,12 +66,14 @@ def watched_by_strace(module: str, arguments: Sequence[str], log: Path) -> list[
     Raises:
         CannotWatchError: strace is missing, or has no permission to watch.
     """
-    strace = shutil.which("strace")
+    strace = child_processes.find_program("strace")
     if strace is None:
         msg = "there is no strace on this machine"
         raise CannotWatchError(msg)
     tracing = [strace, "-f", "-y", "-qq", "-s", "300", "-e", "signal=none", "-o", str(log), "-e"]
-    if subprocess.run([*tracing, "trace=fsync", "true"], capture_output=True, check=False).returncode:
+    if child_processes.run(
+        [*tracing, "trace=fsync", "true"], directory=REPOSITORY, capture_output=True, check=False
+    ).returncode:
         msg = "strace may not watch processes on this machine"
         raise CannotWatchError(msg)
     known = ",".join(f"?{call}" for call in CALLS)
@@ -86,20 +87,24 @@ def watched_by_preload(module: str, arguments: Sequence[str], log: Path) -> list
     Raises:
         CannotWatchError: there is no compiler, or this is not Linux.
     """
-    compiler = shutil.which("gcc") or shutil.which("cc")
+    compiler = child_processes.find_program("gcc") or child_processes.find_program("cc")
     if compiler is None or sys.platform != "linux":
         msg = "there is no C compiler on this machine, or it does not run Linux"
         raise CannotWatchError(msg)
     library = log.with_suffix(".so")
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, SHIM, "-ldl"], check=True)
+    child_processes.run(
+        [compiler, "-O1", "-shared", "-fPIC", "-o", library, SHIM, "-ldl"], directory=REPOSITORY, check=True
+    )
     _run([sys.executable, "-m", module, *arguments], {"LD_PRELOAD": str(library), "WATCH_LOG": str(log)})
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     return [Event(*line.split("\t", 2)) for line in lines]
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> None:
-    known = {**os.environ, **environment, "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=REPOSITORY, env=known, capture_output=True, text=True, check=False, timeout=300)
+    known = {**environment, "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = child_processes.run(
+        command, directory=REPOSITORY, changes=known, capture_output=True, text=True, check=False, timeout=300
+    )
     if done.returncode:
         raise RuntimeError(done.stderr)
 

@@ -23,7 +23,7 @@ ROOTS: Final = (REPOSITORY / "fixtures", REPOSITORY.parent / "shared" / "authent
 LARGEST: Final = 300_000
 """Maximum bytes of an unpacked archive: ten thousand cases are made from them."""
 
-META: Final = "version=1\nbroker.id=1\nnode.id=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n"
+META: Final = "version=0\nbroker.id=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n"
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-import subprocess
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
+from seglog_conformance.toolchains import child_processes
 
 from proofs.serve.client import Client
 from proofs.serve.process import serve_process
@@ -151,4 +151,6 @@ def write_capture(said: Sequence[Said], path: Path) -> None:
         subprocess.CalledProcessError: ``text2pcap`` fails.
     """
     command = ["text2pcap", "-q", "-D", "-T", f"{BROKER_PORT},{CLIENT_PORT}", "-", str(path)]
-    subprocess.run(command, input=hex_dump(said), text=True, check=True, capture_output=True)
+    child_processes.run(
+        command, directory=child_processes.NOWHERE, input=hex_dump(said), text=True, check=True, capture_output=True
+    )

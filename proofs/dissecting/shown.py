@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree.ElementTree import Element, iterparse
+
+from seglog_conformance.toolchains import child_processes
 
 from proofs.dissecting.entry import Entry
 
@@ -53,7 +53,7 @@ TIMESTAMP: Final = "kafka.message_timestamp"
 def dissector_version() -> str:
     """Return the version line of ``tshark``."""
     command = ["tshark", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = child_processes.run(command, directory=child_processes.NOWHERE, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[0]
 
 
@@ -64,7 +64,13 @@ def shown_answers(capture: Path) -> Iterator[list[Entry]]:
         subprocess.CalledProcessError: ``tshark`` fails.
     """
     command = ["tshark", "-r", str(capture), "-n", "-T", "pdml"]
-    done = subprocess.run(command, capture_output=True, check=True, env={**os.environ, "TZ": "UTC", "LC_ALL": "C"})
+    done = child_processes.run(
+        command,
+        directory=child_processes.NOWHERE,
+        capture_output=True,
+        check=True,
+        changes={"TZ": "UTC", "LC_ALL": "C"},
+    )
     yield from answers_in(done.stdout)
 
 

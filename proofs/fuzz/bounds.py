@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,8 +18,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_conformance.toolchains import child_processes
+
 from proofs.fuzz.fuzz import CHECKED, memory, packed
-from proofs.report_facts import machine, versions
+from proofs.report_facts import installed, run_conditions, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,7 +140,7 @@ def worker(name: str, scratch: Path, share: float, seed: int) -> dict[str, Any]:
         "--seed",
         str(seed),
     ]
-    done = subprocess.run(command, env={**os.environ, **WAYS[name]}, check=False, cwd=ROOT)
+    done = child_processes.run(command, changes=WAYS[name], check=False, directory=ROOT)
     if done.returncode:
         return {"verdicts": [], "kernels": {}, "checksBounds": False, "died": done.returncode}
     result: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
@@ -166,16 +166,18 @@ def run_tests() -> int:
     """Run the tests that compare kernels with the reference, with checks."""
     names = [f"tests/columnar/test_{name}.py" for name in TESTS]
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *names]
-    return subprocess.run(command, env={**os.environ, **CHECKED}, check=False, cwd=ROOT).returncode
+    return child_processes.run(command, changes=CHECKED, check=False, directory=ROOT).returncode
 
 
-def report(found: dict[str, dict[str, Any]], wrong: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """Return the result as one JSON object, without names or paths of this machine."""
+def _conditions(options: argparse.Namespace) -> dict[str, Any]:
     sample = f" --sample {options.sample:g} --seed {options.seed}" if options.sample < 1 else ""
+    versions = installed("numba", "llvmlite", "numpy", "pyarrow")
+    return run_conditions(f"python -m proofs bounds{sample}", seed=options.seed, versions=versions)
+
+
+def report(found: dict[str, dict[str, Any]], wrong: list[str]) -> dict[str, Any]:
+    """Return what the run found."""
     return {
-        "command": f"python -m proofs bounds{sample}",
-        "versions": versions("seglog-format", "numba", "llvmlite", "numpy", "pyarrow"),
-        "machine": machine(),
         "inputs": {name: len(result["verdicts"]) for name, result in found.items()},
         "kernels": sorted(next(iter(found.values()))["kernels"]),
         "failures": wrong,
@@ -194,14 +196,13 @@ def main() -> int:
         result = work(options.worker, options.sample, options.seed)
         (options.worker / "answer.json").write_text(json.dumps(result), encoding="utf-8")
         return 0
-    started = time.monotonic()
+    conditions, started = _conditions(options), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="bounds-", dir=memory()) as scratch:
         found = {name: worker(name, Path(scratch), options.sample, options.seed) for name in WAYS}
     wrong = list(dict.fromkeys(failures(found)))[:MAX_FAILURES]
     if options.sample >= 1 and run_tests():
         wrong.append("a test fails with checks")
-    if options.report:
-        options.report.write_text(json.dumps(report(found, wrong, options), indent=1) + "\n", encoding="utf-8")
+    write_report(options.report, conditions, report(found, wrong))
     counts = ", ".join(f"{len(result['verdicts'])} {name}" for name, result in found.items())
     print(f"{counts}; {len(wrong)} failures, {time.monotonic() - started:.0f} s", *wrong, sep="\n")
     return 1 if wrong else 0

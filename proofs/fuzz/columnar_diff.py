@@ -12,14 +12,15 @@ import sys
 import tempfile
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from seglog_conformance.toolchains import child_processes
 
 from proofs.fuzz.delivered_rows import COLUMNS, Row, row_of, rows_of
 from proofs.fuzz.random_logs import random_log
 from proofs.harness import Outcome
-from proofs.report_facts import versions
+from proofs.report_facts import installed
 from seglog_format import Engine, open_partition
 from seglog_format.errors import FormatError, MissingOffsetsWarning
 
@@ -87,7 +88,7 @@ def of_many(seeds: range, workers: int, minutes: float) -> tuple[int, list[str]]
     """Return the number of logs that were compared in a time, and the first differences."""
     parts = [seeds[start : start + PART] for start in range(0, len(seeds), PART)]
     end, logs, found = time.monotonic() + 60 * minutes, 0, []
-    with ProcessPoolExecutor(workers) as pool:
+    with child_processes.process_pool(workers) as pool:
         for part, differences in zip(parts, pool.map(run_of, parts), strict=True):
             found += differences
             logs += len(part)
@@ -109,4 +110,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def prove(options: argparse.Namespace) -> Outcome:
     """Compare the records that both engines read from random logs; the seed is that of the first log."""
     logs, found = of_many(range(options.seed, options.seed + options.logs), options.workers, options.minutes)
-    return Outcome({"comparedLogs": logs}, list(map(str, found)), versions("numba", "numpy", "pyarrow"))
+    return Outcome({"comparedLogs": logs}, list(map(str, found)), installed("numba", "numpy", "pyarrow"))

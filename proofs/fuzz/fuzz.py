@@ -26,7 +26,9 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
-from proofs.report_facts import machine, versions
+from seglog_conformance.toolchains import child_processes
+
+from proofs.report_facts import installed, run_conditions, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -129,9 +131,11 @@ def run_worker(scratch: Path, options: Iterable[str], kind: dict[str, str]) -> t
     launcher = scratch / "worker"
     launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m proofs.fuzz.fuzz --worker "{scratch}" "$0" "$@"\n')
     launcher.chmod(0o755)
-    environment = {**os.environ, "PYTHONHASHSEED": "0", **kind}
+    environment = {"PYTHONHASHSEED": "0", **kind}
     with (scratch / "output.txt").open("w+", encoding="utf-8", errors="replace") as output:
-        status = subprocess.run([str(launcher), *options], stdout=output, stderr=output, env=environment, check=False)
+        status = child_processes.run(
+            [str(launcher), *options], directory=ROOT, stdout=output, stderr=output, changes=environment, check=False
+        )
         output.seek(0)
         return status.returncode, output.read()
 
@@ -140,7 +144,7 @@ def compile_ahead() -> None:
     """Compile kernels of all kinds before time is measured."""
     command = [sys.executable, "-m", "seglog_format.cli", "warm"]
     for kind in KINDS.values():
-        subprocess.run(command, env={**os.environ, **kind}, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+        child_processes.run(command, changes=kind, check=True, directory=ROOT, stdout=subprocess.DEVNULL)
 
 
 def one_round(scratch: Path, number: int, seconds: int, seed: int) -> dict[str, Any]:
@@ -261,13 +265,9 @@ def reduced(scratch: Path) -> Path:
 # The report
 
 
-def report(total: Total, arguments: argparse.Namespace, whole: int, kept: tuple[int, int]) -> dict[str, Any]:
-    """Return the result as one JSON object, without names or paths of this machine."""
+def report(total: Total, whole: int, kept: tuple[int, int]) -> dict[str, Any]:
+    """Return what the run found."""
     return {
-        "command": f"python -m proofs fuzz --seconds {arguments.seconds} --seed {arguments.seed}",
-        "versions": versions("seglog-format", *LIBRARIES),
-        "machine": machine(),
-        "seed": arguments.seed,
         "seconds": round(total.seconds, 1),
         "executions": total.executions,
         "rounds": total.rounds,
@@ -289,6 +289,8 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     """Fuzz, report, and return whether nothing was found."""
     arguments = _arguments()
+    command = f"python -m proofs fuzz --seconds {arguments.seconds} --seed {arguments.seed}"
+    conditions = run_conditions(command, seed=arguments.seed, versions=installed(*LIBRARIES))
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory()) as name:
         scratch = Path(name)
         seeds = import_module("proofs.fuzz.seeds").seeds()
@@ -301,10 +303,7 @@ def main() -> int:
         if arguments.logs:
             for path in scratch.glob("output*.txt"):
                 (arguments.logs / path.name).write_bytes(path.read_bytes())
-    result = report(total, arguments, whole, kept)
-    if arguments.report:
-        arguments.report.parent.mkdir(parents=True, exist_ok=True)
-        arguments.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_report(arguments.report, conditions, report(total, whole, kept))
     print(
         f"{total.executions:,} inputs in {total.seconds:.0f} s, {len(total.findings)} findings; "
         f"{kept[0]} of {whole} kept in {kept[1]:,} bytes"

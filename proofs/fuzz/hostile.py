@@ -25,8 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_conformance.toolchains import child_processes
+
 from proofs.fuzz.hostile_readers import Depth, Input, Target, inputs, variants
-from proofs.report_facts import machine, versions
+from proofs.report_facts import installed, run_conditions, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -195,7 +197,9 @@ def watched(name: str, share: float, seed: int) -> Result:
         beat.flush()
         command = [sys.executable, "-m", "proofs.fuzz.hostile", "--worker", beat.name, "--only", name]
         command += ["--sample", str(share), "--seed", str(seed)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        with child_processes.start(
+            command, directory=child_processes.NOWHERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as run:
             answer, problem = supervise(run, Path(beat.name))
     if problem:
         return Result(name, len(given.data), failures=[problem])
@@ -228,19 +232,24 @@ def where(beat: bytes) -> str:
     return beat.decode(errors="replace").strip().partition(" ")[2] or "before the first"
 
 
-def report(results: list[Result], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the result as one JSON object, without names or paths of this machine."""
+def _conditions(arguments: argparse.Namespace) -> dict[str, Any]:
     command = "python -m proofs hostile"
     command += f" --sample {arguments.sample:g} --seed {arguments.seed}" if arguments.sample < 1 else ""
+    return run_conditions(command, seed=arguments.seed, versions=installed(*LIBRARIES))
+
+
+def report(results: list[Result], share: float) -> dict[str, Any]:
+    """Return what the run found.
+
+    Args:
+        results: of all inputs.
+        share: of all inputs that the run took.
+    """
     outcomes = sum((result.outcomes for result in results), Counter())
     slowest = max(results, key=lambda result: result.slowest_seconds)
     largest = max(results, key=lambda result: result.growth)
     return {
-        "command": command,
-        "versions": versions("seglog-format", *LIBRARIES),
-        "machine": machine(),
-        "seed": arguments.seed,
-        "share": arguments.sample,
+        "share": share,
         "limits": {"seconds": MAX_SECONDS, "growthBytes": MAX_GROWTH},
         "inputs": len(results),
         "inputsOf300To1000Bytes": sum(300 <= result.size <= 1000 for result in results),  # noqa: PLR2004
@@ -295,13 +304,10 @@ def main() -> int:
     if arguments.worker:
         work(names[0], arguments.sample, arguments.seed, arguments.worker)
         return 0
-    started = time.monotonic()
+    conditions, started = _conditions(arguments), time.monotonic()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         results = list(pool.map(lambda name: _timed_run(name, arguments), names))
-    if arguments.report:
-        text = json.dumps(report(results, arguments), indent=1) + "\n"
-        arguments.report.parent.mkdir(parents=True, exist_ok=True)
-        arguments.report.write_text(text, encoding="utf-8")
+    write_report(arguments.report, conditions, report(results, arguments.sample))
     failures = sum(len(result.failures) for result in results)
     total = sum(result.changes for result in results)
     print(f"{len(results)} inputs, {total} changes, {failures} failures, {time.monotonic() - started:.0f} s")

@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from proofs.unpacking import unpack_archive
-from seglog_format import RecoveryOptions, open_log_directory, open_partition, recover
+from seglog_format import RecoveryOptions, open_log_directory, open_partition, recover, salvage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -79,3 +79,30 @@ def recovered_ends(text: str) -> dict[TopicPartition, int]:
     """Return the log end offsets that a broker logged during recovery, by topic and partition."""
     found = (match for line in text.splitlines() for pattern in ENDS if (match := re.search(pattern, line)))
     return {(each["topic"], int(each["partition"])): int(each["end"]) for each in found}
+
+
+def kept_of(crashed: Crashed, target: Path) -> tuple[dict[TopicPartition, Path], dict[TopicPartition, int], list[str]]:
+    """Return what a node must serve of each partition, where its log must end, and what salvage lacks.
+
+    A broker drops every entry after a damaged one. A node keeps the intact ones, as salvage does.
+
+    Returns:
+        The directories with the records, the log end offsets, and a line for each partition of which salvage lacks
+        records that the broker kept.
+    """
+    truths, ends, failures = dict(crashed.recovered), dict(crashed.ends), []
+    for key, recovered in crashed.recovered.items():
+        salvaged = target / recovered.name
+        salvage(crashed.old / recovered.name, salvaged).apply()
+        broker, ours = _records(recovered), _records(salvaged)
+        if not broker.items() <= ours.items():
+            failures.append(f"{recovered.name}: salvage lacks records that the broker kept")
+        if len(ours) > len(broker):
+            truths[key] = salvaged
+            ends |= {key: max(ours) + 1} if key in ends else {}
+    return truths, ends, failures
+
+
+def _records(path: Path) -> dict[int, bytes | None]:
+    with open_partition(path) as log:
+        return {record.offset: record.value for record in log.records(on_gap=lambda _gap: None)}

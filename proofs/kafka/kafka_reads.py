@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_conformance.toolchains import complaints
+from seglog_conformance.toolchains import child_processes, complaints
 
 from proofs.kafka.appends import check_partitions, check_segments
 from proofs.kafka.broker import check_broker
@@ -26,7 +25,7 @@ from proofs.kafka.loads import check_loads
 from proofs.kafka.oracle import RELEASES, TIERS, TOOL_CHAIN, Oracle, OracleError
 from proofs.kafka.recovery import check_recovery
 from proofs.kafka.tier import check_tier
-from proofs.report_facts import machine, versions
+from proofs.report_facts import run_conditions, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,14 +82,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"Kafka needs {'; '.join(unusable)}", file=sys.stderr)
         return 2
     counts = {name: getattr(options, name) for name in COUNTS}
-    results: dict[str, dict[str, Any]] = {}
+    conditions, results = _conditions(options), dict[str, dict[str, Any]]()
     try:
         with ExitStack() as stack:
             oracles = {release: stack.enter_context(Oracle(release)) for release in options.releases}
             for name, part in parts(oracles, counts, options.seed).items():
                 if name.split()[0] in options.parts and counts[name.split()[0]]:
-                    results[name] = {"seed": options.seed, **_run(name, part)}
-                    _write(results, options)
+                    results[name] = {"seed": options.seed, "commit": conditions["commit"], **_run(name, part)}
+                    _write(results, options, conditions)
     except OracleError as error:
         print(error, file=sys.stderr)
         return 2
@@ -118,34 +117,29 @@ def _run(name: str, part: Callable[[], Result]) -> dict[str, Any]:
     return {**result.as_object(), "seconds": round(seconds)}
 
 
-def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
+def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace, conditions: dict[str, Any]) -> None:
     """Write the results so far; parts that this run leaves out stay unchanged in the report."""
     if options.report is None:
         return
     known = json.loads(options.report.read_text(encoding="utf-8"))["parts"] if options.report.exists() else {}
-    options.report.parent.mkdir(parents=True, exist_ok=True)
-    options.report.write_text(json.dumps(_report(known | results, options), indent=1) + "\n", encoding="utf-8")
+    parts = known | results
+    disagreements = sum(result["disagreements"] for result in parts.values())
+    write_report(options.report, conditions, {"disagreements": disagreements, "parts": parts})
 
 
-def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
-    """Return the report, without names or paths of this machine."""
-    return {
-        "command": "python -m proofs kafka-reads",
-        "versions": {
-            "kafka": [*(RELEASES[release] for release in options.releases), *TIERS.releases.values()],
-            "java": java_version(),
-            **versions("seglog-format"),
-        },
-        "machine": machine(),
-        "disagreements": sum(result["disagreements"] for result in results.values()),
-        "parts": results,
-    }
+def _conditions(options: argparse.Namespace) -> dict[str, Any]:
+    kafka = [*(RELEASES[release] for release in options.releases), *TIERS.releases.values()]
+    return run_conditions(
+        "python -m proofs kafka-reads", seed=options.seed, versions={"kafka": kafka, "java": java_version()}
+    )
 
 
 def java_version() -> str:
     """Return the version of Java, such as ``17.0.15``."""
     command = ["java", "-XshowSettings:properties", "-version"]
-    reported = subprocess.run(command, capture_output=True, text=True, check=True)
+    reported = child_processes.run(
+        command, directory=child_processes.NOWHERE, capture_output=True, text=True, check=True
+    )
     lines = (line.partition("=") for line in reported.stderr.splitlines())
     return next((value.strip() for key, _, value in lines if key.strip() == "java.version"), "")
 

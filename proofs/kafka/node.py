@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
-import shutil
+import os
 import signal
 import socket
 import subprocess
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.toolchains import child_processes
 
 from proofs.kafka.oracle import LOGS, JavaProject, OracleError, class_path
 
@@ -58,8 +60,9 @@ class KafkaNode:
         """Format its log directories for a cluster."""
         arguments = ["format", f"--cluster-id={cluster_id}", "--config", str(self.settings)]  # it may begin with a dash
         with self.output.open("a") as output:
-            subprocess.run(
+            child_processes.run(
                 [*self._java, "kafka.tools.StorageTool", *arguments],
+                directory=self.settings.parent,
                 stdout=output,
                 stderr=output,
                 timeout=START_SECONDS,
@@ -72,36 +75,42 @@ class KafkaNode:
         return f"{HOST}:{self.port}"
 
     @contextmanager
-    def running(self, lifetime_seconds: int = LIFETIME_SECONDS) -> Iterator[None]:
-        """Start the node, and stop it cleanly at the end.
+    def running(self, lifetime_seconds: int = LIFETIME_SECONDS, *, kills: bool = False) -> Iterator[None]:
+        """Start the node, and stop it at the end.
 
         Args:
             lifetime_seconds: time limit, after which it is stopped in any case.
+            kills: whether the end is a kill instead of a clean stop.
 
         Raises:
             OracleError: the node does not start, or does not stop.
         """
-        limit = ["timeout", "--kill-after=20", str(lifetime_seconds)] if shutil.which("timeout") else []
+        limit = ["timeout", "--kill-after=20", str(lifetime_seconds)] if child_processes.find_program("timeout") else []
         with self.output.open("a") as output:
-            process = subprocess.Popen(
-                [*limit, *self._java, "kafka.Kafka", str(self.settings)], stdout=output, stderr=output
+            process = child_processes.start(
+                [*limit, *self._java, "kafka.Kafka", str(self.settings)],
+                directory=self.settings.parent,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
         try:
             self._wait(process)
             yield
         finally:
-            self._stop(process)
+            if kills:
+                kill(process)
+            else:
+                self._stop(process)
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 break
-            try:
-                with socket.create_connection((HOST, self.port), timeout=1):
-                    return
-            except OSError:
-                time.sleep(0.2)
+            if is_open(self.address):
+                return
+            time.sleep(0.2)
         msg = f"the node does not start: {self._last_output()}"
         raise OracleError(msg)
 
@@ -110,13 +119,29 @@ class KafkaNode:
         try:
             process.wait(timeout=STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            kill(process)
             msg = f"the node does not stop: {self._last_output()}"
             raise OracleError(msg) from None
 
     def _last_output(self) -> str:
         return self.output.read_text(encoding="utf-8", errors="replace")[-2000:]
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process with a session of its own, together with the one that limits its lifetime."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def is_open(address: str) -> bool:
+    """Return whether something listens at an address, such as ``127.0.0.1:9092``."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=1):
+            return True
+    except OSError:
+        return False
 
 
 def free_ports(count: int) -> list[int]:

@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from seglog_conformance.toolchains import child_processes
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -104,8 +106,8 @@ def _build(project: JavaProject, release: str, listed: Path) -> None:
     if not listed.exists() or listed.stat().st_mtime < project.changed:
         command = ["mvn", "-q", "-B", "-P", release, "compile"]
         try:
-            done = subprocess.run(
-                command, cwd=project.path, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+            done = child_processes.run(
+                command, directory=project.path, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
             )
         except subprocess.TimeoutExpired as error:
             msg = f"{' '.join(command)}: no end after {BUILD_SECONDS} s"
@@ -138,8 +140,9 @@ class Oracle(AbstractContextManager["Oracle"]):
         self.version = project.releases[release]
         self._errors = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
         command = ["java", *options, f"-Djava.io.tmpdir={scratch or scratch_root()}"]
-        self._process = subprocess.Popen(
+        self._process = child_processes.start(
             [*command, "-cp", class_path(release, project), project.main],
+            directory=REPOSITORY,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -7,7 +7,7 @@ import struct
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from seglog_format.types import Message, Partition, Record, RecordBatch, Transactions
 
@@ -38,6 +38,19 @@ def expected_answers(partition: Partition, isolation: Isolation, ending: int = 0
     finished = [ended | {"end": end + count} for count in range(opened, most + 1)]
     waiting = _answer(start, partition.last_stable_offset, partition.records(isolation=isolation, on_gap=_ignore))
     return [waiting, *finished]
+
+
+def answer_of_nothing(end: int) -> Answer:
+    """Return the answer for a log without records that begins and ends at an offset."""
+    return {"begin": end, "end": end, "records": 0, "sha256": hashlib.sha256().hexdigest()}
+
+
+def with_end(answers: Sequence[Answer], held: int, end: int | None) -> list[Answer]:
+    """Return answers for a log that ends where the old one did, although the records before that end are lost."""
+    return [
+        answer if end is None or answer["end"] < held else answer | {"end": answer["end"] - held + end}
+        for answer in answers
+    ]
 
 
 def _answer(begin: int, end: int, records: Iterable[Record | Message]) -> Answer:

@@ -42,12 +42,13 @@ class ThreeBrokers:
         logs: log directories of the brokers, by node id.
     """
 
-    def __init__(self, release: str, home: Path) -> None:
+    def __init__(self, release: str, home: Path, more: str = "") -> None:
         """Format the log directories.
 
         Args:
             release: release of Kafka.
             home: an empty directory.
+            more: further settings of all nodes.
         """
         ids = (CONTROLLER, *BROKERS)
         ports = dict(zip(ids, free_ports(len(ids)), strict=True))
@@ -66,7 +67,7 @@ class ThreeBrokers:
                 controller_port=ports[CONTROLLER],
                 logs=self.logs.get(node, own / "logs"),
             )
-            nodes[node] = KafkaNode(release, own, port, settings, project=CLUSTERS, heap=HEAP)
+            nodes[node] = KafkaNode(release, own, port, settings + more, project=CLUSTERS, heap=HEAP)
             nodes[node].format(cluster_id)
         self.controller = nodes.pop(CONTROLLER)
         self.brokers: Mapping[int, KafkaNode] = nodes

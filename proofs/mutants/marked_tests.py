@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from seglog_conformance.toolchains import child_processes
 
 if TYPE_CHECKING:
     import pytest
@@ -42,10 +42,10 @@ def marked_tests() -> dict[str, list[str]]:
         RuntimeError: pytest could not collect the tests.
     """
     command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", __name__, "tests"]
-    run = subprocess.run(
+    run = child_processes.run(
         command,
-        cwd=REPOSITORY,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        directory=REPOSITORY,
+        changes={"PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
         check=False,

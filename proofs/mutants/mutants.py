@@ -19,7 +19,7 @@ from typing import Any
 
 from proofs.mutants.candidates import LAYERS, OUT_OF_SIGHT, Candidates, Mutant, equivalents, levels
 from proofs.mutants.worker import Flag, Task, loaded_files, reach, run, suite
-from proofs.report_facts import machine, versions
+from proofs.report_facts import SUITE, installed, run_conditions, write_report
 
 MIN_SHARE = 0.95
 SLOW_FAMILIES = ("bombs",)
@@ -130,17 +130,12 @@ def report(
     candidates: Candidates,
     hidden: list[Mutant],
     population: int,
-    arguments: argparse.Namespace,
 ) -> dict[str, Any]:
-    """Return the result as one JSON object, without names or paths of this machine."""
+    """Return what the run found."""
     known = equivalents()
     by_hand = _of_kind(outcomes, "fault", "rule")
     musts = {name for name, level in levels().items() if level == "MUST"}
     return {
-        "command": f"python -m proofs mutants --count {arguments.count} --seed {arguments.seed}",
-        "versions": versions("seglog-format", "construct", "coverage"),
-        "machine": machine(),
-        "seed": arguments.seed,
         "cases": len(candidates.cases),
         "population": population,
         "generated": rates(_of_kind(outcomes, "generated"), known),
@@ -257,9 +252,13 @@ def main() -> int:
     arguments = _arguments()
     started = time.monotonic()
     if arguments.count_anew:
-        found = counted_again(json.loads(arguments.count_anew.read_text(encoding="utf-8")))
-        arguments.count_anew.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        known = json.loads(arguments.count_anew.read_text(encoding="utf-8"))
+        found = counted_again(known)
+        write_report(arguments.count_anew, found.pop("made"), found)
         return verdict(found, 0.0)
+    command = f"python -m proofs mutants --count {arguments.count} --seed {arguments.seed}"
+    versions = installed("construct", "coverage")
+    conditions = run_conditions(command, seed=arguments.seed, versions=versions, measures=SUITE)
     cases = suite()
     reached, failing = reach(cases)
     if failing:
@@ -271,11 +270,15 @@ def main() -> int:
     mutants, taken = kept(mutants, arguments.keep) if arguments.keep else (mutants, [])
     print(f"{len(taken)} taken over, {len(mutants)} to attempt", flush=True)
     outcomes = [*attempt(mutants, candidates, arguments), *taken]
-    found = report(outcomes, candidates, hidden, population, arguments)
-    if arguments.report:
-        arguments.report.parent.mkdir(parents=True, exist_ok=True)
-        arguments.report.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    found = report(outcomes, candidates, hidden, population)
+    write_report(arguments.report, conditions, {"takenOver": _taken_over(arguments.keep, len(taken)), **found})
     return verdict(found, time.monotonic() - started)
+
+
+def _taken_over(report: Path | None, count: int) -> dict[str, Any]:
+    """Return the number of results that come from an earlier report, and its commit."""
+    earlier = json.loads(report.read_text(encoding="utf-8"))["made"]["commit"] if report else ""
+    return {"results": count, "commit": earlier}
 
 
 def verdict(found: dict[str, Any], seconds: float) -> int:

@@ -22,9 +22,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seglog_conformance.toolchains import child_processes
+
 from proofs.mutants.enforcement import ENFORCING, PACKAGE, REPOSITORY, Fault, disabled, faults, sites
 from proofs.mutants.marked_tests import marked_tests
-from proofs.report_facts import machine, versions
+from proofs.report_facts import installed, run_conditions, write_report
 from tools.rules import requirements
 
 RUN_SECONDS = 300
@@ -136,10 +138,10 @@ def _run_tests(requirement: str, files: list[str], root: Path) -> str:
     ]
     path = os.pathsep.join([str(root), str(REPOSITORY)])
     try:
-        run = subprocess.run(
+        run = child_processes.run(
             command,
-            cwd=REPOSITORY,
-            env=os.environ | {"PYTHONPATH": path, "SEGLOG_COPY": str(root)},
+            directory=REPOSITORY,
+            changes={"PYTHONPATH": path, "SEGLOG_COPY": str(root)},
             capture_output=True,
             text=True,
             timeout=RUN_SECONDS,
@@ -195,10 +197,19 @@ def taken_over(path: Path, chosen: list[Breakage]) -> dict[Breakage, Outcome]:
     return known
 
 
-def report(outcomes: list[Outcome], arguments: argparse.Namespace) -> dict[str, object]:
-    """Return the result as one JSON object, without names or paths of this machine."""
+def _conditions(arguments: argparse.Namespace) -> dict[str, object]:
     command = "python -m proofs trace-kill"
     command += f" --sample {arguments.sample} --seed {arguments.seed}" if arguments.sample < 1 else ""
+    return run_conditions(
+        command,
+        seed=arguments.seed,
+        versions=installed("construct", "hypothesis", "pytest"),
+        measures=("seglog_format", "tests"),
+    )
+
+
+def report(outcomes: list[Outcome]) -> dict[str, object]:
+    """Return what the run found."""
     rows = [
         {
             "requirement": outcome.breakage.requirement,
@@ -210,10 +221,6 @@ def report(outcomes: list[Outcome], arguments: argparse.Namespace) -> dict[str, 
         for outcome in outcomes
     ]
     return {
-        "command": command,
-        "versions": versions("seglog-format", "construct", "hypothesis", "pytest"),
-        "machine": machine(),
-        "seed": arguments.seed,
         "broken": len(outcomes),
         "survived": sum(outcome.killed_by is None for outcome in outcomes),
         "results": rows,
@@ -237,7 +244,7 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     """Run, print survivors, and return whether there were none."""
     arguments = _arguments()
-    started = time.monotonic()
+    conditions, started = _conditions(arguments), time.monotonic()
     wanted = tuple(arguments.only or [""])
     candidates = [one for one in breakages() if one.requirement.startswith(wanted)]
     if not candidates:
@@ -250,9 +257,7 @@ def main() -> int:
         for outcome in pool.map(lambda one: known.get(one) or attempt(one, tests.get(one.requirement, [])), chosen):
             outcomes.append(outcome)
             _print_outcome(outcome, verbose=arguments.verbose)
-    if arguments.report:
-        arguments.report.parent.mkdir(parents=True, exist_ok=True)
-        arguments.report.write_text(json.dumps(report(outcomes, arguments), indent=1) + "\n", encoding="utf-8")
+    write_report(arguments.report, conditions, report(outcomes))
     survived = sum(outcome.killed_by is None for outcome in outcomes)
     seconds = time.monotonic() - started
     print(f"{len(outcomes)} breakages, {len(outcomes) - survived} killed, {survived} survived, {seconds:.0f} s")

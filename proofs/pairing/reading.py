@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.cases import Case
-from seglog_conformance.features import EVERYTHING, Mask
+from seglog_conformance.features import EVERYTHING, UNTOLD_OF_MODELS, Mask
 from seglog_conformance.judging import Examiner
 from seglog_conformance.reference import decode
 from seglog_conformance.registry import BUILDS, COLUMNAR, REFERENCE, AdapterError, Builder, Listed, adapters
@@ -155,6 +155,7 @@ def _case(number: int, log: Log, batches: Sequence[Json], *, reads_files: bool) 
         stored_request=asked,
         stored_expect=expected,
         needs=("magic:2", f"codec:{log.codec}"),
+        untold=UNTOLD_OF_MODELS["read" if reads_files else "decode"],
     )
 
 

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from seglog_conformance.toolchains import child_processes
+
 from proofs.harness import Outcome
 from seglog_format import LogConfig, LogWriter, Severity, new_record, open_partition, recover, verify
 
@@ -100,7 +102,9 @@ def run_once(root: Path, seed: str) -> Killed:
 
 def _acknowledged(root: Path, dice: random.Random, seed: str) -> dict[int, str]:
     command = [sys.executable, "-m", "proofs.power.kill_writer", str(root), seed]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with child_processes.start(
+        command, directory=child_processes.NOWHERE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(dice.randint(1, MAX_LINES))]
         time.sleep(dice.random() * MAX_DELAY_S)

@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from seglog_conformance.toolchains import child_processes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,7 +31,7 @@ def serve_process(*arguments: str) -> Iterator[int]:
         ChildProcessError: the server ends without listening, or does not end on request.
     """
     command = [sys.executable, "-m", "seglog_format.cli", "serve", "--state", "none", "--port", "0", *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+    with child_processes.start(command, stderr=subprocess.PIPE, text=True, directory=ROOT) as process:
         try:
             yield _port(process)
         finally:

@@ -10,7 +10,6 @@ import random
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kio.schema.errors import ErrorCode
+from seglog_conformance.toolchains import child_processes
 
 from proofs.harness import Outcome
 from proofs.serve.client import API_VERSIONS, Client
@@ -33,6 +33,7 @@ from seglog_format import LogConfig, LogWriter, build_batch, encode_batch, new_r
 
 if TYPE_CHECKING:
     import argparse
+    import subprocess
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TOPICS: Final = ("orders", "empty", "nowhere", "../orders", "", "x" * 300)
@@ -243,8 +244,8 @@ def fuzz(directory: Path, *, count: int, seed: int, senders: int = 2, patience: 
     command = [sys.executable, "-m", "seglog_format.cli", "serve", "--writable", "--acknowledge", "written"]
     errors = directory.parent / "errors.txt"
     with errors.open("w") as said:
-        process = subprocess.Popen(
-            [*command, "--port", "0", "--idle-seconds", "20", str(directory)], stderr=said, text=True, cwd=ROOT
+        process = child_processes.start(
+            [*command, "--port", "0", "--idle-seconds", "20", str(directory)], stderr=said, text=True, directory=ROOT
         )
     port = _port(errors)
     versions = versions_of(port)

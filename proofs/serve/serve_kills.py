@@ -24,6 +24,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_conformance.toolchains import child_processes
+
 import seglog_format as seglog
 from proofs.harness import Outcome
 from seglog_format import LogConfig, LogWriter
@@ -56,8 +58,11 @@ class Killed:
 
     def _started(self) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "seglog_format.cli", "serve", "--writable", *self._options]
-        process = subprocess.Popen(
-            [*command, "--port", str(self.port), str(self._directory)], stderr=subprocess.PIPE, text=True, cwd=ROOT
+        process = child_processes.start(
+            [*command, "--port", str(self.port), str(self._directory)],
+            stderr=subprocess.PIPE,
+            text=True,
+            directory=ROOT,
         )
         assert process.stderr is not None
         for line in process.stderr:
@@ -106,7 +111,9 @@ class Producing:
     def __init__(self, command: Sequence[str], port: int, names: Sequence[str], seconds: float) -> None:
         self._names = names
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the answers
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._output, text=True)
+        self._process = child_processes.start(
+            command, directory=ROOT, stdin=subprocess.PIPE, stdout=self._output, text=True
+        )
         with self._process.stdin or io.StringIO() as reported:
             tasks = [_task(name, seconds) for name in names]
             json.dump({"port": port, "tasks": tasks}, reported)

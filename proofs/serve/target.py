@@ -13,6 +13,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_conformance.toolchains import child_processes
+
 from proofs.serve.wire import TIME_MS, TOPIC
 from seglog_format import LogConfig, LogWriter, new_record, open_partition
 
@@ -58,10 +60,10 @@ class Target:
         options = ["--writable", "--acknowledge", "written"] if is_writable else []
         command = [sys.executable, "-m", "seglog_format.cli", "serve", "--port", "0", "--idle-seconds", "60", *options]
         self._said = directory.with_suffix(".errors")
-        environment = {**os.environ, "XDG_STATE_HOME": str(directory.with_suffix(".state"))}
+        environment = {"XDG_STATE_HOME": str(directory.with_suffix(".state"))}
         with self._said.open("w") as said:
-            self.process = subprocess.Popen(
-                [*command, str(directory)], stderr=said, text=True, cwd=ROOT, env=environment
+            self.process = child_processes.start(
+                [*command, str(directory)], stderr=said, text=True, directory=ROOT, changes=environment
             )
         self.port = self._port()
         self.peak_anonymous = 0
@@ -138,8 +140,12 @@ class HonestClient:
 
     def __init__(self, port: int, *, is_writing: bool) -> None:
         command = [sys.executable, "-m", "proofs.serve.honest", str(port), "write" if is_writing else "read"]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ}
+        self._process = child_processes.start(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            directory=ROOT,
         )
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":
@@ -162,4 +168,4 @@ def stored(directory: Path, number: int) -> dict[int, bytes]:
 def verify_status(directory: Path) -> int:
     """Return the exit status of ``seglog verify`` for the logs."""
     command = [sys.executable, "-m", "seglog_format.cli", "verify", str(directory)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=600).returncode
+    return child_processes.run(command, directory=ROOT, capture_output=True, check=False, timeout=600).returncode

@@ -6,7 +6,6 @@ host: there speculation never starts a second attempt. The workers here listen o
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import time
@@ -15,7 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.spark.java import provide_java
+from seglog_conformance.toolchains import child_processes
+
+from proofs.spark.maven import REPOSITORY
+from seglog_format.spark.sessions import provide_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,11 +67,13 @@ def _process(output: Path, host: str, python_path: str, arguments: tuple[str, ..
     assert found.origin is not None
     home = Path(found.origin).parent
     output.parent.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": host, "PYTHONPATH": python_path}
+    environment = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": host, "PYTHONPATH": python_path}
     name, *rest = arguments
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *rest]
     with output.open("w") as text:
-        process = subprocess.Popen(command, stdout=text, stderr=subprocess.STDOUT, env=environment)
+        process = child_processes.start(
+            command, directory=REPOSITORY, stdout=text, stderr=subprocess.STDOUT, changes=environment
+        )
     try:
         yield
     finally:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.toolchains import child_processes
 
 from proofs.kafka.oracle import OracleError
 
@@ -33,7 +34,9 @@ def _fetched(artifact: str, directory: Path) -> Path:
     path = directory / f"{name}-{version}.jar"
     if not path.exists():
         command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={directory}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+        done = child_processes.run(
+            command, directory=REPOSITORY, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False
+        )
         if done.returncode:
             msg = f"{artifact} cannot be fetched: {done.stdout[-500:]}"
             raise OracleError(msg)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
+from proofs.report_facts import write_report
 from seglog_format.spark import session
 
 if TYPE_CHECKING:
@@ -42,28 +42,9 @@ def quiet_session(
     return session(name, master="local[2]", settings={**QUIET, **own, **(settings or {})})
 
 
-def head(command: str) -> dict[str, Any]:
-    """Return the first fields of a report."""
-    return {"command": command, "seglog_format": version("seglog-format"), **load()}
-
-
 def load() -> dict[str, Any]:
     """Return the number of cores and their load over the last minute."""
     return {"cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
-
-
-def write_report(report: Mapping[str, Any], path: Path | None) -> None:
-    """Print a report, and write it to a file if one was named."""
-    print(write(report, path), end="")
-
-
-def write(report: Mapping[str, Any], path: Path | None) -> str:
-    """Write a report to a file if one was named; return its text."""
-    text = json.dumps(report, indent=1) + "\n"
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return text
 
 
 class Sections:
@@ -71,17 +52,20 @@ class Sections:
 
     Attributes:
         path: path of the report; None: it is not written.
-        known: finished sections.
+        conditions: those under which this run began.
+        known: finished sections, and under ``commits`` the commit at which each was made.
     """
 
-    def __init__(self, path: Path | None, *, resume: bool = False) -> None:
+    def __init__(self, path: Path | None, conditions: dict[str, Any], *, resume: bool = False) -> None:
         """Start a report, or resume one.
 
         Args:
             path: path of the report; None: it is not written.
+            conditions: result of `report_facts.run_conditions`.
             resume: keep the sections of an existing report.
         """
         self.path = path
+        self.conditions = conditions
         is_there = resume and path is not None and path.exists()
         self.known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if is_there and path else {}
 
@@ -90,8 +74,9 @@ class Sections:
         if name not in self.known:
             print(f"{name} ...", flush=True)
             self.known[name] = make()
+            self.known.setdefault("commits", {})[name] = self.conditions["commit"]
             self.write()
 
     def write(self) -> None:
         """Write the report in its present state."""
-        write(self.known, self.path)
+        write_report(self.path, self.conditions, {name: each for name, each in self.known.items() if name != "made"})

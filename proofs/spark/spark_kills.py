@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
+from seglog_conformance.toolchains import child_processes
 
+from proofs.report_facts import run_conditions, write_report
 from proofs.spark.kills_roles import (
     CONFIG,
     DATA_LOSS,
@@ -36,7 +38,7 @@ from proofs.spark.kills_roles import (
     value,
     write,
 )
-from proofs.spark.session import head, write_report
+from proofs.spark.maven import REPOSITORY
 from seglog_format import LogWriter, new_record
 
 if TYPE_CHECKING:
@@ -68,7 +70,13 @@ class Query:
             *options,
         ]
         with self.output.open("w") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+            self.process = child_processes.start(
+                command,
+                directory=REPOSITORY,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
     def kill(self) -> None:
         """Kill Python and Java."""
@@ -216,7 +224,12 @@ def run(
 ) -> tuple[dict[str, Any], Kills, dict[int, int]]:
     """Write, kill and finish; return the result, and the objects that are needed to continue."""
     directories.logs.mkdir(parents=True)
-    subprocess.run([sys.executable, "-m", "seglog_format.cli", "warm"], check=True, stdout=subprocess.DEVNULL)
+    child_processes.run(
+        [sys.executable, "-m", "seglog_format.cli", "warm"],
+        directory=REPOSITORY,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     command = [
         sys.executable,
         "-m",
@@ -228,7 +241,7 @@ def run(
         str(seed),
     ]
     with (directories.root / "written.json").open("w") as output:
-        writer = subprocess.Popen(command, stdout=output)
+        writer = child_processes.start(command, directory=REPOSITORY, stdout=output)
     killing = Kills(directories, random.Random(seed))
     try:
         killing.run(seconds, kills)
@@ -292,15 +305,16 @@ def main(arguments: Iterable[str] | None = None) -> int:
         return 0
     if options.role == "query":
         return query(Directories(options.directories), to_the_end=options.to_the_end, goes_on=options.goes_on)
+    asked = " --unclean" if options.unclean else ""
+    command = f"make proof NAME=spark-kills ARGS='--seconds {options.seconds:g} --kills {options.kills}{asked}'"
+    conditions = run_conditions(command, seed=options.seed)
     with tempfile.TemporaryDirectory(prefix="spark-kills-") as root:
         directories = Directories(Path(root))
         found, killing, ends = run(directories, options.seconds, options.kills, options.seed)
         print(json.dumps(found), file=sys.stderr, flush=True)
         if options.unclean:
             found["unclean_truncation"] = unclean(directories, killing, ends)
-    asked = " --unclean" if options.unclean else ""
-    command = f"make proof NAME=spark-kills (--seconds {options.seconds:g} --kills {options.kills}{asked})"
-    write_report({**head(command), **found}, options.report)
+    print(write_report(options.report, conditions, found), end="")
     return int(not is_fine(found))
 
 

@@ -3,6 +3,8 @@
 Some attempts raise an error after half of their rows, some kill their Python process. Others wait in the middle until
 speculation has started a second attempt: then both go on and race, or the first is blocked until Spark ends it.
 Afterwards the directory is verified, read by us, and given to a real broker, whose consumer must get the same rows.
+
+Another write has the rows of the guide's example, but many more, in so many partitions that each task writes several.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from proofs.kafka.oracle import TOOL_CHAIN, Oracle
 from proofs.spark.cluster import WORKER_HOSTS, cluster
 from proofs.spark.session import QUIET, load
 from seglog_format import verify
-from seglog_format.spark import session
+from seglog_format.spark import prepared, session
 
 if TYPE_CHECKING:
     import argparse
@@ -37,6 +39,7 @@ RELEASE: Final = "4.1"
 TOPIC: Final = "written"
 PARTITIONS: Final = 3
 TASKS: Final = 12
+MANY_PARTITIONS: Final = 16
 KINDS: Final = ("fails", "dies", "late", "raced", "held", "fine")
 """What happens to the first attempt of a task, in turn."""
 DOUBLED: Final = ("raced", "held")
@@ -108,6 +111,25 @@ def rows_of(spark: SparkSession, target: Path) -> Counter[tuple[int, str]]:
     return Counter((row["partition"], row["value"]) for row in frame.collect())
 
 
+def wrong_partitions(spark: SparkSession, target: Path, count: int) -> list[str]:
+    """Write the guide's example with `count` rows, and return the partitions whose rows or offsets are wrong."""
+    frame = spark.range(count).selectExpr("cast(id as string) as value", f"int(id % {MANY_PARTITIONS}) as partition")
+    writer = prepared(frame).write.format("seglog").option("topic", "numbers").option("codec", "lz4")
+    writer.mode("append").save(str(target))
+    rows = (
+        spark.read.format("seglog").load(str(target)).selectExpr("partition", "offset", "bigint(string(value)) as id")
+    )
+    summed = rows.groupBy("partition").agg({"*": "count", "offset": "max", "id": "sum"}).collect()
+    found = {row["partition"]: (row["count(1)"], row["max(offset)"] + 1, row["sum(id)"]) for row in summed}
+    wanted = {}
+    for number in range(min(MANY_PARTITIONS, count)):
+        ids = range(number, count, MANY_PARTITIONS)
+        wanted[number] = (len(ids), len(ids), sum(ids))
+    distinct = rows.selectExpr("partition", "offset").distinct().count()
+    names = [f"numbers-{number}" for number in wanted.keys() | found.keys() if wanted.get(number) != found.get(number)]
+    return sorted(names) + ([] if distinct == count else [f"{count - distinct} rows share an offset"])
+
+
 def by_broker(target: Path, home: Path) -> Counter[tuple[int, str]]:
     """Return the same counts from a real broker's consumer."""
     home.mkdir()
@@ -135,12 +157,12 @@ def _text(value: str) -> str:
     return base64.b64decode(value).decode()
 
 
-def run(root: Path, count: int) -> dict[str, Any]:
-    """Write twice into one directory, and return the results."""
+def run(root: Path, count: int, many: int) -> dict[str, Any]:
+    """Write twice into one directory, and many rows into another; return the results."""
     python_path = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
     os.environ["PYTHONPATH"] = python_path
     with cluster(root / "cluster", python_path) as master:
-        found, ours, expected = written(root, master, count)
+        found, ours, expected = written(root, master, count, many)
     target = root / "written"
     served = None if complaints(TOOL_CHAIN) else by_broker(target, root / "broker")
     return {
@@ -157,8 +179,8 @@ def run(root: Path, count: int) -> dict[str, Any]:
 Values = Counter[tuple[int, str]]
 
 
-def written(root: Path, master: str, count: int) -> tuple[dict[str, Any], Values, Values]:
-    """Write twice; return the numbers of attempts, the rows that we read, and the expected rows."""
+def written(root: Path, master: str, count: int, many: int) -> tuple[dict[str, Any], Values, Values]:
+    """Write; return the numbers of attempts, the rows that we read, and the expected rows."""
     settings = {
         **QUIET,
         "spark.speculation": "true",
@@ -175,6 +197,7 @@ def written(root: Path, master: str, count: int) -> tuple[dict[str, Any], Values
     for turn, codec in enumerate(("none", "zstd")):
         write(spark, target, root / "noted" / str(turn), count, codec=codec, turn=turn)
     ours = rows_of(spark, target)
+    wrong = wrong_partitions(spark, root / "many", many)
     spark.stop()
     attempts = [path.name.split("-") for path in (root / "noted").glob("*/*")]
     doubled = [attempt for number, attempt, *_ in attempts if KINDS[int(number) % len(KINDS)] in DOUBLED]
@@ -186,6 +209,9 @@ def written(root: Path, master: str, count: int) -> tuple[dict[str, Any], Values
         "attempts_made_to": dict(Counter(kind for *_, kind in attempts if kind not in {"fine", "again"})),
         "held_back_until_doubled": doubled.count("0"),
         "speculative_duplicates": len(doubled) - doubled.count("0"),
+        "many_rows": many,
+        "many_partitions": MANY_PARTITIONS,
+        "many_wrong": wrong,
     }
     return found, ours, Counter((each % PARTITIONS, f"{turn}-{each}") for turn in range(2) for each in range(count))
 
@@ -193,12 +219,13 @@ def written(root: Path, master: str, count: int) -> tuple[dict[str, Any], Values
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the proof's own options."""
     parser.add_argument("--count", type=int, default=6000, help="rows")
+    parser.add_argument("--many", type=int, default=1_000_000, help="rows of the write in many partitions")
 
 
 def prove(options: argparse.Namespace) -> Outcome:
     """Write with tasks that are killed, fail and run twice; no row may be missing or repeated."""
     with tempfile.TemporaryDirectory(prefix="spark-retries-") as root:
-        found = run(Path(root), options.count)
+        found = run(Path(root), options.count, options.many)
     return Outcome({**load(), **found}, list(failures_of(found)))
 
 
@@ -206,7 +233,7 @@ def failures_of(found: dict[str, Any]) -> Iterator[str]:
     """Yield the failures in a result; it proves nothing if too few tasks ran twice."""
     if found["speculative_duplicates"] < found["held_back_until_doubled"]:
         yield "fewer tasks ran twice than were held back for it"
-    for name in ("missing", "twice_or_foreign", "findings"):
+    for name in ("missing", "twice_or_foreign", "findings", "many_wrong"):
         if found[name]:
             yield f"{name}: {found[name]}"
     if found["broker_differs"] not in {0, "no broker here"}:

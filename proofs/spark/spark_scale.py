@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from proofs.entries import sealed
+from proofs.report_facts import run_conditions
 from proofs.spark.file_pages import evict, resident
 from proofs.spark.readers import reader_of
-from proofs.spark.session import Sections, head, load, quiet_session
+from proofs.spark.session import Sections, load, quiet_session
 from proofs.spark.watch import timed, watching
 from seglog_format import build_batch, encode_batch, new_record
 
@@ -249,12 +250,13 @@ def main() -> int:
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     sizes = tuple(map(int, options.sizes.split(",")))
-    report = Sections(options.report, resume=options.resume)
-    report.known = {name: each for name, each in report.known.items() if name in {*SECTIONS} - {*options.anew}}
+    command = f"make proof NAME=spark-scale ARGS='--sizes {options.sizes} --segments {options.segments}'"
+    report = Sections(options.report, run_conditions(command), resume=options.resume)
+    wanted = {"commits", *SECTIONS} - {*options.anew}
+    report.known = {name: each for name, each in report.known.items() if name in wanted}
     with tempfile.TemporaryDirectory(prefix="spark-scale-") as root:
         run(Path(root), sizes, options.segments, options.partitions, report)
-    command = f"make proof NAME=spark-scale (--sizes {options.sizes} --segments {options.segments})"
-    report.known = {**head(command), **report.known, "beyond_limits": failures(report.known)}
+    report.known["beyond_limits"] = failures(report.known)
     report.write()
     print(report.known["beyond_limits"])
     return int(bool(report.known["beyond_limits"]))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import os
 import re
-import subprocess
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from seglog_conformance.toolchains import child_processes
 
 from proofs.stored_messages.content import STYLES, Content
 from tools.message_definitions import RELEASES, artifacts_of, definitions, line_of, span
@@ -114,7 +115,15 @@ def _written_by_java(jars: Path, release: str, messages: Iterable[Drawn]) -> Ite
         f"{names[each.definition['name']]} {each.version} {each.content.words(each.fields)}\n" for each in messages
     )
     command = ["java", "-XX:TieredStopAtLevel=1", "-cp", os.pathsep.join(map(str, paths)), str(PROGRAM)]
-    answer = subprocess.run(command, input=lines, capture_output=True, check=True, text=True, encoding="utf-8").stdout
+    answer = child_processes.run(
+        command,
+        directory=child_processes.NOWHERE,
+        input=lines,
+        capture_output=True,
+        check=True,
+        text=True,
+        encoding="utf-8",
+    ).stdout
     return map(base64.b64decode, answer.splitlines())
 
 

@@ -15,7 +15,7 @@ from seglog_format.names import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seglog_format.state_model import CheckpointedOffset, EpochStart
+    from seglog_format.record_model import CheckpointedOffset, EpochStart
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.checks.subjects import Batch
-    from seglog_format.state_model import ControlRecord
+    from seglog_format.record_model import ControlRecord
 
 
 def control_records(batch: Batch) -> Iterator[ControlRecord]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.checks.partition_directory import Orphan
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.compaction_signs import shows_compaction
 from seglog_format.log.gaps import (
     Gap,
     GapKind,
@@ -16,12 +15,14 @@ from seglog_format.log.gaps import (
     gap_after,
     gap_at_end,
     gap_before,
+    shows_compaction,
     with_snapshot,
 )
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import MissingOffsets
 from seglog_format.names import FileKind
+from seglog_format.recovery.start_problems import StartEffect, without_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -105,6 +106,14 @@ def segments_begin_at_log_start(found: FoundGap) -> Iterator[Problem]:
         yield found.problem(expected, f"{begins} in {segments} of {remote.where}", is_explained=True)
 
 
+@checks("SEG-PDR-029")
+def snapshot_reaches_metadata_log(found: FoundGap) -> Iterator[Problem]:
+    """Report a metadata log whose first records are neither in it nor in a snapshot."""
+    if found.gap.kind is GapKind.NO_SNAPSHOT:
+        error = without_snapshot(found.gap)
+        yield found.problem(error.expected, f"{error.found}: {StartEffect.REFUSES.value}")
+
+
 @checks("SEG-PSN-008")
 def snapshot_is_in_log(subject: SnapshotAndEnd) -> Iterator[Problem]:
     """Report a snapshot above the log end offset; a broker writes it when the log has reached its offset."""
@@ -171,9 +180,9 @@ class CheckedGaps:
         for (files, state), following in zip(ends, states[1:], strict=False):
             if state.is_end_known:
                 end = SegmentEnd(files, state.next_offset, has_tail=state.has_tail)
-                yield gap_after(self._listing, end, following.base_offset, copy=True)
+                yield gap_after(self._listing, end, following.base_offset)
         if self.log_end_offset is not None:
-            yield gap_at_end(self._listing, self.log_end_offset, copy=True)
+            yield gap_at_end(self._listing, self.log_end_offset)
 
     @property
     def orphans(self) -> tuple[Orphan, ...]:
@@ -204,7 +213,7 @@ class CheckedGaps:
         """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""
         if self._is_compacted is not None:
             return self._is_compacted
-        return shows_compaction(self._listing, self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT), copy=True)
+        return shows_compaction(self._listing, self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT))
 
     def _end_findings(self, log_end_offset: int) -> Iterator[Finding]:
         """Yield findings of snapshots and replaced logs about the log end, unless a checkpoint has the same finding."""
@@ -215,5 +224,5 @@ class CheckedGaps:
         for file in self._listing.set_aside:
             if file.name.kind is FileKind.LOG and not file.name.suffix:
                 files = SegmentFiles(file.base_offset, file.path)
-                with LogSegment(files, copy=True, storage=self._listing.storage) as segment:
+                with LogSegment(files, storage=self._listing.storage) as segment:
                     yield from findings_of(ReplacedLog(segment.path, segment.next_offset, log_end_offset))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from seglog_format.state_model import EpochStart
+    from seglog_format.record_model import EpochStart
 
 EPOCH_POSITION: Final = 12
 """Byte position of the leader epoch in a batch."""

@@ -10,11 +10,11 @@ from seglog_format.checks.checkpoints import OffsetsAndLogs, PartitionOffsets
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.checks.partition import metadata_snapshot_findings, partition_findings
 from seglog_format.checks.text_files import read_partition_offsets, text_file_findings
-from seglog_format.codec.properties import decode_meta_properties
-from seglog_format.errors import Location, SeglogError
+from seglog_format.errors import Location
 from seglog_format.log.listing import LogDirectoryListing, list_log_directory, list_partition
-from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind
-from seglog_format.storage.file_bytes import read_whole
+from seglog_format.log.side_files import meta_properties_of
+from seglog_format.names import METADATA_TOPICS, OFFSET_CHECKPOINT_KINDS, FileKind
+from seglog_format.recovery.start_problems import without_topic_id, without_topic_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +28,13 @@ class BrokerDirectories:
     """The log directories of one broker: paths of the partitions in use, by topic and partition."""
 
     partitions: dict[tuple[str, int], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutTopicIds:
+    """The partition directories of a log directory that lack the ids of their topics, and have to have them."""
+
+    paths: Sequence[Path]
 
 
 class Checkpoints:
@@ -67,6 +74,13 @@ def partition_is_held_once(broker: BrokerDirectories) -> Iterator[Problem]:
             yield Problem(Location(path), f"{topic}-{partition} in one directory", f"it is also in {paths[0]}")
 
 
+@checks("SEG-LDR-008")
+def topics_have_ids(directories: WithoutTopicIds) -> Iterator[Problem]:
+    """Report partition directories that a broker takes for those of deleted topics."""
+    for error in map(without_topic_id, directories.paths):
+        yield Problem(error.location, error.expected, error.found)
+
+
 def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
     """Yield all findings about a log directory."""
     listing = list_log_directory(path)
@@ -82,10 +96,14 @@ def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
     for partition in listing.partitions:
         is_in_use, key = not partition.name.state, partition.name.topic_partition
         log_end_offset = yield from partition_findings(
-            partition.path, options, checkpoints.of(key) if is_in_use else {}
+            partition.path,
+            options,
+            checkpoints.of(key) if is_in_use else {},
+            is_closed=is_in_use and _is_closed(path, key[0]),
         )
         if log_end_offset is not None and is_in_use:
             log_end_offsets[key] = log_end_offset
+    yield from findings_of(WithoutTopicIds(without_topic_ids(listing)))
     yield from findings_of(broker_directories([listing]))
     yield from checkpoints.findings(log_end_offsets)
 
@@ -95,9 +113,15 @@ def lone_partition_findings(path: Path, options: Options) -> Iterator[Finding]:
     name = list_partition(path).name
     key = None if name is None or name.state else name.topic_partition
     checkpoints = Checkpoints.beside(path.absolute().parent)
-    log_end_offset = yield from partition_findings(path, options, checkpoints.of(key))
+    is_closed = key is not None and _is_closed(path.absolute().parent, key[0])
+    log_end_offset = yield from partition_findings(path, options, checkpoints.of(key), is_closed=is_closed)
     if log_end_offset is not None and key is not None:
         yield from checkpoints.findings({key: log_end_offset})
+
+
+def _is_closed(log_directory: Path, topic: str) -> bool:
+    """Return whether a log counts as closed cleanly; the loader of the metadata log recovers it always."""
+    return topic not in METADATA_TOPICS and (log_directory / FileKind.CLEAN_SHUTDOWN.value).exists()
 
 
 def repeated_partitions(paths: Sequence[Path]) -> Iterator[Finding]:
@@ -119,10 +143,8 @@ def repeated_partitions(paths: Sequence[Path]) -> Iterator[Finding]:
 
 def _node_of(directory: Path) -> int | None:
     """Return the id of the broker that a log directory belongs to; None if no readable file names it."""
-    try:
-        return decode_meta_properties(read_whole(directory / FileKind.META_PROPERTIES.value)).node_id
-    except (OSError, SeglogError):
-        return None
+    properties = meta_properties_of(directory)
+    return None if properties is None else properties.node_id
 
 
 def _first_of_each(listings: list[LogDirectoryListing]) -> BrokerDirectories:

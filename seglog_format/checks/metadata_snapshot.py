@@ -59,7 +59,7 @@ def snapshot_ends_findings(path: Path, storage: LogStorage, limit: int) -> Itera
 
 def _ends_of(path: Path, storage: LogStorage, limit: int) -> SnapshotEnds:
     first = last = None
-    with storage.open(path, copy=True) as source:
+    with storage.open(path) as source:
         for frame in walk(source, path=source.path):
             first, last = first or frame, frame
         start, end = Location(str(path), 0), Location(str(path), last.position if last else 0)

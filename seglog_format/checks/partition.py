@@ -20,14 +20,12 @@ from seglog_format.checks.side_files import (
     TimeIndexSubject,
     TransactionIndexSubject,
 )
-from seglog_format.checks.snapshot_producers import snapshot_producer_findings
+from seglog_format.checks.snapshot_producers import forgotten_producer_findings, snapshot_producer_findings
 from seglog_format.checks.text_files import text_file_findings
 from seglog_format.errors import FormatError, RefusedError, UnreadableError
+from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.listing import list_partition
-from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.log.time_index import TimeIndex
-from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import FileKind, parse_file_name
 from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_large_log
 from seglog_format.storage.log_storage import LOCAL
@@ -66,7 +64,7 @@ class Options:
 
 
 def partition_findings(
-    path: Path, options: Options, checkpointed: Mapping[FileKind, int]
+    path: Path, options: Options, checkpointed: Mapping[FileKind, int], *, is_closed: bool = False
 ) -> Generator[Finding, None, int | None]:
     """Yield all findings about a partition directory.
 
@@ -74,6 +72,7 @@ def partition_findings(
         path: of the directory.
         options: how to verify.
         checkpointed: the partition's offsets in the checkpoints of the log directory.
+        is_closed: whether a broker that starts takes the log for one that was closed cleanly.
 
     Returns:
         The log end offset; None if unknown.
@@ -83,11 +82,11 @@ def partition_findings(
     except UnreadableError as error:
         yield Finding.of_error(error)
         return None
-    return (yield from listed_findings(listing, options, checkpointed))
+    return (yield from listed_findings(listing, options, checkpointed, is_closed=is_closed))
 
 
 def listed_findings(
-    listing: PartitionListing, options: Options, checkpointed: Mapping[FileKind, int]
+    listing: PartitionListing, options: Options, checkpointed: Mapping[FileKind, int], *, is_closed: bool = False
 ) -> Generator[Finding, None, int | None]:
     """Yield all findings about a listed partition directory."""
     options.extent.files += len(listing.files)
@@ -114,6 +113,8 @@ def listed_findings(
         yield from findings_of(PartitionState(str(listing.path), tuple(states), gaps.orphans, has_snapshot))
         yield from gaps.findings()
         yield from snapshot_producer_findings(listing.segments, states, newest, gaps.is_compacted, options.storage)
+        if is_closed:
+            yield from forgotten_producer_findings(listing, log_start_offset, options.storage)
     except UnreadableError as error:
         yield Finding.of_error(error)
         return None
@@ -159,7 +160,7 @@ def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Fi
     The log is never mapped: in a mapped file on a failing disk, unreadable ranges could not be reported (SEG-PDR-022).
     """
     try:
-        source = options.storage.open(path, copy=True, check=refuse_large_log)
+        source = options.storage.open(path, check=refuse_large_log)
     except UnreadableError as error:
         yield Finding.of_error(error)
         return LogSummary(damaged=0, is_end_known=False)
@@ -190,7 +191,7 @@ def metadata_snapshot_findings(path: Path, options: Options) -> Iterator[Finding
 def offset_index_findings(path: Path, base_offset: int, summary: LogSummary, storage: LogStorage) -> Iterator[Finding]:
     """Check an offset index against its log."""
     try:
-        with OffsetIndex.open(path, base_offset, copy=True, storage=storage) as index:
+        with OffsetIndex.open(path, base_offset, storage=storage) as index:
             filtered = summary.filtered if index.file_size <= MAX_WHOLE_SIZE else None
             if filtered is not None and filtered.has_offset_index(index.data):
                 return
@@ -204,7 +205,7 @@ def time_index_findings(
 ) -> Iterator[Finding]:
     """Check a time index against its log."""
     try:
-        with TimeIndex.open(path, base_offset, copy=True, storage=storage) as index:
+        with TimeIndex.open(path, base_offset, storage=storage) as index:
             filtered = summary.filtered if index.file_size <= MAX_WHOLE_SIZE else None
             if filtered is not None and filtered.has_time_index(index.data, is_active=is_active):
                 return

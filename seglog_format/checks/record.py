@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from seglog_format.checks.finding import Problem, checks
-from seglog_format.codec.encode import body_size
+from seglog_format.codec.encoders import body_size
 from seglog_format.schema.varint import varint_size
 
 if TYPE_CHECKING:

@@ -13,13 +13,11 @@ from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
     from seglog_format.log.index_rules import Violation
     from seglog_format.log.log_outline import LogOutline
-    from seglog_format.log.offset_index import OffsetIndex
-    from seglog_format.log.time_index import TimeIndex
-    from seglog_format.log.transaction_index import TransactionIndex
     from seglog_format.model import OffsetPosition, TimestampOffset
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
 
 
 @dataclass(frozen=True, slots=True)

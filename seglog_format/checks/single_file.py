@@ -19,6 +19,7 @@ from seglog_format.checks.partition import (
 from seglog_format.checks.partition_directory import NumberedName
 from seglog_format.checks.text_files import text_file_findings
 from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.foreign_files import foreign_at
 from seglog_format.names import INDEX_KINDS, NUMBERED_KINDS, FileKind, FileName, parse_file_name, segment_file_name
 from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
 
@@ -52,7 +53,7 @@ def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
     elif path.suffix == FileKind.LOG.value:
         yield from log_findings(path, 0, options)
     else:
-        msg = f"{path}: the kind of this file is unknown by its name"
+        msg = f"{path}: {foreign_at(path) or 'the kind of this file is unknown by its name'}"
         raise UsageError(msg)
 
 

@@ -1,27 +1,35 @@
-"""Checks of the newest producer snapshot against the log: another log in its place has other producers (chapter 50)."""
+"""Checks of the producer snapshots against the log: it may have other producers, or no snapshot at all (chapter 50)."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.codec.producer_snapshot import PRODUCER_SNAPSHOT_HEADER, PRODUCER_STATE_ENTRY
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import RecordBatchHeader
+from seglog_format.recovery.opened_segments import opened_segments
+from seglog_format.recovery.plan import Circumstances
+from seglog_format.recovery.producer_states import forgets_producers, states_from_logs
+from seglog_format.storage.file_reader import raised_refusals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seglog_format.checks.partition_directory import SegmentState
-    from seglog_format.log.listing import SegmentFiles
+    from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.model import BatchHeader
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
+    from seglog_format.state.producer_state import Producer
     from seglog_format.storage.log_storage import LogStorage
+
+MAX_NAMED: Final = 10
+"""Maximum number of producers that a finding names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,58 @@ def newest_batch_is_of_producer(subject: NewestEntry) -> Iterator[Problem]:
         expected = f"a batch of producer {producer.producer_id} that ends at offset {producer.last_offset}"
         of = f"of producer {header.producer_id}" if header.producer_id >= 0 else "without a producer"
         yield Problem(subject.location, expected, f"an entry {of} that ends at {header.last_offset}")
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenProducers:
+    """The producers of a log that a broker takes for one without producers.
+
+    Attributes:
+        path: of the partition directory.
+        producers: those in the batches of the log.
+    """
+
+    path: str
+    producers: Sequence[Producer]
+
+
+@checks("SEG-PSN-010")
+def producers_are_stored(subject: ForgottenProducers) -> Iterator[Problem]:
+    """Report producers that a broker forgets when it starts, and their open transactions."""
+    found = f"none: brokers forget producers {_listed([str(each.producer_id) for each in subject.producers])}"
+    still_open = [each for each in subject.producers if each.current_txn_first_offset >= 0]
+    if still_open:
+        began = [f"{each.current_txn_first_offset} by producer {each.producer_id}" for each in still_open]
+        found += f"; open transactions become visible from offset {_listed(began)}"
+    yield Problem(Location(subject.path), "a producer snapshot", found)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names in one line, the first ten at most."""
+    more = [f"{len(names) - MAX_NAMED} more"] if len(names) > MAX_NAMED else []
+    *first, last = [*names[:MAX_NAMED], *more]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def forgotten_producer_findings(
+    listing: PartitionListing, log_start_offset: int, storage: LogStorage
+) -> Iterator[Finding]:
+    """Yield the finding about the producers that a broker forgets when it starts on a log that was closed cleanly.
+
+    Args:
+        listing: of the partition directory.
+        log_start_offset: as checkpointed; 0 without a checkpoint.
+        storage: opens the files.
+
+    Raises:
+        UnreadableError: the disk refuses to read a file.
+    """
+    with raised_refusals(), opened_segments(listing, storage=storage) as segments:
+        closed = Circumstances(has_clean_shutdown=True)
+        if forgets_producers(segments, listing.snapshots, closed):
+            states = states_from_logs([(segment, segment.source.size) for segment in segments], log_start_offset)
+            if states.producers:
+                yield from findings_of(ForgottenProducers(str(listing.path), states.producers))
 
 
 def snapshot_producer_findings(
@@ -107,7 +167,7 @@ def _entries_in(
     files: SegmentFiles, path: str, held: Sequence[tuple[int, ProducerStateEntry]], storage: LogStorage
 ) -> Iterator[NewestEntry]:
     size = PRODUCER_STATE_ENTRY.size
-    with LogSegment(files, copy=True, storage=storage) as segment:
+    with LogSegment(files, storage=storage) as segment:
         for slot, producer in held:
             try:
                 number = segment.number_of(producer.last_offset)

@@ -15,9 +15,9 @@ from seglog_format.checks.single_file import single_file_findings
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.engine.chosen import prefilter_of
-from seglog_format.log.engine_storage import bytes_for, storage_for
 from seglog_format.log.log_sizes import size_of_logs
 from seglog_format.log.path_kind import PathKind, path_kind
+from seglog_format.log.scanning import bytes_for, storage_for
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.cleaning.compaction import CompactedSegment
 from seglog_format.cleaning.compaction_rules import BatchAction, BatchFacts, NewestOffsets, fate_of
+from seglog_format.codec.control_record import marker_in
 from seglog_format.codec.encode import encode_batch
-from seglog_format.codec.end_marker import marker_in
 from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.log.transactions import Transactions, end_marker
 from seglog_format.model import AbortedTxn, ControlRecordType, MessageHeader, RecordBatchHeader, TailKind
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.record_model import RecordBatch
     from seglog_format.recovery.index_settings import IndexSettings
-    from seglog_format.state.producer import Producer
+    from seglog_format.state.producer_state import Producer
     from seglog_format.storage.files import Files
 
 MAX_KEYS: Final = 128 * 2**20 // 24 * 9 // 10

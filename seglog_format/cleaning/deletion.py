@@ -12,28 +12,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seglog_format.cleaning.retention import RetainedSegment, plan_retention
+from seglog_format.cleaning.retention import RetainedSegment, is_copied, plan_retention
+from seglog_format.cleaning.settings import tiered_or_not
 from seglog_format.codec.checkpoints import (
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
 )
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
-from seglog_format.log.listing import LOG_DIRECTORY_KINDS, list_partition
+from seglog_format.log.listing import CLEANED, DELETED, LOG_DIRECTORY_KINDS, SWAP, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
-from seglog_format.log.resolution import CLEANED, DELETED, SWAP
 from seglog_format.names import FileKind, segment_file_name
+from seglog_format.record_model import CheckpointedOffset
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.state.producer_state import producers_at_end
-from seglog_format.state_model import CheckpointedOffset
 from seglog_format.storage.environment import system_clock
 from seglog_format.storage.file_reader import raised_refusals
-from seglog_format.storage.file_steps import Rename, Replace, Settle, apply_steps
-from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.storage.files import LOCAL_FILES, Rename, Replace, Settle, apply_steps
 from seglog_format.storage.planned import Plan, require_unchanged
 
 if TYPE_CHECKING:
@@ -42,10 +41,10 @@ if TYPE_CHECKING:
 
     from seglog_format.cleaning.retention import RetentionPlan
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.log.segment import LogSegment
     from seglog_format.state.config import LogConfig
-    from seglog_format.storage.file_steps import FileStep
-    from seglog_format.storage.files import Files
+    from seglog_format.storage.files import Files, FileStep
 
 REMOVAL_ORDER = (
     FileKind.PRODUCER_SNAPSHOT,
@@ -147,6 +146,7 @@ def prepare_retention(
     *,
     now_ms: int | None = None,
     directory: LogDirectory | None = None,
+    remote: KnowsTiered | None = None,
 ) -> PreparedRetention:
     """Plan the retention of a partition directory, including its file changes. No file is changed.
 
@@ -158,10 +158,12 @@ def prepare_retention(
         config: the settings of the log.
         now_ms: the time, in milliseconds since 1970; by default the current time.
         directory: the log directory; the directory above by default.
+        remote: knows what a remote store holds of a tiered log; without it no segment is removed from such a log that
+            consumers may still read.
 
     Raises:
-        UsageError: a path is not a directory or cannot be read, there is no segment, or the log has to be recovered
-            first.
+        UsageError: a path is not a directory or cannot be read, there is no segment, the log has to be recovered
+            first, the store does not answer, or the log may be tiered and `config` does not say whether it is.
         FormatError: a log cannot be walked to its end, so its age is unknown.
     """
     directory = directory or log_directory_above(path)
@@ -172,18 +174,27 @@ def prepare_retention(
     if not rows:
         msg = f"{listing.path}: there is no segment"
         raise UsageError(msg)
-    end = rows[-1].next_offset
-    key = listing.topic_partition
-    mark = min(directory.high_watermarks.get(key, end), end)
+    key, end = listing.topic_partition, rows[-1].next_offset
+    config = tiered_or_not(config, listing, directory)
+    start = _log_start_offset(listing, directory, is_tiered=bool(config.remote_storage_enable))
+    mark = max(min(directory.high_watermarks.get(key, end), end), start)  # a broker that loads the log raises it
     plan = plan_retention(
         rows,
         config,
         now_ms=system_clock() if now_ms is None else now_ms,
-        log_start_offset=max(directory.log_start_offsets.get(key, 0), rows[0].base_offset),
+        log_start_offset=start,
         high_watermark=mark,
+        copies=remote.copies(listing, end) if remote is not None and is_copied(config) else None,
     )
-    steps = tuple(retention_steps(listing, directory, plan, end, config)) if plan.removed else ()
+    is_changed = plan.removed or plan.rolls_first
+    steps = tuple(retention_steps(listing, directory, plan, end, config)) if is_changed else ()
     return PreparedRetention(Path(path), plan, mark, end, steps)
+
+
+def _log_start_offset(listing: PartitionListing, directory: LogDirectory, *, is_tiered: bool) -> int:
+    """Return the log start offset as a broker loads it: only a tiered log may begin below its first segment."""
+    start = directory.log_start_offsets.get(listing.topic_partition, 0)
+    return start if is_tiered else max(start, listing.base_offsets[0])
 
 
 def _require_settled(listing: PartitionListing) -> None:
@@ -219,6 +230,7 @@ def retain_partition(  # noqa: PLR0913 - how to retain
     directory: LogDirectory | None = None,
     files: Files = LOCAL_FILES,
     holds_lock: bool = False,
+    remote: KnowsTiered | None = None,
     planned: PreparedRetention | None = None,
 ) -> PreparedRetention:
     """Remove the segments of a partition directory that retention does not keep.
@@ -232,6 +244,7 @@ def retain_partition(  # noqa: PLR0913 - how to retain
         directory: the log directory; the directory above by default.
         files: the file layer that changes go through.
         holds_lock: whether the caller already holds the lock of the log directory.
+        remote: as for `prepare_retention`.
         planned: the plan to carry out; nothing is changed if the current plan differs.
 
     Returns:
@@ -245,7 +258,7 @@ def retain_partition(  # noqa: PLR0913 - how to retain
     """
     directory = directory or log_directory_above(path)
     with nullcontext() if holds_lock else writing(directory):
-        prepared = prepare_retention(path, config, now_ms=now_ms, directory=directory)
+        prepared = prepare_retention(path, config, now_ms=now_ms, directory=directory, remote=remote)
         require_unchanged(planned, prepared, path)
         with (
             write_errors("retention"),
@@ -258,7 +271,7 @@ def retain_partition(  # noqa: PLR0913 - how to retain
 def retention_steps(
     listing: PartitionListing, directory: LogDirectory, plan: RetentionPlan, log_end_offset: int, config: LogConfig
 ) -> Iterator[FileStep]:
-    """Yield the file changes of a plan that removes something.
+    """Yield the file changes of a plan that removes something, or begins a segment.
 
     Args:
         listing: of the partition directory.
@@ -268,20 +281,22 @@ def retention_steps(
         config: the settings of the log.
     """
     if plan.rolls_first:
-        yield from _new_segment(listing, log_end_offset, config)
-    yield from _log_start_steps(directory, listing.topic_partition, plan.log_start_offset)
-    yield from _epoch_steps(listing, plan.log_start_offset)
+        rule = "SEG-RET-006" if len(plan.removed) == len(plan.fates) else "SEG-RET-017"
+        yield from _new_segment(listing, log_end_offset, config, rule)
+    if plan.removed and not is_copied(config):  # else the log start stays, and leader epochs lead to remote segments
+        yield from _log_start_steps(directory, listing.topic_partition, plan.log_start_offset)
+        yield from _epoch_steps(listing, plan.log_start_offset)
     yield from removal_steps(LOCAL_FILES, listing.path, (segment.base_offset for segment in plan.removed))
 
 
-def _new_segment(listing: PartitionListing, base_offset: int, config: LogConfig) -> Iterator[FileStep]:
+def _new_segment(listing: PartitionListing, base_offset: int, config: LogConfig, rule: str) -> Iterator[FileStep]:
     """Yield the steps that create an empty segment, after a snapshot of the producer states (SEG-ROL-015)."""
     snapshot = listing.path / segment_file_name(base_offset, FileKind.PRODUCER_SNAPSHOT)
     if config.generation.has_producer_state and not snapshot.exists():
         with raised_refusals(), opened_segments(listing) as segments:
             states = producers_at_end(segments, listing.snapshots, base_offset)
         yield Replace(snapshot, states.snapshot(), "SEG-ROL-015")
-    yield Replace(listing.path / segment_file_name(base_offset, FileKind.LOG), b"", "SEG-RET-006")
+    yield Replace(listing.path / segment_file_name(base_offset, FileKind.LOG), b"", rule)
 
 
 def _log_start_steps(directory: LogDirectory, key: tuple[str, int], offset: int) -> Iterator[FileStep]:

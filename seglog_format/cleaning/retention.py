@@ -1,24 +1,67 @@
-"""The decision which segments retention removes, and why (chapter 72).
+"""The decision which segments retention removes, and why, or why not yet (chapter 72).
 
-The decision is a pure function of the facts about each segment, the settings and the time. Retention removes only the
-oldest segments. Three rules are applied in turn: each begins at the segment at which the rule before it stopped, and
-stops at the first segment that it keeps.
+The decision is a pure function of the facts about each segment, the settings, the time, and what a remote store holds.
+Retention removes only the oldest segments. Three rules are applied in turn: each begins at the segment at which the
+rule before it stopped, and stops at the first segment that it keeps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from seglog_format.errors import UsageError
-from seglog_format.state.config import DAY_MS
+from seglog_format.state.config import AS_WHOLE, DAY_MS, UNLIMITED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seglog_format.log.remote_store import RemoteCopies
     from seglog_format.state.config import LogConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionLimits:
+    """The age and the size that retention allows a log, the local part of a tiered log, or its remote part.
+
+    Attributes:
+        ms: age at which a segment is deleted, in milliseconds; -1 for never.
+        size: size below which removal does not reduce the log, in bytes; -1 for no limit.
+    """
+
+    ms: int = UNLIMITED
+    size: int = UNLIMITED
+
+    def is_past(self, age_ms: int) -> bool:
+        """Return whether a segment of that age is too old (SEG-RET-003)."""
+        return self.ms > UNLIMITED and age_ms > self.ms
+
+    def is_over(self, size_left: int) -> bool:
+        """Return whether a segment is too much, if so many bytes are left without it (SEG-RET-005)."""
+        return self.size > UNLIMITED and size_left >= self.size
+
+    @classmethod
+    def of_whole(cls, config: LogConfig) -> RetentionLimits:
+        """Return the limits of a whole log, local and remote."""
+        return cls(config.retention_ms, config.retention_bytes)
+
+    @classmethod
+    def of_disk(cls, config: LogConfig) -> RetentionLimits:
+        """Return the limits of the segments on the disk: if they are copied, the local ones (SEG-RET-015)."""
+        whole = cls.of_whole(config)
+        if not is_copied(config):
+            return whole
+        return cls(
+            whole.ms if config.local_retention_ms == AS_WHOLE else config.local_retention_ms,
+            whole.size if config.local_retention_bytes == AS_WHOLE else config.local_retention_bytes,
+        )
+
+
+def is_copied(config: LogConfig) -> bool:
+    """Return whether brokers copy the segments of a log to a remote store, and remove only what they copied."""
+    return bool(config.remote_storage_enable) and not config.remote_log_copy_disable
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +84,7 @@ class RetainedSegment:
 
     @property
     def age_from_ms(self) -> int:
-        """The time from which the age of the segment counts."""
+        """The time from which the age of the segment counts, in 3.9.1 and in 4.4.0, of a tiered log also."""
         return self.largest_timestamp_ms if self.largest_timestamp_ms >= 0 else self.modified_ms
 
 
@@ -76,14 +119,16 @@ class RetentionPlan:
 
     Attributes:
         fates: the decision for every segment, oldest first.
-        rolls_first: whether every segment is removed, so an empty segment is first created at the log end offset
-            (SEG-RET-006).
-        log_start_offset: the log start offset after the removal (SEG-RET-007).
+        rolls_first: whether an empty segment is first created at the log end offset, because every segment is removed
+            (SEG-RET-006), or the active one is due and has to be copied first (SEG-RET-017).
+        log_start_offset: the log start offset after the removal (SEG-RET-007, SEG-RET-016).
+        local_log_start_offset: the first offset that is then in the directory and may be read.
     """
 
     fates: tuple[SegmentFate, ...]
     rolls_first: bool
     log_start_offset: int
+    local_log_start_offset: int
 
     @property
     def removed(self) -> tuple[RetainedSegment, ...]:
@@ -104,30 +149,32 @@ Rule: TypeAlias = Callable[[int], Verdict]
 """Decides about the segment with a number, given that all segments before it are removed."""
 
 
+@dataclass(slots=True)
 class RetainedLog:
     """The values of a log that retention depends on, and its rules.
 
-    Args:
+    Attributes:
         segments: oldest first; the last one is active.
         config: the settings.
         now_ms: the current time.
         log_start_offset: first offset that consumers may read.
         high_watermark: everything below is on all replicas.
+        copies: what the remote store holds of a tiered log; None if that is not known.
+        limits: of the segments on the disk.
+        is_rolled: whether the last of the segments is a new one.
     """
 
-    def __init__(
-        self,
-        segments: Sequence[RetainedSegment],
-        config: LogConfig,
-        now_ms: int,
-        log_start_offset: int,
-        high_watermark: int,
-    ) -> None:
-        self.segments = segments
-        self.config = config
-        self.now_ms = now_ms
-        self.log_start_offset = log_start_offset
-        self.high_watermark = high_watermark
+    segments: list[RetainedSegment]
+    config: LogConfig
+    now_ms: int
+    log_start_offset: int
+    high_watermark: int
+    copies: RemoteCopies | None = None
+    limits: RetentionLimits = field(init=False)
+    is_rolled: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.limits = RetentionLimits.of_disk(self.config)
 
     @property
     def log_end_offset(self) -> int:
@@ -141,15 +188,43 @@ class RetainedLog:
             yield RetentionReason.SIZE, self.by_size
             yield RetentionReason.TIME, self.by_time
 
+    def end_of(self, number: int) -> int:
+        """Return the offset at which the segment after another begins, or would begin."""
+        return self.log_end_offset if self.is_active(number) else self.segments[number + 1].base_offset
+
+    def is_active(self, number: int) -> bool:
+        """Return whether a segment is the active one."""
+        return number == len(self.segments) - 1
+
     def is_removable(self, number: int) -> bool:
         """Return whether a segment may be removed: it is fully replicated, and not active and empty (SEG-RET-002)."""
-        is_active = number == len(self.segments) - 1
-        end = self.log_end_offset if is_active else self.segments[number + 1].base_offset
-        return self.high_watermark >= end and not (is_active and not self.segments[number].size)
+        is_empty = self.is_active(number) and not self.segments[number].size
+        return self.high_watermark >= self.end_of(number) and not is_empty
+
+    def uncopied(self, number: int) -> str | None:
+        """Return why a segment must stay until brokers have copied it; None if it need not (SEG-RET-014)."""
+        end = self.end_of(number)
+        is_below_start = not self.is_active(number) and end <= self.log_start_offset
+        if not is_copied(self.config) or is_below_start:
+            return None
+        if self.copies is None:
+            return "it is not known what the remote store holds"
+        where, highest = self.copies.where, self.copies.highest_offset
+        if not 0 < end <= highest + 1:
+            return f"{where} has offsets up to {highest}, the segment ends at {end - 1}"
+        missing = self.copies.missing(max(self.segments[number].base_offset, self.log_start_offset), end - 1)
+        return None if missing is None else f"{where} has no offsets {missing[0]} to {missing[1]}"
+
+    def roll_if_due(self, number: int) -> None:
+        """Begin a new segment if the active one of a tiered log is due: only then can brokers copy it (SEG-RET-017)."""
+        if self.config.remote_storage_enable and self.is_active(number):
+            end = self.log_end_offset
+            self.segments.append(RetainedSegment(end, end, 0, -1, self.now_ms))
+            self.is_rolled = True
 
     def by_log_start_offset(self, number: int) -> Verdict:
         """Remove a segment if the next segment begins at or below the log start offset."""
-        if number == len(self.segments) - 1:
+        if self.is_active(number):
             return Verdict(goes=False, explanation="the active segment", requirement="SEG-RET-008")
         base = self.segments[number + 1].base_offset
         goes = base <= self.log_start_offset
@@ -157,20 +232,22 @@ class RetainedLog:
         return Verdict(goes, words, "SEG-RET-008")
 
     def by_size(self, number: int) -> Verdict:
-        """Remove a segment if the later segments alone have `retention.bytes` or more."""
-        limit = self.config.retention_bytes
-        if limit < 0:
+        """Remove a segment if the later segments alone have as many bytes as are kept, or more."""
+        limit = self.limits.size
+        if limit <= UNLIMITED:
             return Verdict(goes=False, explanation="no limit of size", requirement="SEG-RET-005")
         rest = sum(segment.size for segment in self.segments[number + 1 :])
-        return Verdict(rest >= limit, f"{rest} bytes are left without it, {limit} are kept", "SEG-RET-005")
+        words = f"{rest} bytes are left without it, {limit} are kept"
+        return Verdict(self.limits.is_over(rest), words, "SEG-RET-005")
 
     def by_time(self, number: int) -> Verdict:
         """Remove a segment if its latest record is too old."""
-        limit = self.config.retention_ms
-        if limit < 0:
+        limit = self.limits.ms
+        if limit <= UNLIMITED:
             return Verdict(goes=False, explanation="no limit of time", requirement="SEG-RET-003")
         age = self.now_ms - self.segments[number].age_from_ms
-        return Verdict(age > limit, f"it is {_span_text(age)} old, {_span_text(limit)} are kept", "SEG-RET-003")
+        words = f"it is {_span_text(age)} old, {_span_text(limit)} are kept"
+        return Verdict(self.limits.is_past(age), words, "SEG-RET-003")
 
 
 def _span_text(span_ms: int) -> str:
@@ -188,8 +265,9 @@ def plan_retention(
     now_ms: int,
     log_start_offset: int = 0,
     high_watermark: int | None = None,
+    copies: RemoteCopies | None = None,
 ) -> RetentionPlan:
-    """Decide which segments retention removes.
+    """Decide which segments retention removes from the disk.
 
     Args:
         segments: of the log, oldest first; the last one is active.
@@ -197,6 +275,8 @@ def plan_retention(
         now_ms: the current time, in milliseconds since 1970.
         log_start_offset: first offset that consumers may read.
         high_watermark: everything below is on all replicas; the log end offset by default.
+        copies: what the remote store holds of a tiered log; without it no segment of such a log is removed that
+            consumers may still read.
 
     Raises:
         UsageError: there is no segment.
@@ -205,14 +285,15 @@ def plan_retention(
         msg = "a log has at least one segment"
         raise UsageError(msg)
     mark = segments[-1].next_offset if high_watermark is None else high_watermark
-    log = RetainedLog(segments, config, now_ms, log_start_offset, mark)
+    log = RetainedLog([*segments], config, now_ms, log_start_offset, mark, copies)
     gone = list(_removed(log))
     kept = [_kept(log, number, len(gone)) for number in range(len(gone), len(segments))]
     start = log.log_end_offset if not kept else segments[len(gone)].base_offset
     return RetentionPlan(
         fates=(*gone, *kept),
-        rolls_first=not kept,
-        log_start_offset=max(start, log_start_offset) if gone else log_start_offset,
+        rolls_first=log.is_rolled or not kept,
+        log_start_offset=max(start, log_start_offset) if gone and not is_copied(config) else log_start_offset,
+        local_log_start_offset=max(start, log_start_offset),
     )
 
 
@@ -220,6 +301,10 @@ def _removed(log: RetainedLog) -> Iterator[SegmentFate]:
     number = 0
     for reason, rule in log.rules():
         while number < len(log.segments) and log.is_removable(number) and (verdict := rule(number)).goes:
+            uncopied = log.uncopied(number)
+            log.roll_if_due(number)
+            if uncopied is not None:
+                break
             yield SegmentFate(log.segments[number], reason, verdict.explanation, (verdict.requirement,))
             number += 1
 
@@ -234,4 +319,8 @@ def _kept(log: RetainedLog, number: int, first_kept: int) -> SegmentFate:
         return SegmentFate(segment, None, words, ("SEG-RET-002",))
     verdicts = [rule(number) for _, rule in log.rules()]
     words = "; ".join(verdict.explanation for verdict in verdicts)
-    return SegmentFate(segment, None, words, tuple(verdict.requirement for verdict in verdicts))
+    requirements = tuple(verdict.requirement for verdict in verdicts)
+    uncopied = log.uncopied(number)
+    if uncopied is not None and any(verdict.goes for verdict in verdicts):
+        return SegmentFate(segment, None, f"not yet: {uncopied}; {words}", ("SEG-RET-014", *requirements))
+    return SegmentFate(segment, None, words, requirements)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seglog_format.cli.collecting import without_collecting
+from seglog_format.cli.main import without_collecting
 
 with without_collecting():
     from seglog_format.cli.main import main

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import sys
@@ -9,26 +10,85 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.conform_bugs import bugs
+from seglog_format.cli.conform_export import export
 from seglog_format.cli.conform_new import new
-from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
+from seglog_format.cli.conform_options import BUILD_HELP, case_options, chosen, testee_options, wanted
+from seglog_format.cli.conform_report import report_issue
 from seglog_format.cli.conform_search import cross, differential, generate
-from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import FINDINGS
-from seglog_format.cli.options import PATH
-from seglog_format.cli.output import diagnose, write_json, write_text
+from seglog_format.cli.options import PATH, epilog_of
+from seglog_format.cli.output import diagnose, printable, write_json, write_text
 from seglog_format.cli.progress import progress
-from seglog_format.cli.render import printable
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from seglog_conformance.bugs import Bug, Shown
     from seglog_conformance.cases import Case
     from seglog_conformance.registry import Adapter, Listed
     from seglog_conformance.runner import Outcome
     from seglog_conformance.verdicts import Result
+
+
+# -- ``seglog conform bugs``: fixed defects, an older release beside a newer one ---------------------------------------
+
+
+@click.command(epilog=epilog_of("conform bugs"))
+@click.option("--testee", "testees", multiple=True, metavar="NAME", help="Name of an adapter; may be repeated.")
+@click.option(
+    "--adapter", "directories", multiple=True, type=PATH, help="A directory with an adapter.toml; may be repeated."
+)
+@click.option("--build", type=PATH, help=BUILD_HELP)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of a table.")
+@click.option("--report", type=PATH, help="Write everything to this file as one JSON object.")
+def bugs(**options: Any) -> int:  # noqa: ANN401 - click's values
+    """Show fixed defects: an older release fails the cases that name the rule, a newer one passes them.
+
+    Claims and links to bug reports are in the bugs.toml of an adapter; both releases are built and
+    asked. The exit status is 1 when a claim is wrong. Claims about a library whose tool chain is missing are
+    named and skipped.
+    """
+    from seglog_conformance.bugs import bug_line, report, show
+    from seglog_conformance.cases import load_cases
+    from seglog_conformance.environment import suite_version
+    from seglog_conformance.registry import Builder
+
+    from seglog_format.storage.reports import write_report
+
+    shown = show(
+        Builder(options["build"]), _claims([*options["testees"], *map(str, options["directories"])]), load_cases()
+    )
+    if options["report"] is not None:
+        text = json.dumps({"suite": suite_version(), **report(shown)}, indent=1)
+        write_report(options["report"], f"{text}\n")
+    if options["as_json"]:
+        for one in shown:
+            write_json(bug_line(one))
+    else:
+        _print_bugs(shown)
+    return 0 if all(one.holds or one.is_unavailable for one in shown) else FINDINGS
+
+
+def _claims(names: Sequence[str]) -> list[Bug]:
+    from seglog_conformance.bugs import read_bugs
+    from seglog_conformance.registry import adapters, listed
+
+    chosen = [one for name in names if (one := listed(name).adapter) is not None] if names else adapters()
+    return [bug for adapter in chosen for bug in read_bugs(adapter)]
+
+
+def _print_bugs(shown: Sequence[Shown]) -> None:
+    from seglog_conformance.report_table import bug_lines, bug_table, console
+
+    console(4).print(bug_table(shown))
+    for line in bug_lines(shown):
+        write_text(printable(line))
+
+
+# -- ``seglog conform`` ------------------------------------------------------------------------------------------------
+
 
 EPILOG: Final = """\b
 Examples:
@@ -71,9 +131,17 @@ def command() -> None:
 @click.option("--scale", "with_scale", is_flag=True, help="Also ask the family scale, which takes minutes.")
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Testees at the same time.")
 @click.option("--seed", type=int, help="Ask the cases in a random order, from this seed.")
+@click.option("--fresh-seed", type=int, help="Ask the twins of passed cases of an earlier run, by the seed it printed.")
 @click.option("--seconds", type=float, help="Seconds for one case; by default 10, or as in adapter.toml.")
+@click.option(
+    "--implements",
+    default="",
+    metavar="RELEASE",
+    help="Kafka release that the testees implement, such as 2.8: later cases are not asked. By default as they say.",
+)
 @click.option("--known", type=PATH, help="Directory with lists of known failures instead of the suite's.")
 @click.option("--smoke/--no-smoke", default=True, help="Begin with the smoke test.")
+@click.option("--case-ids", is_flag=True, help="Also send the ids of the cases, to debug an adapter.")
 @click.option("--json", "as_json", is_flag=True, help="Print results as JSON lines, as they come, instead of a table.")
 @click.option("--jsonl", type=PATH, help="Write results to this file as they come, one JSON object per line.")
 @click.option("--resume", is_flag=True, help="Skip cases whose results are in the file of --jsonl already.")
@@ -90,12 +158,16 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     """Run cases on testees and print a table of families.
 
     The exit status is 1 when a testee fails in a way that is not on its list of known failures, when a line of that
-    list no longer applies, or when an adapter is broken. Testees whose tool chain is missing are named and skipped.
+    list no longer applies, or when an adapter is broken. Testees whose tool chain is missing are named and skipped; the
+    exit status is then 1 if you asked for them by --testee or --adapter.
+
+    A run also asks twins of passed cases: the same bytes with other offsets, keys and values, in no list and no count.
+    If most twins of an operation fail, the run says that the testee answers by recognition. This also ends with 1.
 
     Known failures (XFAIL) are counted, and not listed: --json and --jsonl show them with their reasons.
     """
     from seglog_conformance.registry import Builder
-    from seglog_conformance.runner import Options
+    from seglog_conformance.runner import UNAVAILABLE, InterruptedRunError, Options
     from seglog_conformance.session import Reports, rewrite_known, run_session
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # else a testee's process stays
@@ -113,30 +185,39 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     selection = (options["patterns"], options["families"], options["case_paths"])
     cases, every = chosen(*selection, with_scale=options["with_scale"])
     testees = wanted(options["testees"], options["directories"], options["version"])
-    names = ("jobs", "seed", "seconds", "smoke", "known")
-    with progress("Asking", len(cases) * len(testees)) as advance:
-        outcomes = run_session(
-            Builder(options["build"], strict=options["strict"], rebuild=options["rebuild"]),
-            testees,
-            cases,
-            all_cases=every,
-            options=Options(**{name: options[name] for name in names}),
-            reports=Reports(
-                jsonl=options["jsonl"],
-                resumes=options["resume"],
-                junit=options["junit"],
-                html=options["html"],
-                badges=options["badges"],
-                withholds=not options["undisclosed"],
-            ),
-            on_result=_printed if options["as_json"] else _counted(advance),
-        )
-    if not options["as_json"]:
-        _print(outcomes, cases)
+    names = ("jobs", "seed", "seconds", "smoke", "known", "case_ids", "fresh_seed", "implements")
+    try:
+        with progress("Asking", len(cases) * len(testees)) as advance:
+            outcomes = run_session(
+                Builder(options["build"], strict=options["strict"], rebuild=options["rebuild"]),
+                testees,
+                cases,
+                all_cases=every,
+                options=Options(**{name: options[name] for name in names}),
+                reports=Reports(
+                    jsonl=options["jsonl"],
+                    resumes=options["resume"],
+                    junit=options["junit"],
+                    html=options["html"],
+                    badges=options["badges"],
+                    withholds=not options["undisclosed"],
+                ),
+                on_result=_printed if options["as_json"] else _counted(advance),
+            )
+    except InterruptedRunError as interrupted:
+        if not options["as_json"]:
+            _print(interrupted.outcomes, cases, str(options["jsonl"] or ""))
+        raise
+    if options["as_json"]:
+        _diagnose_twins(outcomes)
+    else:
+        _print(outcomes, cases, str(options["jsonl"] or ""))
     if options["update_known"]:
         for path in rewrite_known(outcomes, cases, options["known"]):
             diagnose(f"wrote {path}")
-    return 0 if all(outcome.is_fine for outcome in outcomes) else FINDINGS
+    is_named = bool(options["testees"] or options["directories"])
+    has_results = not is_named or all(outcome.state != UNAVAILABLE for outcome in outcomes)
+    return 0 if has_results and all(outcome.is_fine for outcome in outcomes) else FINDINGS
 
 
 def _printed(_outcome: Outcome, result: Result) -> None:
@@ -157,17 +238,28 @@ def _counted(advance: Callable[[int], None]) -> Callable[[object, object], None]
     return add
 
 
-def _print(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:
-    from seglog_conformance.report_table import console, failures, not_asked, summary, table, why_incomplete
+def _print(outcomes: Sequence[Outcome], cases: Sequence[Case], jsonl: str) -> None:
+    from seglog_conformance.honesty import refusal_lines, twin_lines
+    from seglog_conformance.report_table import console, failures, head, not_asked, table, why_incomplete
     from seglog_conformance.runner import COMPLETE
 
     if any(outcome.state == COMPLETE for outcome in outcomes):
         console(len(outcomes)).print(table(outcomes, cases))
     known = {case.id: case for case in cases}
     for outcome in outcomes:
-        write_text(printable(summary(outcome)))
-        for line in (*why_incomplete(outcome), *not_asked(outcome, known), *failures(outcome, known)):
+        lines = (*head(outcome, known), *why_incomplete(outcome), *not_asked(outcome, known))
+        lines += (*failures(outcome, known, jsonl), *refusal_lines(outcome.results, cases), *twin_lines(outcome.twins))
+        for line in lines:
             write_text(printable(line))
+
+
+def _diagnose_twins(outcomes: Sequence[Outcome]) -> None:
+    """Write what twins say to standard error, beside results in JSON."""
+    from seglog_conformance.honesty import twin_lines
+
+    for outcome in outcomes:
+        for line in twin_lines(outcome.twins):
+            diagnose(printable(f"{outcome.name}: {line.strip()}"))
 
 
 @command.command(epilog=epilog_of("conform smoke"))
@@ -218,7 +310,7 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def list_cases(*, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's values
     """List cases: id, level, result, and why each exists."""
-    cases, _ = chosen(options["patterns"], options["families"], options["case_paths"])
+    cases, _ = chosen(options["patterns"], options["families"], options["case_paths"], with_scale=True)
     for case in cases:
         if as_json:
             write_json(
@@ -256,7 +348,7 @@ def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's value
     cases, _ = chosen((case_named(case_id),), (), options["case_paths"])
     for request in (
         {"seq": 0, "op": "hello", "protocol": PROTOCOL_VERSION},
-        *(case.request_with(number) for number, case in enumerate(cases, 1)),
+        *(case.request_with(number, is_named=True) for number, case in enumerate(cases, 1)),
     ):
         sys.stdout.write(request_line(request).decode())
     for case in cases:
@@ -268,7 +360,7 @@ def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's value
                 diagnose(_pipe_text(listed, listed.adapter, cases[0].id, options["build"]))
 
 
-def _pipe_text(listed: Listed, adapter: Adapter, case_id: str, builds: Path) -> str:
+def _pipe_text(listed: Listed, adapter: Adapter, case_id: str, builds: Path | None) -> str:
     """Return the command to pipe the lines of a case into, and how to build the adapter if it is not built."""
     from seglog_conformance.registry import Builder
 
@@ -283,6 +375,8 @@ def _pipe_text(listed: Listed, adapter: Adapter, case_id: str, builds: Path) -> 
 
 command.add_command(bugs)
 command.add_command(new)
+command.add_command(report_issue)
+command.add_command(export)
 command.add_command(cross)
 command.add_command(generate)
 command.add_command(differential)

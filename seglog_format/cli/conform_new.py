@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seglog_format.cli.examples import epilog_of
-from seglog_format.cli.options import PATH
+from seglog_format.cli.options import PATH, epilog_of
 from seglog_format.cli.output import diagnose
 from seglog_format.errors import UsageError, write_errors
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,6 +12,7 @@ from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from seglog_conformance.cases import Case
     from seglog_conformance.registry import Adapter, Listed
@@ -21,6 +21,8 @@ TESTEE_HELP: Final = (
     "A testee; may be repeated. Without --testee and --adapter, all commands but smoke ask every testee, and build the"
     " suite's adapters first: that downloads their libraries and takes minutes."
 )
+
+BUILD_HELP: Final = "Where adapters are built; by default in this user's cache."
 
 
 def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,7 +39,7 @@ def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--version", default="", help="Version of the implementations; by default the first of each adapter.toml."
         ),
-        click.option("--build", type=PATH, default=Path("build/conform"), help="Where adapters are built."),
+        click.option("--build", type=PATH, help=BUILD_HELP),
         click.option("--rebuild", is_flag=True, help="Build again what has been built before."),
         click.option("--strict", is_flag=True, help="Validate every line of the protocol by its schema."),
     )
@@ -60,12 +62,12 @@ def case_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def wanted(testees: Sequence[str], directories: Sequence[Path], version: str) -> list[Listed]:
     """Return the selected testees: all, if none is named."""
-    from seglog_conformance.registry import DIRECT, adapters, listed
+    from seglog_conformance.registry import DIRECT, IN_PROCESS, adapters, listed
 
-    names = [*testees, *(str(directory) for directory in directories)]
+    names = [*testees, *(str(directory.absolute()) for directory in directories)]
     suffix = f"@{version}" if version else ""
     names = names or [*DIRECT, *(label for adapter in adapters() for label in _asked(adapter, suffix))]
-    return [listed(name if "@" in name or name in DIRECT else name + suffix) for name in names]
+    return [listed(name if "@" in name or name in IN_PROCESS else name + suffix) for name in names]
 
 
 def _asked(adapter: Adapter, suffix: str) -> list[str]:
@@ -82,7 +84,7 @@ def chosen(
         patterns: patterns of ids.
         families: numbers or names.
         case_paths: files of cases instead of the suite's.
-        with_scale: whether to include the family ``scale``, which takes minutes, without its name.
+        with_scale: whether all cases, if nothing is named, include the family ``scale``, which takes minutes.
     """
     from seglog_conformance.cases import case_files, load_cases, scale_directory, selected
 
@@ -93,7 +95,7 @@ def chosen(
         if not selected([*usual, *large], [text]):
             raise UsageError(_no_family(text, [*usual, *large]))
     named = [*patterns, *families]
-    cases = selected([*usual, *large] if with_scale else usual, named) or selected(large, named)
+    cases = selected([*usual, *large], named) if named else [*usual, *(large if with_scale else ())]
     if not cases:
         msg = "no case matches"
         raise UsageError(msg)

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
-from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import FINDINGS
-from seglog_format.cli.options import PATH
-from seglog_format.cli.output import diagnose, write_json, write_text
-from seglog_format.cli.render import printable
+from seglog_format.cli.options import PATH, epilog_of
+from seglog_format.cli.output import diagnose, printable, write_json, write_text
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:

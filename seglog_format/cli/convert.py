@@ -84,6 +84,6 @@ def _objects(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _text(name: str, size: int) -> str:
-    from seglog_format.cli.render import printable
+    from seglog_format.cli.output import printable
 
     return f"{printable(name)}  {size} bytes"

@@ -53,7 +53,7 @@ def _status(comparison: Comparison) -> int:
 
 
 def _write(comparison: Comparison, count: int, *, as_json: bool) -> None:
-    from seglog_format.cli.render_diff import difference_text, summary_text
+    from seglog_format.cli.differences import difference_text, summary_text
 
     for number, difference in enumerate(comparison, 1):
         if count and number > count:

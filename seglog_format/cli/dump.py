@@ -9,10 +9,11 @@ import click
 from seglog_format.cli.exit_status import FINDINGS, UNREADABLE
 from seglog_format.cli.gap_lines import GapLines
 from seglog_format.cli.options import json_option, limit_option, path_argument
-from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, is_busy, write_json, write_text
+from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, write_json, write_text
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import joined_listing, remote_options
 from seglog_format.cli.unreadable import unreadable_text
+from seglog_format.log.foreign_files import foreign_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,10 +80,9 @@ def command(
     PATH is a file, a partition directory, a log directory, or a directory that holds log directories.
 
     With --from or --to, only batches and records are printed, without those of files due for removal. A damaged batch
-    is named and skipped, and so is one that --limit refuses; the exit status is 1 then. Offsets missing between two
-    segments are reported on standard error, unless the log is compacted. The exit status is also 1 where damage hides
-    offsets: a segment that is not the last ends early, with no whole batch. If no batch has these offsets, a note on
-    standard error says so.
+    is named and skipped, and so is one that --limit refuses; the exit status is 1 then. It is also 1 if offsets are
+    missing, which standard error names: between two segments, unless the log is compacted, or where the files beside a
+    log prove that it was longer. If no batch has these offsets, a note on standard error says so.
 
     Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
     prints all of them.
@@ -96,16 +96,16 @@ def command(
     render = write_json if as_json else _TextWriter()
     long_over = LONG_SIZE if as_json else SHOWN_SIZE
     decode = decode or choices["decode_as"] is not None
-    options = LineOptions(**choices, decode=decode, long_over=long_over, copy=is_busy(path))
+    options = LineOptions(**choices, decode=decode, long_over=long_over)
     gaps = GapLines(options)
     is_empty = True
     for line in _lines(path, options, joined, gaps):
         render(line)
-        status = max(status, _status(line))
+        status = max(status, _status(line, path))
         is_empty = False
     if is_empty and options.is_window:
         diagnose(f"{path}: no batch or record at these offsets")
-    return max(status, FINDINGS) if gaps.is_damage_met else status
+    return max(status, FINDINGS) if gaps.is_any_missing else status
 
 
 def _lines(path: Path, options: LineOptions, joined: PartitionListing | None, gaps: GapLines) -> Iterator[Line]:
@@ -131,16 +131,29 @@ def _lines(path: Path, options: LineOptions, joined: PartitionListing | None, ga
             advance(done)
 
 
-def _status(line: Line) -> int:
+def _status(line: Line, path: Path) -> int:
     """Return the exit status for a line; report a file that cannot be read on standard error."""
-    if line["type"] == "file" and "error" in line:
-        diagnose(f"{line['file']}: {line['error']}")
-        return UNREADABLE
+    if line["type"] == "file":
+        problem = line.get("error") or _foreign(_file(path, line))
+        if problem is not None:
+            diagnose(f"{line['file']}: {problem}")
+            return UNREADABLE
     if line["type"] == "logEnd" and is_unreadable(line):
-        diagnose(unreadable_text(line["file"], line["fileBytes"]))
+        diagnose(unreadable_text(line["file"], line["fileBytes"], _file(path, line)))
         return FINDINGS
     is_left_out = any(line.get(key) for key in ("invalid", "error", "refused")) or line.get("isValid") is False
     return FINDINGS if is_left_out else 0
+
+
+def _file(path: Path, line: Line) -> Path:
+    return path / line["file"] if path.is_dir() else path
+
+
+def _foreign(path: Path) -> str | None:
+    """Return what a file of no known kind is; None if that is not known either, or the file has a kind."""
+    from seglog_format.lines.sources import SourceKind, source_of
+
+    return foreign_at(path) if source_of(path, path.name, 0).kind is SourceKind.OTHER else None
 
 
 def is_unreadable(line: Line) -> bool:

@@ -30,7 +30,8 @@ class Edition:
     """One edition of the specification.
 
     Attributes:
-        version: year and month, such as ``2026.12``.
+        number: 1 for the first, and one more for each later one.
+        version: year and month, such as ``2026.12``; names its file, and stays in links.
         kafka: the releases that it covers.
         published: ISO date; empty for a draft.
         commit: of this repository, whose `spec/` it was; empty where it is not known.
@@ -38,12 +39,18 @@ class Edition:
         meaning: the rules whose text changed its meaning since the edition before; None where no list was kept.
     """
 
+    number: int
     version: str
     kafka: str
     published: str = ""
     commit: str = ""
     digest: str = ""
     meaning: tuple[str, ...] | None = None
+
+    @property
+    def title(self) -> str:
+        """Its name in a text: the number, and beside it the date or what it is without one."""
+        return f"Edition {self.number} ({self.published or 'draft'})"
 
     @property
     def path(self) -> Path:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
-from seglog_format.cli.options import PATH, json_option, size_of
+from seglog_format.cli.options import PATH, json_option, size_of, stats_option, write_scan_statistics
 from seglog_format.cli.output import diagnose, missing_object, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
-from seglog_format.cli.statistics import stats_option, write_scan_statistics
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UndecodedRecordError, UsageError
+from seglog_format.log.gaps import GapKind
 from seglog_format.tables.settings import BYTES_AS, DEFAULT_PARTITIONING, FORMATS
 from seglog_format.values.decoder import KINDS
 
@@ -26,9 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.log.gaps import Gap
     from seglog_format.tables.export import ExportRequest
     from seglog_format.tables.export_run import TableExport
-    from seglog_format.tables.outcome import Change, ExportedPartition
+    from seglog_format.tables.progress import Change, ExportedPartition, OpenTransaction
+
+ALLOW: Final = "allow"
+UNDECODED_AS: Final = ("report", ALLOW)
 
 EPILOG: Final = """\b
 Examples:
@@ -74,7 +78,11 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     show_default=True,
     help="Start a new file after this many bytes.",
 )
-@click.option("--committed", is_flag=True, help="Leave out records of transactions that are aborted or still open.")
+@click.option(
+    "--committed",
+    is_flag=True,
+    help="Leave out records of aborted transactions, and end before the first transaction that is still open.",
+)
 @click.option(
     "--follow",
     type=click.IntRange(min=1),
@@ -123,10 +131,19 @@ def text_of_file(_context: click.Context, _parameter: click.Parameter, value: Pa
     callback=text_of_file,
     help="The reader's schema of values; by default the newest of the topic's subject.",
 )
-@click.option("--message", metavar="NAME", help="Protobuf message of values; by default the first of the schema.")
+@click.option(
+    "--message", metavar="NAME", help="Protobuf message of values; by default that of the first value that names one."
+)
 @click.option("--plain", "is_plain", is_flag=True, help="Values do not begin with a schema id: decode all by --schema.")
 @stats_option("Report how many entries compiled code left to slower code, by cause.")
 @click.option("--strict", "is_strict", is_flag=True, help="End at a record that cannot be decoded.")
+@click.option(
+    "--undecoded",
+    type=click.Choice(UNDECODED_AS),
+    default=UNDECODED_AS[0],
+    show_default=True,
+    help="Whether records that cannot be decoded give the exit status 1; either way they are in a table of their own.",
+)
 @remote_options
 @json_option
 def command(  # noqa: PLR0913 - an option each
@@ -136,6 +153,7 @@ def command(  # noqa: PLR0913 - an option each
     committed: bool,
     follow: int | None,
     schemas_path: Path | None,
+    undecoded: str,
     stats: bool,
     remote: RemoteChoice | None,
     as_json: bool,
@@ -149,9 +167,10 @@ def command(  # noqa: PLR0913 - an option each
     log, the export ends at the high watermark.
 
     The exit status is 1 if a log was truncated since the last run (its partition is then not exported), if records were
-    deleted before they were exported, or if offsets are missing between segments. Compaction is reported, and does not
-    change the status. It is 3 if a log is damaged: the table then has the rows before the damage, and 'seglog salvage'
-    copies the records after it.
+    deleted before they were exported, if offsets are missing between segments or at the end of a log, if records could
+    not be decoded, or if --committed waits for an open transaction, whose producer is named. Compaction is reported and
+    does not change the status. It is 3 if a log is damaged: the table then has the rows before it, and 'seglog
+    salvage' copies the records after it.
     """
     from seglog_format.log.reading import READ_COMMITTED, READ_UNCOMMITTED
     from seglog_format.scan_statistics import ScanStatistics
@@ -160,6 +179,9 @@ def command(  # noqa: PLR0913 - an option each
 
     if wanted["is_plain"] and wanted["schema"] is None:
         msg = "--plain needs --schema: nothing else says how values were written"
+        raise UsageError(msg)
+    if wanted["is_strict"] and undecoded == ALLOW:
+        msg = "--strict ends at a record that cannot be decoded, and --undecoded allow passes over it: give one of them"
         raise UsageError(msg)
     statistics = ScanStatistics()
     request = ExportRequest(
@@ -172,36 +194,67 @@ def command(  # noqa: PLR0913 - an option each
         **wanted,
     )
 
-    def run_once() -> int:
+    waits: dict[str, str] = {}
+    status = DONE
+    while True:
         schemas = None if schemas_path is None else read_schemas(schemas_path)
-        return _run_once(replace(request, schemas=schemas), as_json=as_json)
-
-    status = run_once()
-    while follow and status == DONE:
+        read, done, gaps = _run_once(replace(request, schemas=schemas), waits, as_json=as_json)
+        is_complete = all(each.is_complete(allows_undecoded=undecoded == ALLOW) for each in done)
+        is_complete &= all(gap.kind is GapKind.TIERED for gap in gaps)
+        status = max(status, read, DONE if is_complete else FINDINGS)
+        if not follow or read != DONE or any(change.is_loss for each in done for change in each.changes):
+            break
         time.sleep(follow)
-        status = run_once()
     if stats:
         write_scan_statistics(statistics, as_json=as_json)
     return status
 
 
-def _run_once(request: ExportRequest, *, as_json: bool) -> int:
+def _run_once(
+    request: ExportRequest, waits: dict[str, str], *, as_json: bool
+) -> tuple[int, list[ExportedPartition], list[Gap]]:
+    """Export all partitions once.
+
+    Args:
+        request: parameters of the export.
+        waits: the open transactions that were reported before, by partition; receives those of this run.
+        as_json: as of the command.
+
+    Returns:
+        The exit status for reading, the outcomes, and the offsets that are missing.
+    """
     from seglog_format.tables.export import requested_export
 
     done: list[ExportedPartition] = []
+    gaps: list[Gap] = []
     try:
         with requested_export(request) as run:
-            status = _run_all(run, done)
+            status = _run_all(run, done, gaps)
     finally:
         for each in done:
+            _report_wait(each, waits)
             if each.row_count or not request.is_followed:
                 write_json(as_object(each)) if as_json else write_text(_text(each))
         sys.stdout.flush()
-    return max(status, FINDINGS if any(change.is_loss for each in done for change in each.changes) else DONE)
+    return status, done, gaps
 
 
-def _run_all(run: TableExport, done: list[ExportedPartition]) -> int:
+def _report_wait(exported: ExportedPartition, waits: dict[str, str]) -> None:
+    """Report the open transaction at which a partition's export ended, unless the last run reported the same."""
+    name = f"{exported.topic}-{exported.partition}"
+    text = "" if exported.waits_for is None else f"{name}: {exported.waits_for}"
+    if text and waits.get(name) != text:
+        diagnose(text)
+    waits[name] = text
+
+
+def _run_all(run: TableExport, done: list[ExportedPartition], gaps: list[Gap]) -> int:
     """Export all partitions; damage in one does not stop the others."""
+
+    def on_gap(gap: Gap) -> None:
+        gaps.append(gap)
+        diagnose(str(gap))
+
     from seglog_format.log.log_sizes import size_of_logs
 
     passing = PassingOver("partitions")
@@ -210,7 +263,7 @@ def _run_all(run: TableExport, done: list[ExportedPartition]) -> int:
         for number, source in enumerate(run.sources):
             with passing.errors_of(source.path):
                 part_done = partial(_advance, advance, sum(sizes[:number]), sizes[number])
-                exported = run.run(source, part_done, on_gap=lambda gap: diagnose(str(gap)))
+                exported = run.run(source, part_done, on_gap=on_gap)
                 done.append(exported)
                 for change in exported.changes:
                     if not change.kind.is_reported_by_reader:
@@ -226,7 +279,7 @@ def _advance(advance: Callable[[int], None], before: int, size: int, part: float
 
 
 def _text(exported: ExportedPartition) -> str:
-    from seglog_format.cli.render import count_text, printable, size_text
+    from seglog_format.cli.output import count_text, printable, size_text
 
     name = printable(f"{exported.topic}-{exported.partition}")
     aside = f", {count_text(exported.undecoded_count, 'record')} not decoded" if exported.undecoded_count else ""
@@ -258,7 +311,17 @@ def as_object(exported: ExportedPartition) -> dict[str, Any]:
         "files": exported.file_count,
         "bytes": exported.size,
         "undecoded": exported.undecoded_count,
+        "waitsFor": None if exported.waits_for is None else _wait_object(exported.waits_for),
         "changes": [_change_object(change) for change in exported.changes],
+    }
+
+
+def _wait_object(transaction: OpenTransaction) -> dict[str, int]:
+    return {
+        "producerId": transaction.producer_id,
+        "firstOffset": transaction.first_offset,
+        "openTransactions": transaction.open_count,
+        "endOffset": transaction.end_offset,
     }
 
 

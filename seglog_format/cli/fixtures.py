@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from seglog_format.cli.examples import epilog_of
-from seglog_format.cli.options import PATH, json_option
+from seglog_format.cli.options import PATH, epilog_of, json_option
 from seglog_format.cli.output import diagnose, write_json, write_text
 
 if TYPE_CHECKING:

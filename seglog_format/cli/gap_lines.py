@@ -1,19 +1,20 @@
-"""Reports of missing offsets between files that a command reads in order, on standard error."""
+"""Reports of offsets that are missing from partition directories."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.output import diagnose
+from seglog_format.cli.output import diagnose, missing_object
 from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.gaps import GapKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from seglog_format.lines import LineOptions, Source
-    from seglog_format.log.gap_watch import GapWatch
-    from seglog_format.log.gaps import Gap
+    from seglog_format.log.gaps import Gap, GapWatch
 
 
 class GapLines:
@@ -21,8 +22,7 @@ class GapLines:
 
     Attributes:
         reached: the offset after the last one that was read of a log.
-        is_damage_met: whether damage hides offsets that were reported: a segment that is not the last ends early,
-            with no whole entry.
+        is_any_missing: whether offsets were reported that are in no remote store either.
     """
 
     def __init__(self, options: LineOptions) -> None:
@@ -35,7 +35,7 @@ class GapLines:
         self._directory: Path | None = None
         self._watch: GapWatch | None = None
         self.reached = 0
-        self.is_damage_met = False
+        self.is_any_missing = False
 
     def begin(self, source: Source) -> None:
         """Begin a file; report what is missing before the first segment of its directory."""
@@ -61,16 +61,26 @@ class GapLines:
                 self._watch.at_border(self._report, source.base_offset, reached, following)
 
     def _watch_over(self, directory: Path) -> GapWatch:
-        from seglog_format.log.gap_watch import watch_over
+        from seglog_format.log.gaps import watch_over
         from seglog_format.log.listing import list_partition
 
-        return watch_over(list_partition(directory), copy=self._options.copy)
+        return watch_over(list_partition(directory))
 
     def _report(self, gap: Gap) -> None:
         if self._options.overlaps(gap.first_offset, max(gap.next_offset, gap.first_offset + 1)):
             diagnose(str(gap))
-            self.is_damage_met |= gap.damage is not None
+            self.is_any_missing |= gap.kind is not GapKind.TIERED
 
 
 def _is_log(source: Source) -> bool:
     return source.path.suffix == ".log" and source.is_live
+
+
+def gaps_of(watch: GapWatch, reached: Mapping[int, int]) -> tuple[Gap, ...]:
+    """Return the gaps of `GapWatch.gaps`, except a segment of which nothing is readable: its own row says so."""
+    return tuple(gap for gap in watch.gaps(reached) if gap.missing.offset_count)
+
+
+def gap_object(gap: Gap) -> dict[str, Any]:
+    """Return offsets that are not in a directory for JSON."""
+    return {**missing_object(gap.missing), "where" if gap.kind is GapKind.TIERED else "reason": gap.kind.value}

@@ -8,18 +8,20 @@ import click
 
 from seglog_format.cli.options import PATH, json_option
 from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.progress import progress
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.generation.generate import GeneratedLog, GeneratedPartition
-    from seglog_format.generation.recipe import Recipe
+    from seglog_format.generation.recipe_model import Recipe
 
 EPILOG = """\b
 Examples:
   seglog generate recipe.toml -o data
   seglog generate recipe.toml -o data --seed 8 --set topic.0.partitions=3
   seglog generate --seed 8 -o data
+  seglog generate --like /var/lib/kafka/data-1 > recipe.toml
   seglog generate --list"""
 
 
@@ -27,14 +29,16 @@ Examples:
 @click.argument("recipe", type=PATH, required=False)
 @click.option("-o", "--output", type=PATH, metavar="DIR", help="Write here: a new or empty directory.")
 @click.option("--list", "is_list", is_flag=True, help="Print what a recipe can contain, with defaults, and faults.")
+@click.option("--like", type=PATH, metavar="DIR", help="Print a recipe for a directory like this one.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed to use instead of the recipe's.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Replace a value of the recipe.")
 @json_option
-def command(
+def command(  # noqa: PLR0913 - one for each option
     recipe: Path | None,
     *,
     output: Path | None,
     is_list: bool,
+    like: Path | None,
     seed: int | None,
     overrides: tuple[str, ...],
     as_json: bool,
@@ -42,21 +46,27 @@ def command(
     """Generate a log directory from the recipe in the file RECIPE.
 
     The same recipe and seed make the same bytes everywhere; compressed bytes also depend on the compression library.
-    Without a RECIPE, a random one is made from the seed.
+    Without a RECIPE, a random one is made from the seed. With --like, nothing is generated: the recipe has the sizes,
+    counts, codecs, rates, producers and transactions of a directory, and none of its names and content.
     """
-    from seglog_format.errors import UsageError
-    from seglog_format.generation.generate import generate
-
     if is_list:
         _write_list(as_json=as_json)
         return 0
+    if like is not None:
+        return _print_recipe(like, is_alone=recipe is None and output is None and seed is None and not overrides)
+    from seglog_format.errors import UsageError
+    from seglog_format.generation.generate import generate
+
     if output is None:
         msg = "Missing option '-o' / '--output'."
         raise click.UsageError(msg)
     if recipe is None and overrides:
         msg = "--set is for a recipe from a file"
         raise UsageError(msg)
-    made = generate(_recipe(recipe, seed, overrides), output, seed)
+    found = _recipe(recipe, seed, overrides)
+    total = sum(step.records * topic.partitions for topic in found.topics for step in topic.steps)
+    with progress("Generating", total) as report:
+        made = generate(found, output, seed, report=report)
     if as_json:
         write_json(as_object(made))
     else:
@@ -65,10 +75,20 @@ def command(
     return 0
 
 
+def _print_recipe(like: Path, *, is_alone: bool) -> int:
+    from seglog_format.generation.likeness import recipe_like
+
+    if not is_alone:
+        msg = "--like prints a recipe, and goes with no other option"
+        raise click.UsageError(msg)
+    write_text(recipe_like(like))
+    return 0
+
+
 def _write_list(*, as_json: bool) -> None:
     """Print the keys of each table of a recipe, and the faults."""
     from seglog_format.generation.faults import fault_forms
-    from seglog_format.generation.recipe_keys import choice_list, key_list
+    from seglog_format.generation.recipe import choice_list, key_list
 
     choices = choice_list()
     for table, keys in key_list().items():
@@ -119,8 +139,8 @@ def _partition(partition: GeneratedPartition) -> dict[str, Any]:
     plan = partition.plan
     return {
         "directory": partition.path.name,
-        "records": sum(1 for _ in plan.records),
-        "appends": len(plan.appends),
+        "records": plan.record_count,
+        "appends": plan.append_count,
         "segments": sum(1 for _ in partition.path.glob("*.log")),
         "logEndOffset": plan.end_offset,
         "committedTransactions": sum(t.last_offset is not None and not t.is_aborted for t in plan.transactions),
@@ -131,7 +151,7 @@ def _partition(partition: GeneratedPartition) -> dict[str, Any]:
 
 
 def _text(partition: GeneratedPartition) -> str:
-    from seglog_format.cli.render import count_text
+    from seglog_format.cli.output import count_text
 
     found = _partition(partition)
     counts = f"{count_text(found['records'], 'record')} in {count_text(found['segments'], 'segment')}"

@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - one for each option
     if output is not None:
         _require_apart(path, output)
     from seglog_format import rebuild_indexes
-    from seglog_format.cli.engine import settled
+    from seglog_format.cli.options import settled
     from seglog_format.storage.new_directory import all_or_nothing
 
     chosen = settled(engine, [path])

@@ -12,7 +12,8 @@ import click
 
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import json_option
-from seglog_format.cli.output import diagnose, is_busy, write_json
+from seglog_format.cli.output import diagnose, write_json
+from seglog_format.log.foreign_files import foreign_at
 
 if TYPE_CHECKING:
     from seglog_format.inspection import Inspection, Selection
@@ -64,7 +65,9 @@ def command(file: str, *, as_json: bool, whole: bool, depth: int | None, html: P
         _write_page(inspection, html)
     else:
         _show(inspection, depth, as_json=as_json)
-    return FINDINGS if inspection.problems else 0
+    if (foreign := _foreign(file)) is not None:
+        diagnose(f"{file}: {foreign}")
+    return FINDINGS if inspection.problems or foreign is not None else 0
 
 
 def _inspected(file: str, wanted: Selection) -> Inspection:
@@ -79,7 +82,16 @@ def _inspected(file: str, wanted: Selection) -> Inspection:
             msg = "give the position once"
             raise click.UsageError(msg)
         path, wanted = Path(match[1]), replace(wanted, position=int(match[2]))
-    return inspect_file(path, wanted, copy=is_busy(path))
+    return inspect_file(path, wanted)
+
+
+def _foreign(file: str) -> str | None:
+    """Return what a file is that is not of this format; None if nothing shows it, or it is an index or a snapshot."""
+    from seglog_format.lines.sources import SourceKind, source_of
+
+    path = Path(file)
+    is_log = source_of(path, path.name, 0).kind in {SourceKind.LOG, SourceKind.OTHER}
+    return foreign_at(path) if is_log and path.is_file() else None
 
 
 def _show(inspection: Inspection, depth: int | None, *, as_json: bool) -> None:

@@ -110,7 +110,7 @@ def command(  # noqa: PLR0913 - an option each
 
 
 def _write_steps(steps: Iterable[Step], *, as_json: bool) -> None:
-    from seglog_format.cli.render_lookup import step_text
+    from seglog_format.cli.lookup_steps import step_text
 
     for step in steps:
         if as_json:
@@ -120,7 +120,7 @@ def _write_steps(steps: Iterable[Step], *, as_json: bool) -> None:
 
 
 def _write_answer(answer: dict[str, Any], *, as_json: bool) -> None:
-    from seglog_format.cli.render_lookup import answer_text
+    from seglog_format.cli.lookup_steps import answer_text
 
     if as_json:
         write_json(answer)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from seglog_format.cli.output import count_text, printable, styled, time_text
 from seglog_format.cli.paths import partition_directory_at, segment_files_at
-from seglog_format.cli.render import count_text, time_text
+from seglog_format.cli.render_dump import value_text
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.logs import batch_line
@@ -298,3 +299,29 @@ def _reason_to_doubt(segment: LogSegment, offset: int, position: int) -> str:
     found = segment.frame_at(position)
     first = getattr(getattr(found, "header", None), "base_offset", None)
     return f"the entry at position {position} starts above {offset}" if first is not None and first > offset else ""
+
+
+# -- the steps of a lookup as text -------------------------------------------------------------------------------------
+
+
+STEP_WIDTH = 9
+
+
+def step_text(step: Step) -> str:
+    """Return one step on one line: its name, what happened, and why."""
+    ids = f" [{', '.join(step.requirements)}]" if step.requirements else ""
+    return f"{styled(f'{step.name:{STEP_WIDTH}}', 'bold')} {printable(step.text)}{styled(ids, 'dim')}"
+
+
+def answer_text(answer: dict[str, Any]) -> str:
+    """Return the answer on one line."""
+    if not answer["found"]:
+        return f"not found: {printable(answer['reason'])}"
+    if "record" not in answer:
+        return f"offset {answer['offset']}: {printable(answer['reason'])}"
+    record = answer["record"]
+    what = record.get("control") or f"{value_text(record['key'])} = {value_text(record['value'])}"
+    return (
+        f"offset {record['offset']} at {printable(answer['file'])}:{answer['position']}"
+        f"  {time_text(record['timestamp'])}  {what}"
+    )

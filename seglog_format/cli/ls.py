@@ -9,7 +9,7 @@ import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, engine_option, json_option
-from seglog_format.cli.output import diagnose, is_busy, write_json, write_text
+from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import joined_listing, remote_options
@@ -49,6 +49,10 @@ def command(
     Each PATH has a table of its own, under its name if there are several. Offsets, times, magics and codecs come from
     the headers of all batches; records are not read. Of a log directory, only the last segment of each partition is
     opened, unless --long asks for more.
+
+    The exit status is 1 if offsets are missing that the files beside a log prove: its checkpoints, indexes without a
+    log, the next segment; between the segments of a log directory only with --long. Offsets in a remote store are no
+    loss.
     """
     from seglog_format.cli.paths import log_directory_at
 
@@ -73,9 +77,9 @@ def _list_segments(
     from seglog_format.cli.summaries import segment_summary
     from seglog_format.engine.choice import Engine, engine_for
     from seglog_format.engine.chosen import tables_of
-    from seglog_format.log.engine_storage import storage_for
     from seglog_format.log.listing import list_partition
     from seglog_format.log.log_sizes import size_of_segments
+    from seglog_format.log.scanning import storage_for
     from seglog_format.storage.log_storage import LOCAL
 
     if listing is None and path.is_dir():
@@ -86,37 +90,36 @@ def _list_segments(
     is_remote = listing is not None and listing.storage is not LOCAL
     choice = engine_for(Engine(engine), 0 if is_remote else size_of_segments(segments))
     storage = storage_for(choice.engine, LOCAL if listing is None else listing.storage)
-    walk = partial(segment_summary, copy=is_busy(path), tables=tables_of(choice), storage=storage)
+    walk = partial(segment_summary, tables=tables_of(choice), storage=storage)
     summaries, status = _each(segments, walk, lambda files: files.log.name, "segments")
     if listing is not None:
-        _write_tiered(listing, as_json=as_json)
+        status = max(status, _write_gaps(listing, summaries, as_json=as_json))
     _write(path, summaries, segment_table, is_long=is_long, as_json=as_json)
-    return max(status, _unreadable_status(summaries))
+    return max(status, _unreadable_status(summaries, path))
 
 
-def _write_tiered(listing: PartitionListing, *, as_json: bool) -> None:
-    """Report which offsets of a partition are in a remote store only."""
-    from seglog_format.cli.summaries import tiered_object
-    from seglog_format.log.gaps import tiered_gap
-    from seglog_format.log.offset_checkpoints import checkpointed_offset
-    from seglog_format.names import FileKind
+def _write_gaps(listing: PartitionListing, summaries: list[SegmentSummary], *, as_json: bool) -> int:
+    """Report which offsets are not in a partition directory; return the exit status."""
+    from seglog_format.cli.gap_lines import gap_object, gaps_of
+    from seglog_format.log.gaps import GapKind, watch_over
 
-    gap = tiered_gap(listing, checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT) or 0)
-    if gap is None:
-        return
-    if as_json:
-        write_json({"type": "notHere", "directory": listing.path.name, **tiered_object(gap)})
-    else:
-        write_text(gap.span_text)
+    gaps = gaps_of(watch_over(listing), {each.base_offset: each.next_offset for each in summaries})
+    for gap in gaps:
+        if as_json:
+            kind = "notHere" if gap.kind is GapKind.TIERED else "missing"
+            write_json({"type": kind, "directory": listing.path.name, **gap_object(gap)})
+        else:
+            write_text(gap.span_text)
+    return FINDINGS if any(gap.kind is not GapKind.TIERED for gap in gaps) else DONE
 
 
-def _unreadable_status(summaries: Sequence[SegmentSummary]) -> int:
+def _unreadable_status(summaries: Sequence[SegmentSummary], path: Path) -> int:
     """Return the exit status for segments of which nothing could be read; name them on standard error."""
     from seglog_format.cli.unreadable import NOTHING_READABLE, unreadable_text
 
     unread = [summary for summary in summaries if summary.state == NOTHING_READABLE]
     for summary in unread:
-        diagnose(unreadable_text(summary.name, summary.size))
+        diagnose(unreadable_text(summary.name, summary.size, path / summary.name if path.is_dir() else path))
     return FINDINGS if unread else DONE
 
 
@@ -126,9 +129,9 @@ def _list_partitions(path: Path, directory: LogDirectory, engine: str, *, is_lon
     from seglog_format.cli.unreadable import NOTHING_READABLE
     from seglog_format.engine.choice import Engine, engine_for
     from seglog_format.engine.chosen import tables_of
-    from seglog_format.log.engine_storage import storage_for
     from seglog_format.log.listing import PartitionEntry, list_partition
     from seglog_format.log.log_sizes import size_of_segments
+    from seglog_format.log.scanning import storage_for
 
     def summary(entry: PartitionEntry) -> PartitionSummary:
         listing = list_partition(entry.path)
@@ -143,7 +146,7 @@ def _list_partitions(path: Path, directory: LogDirectory, engine: str, *, is_lon
         diagnose(str(error))
     summaries, status = _each(directory.listing.partitions, summary, lambda entry: entry.path.name, "partitions")
     _write(path, summaries, partition_table, is_long=is_long, as_json=as_json)
-    if any(NOTHING_READABLE in each.problem for each in summaries):
+    if any(NOTHING_READABLE in each.problem or each.is_incomplete for each in summaries):
         status = max(status, FINDINGS)
     if not as_json:
         state = "clean shutdown" if directory.has_clean_shutdown else "no clean shutdown"

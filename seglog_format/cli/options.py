@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from seglog_format.cli.output import diagnose, write_json
 
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable, Iterable
+
+    from seglog_format.engine.choice import Engine
+    from seglog_format.scan_statistics import FallbackCause, ScanStatistics
     from seglog_format.state.config import BrokerGeneration
+
 
 PATH: Final = click.Path(path_type=Path, readable=False)  # the command reports what it cannot read
 
@@ -80,3 +86,108 @@ engine_option: Final = click.option(
     help="The reader: plain decoders; columnar, which is compiled and falls back to them; or reference, the slow"
     " declarations. Results are the same. auto takes columnar above 32 MB, if it is installed.",
 )
+
+
+# -- the example of each command below a group, for its help page; the other commands have theirs beside them ----------
+
+
+EXAMPLES: Final = {
+    "tier ls": "seglog tier ls s3://bucket/tier",
+    "tier fetch": "seglog tier fetch --topic orders /mnt/tier fetched",
+    "tier verify": "seglog tier verify /mnt/tier",
+    "tier audit": "seglog tier audit --logs /var/lib/kafka/data s3://bucket/tier",
+    "spark stats": "seglog spark stats /backup/broker-1 /backup/broker-2",
+    "spark verify": "seglog spark verify --json /backup",
+    "spark diff": "seglog spark diff /backup/monday /backup/tuesday",
+    "spark to-parquet": "seglog spark to-parquet /backup -o records.parquet",
+    "spark restore": "seglog spark restore /backup -o restored",
+    "conform run": "seglog conform run --testee reference --family 26",
+    "conform smoke": "seglog conform smoke --adapter my-adapter",
+    "conform new": "seglog conform new python my-adapter",
+    "conform export": "seglog conform export --for go --ops decode,encode -o try",
+    "conform list": "seglog conform list --family crc",
+    "conform repro": "seglog conform repro null-header-value/alone",
+    "conform report-issue": "seglog conform report-issue --testee kafka-python --rule SEG-COD-002",
+    "conform generate": "seglog conform generate --testee reference --seed 3",
+    "conform differential": "seglog conform differential --testee reference --testee plain",
+    "conform cross": "seglog conform cross --testee reference --testee kafka-python",
+    "conform bugs": "seglog conform bugs --testee kafka-python",
+    "fixtures export": "seglog fixtures export -o seglog-vectors.zip",
+    "fixtures list": "seglog fixtures list --family crc",
+}
+"""By the name of the command with that of its group."""
+
+
+def epilog_of(name: str) -> str:
+    """Return the end of a command's help page.
+
+    Args:
+        name: of the command, with that of its group.
+    """
+    return f"\b\nExample:\n  {EXAMPLES[name]}"
+
+
+# -- ``--engine``: the choice of one engine for everything that a command reads ----------------------------------------
+
+
+def settled(wanted: str, paths: Iterable[Path]) -> Engine:
+    """Choose one engine for all files that a command reads, by their total size instead of partition by partition.
+
+    Args:
+        wanted: value of the option.
+        paths: arguments of the command.
+
+    Raises:
+        UsageError: the columnar engine is requested and not installed; or a path holds no files of Kafka.
+    """
+    from seglog_format.engine.choice import Engine, engine_for
+    from seglog_format.log.log_sizes import size_of_logs
+
+    engine = Engine(wanted)
+    return engine_for(engine, sum(map(size_of_logs, paths)) if engine is Engine.AUTO else 0).engine
+
+
+# -- the option ``--stats``: how many entries compiled code left to slower code, and why -------------------------------
+
+
+CommandT = TypeVar("CommandT", bound="Callable[..., Any]")
+
+
+def stats_option(what: str) -> Callable[[CommandT], CommandT]:
+    """Return the option ``--stats``.
+
+    Args:
+        what: the text of its help.
+    """
+    return click.option("--stats", is_flag=True, help=what)
+
+
+def left_text(fallbacks: Counter[FallbackCause]) -> str:
+    """Return how many entries were left to slower code, by cause."""
+    from seglog_format.cli.output import count_text
+
+    causes = ", ".join(f"{cause.value} {count}" for cause, count in fallbacks.items())
+    return f"{count_text(fallbacks.total(), 'entry')} left to slower code{f' ({causes})' if causes else ''}"
+
+
+def write_statistics(counts: dict[str, int], fallbacks: Counter[FallbackCause], text: str, *, as_json: bool) -> None:
+    """Report what compiled code did: on standard error as text, or as one more object of JSON.
+
+    Args:
+        counts: what it did, by the name in JSON.
+        fallbacks: what it left, by cause.
+        text: the counts in words.
+        as_json: whether output is JSON.
+    """
+    if as_json:
+        by_cause = {cause.value: count for cause, count in fallbacks.items()}
+        write_json({"type": "statistics", **counts, "fallbacks": by_cause})
+    else:
+        diagnose(f"{text}, {left_text(fallbacks)}")
+
+
+def write_scan_statistics(statistics: ScanStatistics, *, as_json: bool) -> None:
+    """Report what scans left to slower code; see `write_statistics`."""
+    count = statistics.library_decompressed
+    text = f"{count} decompressed by a library"
+    write_statistics({"libraryDecompressed": count}, statistics.fallbacks, text, as_json=as_json)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from seglog_format.cli.exit_status import DONE, UNREADABLE
-from seglog_format.cli.failures import FAILURES, status_of, text_of
+from seglog_format.cli.main import FAILURES, status_of, text_of
 from seglog_format.cli.output import diagnose
 
 if TYPE_CHECKING:

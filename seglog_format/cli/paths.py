@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.sources import SourceKind, source_of
 from seglog_format.log.directory import LogDirectory
+from seglog_format.log.foreign_files import foreign_at
 from seglog_format.log.listing import SegmentFiles, list_log_directory, list_partition
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.names import FileKind, parse_file_name
@@ -67,7 +68,7 @@ def segment_files_at(path: Path) -> SegmentFiles:
         UsageError: the name is not that of a log.
     """
     if source_of(path, path.name, 0).kind is not SourceKind.LOG:
-        msg = f"{path}: the name does not say that this file is a log"
+        msg = f"{path}: {foreign_at(path) or 'the name does not say that this file is a log'}"
         raise UsageError(msg)
     for files in list_partition(path.absolute().parent).segments:
         if files.log.name == path.name:

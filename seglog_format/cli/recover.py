@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import FINDINGS
+from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import (
     engine_option,
     generation_option,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.segment_scan import Cut, Remark
     from seglog_format.recovery.segment_split import Split
     from seglog_format.state.config import BrokerGeneration
-    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import FileStep
 
 EPILOG: Final = """\b
 Examples:
@@ -64,16 +64,19 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     The plan lists the offsets that will be lost, with the reason, and those that are missing already. Before --write,
     'seglog salvage' can copy the intact batches after the damage to another directory.
 
-    The exit status is 1 if something is cut, dropped or lost, by the plan or by a full scan. A partition that cannot be
-    read is not planned, and not changed.
+    The exit status is 1 if something is cut, dropped or lost, by the plan or by a full scan, or is missing already, or
+    if something beside the logs keeps a broker from starting: that is reported, and not changed. A partition that
+    cannot be read is not planned, and not changed.
     """
     status = 0
-    from seglog_format.cli.engine import settled
+    from seglog_format.cli.options import settled
+    from seglog_format.cli.paths import log_directory_at
 
     chosen = replace(_options(**options), engine=settled(engine, [path]))
     passing = PassingOver("partitions")
-    for recovery, full_scan, losses in _recoveries(path, chosen, passing, write=write):
-        if recovery.plan.changes_log or full_scan.changes_log or recovery.failure or losses.is_loss:
+    directory = log_directory_at(path)
+    for recovery, full_scan, losses in _recoveries(path, directory, chosen, passing, write=write):
+        if recovery.plan.changes_log or full_scan.changes_log or recovery.failure or losses.is_loss or losses.missing:
             status = FINDINGS
         if as_json:
             write_json(as_object(recovery, full_scan, losses, is_written=write))
@@ -84,7 +87,22 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
                 write_text(line)
             for line in losses_text(losses, is_written=write):
                 write_text(line)
-    return max(status, passing.status())
+    start = DONE if directory is None else _start_status(directory, as_json=as_json)
+    return max(status, start, passing.status())
+
+
+def _start_status(directory: LogDirectory, *, as_json: bool) -> int:
+    """Report what keeps a broker from starting on a log directory, or from serving a partition; return the status."""
+    from seglog_format.cli.output import printable
+    from seglog_format.recovery.start_problems import start_problems
+
+    problems = tuple(start_problems(directory.listing))
+    for problem in problems:
+        if as_json:
+            write_json({"type": "start", "effect": problem.effect.value, "text": str(problem.error)})
+        else:
+            write_text(printable(str(problem)))
+    return FINDINGS if problems else DONE
 
 
 def _options(
@@ -110,12 +128,11 @@ def _title(options: RecoveryOptions) -> str:
 
 
 def _recoveries(
-    path: Path, options: RecoveryOptions, passing: PassingOver, *, write: bool
+    path: Path, directory: LogDirectory | None, options: RecoveryOptions, passing: PassingOver, *, write: bool
 ) -> Iterator[tuple[PreparedRecovery, RecoveryPlan, Losses]]:
-    from seglog_format.cli.paths import kept_partitions, log_directory_at
+    from seglog_format.cli.paths import kept_partitions
     from seglog_format.log.directory import log_directory_above
 
-    directory = log_directory_at(path)
     if directory is None:
         if not path.is_dir():
             yield _file_recovery(path, options, write=write)
@@ -157,7 +174,7 @@ def _file_recovery(
     from seglog_format.cli.paths import segment_files_at
     from seglog_format.engine.choice import engine_for
     from seglog_format.engine.chosen import kernels_of
-    from seglog_format.log.engine_storage import storage_for
+    from seglog_format.log.scanning import storage_for
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.index_settings import infer_settings

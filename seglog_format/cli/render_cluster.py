@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.render import count_text, printable, size_text, time_text
+from seglog_format.cli.output import count_text, printable, size_text, time_text
 from seglog_format.cli.render_ls import LEFT, table
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def resurrection_text(lines: Sequence[Line]) -> Iterator[str]:
     if notes := by_type.get("note"):
         yield from ("", "What differs from the old cluster:", *map(_note_text, notes))
     if settings := by_type.get("oldSettings"):
-        yield from ("", "Settings to set back later:", *_settings_texts(settings))
+        yield from ("", "Old values of settings that the node has otherwise:", *_settings_texts(settings))
 
 
 def _log_cells(line: Line) -> list[str]:
@@ -169,7 +169,8 @@ def _log_cells(line: Line) -> list[str]:
         str(line["partition"]),
         *offsets,
         size_text(line["size"]),
-        printable(line["from"]) + (f" and {count_text(remote, 'remote segment')}" if remote else ""),
+        printable(line["from"] or "nothing is left")
+        + (f" and {count_text(remote, 'remote segment')}" if remote else ""),
     ]
 
 

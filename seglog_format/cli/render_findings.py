@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.cli.render import count_text, printable
-from seglog_format.cli.style import styled
+from seglog_format.cli.output import count_text, printable, styled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,8 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.cli.render import printable
-from seglog_format.cli.render_field import value_text
+from seglog_format.cli.output import printable
+from seglog_format.cli.render_inspect import value_text
 from seglog_format.field_names import kafka_name
 from seglog_format.requirements import requirements
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.cli.render import count_text, printable, size_text, time_text
-from seglog_format.cli.style import styled, terminal_width
+from seglog_format.cli.output import count_text, printable, size_text, styled, terminal_width, time_text
 from seglog_format.cli.summaries import Contents
 from seglog_format.lines.logs import codec_name
 
@@ -158,8 +157,7 @@ def _partition_cells(summary: PartitionSummary, *, is_long: bool) -> list[str]:
         checkpoints = (summary.recovery_point, summary.high_watermark)
         cells += contents_cells(summary.contents or Contents())
         cells += ["-" if offset is None else str(offset) for offset in checkpoints]
-    tiered = "" if summary.tiered is None else summary.tiered.span_text
-    states = [state for state in (summary.problem, summary.state, tiered) if state]
+    states = [state for state in (summary.problem, summary.state, *(gap.span_text for gap in summary.gaps)) if state]
     return [*cells, printable("; ".join(states) or "ok")]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.cli.render import count_text, printable, size_text
-from seglog_format.cli.style import styled
+from seglog_format.cli.output import count_text, printable, size_text, styled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

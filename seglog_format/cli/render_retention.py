@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.cleaning.compaction import CompactionAction
-from seglog_format.cli.render import count_text, printable, size_text, time_text
+from seglog_format.cleaning.retention import RetentionLimits, is_copied
+from seglog_format.cli.output import count_text, printable, size_text, styled, time_text
 from seglog_format.cli.render_ls import LEFT, table
-from seglog_format.cli.style import styled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seglog_format.cleaning.deletion import PreparedRetention
     from seglog_format.cleaning.retention import SegmentFate
     from seglog_format.state.config import LogConfig
-    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import FileStep
 
 COMPACTION_COLUMNS = ("base offset", "size", f"{LEFT}fate", f"{LEFT}why")
 COLUMNS = ("base offset", "size", f"{LEFT}largest timestamp", f"{LEFT}fate", f"{LEFT}why")
@@ -68,7 +68,11 @@ def _limits(config: LogConfig) -> str:
     policy = ",".join(sorted(config.cleanup_policy))
     if not config.is_deleted:
         return f"cleanup.policy {policy}"
-    return f"cleanup.policy {policy}, retention.ms {config.retention_ms}, retention.bytes {config.retention_bytes}"
+    whole = f"cleanup.policy {policy}, retention.ms {config.retention_ms}, retention.bytes {config.retention_bytes}"
+    if not is_copied(config):
+        return whole
+    disk = RetentionLimits.of_disk(config)
+    return f"{whole}, local.retention.ms {disk.ms}, local.retention.bytes {disk.size}"
 
 
 def _row(fate: SegmentFate) -> list[str]:
@@ -82,10 +86,16 @@ def _row(fate: SegmentFate) -> list[str]:
 
 def _outcome(found: PreparedRetention, *, is_written: bool) -> str:
     plan = found.plan
+    then = "" if is_written else "then "
+    is_local = plan.local_log_start_offset > plan.log_start_offset
+    local = f", on the disk at {plan.local_log_start_offset}" if is_local else ""
     if not plan.removed:
-        return f"nothing to delete; the log starts at {plan.log_start_offset}"
+        rolled = f"; a new segment {then}begins at {found.log_end_offset}" if plan.rolls_first else ""
+        return f"nothing to delete; the log starts at {plan.log_start_offset}{local}{rolled}"
     size = size_text(sum(segment.size for segment in plan.removed))
-    begun = ", in a new segment," if plan.rolls_first else ""
     segments = count_text(len(plan.fates), "segment")
     gone = f"{len(plan.removed)} of {segments} {'deleted' if is_written else 'to delete'}, {size}"
-    return f"{gone}; the log {'' if is_written else 'then '}starts{begun} at {plan.log_start_offset}"
+    is_empty = len(plan.removed) == len(plan.fates)
+    begun = ", in a new segment," if is_empty else ""
+    rolled = f"; a new segment {then}begins at {found.log_end_offset}" if plan.rolls_first and not is_empty else ""
+    return f"{gone}; the log {then}starts{begun} at {plan.log_start_offset}{local}{rolled}"

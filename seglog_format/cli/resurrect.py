@@ -25,6 +25,18 @@ RELEASES: Final = ("3.9", "4.1", "4.4")
 RENAMED: Final = ("stray", "delete", "future")
 """A test compares them with those of `seglog_format.cluster.cluster`."""
 
+
+def _counts(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    counts = {}
+    for text in values:
+        topic, _, number = text.rpartition("=")
+        if not topic or not (number.isascii() and number.isdecimal()):
+            msg = f"{text!r} is not TOPIC=N, such as __consumer_offsets=50"
+            raise click.BadParameter(msg)
+        counts[topic] = int(number)
+    return counts
+
+
 EPILOG: Final = """\b
 Examples:
   seglog resurrect /disks/broker-1 /disks/broker-2
@@ -50,6 +62,13 @@ Examples:
 )
 @click.option("--cluster-id", metavar="ID", help="Use the metadata of this cluster where PATHS name several.")
 @click.option(
+    "--partitions",
+    metavar="TOPIC=N",
+    multiple=True,
+    callback=_counts,
+    help="Number of partitions of a coordinator's topic without metadata, instead of a guess; may be repeated.",
+)
+@click.option(
     "--link-closed",
     is_flag=True,
     help="Link closed log files instead of copying them; then never write to the sources.",
@@ -68,8 +87,9 @@ def command(
 
     A stock Kafka starts from it as broker and controller in one. Records keep their offsets, timestamps and headers;
     transactions, committed offsets of groups, settings, quotas, ACLs and SCRAM users are kept as far as PATHS hold
-    them. Nothing at PATHS is changed. Of several replicas, the node gets the one that an election would keep. Segments
-    in the store at --remote are copied to the disk; each is read once for the plan, and once to write it.
+    them. Nothing at PATHS is changed. Of several replicas, the node gets the one that an election would keep; of a
+    damaged log, every intact batch, as 'seglog salvage' does. Segments in the store at --remote are copied to the disk;
+    each is read once for the plan, and once to write it.
 
     Retention is switched off for all topics, because the first start would delete old segments within seconds; the
     old settings are in resurrection.jsonl in the new directory, and settings for the first start in server.properties.

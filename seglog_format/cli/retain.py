@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,6 +12,7 @@ from seglog_format.cli.options import PATH, json_option, path_argument
 from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
+from seglog_format.cli.tier_options import remote_options
 from seglog_format.cli.topic_settings import TopicSettings
 from seglog_format.errors import UsageError
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from seglog_format.cleaning.compaction_apply import Compacted
     from seglog_format.cleaning.deletion import PreparedRetention
     from seglog_format.cleaning.retention import SegmentFate
+    from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.log.directory import LogDirectory
+    from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.state.config import LogConfig
 
 EPILOG: Final = """\b
@@ -32,10 +34,8 @@ Examples:
   seglog retain /var/lib/kafka/data --config-file server.properties
   seglog retain my-topic-0 --config log.retention.hours=12 --now 2026-01-31
   seglog retain --write my-topic-0 --config retention.bytes=1073741824
-  seglog retain my-topic-0 --config cleanup.policy=compact,delete"""
-
-KEPT_TOPICS: Final = frozenset({"__share_group_state", "__remote_log_metadata"})
-"""Internal topics that brokers create with ``cleanup.policy=delete`` and ``retention.ms=-1``."""
+  seglog retain my-topic-0 --config cleanup.policy=compact,delete
+  seglog retain my-topic-0 --remote tier --config remote.storage.enable=true"""
 
 
 def settings_of(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -51,7 +51,7 @@ def settings_of(_context: click.Context, _parameter: click.Parameter, values: tu
 @path_argument
 @click.option(
     "--config",
-    "settings",
+    "given",
     multiple=True,
     callback=settings_of,
     metavar="NAME=VALUE",
@@ -63,15 +63,17 @@ def settings_of(_context: click.Context, _parameter: click.Parameter, values: tu
 @click.option("--now", callback=to_timestamp_ms, metavar="TIME", help="Assume this time: milliseconds or an ISO time.")
 @click.option("--explain", is_flag=True, help="Only show the fate of each segment, and why; the default.")
 @click.option("--write", is_flag=True, help="Carry the plan out; without this nothing is changed.")
+@remote_options
 @json_option
 def command(  # noqa: PLR0913 - one for each option
     path: Path,
     *,
-    settings: dict[str, str],
+    given: dict[str, str],
     config_file: Path | None,
     now: int | None,
     explain: bool,
     write: bool,
+    remote: RemoteChoice | None,
     as_json: bool,
 ) -> int:
     """Show which segments of PATH, a partition or log directory, retention removes; with --write, remove them.
@@ -85,17 +87,25 @@ def command(  # noqa: PLR0913 - one for each option
     If the cleanup policy has compact, the segments that compaction rewrites are shown; --write rewrites them if a
     broker would do so now. In internal topics nothing is removed for its age or size, whatever the settings say; the
     metadata log is not changed. The directory is not changed while a broker uses it.
+
+    Of a topic with remote.storage.enable=true, local.retention.ms and local.retention.bytes decide, and only segments
+    are removed that brokers have copied, by __remote_log_metadata in the same directory and, with --remote, by the
+    objects of the store; the log start offset stays. In the store nothing is removed. If the settings do not say
+    whether a topic is tiered, and its directory does not exclude it, its log is not changed.
     """
+    from seglog_format.tier.local_metadata import LocalMetadataTopic
+
     if explain and write:
         msg = "--explain changes nothing: give either it or --write"
         raise UsageError(msg)
     directory, paths = _partitions(path)
-    topics = TopicSettings(directory, settings, config_file)
+    topics = TopicSettings(directory, given, config_file)
     passing = PassingOver("partitions")
+    known = LocalMetadataTopic() if remote is None else remote.open()
     with _held(directory, write=write), progress("Looking", len(paths)) as advance:
         for number, each in enumerate(paths, 1):
             with passing.errors_of(each):
-                _retain(each, directory, topics, now, write=write, as_json=as_json)
+                _retain(each, directory, topics, known, now, write=write, as_json=as_json)
             advance(number)
     return passing.status()
 
@@ -121,34 +131,30 @@ def _partitions(path: Path) -> tuple[LogDirectory, list[Path]]:
     return log_directory_above(path), [path]
 
 
-def _retain(
-    path: Path, directory: LogDirectory, topics: TopicSettings, now_ms: int | None, *, write: bool, as_json: bool
+def _retain(  # noqa: PLR0913 - how to retain
+    path: Path,
+    directory: LogDirectory,
+    topics: TopicSettings,
+    remote: KnowsTiered,
+    now_ms: int | None,
+    *,
+    write: bool,
+    as_json: bool,
 ) -> None:
     from seglog_format import retain
+    from seglog_format.cleaning.settings import KEPT_TOPICS, topic_config
     from seglog_format.log.directory import LogDirectory
     from seglog_format.storage.environment import system_clock
 
     topic = path.absolute().name.rpartition("-")[0]
     config = topics.of(topic)
     is_compacted = config.is_compacted
-    config = _config_of(topic, config)
+    config = topic_config(topic, config)
     at_ms = system_clock() if now_ms is None else now_ms
-    plan = retain(path, config, now_ms=at_ms, directory=directory, holds_lock=True)
+    plan = retain(path, config, now_ms=at_ms, directory=directory, remote=remote, holds_lock=True)
     _report(plan.apply() if write else plan, config, is_written=write, as_json=as_json)
     if is_compacted and topic not in KEPT_TOPICS:
         _compact(path, LogDirectory(directory.listing), config, at_ms, write=write, as_json=as_json)
-
-
-def _config_of(topic: str, config: LogConfig) -> LogConfig:
-    """Return the settings of a topic; those of internal topics are partly fixed."""
-    from seglog_format.log.compaction_signs import COMPACTED_TOPICS
-    from seglog_format.state.config import COMPACT, DELETE, UNLIMITED
-
-    if topic in COMPACTED_TOPICS:
-        return replace(config, cleanup_policy=frozenset({COMPACT}))
-    if topic in KEPT_TOPICS:
-        return replace(config, cleanup_policy=frozenset({DELETE}), retention_ms=UNLIMITED)
-    return config
 
 
 def _report(found: PreparedRetention, config: LogConfig, *, is_written: bool, as_json: bool) -> None:
@@ -200,6 +206,7 @@ def as_objects(found: PreparedRetention, *, is_written: bool) -> Iterator[dict[s
         "removed": [segment.base_offset for segment in found.plan.removed],
         "rollsFirst": found.plan.rolls_first,
         "logStartOffset": found.plan.log_start_offset,
+        "localLogStartOffset": found.plan.local_log_start_offset,
         "logEndOffset": found.log_end_offset,
         "highWatermark": found.high_watermark,
         "isWritten": is_written,

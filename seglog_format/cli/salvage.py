@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.recovery.salvage import SalvagedSegment
+    from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.recovery.salvage_scan import DamagedRange
     from seglog_format.state.config import BrokerGeneration
 
@@ -102,8 +102,7 @@ def _partitions(path: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _text(segment: SalvagedSegment) -> Iterator[str]:
-    from seglog_format.cli.render import count_text, printable
-    from seglog_format.cli.style import styled
+    from seglog_format.cli.output import count_text, printable, styled
 
     name = styled(printable(f"{segment.log.parent.name}/{segment.log.name}"), "bold")
     kept = count_text(segment.entry_count, "batch")

@@ -4,32 +4,214 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 import warnings
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import click
 
-from seglog_format.cli.collecting import without_collecting
+from seglog_format.cli.main import without_collecting
 from seglog_format.cli.options import PATH, json_option, size_of
 from seglog_format.cli.output import diagnose, write_json
-from seglog_format.cli.serve_exposure import check_exposure, resolved
-from seglog_format.cli.serve_status import StatusLine
-from seglog_format.cli.serve_topics import create_topics, empty_root
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from rich.status import Status
+
     from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.serve.cold_groups import OffsetsByGroup
     from seglog_format.serve.server import Server
     from seglog_format.serve.topics import Topic
     from seglog_format.serve.writing import Writers
+
+
+# -- checks which machines can reach ``seglog serve``, and what they could do ------------------------------------------
+
+
+def resolved(host: str) -> str:
+    """Resolve the host to listen on, once: the server listens on the address that was checked.
+
+    Raises:
+        UsageError: the name cannot be resolved.
+    """
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not bare:
+        return "0.0.0.0"  # noqa: S104 - what an empty name means to the system; checked like any other address
+    try:
+        return str(ip_address(bare))
+    except ValueError:
+        return _looked_up(bare)
+
+
+def _looked_up(host: str) -> str:
+    import socket
+
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        msg = f"--host {host}: {error}"
+        raise UsageError(msg) from error
+    addresses = [str(each[4][0]) for each in found]
+    return next((each for each in addresses if ":" not in each), addresses[0])
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether only programs of this machine can reach a numeric address."""
+    parsed = ip_address(address.partition("%")[0])
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return (mapped or parsed).is_loopback
+
+
+def check_exposure(address: str, *, writable: bool, remote_writes_allowed: bool) -> None:
+    """Warn of an address that other machines can reach; refuse it if they could write and that is not allowed.
+
+    Raises:
+        UsageError: others could write, which the options do not allow.
+    """
+    if is_loopback(address):
+        return
+    if writable and not remote_writes_allowed:
+        msg = (
+            f"--writable on {address}: every client that can reach it could read and write everything that is served, "
+            "as there is no authentication; if you mean it, add --allow-remote-writes"
+        )
+        raise UsageError(msg)
+    may = "read and write" if writable else "read"
+    diagnose(f"listening on {address}: every client that can reach it can {may} everything that is served")
+
+
+# -- the status line of ``seglog serve``, shown on a terminal ----------------------------------------------------------
+
+
+INTERVAL_SECONDS: Final = 1.0
+MEGA: Final = 1_000_000
+
+Figures: TypeAlias = tuple[int, int, int]
+
+
+class StatusLine:
+    """Shows connections, requests and traffic while a server runs, if standard error is a terminal."""
+
+    def __init__(self, *, is_shown: bool) -> None:
+        self._is_shown = is_shown and sys.stderr.isatty()
+        self._status: Status | None = None
+
+    def write_line(self, message: str) -> None:
+        """Write a line above the status line."""
+        if self._status is None:
+            diagnose(message)
+        else:
+            self._status.console.print(f"seglog: {message}", markup=False, highlight=False, soft_wrap=True)
+
+    def until(self, is_ending: Event, figures: Callable[[], Figures], seconds: float | None) -> None:
+        """Show the status line until an event is set, or until the time is over.
+
+        Args:
+            is_ending: ends the display.
+            figures: connections now, requests and bytes sent since the start.
+            seconds: maximum time; None for no limit.
+        """
+        if not self._is_shown:
+            is_ending.wait(seconds)
+            return
+        from rich.console import Console
+
+        deadline = None if seconds is None else time.monotonic() + seconds
+        _, *known = figures()
+        before = (*known, time.monotonic())
+        with Console(stderr=True).status("") as self._status:
+            while not is_ending.wait(_wait(deadline)) and (deadline is None or time.monotonic() < deadline):
+                connections, *known = figures()
+                now = (*known, time.monotonic())
+                self._status.update(status_text(connections, before, now))
+                before = now
+        self._status = None
+
+
+def _wait(deadline: float | None) -> float:
+    left = INTERVAL_SECONDS if deadline is None else deadline - time.monotonic()
+    return max(0.0, min(INTERVAL_SECONDS, left))
+
+
+def status_text(connections: int, before: tuple[float, ...], now: tuple[float, ...]) -> str:
+    """Return the status line, from requests, bytes sent and time before and now."""
+    seconds = max(now[2] - before[2], 1e-6)
+    requests, megabytes = (now[0] - before[0]) / seconds, (now[1] - before[1]) / seconds / MEGA
+    return f"{connections} connections, {requests:,.0f} requests/s, {megabytes:,.1f} MB/s"
+
+
+# -- topics that ``seglog serve --writable`` creates before it starts, so an empty directory can be served -------------
+
+
+MAX_PARTITIONS: Final = 10_000
+
+
+def create_topics(paths: tuple[Path, ...], wanted: tuple[str, ...], *, writable: bool) -> None:
+    """Create topics in a directory that is empty or missing; do nothing if all of them exist already.
+
+    Args:
+        paths: what is served; the only log directory if there is anything to create.
+        wanted: ``topic`` or ``topic:partitions``.
+        writable: whether producers may append.
+
+    Raises:
+        UsageError: creation is not allowed; there are several directories, or there are other files in the directory;
+            or a name or a number is invalid.
+    """
+    if not wanted:
+        return
+    if not writable or len(paths) != 1:
+        msg = "--create needs --writable and one log directory"
+        raise UsageError(msg)
+    from seglog_format.names import partition_directory_name
+    from seglog_format.writing.log_writer import LogWriter
+
+    (path,) = paths
+    partitions = [partition for each in wanted for partition in _partitions(each)]
+    if all((path / partition_directory_name(*partition)).is_dir() for partition in partitions):
+        return
+    if path.exists() and any(path.iterdir()):
+        msg = f"{path}: --create is for an empty directory, and this one has files"
+        raise UsageError(msg)
+    with LogWriter(path) as writer:
+        for topic, number in partitions:
+            writer.open(topic, number)
+
+
+def empty_root(paths: tuple[Path, ...], *, writable: bool) -> Path | None:
+    """Return the one log directory to serve if it is empty, and topics may be created in it; None otherwise.
+
+    An empty directory with the name of a partition is that partition.
+
+    Args:
+        paths: what is served.
+        writable: whether producers may append.
+    """
+    if not writable or len(paths) != 1 or not paths[0].is_dir() or any(paths[0].iterdir()):
+        return None
+    from seglog_format.log.path_kind import partition_name
+
+    return None if partition_name(paths[0].absolute().name) else paths[0]
+
+
+def _partitions(wanted: str) -> list[tuple[str, int]]:
+    topic, _, digits = wanted.partition(":")
+    if digits and not (digits.isascii() and digits.isdecimal() and 1 <= int(digits) <= MAX_PARTITIONS):
+        msg = f"--create {wanted}: the number of partitions must be from 1 to {MAX_PARTITIONS}"
+        raise UsageError(msg)
+    return [(topic, number) for number in range(int(digits or 1))]
+
+
+# -- ``seglog serve`` --------------------------------------------------------------------------------------------------
+
 
 MAX_FILES: Final = 1 << 16
 NO_STATE: Final = "none"
@@ -265,7 +447,7 @@ def _state(name: str | None, paths: tuple[Path, ...], closing: ExitStack) -> Pat
 
 def _offsets_by_group(directories: tuple[Path, ...], find: Callable[[str], None]) -> OffsetsByGroup:
     """Return the offsets at which groups start, and report how many groups have one."""
-    from seglog_format.cli.render import count_text
+    from seglog_format.cli.output import count_text
     from seglog_format.serve.cold_groups import committed_offsets_in
 
     found = committed_offsets_in(directories, find)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import FINDINGS
-from seglog_format.cli.options import json_option
+from seglog_format.cli.options import epilog_of, json_option
 from seglog_format.cli.output import write_json, write_text
 from seglog_format.errors import UsageError, WriteError
 
@@ -178,7 +177,7 @@ def _write(row: Row, *, as_json: bool, text: str) -> None:
     if as_json:
         write_json({name: _plain(value) for name, value in values.items()})
         return
-    from seglog_format.cli.render import printable
+    from seglog_format.cli.output import printable
 
     write_text(printable(text.format(**values)))
 

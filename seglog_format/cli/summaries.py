@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.output import missing_object
+from seglog_format.cli.gap_lines import gap_object, gaps_of
 from seglog_format.cli.unreadable import NOTHING_READABLE
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import codec_name
-from seglog_format.log.gaps import tiered_gap
+from seglog_format.log.gaps import GapKind, GapWatch
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, TailKind
 from seglog_format.storage.log_storage import LOCAL
@@ -171,20 +171,19 @@ TAILS = {TailKind.NONE: "ok", TailKind.TRAILING: "trailing bytes", TailKind.PART
 
 
 def segment_summary(
-    files: SegmentFiles, *, copy: bool, tables: BatchTables | None = None, storage: LogStorage = LOCAL
+    files: SegmentFiles, *, tables: BatchTables | None = None, storage: LogStorage = LOCAL
 ) -> SegmentSummary:
     """Walk the headers of one segment.
 
     Args:
         files: files of the segment.
-        copy: read files through windows instead of mapping them.
         tables: the fast path for headers; the result is the same without it.
         storage: that files are read through.
 
     Raises:
         UsageError: the log cannot be opened.
     """
-    with LogSegment(files, copy=copy, storage=storage) as segment:
+    with LogSegment(files, storage=storage) as segment:
         contents = Contents()
         next_offset, end, state, tail_size = segment.base_offset, 0, "", 0
         for table in tables(segment.source, checksums=False) if tables is not None else ():
@@ -251,7 +250,7 @@ class PartitionSummary:
         recovery_point, high_watermark: as checkpointed; None without.
         contents: totals over all entries; None if only the last segment was walked.
         problem: the state of the first segment that is not ok; else empty.
-        tiered: offsets that are in a remote store only.
+        gaps: offsets that are not in the directory; between segments only if all were walked.
     """
 
     name: str
@@ -265,7 +264,12 @@ class PartitionSummary:
     high_watermark: int | None
     contents: Contents | None
     problem: str
-    tiered: Gap | None
+    gaps: tuple[Gap, ...]
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Return whether offsets are missing that are in no remote store either."""
+        return any(gap.kind is not GapKind.TIERED for gap in self.gaps)
 
     def as_object(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -282,13 +286,9 @@ class PartitionSummary:
             "highWatermark": self.high_watermark,
             **(self.contents.as_object() if self.contents else {}),
             "problem": self.problem or None,
-            "notHere": None if self.tiered is None else tiered_object(self.tiered),
+            "notHere": next((gap_object(gap) for gap in self.gaps if gap.kind is GapKind.TIERED), None),
+            "missing": [gap_object(gap) for gap in self.gaps if gap.kind is not GapKind.TIERED],
         }
-
-
-def tiered_object(gap: Gap) -> dict[str, Any]:
-    """Return offsets that are in a remote store only for JSON."""
-    return {**missing_object(gap.missing), "where": gap.kind.value}
 
 
 def partition_summary(
@@ -314,14 +314,17 @@ def partition_summary(
         UsageError: a log cannot be opened.
     """
     walked = listing.segments if walk_all else listing.segments[-1:]
-    walk = partial(segment_summary, copy=directory.is_locked, tables=tables, storage=storage)
+    walk = partial(segment_summary, tables=tables, storage=storage)
     summaries = [walk(files) for files in walked]
     contents = Contents()
     for summary in summaries:
         contents.merge(summary.contents)
     key = entry.name.topic_partition
     first = listing.segments[0].base_offset if listing.segments else 0
-    start = max(first, directory.log_start_offsets.get(key, 0))
+    known_start, high_watermark = directory.log_start_offsets.get(key, 0), directory.high_watermarks.get(key)
+    start = max(first, known_start)
+    watch = GapWatch(listing, log_start_offset=known_start, high_watermark=high_watermark or 0)
+    reached = {each.base_offset: each.next_offset for each in summaries}
     bad = next((summary for summary in summaries if summary.state != "ok"), None)
     return PartitionSummary(
         name=entry.path.name,
@@ -332,10 +335,10 @@ def partition_summary(
         size=sum(_size(files.log) for files in listing.segments),
         index_size=sum(_index_sizes(listing.segments)),
         recovery_point=directory.recovery_points.get(key),
-        high_watermark=directory.high_watermarks.get(key),
+        high_watermark=high_watermark,
         contents=contents if walk_all else None,
         problem=f"{bad.name}: {bad.state}" if bad else "",
-        tiered=tiered_gap(listing, directory.log_start_offsets.get(key, 0)),
+        gaps=() if entry.name.state else gaps_of(watch, reached),
     )
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import DONE, FINDINGS
-from seglog_format.cli.options import json_option
+from seglog_format.cli.options import epilog_of, json_option
 from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.tier_fetch import command as fetch
 from seglog_format.cli.tier_ls import command as ls
@@ -114,7 +113,7 @@ def verify(*, remote: RemoteChoice, logs: tuple[Path, ...], as_json: bool) -> in
     The exit status is 1 if there is an error or a warning.
     """
     from seglog_format.log.directory import open_log_directory
-    from seglog_format.tier.verify import TierExtent
+    from seglog_format.tier.stored_findings import TierExtent
 
     extent = TierExtent()
     found = remote.open().verify(open_log_directory(logs) if logs else None, extent=extent)
@@ -141,7 +140,7 @@ def _written(found: Iterable[Finding], *, as_json: bool) -> Counter[str]:
 
 
 def _audited(extent: AuditExtent) -> str:
-    from seglog_format.cli.render import count_text
+    from seglog_format.cli.output import count_text
 
     segments, partitions = count_text(extent.segments, "segment"), count_text(extent.partitions, "partition")
     objects, read = count_text(extent.objects, "object"), count_text(extent.metadata_partitions, "partition")
@@ -149,7 +148,7 @@ def _audited(extent: AuditExtent) -> str:
 
 
 def _summary(counts: Counter[str], looked: str) -> str:
-    from seglog_format.cli.render import count_text
+    from seglog_format.cli.output import count_text
     from seglog_format.cli.render_findings import COLOURS
 
     counted = [count_text(counts[severity], severity) for severity in COLOURS if counts[severity]]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.examples import epilog_of
 from seglog_format.cli.exit_status import DONE, FINDINGS
-from seglog_format.cli.options import json_option
+from seglog_format.cli.options import epilog_of, json_option
 from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.tier_options import remote_argument, store_options
 

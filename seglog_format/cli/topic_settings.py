@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.cli.output import diagnose
-from seglog_format.cli.render import printable
+from seglog_format.cli.output import diagnose, printable
 from seglog_format.errors import UsageError
 from seglog_format.names import METADATA_TOPICS
-from seglog_format.state.broker_settings import topic_settings
-from seglog_format.state.config import LogConfig
+from seglog_format.state.config import LogConfig, topic_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +34,7 @@ class TopicSettings:
         found = {} if config_file is None else topic_settings(_read(config_file))
         self._file = {name: value for name, value in found.items() if LogConfig.has_setting(name)}
         self._given = topic_settings(given)
-        self._image, self._node_id = _metadata(directory)
+        self._image, self._node_id, self._is_complete = _metadata(directory)
         self._reported: set[str] = set()
 
     def of(self, topic: str) -> LogConfig:
@@ -55,22 +53,27 @@ class TopicSettings:
         if shown and topic not in self._reported:
             self._reported.add(topic)
             diagnose(printable(f"{topic}: settings from the metadata log: {shown}"))
+        if self._is_complete and self._image.topic_named(topic) is not None:
+            found.setdefault("remote.storage.enable", "false")  # no setting of a broker stands for it
         return found
 
 
-def _metadata(directory: LogDirectory) -> tuple[MetadataImage | None, int | None]:
-    """Return the image of the cluster and the broker's id; no image without a metadata log in the directory."""
+def _metadata(directory: LogDirectory) -> tuple[MetadataImage | None, int | None, bool]:
+    """Return the image of the cluster, the broker's id, and whether the image is complete.
+
+    There is no image without a metadata log in the directory.
+    """
     if not any(topic in METADATA_TOPICS for topic, _ in directory.partitions):
-        return None, None
+        return None, None, False
     from seglog_format.cluster.cluster import open_cluster
 
     cluster = open_cluster(directory.path)
     state, properties = cluster.metadata(), next(iter(cluster.properties.values()))
     if state is None:
-        return None, None
+        return None, None, False
     for problem in state.problems:
         diagnose(printable(f"settings of topics may be incomplete: {problem}"))
-    return state.image, None if properties is None else properties.node_id
+    return state.image, None if properties is None else properties.node_id, not state.problems
 
 
 def _read(config_file: Path) -> dict[str, str]:

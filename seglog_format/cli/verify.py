@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
-from seglog_format.cli.options import PATH, engine_option, json_option, limit_option
+from seglog_format.cli.options import PATH, engine_option, json_option, limit_option, stats_option, write_statistics
 from seglog_format.cli.output import diagnose, missing_object, write_json, write_text
 from seglog_format.cli.progress import progress
-from seglog_format.cli.statistics import stats_option, write_statistics
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.cli.unreadable import unreadable_text
 from seglog_format.field_names import kafka_name
@@ -111,7 +110,7 @@ def command(  # noqa: PLR0913 - an option each
         done = {"prefiltered": extent.prefiltered}
         write_statistics(done, extent.fallbacks, f"{extent.prefiltered} prefiltered", as_json=as_json)
     for name in extent.unread:
-        diagnose(unreadable_text(name, Path(name).stat().st_size))
+        diagnose(unreadable_text(name, Path(name).stat().st_size, Path(name)))
     return status if extent.files and not extent.unread else max(status, FINDINGS)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final
 
+from seglog_format.cluster.comparison import Election, Replica
 from seglog_format.cluster.coordinators import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
@@ -14,62 +15,27 @@ from seglog_format.cluster.coordinators import (
 )
 from seglog_format.cluster.image import MetadataImage, TopicImage
 from seglog_format.cluster.metadata_log import MetadataLog, snapshot_state
-from seglog_format.errors import SeglogError, UsageError
+from seglog_format.errors import FormatError, SeglogError, UsageError
 from seglog_format.log.directory import open_log_directory
 from seglog_format.log.partition import open_partition
 from seglog_format.log.side_files import leader_epochs_of, meta_properties_of, topic_id_of
 from seglog_format.names import METADATA_TOPICS, FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from seglog_format.cluster.comparison import Replicas
     from seglog_format.cluster.metadata_state import MetadataState
     from seglog_format.log.directory import LogDirectories, LogDirectory, PathOrPaths, TopicPartition
+    from seglog_format.log.gaps import Gap
     from seglog_format.log.listing import PartitionEntry
-    from seglog_format.recovery.segment_scan import Cut
-    from seglog_format.state_model import EpochStart, MetaProperties
+    from seglog_format.record_model import MetaProperties
 
 RENAMED: Final = ("stray", "delete", "future")
 """States of renamed partition directories: the topic is unknown or deleted, or the partition moves to another disk."""
 
 COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
-
-
-class Replica(NamedTuple):
-    """A replica of a partition in one of the log directories.
-
-    Attributes:
-        path: of the partition directory.
-        node_id: of the broker that it belonged to; None without readable `meta.properties`.
-        topic_id: from `partition.metadata`; None without it.
-        epochs: leader epochs and the first offset of each, ascending, from the leader epoch checkpoint.
-        log_start_offset: the first offset that may be read.
-        log_end_offset: the offset after the last whole entry; None if the log cannot be read.
-        size: of its segments in bytes.
-        damage: why the log ends before its files do; empty if it was not examined, or is whole.
-        cut: the segment and the position in it at which the log then ends; None if nothing is cut.
-        has_logs_alone: whether only the logs are used, because another file cannot be read.
-    """
-
-    path: Path
-    node_id: int | None
-    topic_id: str | None
-    epochs: tuple[EpochStart, ...]
-    log_start_offset: int
-    log_end_offset: int | None
-    size: int
-    damage: str = ""
-    cut: Cut | None = None
-    has_logs_alone: bool = False
-
-    @property
-    def leader_epoch(self) -> int:
-        """The highest leader epoch; -1 if none is known."""
-        return self.epochs[-1].epoch if self.epochs else -1
-
-
-Replicas: TypeAlias = "Mapping[TopicPartition, tuple[Replica, ...]]"
 
 
 class Cluster:
@@ -163,29 +129,48 @@ class Cluster:
 
     def _replica(self, directory: LogDirectory, entry: PartitionEntry) -> Replica:
         properties = self.properties[directory.path]
-        node_id = None if properties is None else properties.node_id
+        node_id, directory_id = (None, None) if properties is None else (properties.node_id, properties.directory_id)
         start, end, size, damage = 0, None, 0, ""
+        gaps: tuple[Gap, ...] = ()
         try:
             with directory.open(entry) as partition:
                 start, size = partition.log_start_offset, sum(segment.size for segment in partition.segments)
                 end = partition.log_end_offset
+                gaps = () if entry.name.state else partition.missing_offsets
         except SeglogError as error:
             damage = str(error)
         epochs = leader_epochs_of(entry.path)
-        return Replica(entry.path, node_id, topic_id_of(entry.path), epochs, start, end, size, damage)
+        copy = Replica(entry.path, node_id, topic_id_of(entry.path), epochs, start, end, size, damage)
+        copy = copy._replace(state=entry.name.state, directory_id=directory_id, known_epochs=epochs)
+        if entry.name.state:  # the checkpoints are about the directory that has the topic's name
+            return copy
+        key = entry.name.topic_partition
+        high_watermark, recovery_point = directory.high_watermarks.get(key, 0), directory.recovery_point(key)
+        return copy._replace(high_watermark=high_watermark, recovery_point=recovery_point, gaps=gaps)
 
     @cached_property
     def coordinators(self) -> CoordinatorState:
-        """Groups, transactions and share groups, from the best replica of each partition of their topics."""
+        """Groups, transactions and share groups, from the replica of each partition that an election keeps."""
         state = CoordinatorState()
-        for (topic, _), copies in self.replicas.items():
-            if topic in COORDINATOR_TOPICS:
+        for topic, number in self.replicas:
+            chosen = self.chosen((topic, number)) if topic in COORDINATOR_TOPICS else None
+            if chosen is not None:
                 try:
-                    with open_partition(best_of(copies).path) as partition:
+                    with open_partition(chosen.path) as partition:
                         state.replay(topic, partition.batches())
-                except UsageError as error:
+                except (UsageError, FormatError) as error:
                     state.problems.append(str(error))
         return state
+
+    def chosen(self, key: TopicPartition) -> Replica | None:
+        """Return the readable replica of a partition that an election keeps, as far as small files show; or None."""
+        copies = [copy for copy in self.replicas.get(key, ()) if copy.log_end_offset is not None]
+        topic = self._image.topic_named(key[0])
+        return Election(copies, {} if topic is None else topic.partitions.get(key[1], {})).chosen if copies else None
+
+    @cached_property
+    def _image(self) -> MetadataImage:
+        return self.image()
 
     def image(self, *, at_offset: int | None = None, at_time_ms: int | None = None) -> MetadataImage:
         """Return the image of `metadata`; without a metadata log, an image of the topics that have directories."""
@@ -209,14 +194,13 @@ class Cluster:
         return {key: self._distance(key, committed.offset) for key, committed in sorted(offsets.items())}
 
     def _distance(self, key: TopicPartition, offset: int) -> int | None:
-        copies = self.replicas.get(key)
-        end = None if copies is None else best_of(copies).log_end_offset
-        return None if end is None else max(end - offset, 0)
+        chosen = self.chosen(key)
+        return None if chosen is None else max((chosen.log_end_offset or 0) - offset, 0)
 
 
-def best_of(copies: Iterable[Replica]) -> Replica:
-    """Return the replica with the highest leader epoch, and among those the longest, as an election does."""
-    return max(copies, key=lambda copy: (copy.leader_epoch, -1 if copy.log_end_offset is None else copy.log_end_offset))
+def best_of(copies: Sequence[Replica]) -> Replica:
+    """Return the readable replica that an election keeps if the metadata do not say who may lead."""
+    return Election(copies, {}).chosen
 
 
 def image_of(replicas: Replicas) -> MetadataImage:

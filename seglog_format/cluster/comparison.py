@@ -2,67 +2,218 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
+from contextlib import suppress
+from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from seglog_format.log.partition import open_partition
+from seglog_format.errors import FormatError
+from seglog_format.log.listing import list_partition
+from seglog_format.log.partition import Partition
+from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping, Sequence
 
-    from seglog_format.cluster.cluster import Replica
     from seglog_format.cluster.image import Fields
+    from seglog_format.log.directory import TopicPartition
+    from seglog_format.log.gaps import Gap
     from seglog_format.log.segment import LogSegment
+    from seglog_format.record_model import EpochStart
+    from seglog_format.recovery.segment_scan import Cut
+
+RESERVED_IDS: Final = 100
+"""Directory ids below this number name no directory: unassigned, lost, migrating."""
+
+
+class Replica(NamedTuple):
+    """A replica of a partition in one of the log directories.
+
+    Attributes:
+        path: of the partition directory.
+        node_id: of the broker that it belonged to; None without readable `meta.properties`.
+        topic_id: from `partition.metadata`; None without it.
+        epochs: leader epochs and the first offset of each, ascending, from the leader epoch checkpoint. The last one
+            may begin at the log end: retention has emptied the log, or the leader wrote nothing yet.
+        log_start_offset: the first offset that may be read.
+        log_end_offset: the offset after the last whole entry; None if the log cannot be read.
+        size: of its segments in bytes.
+        damage: why the log ends before its files do; empty if it was not examined, or is whole.
+        cut: the segment and the position in it at which the log then ends; None if nothing is cut.
+        has_logs_alone: whether only the logs are used, because another file cannot be read.
+        state: ``stray``, ``delete`` or ``future`` if a broker renamed the directory; else empty.
+        directory_id: of the log directory, from `meta.properties`; None if it has none.
+        high_watermark: from the checkpoint of the log directory; 0 without one.
+        recovery_point: from the checkpoint of the log directory; 0 without one.
+        known_epochs: `epochs`, and those that begin behind the end of a damaged log.
+        gaps: offsets that are missing before its first segment and after its last one; not those in a remote store.
+    """
+
+    path: Path
+    node_id: int | None
+    topic_id: str | None
+    epochs: tuple[EpochStart, ...]
+    log_start_offset: int
+    log_end_offset: int | None
+    size: int
+    damage: str = ""
+    cut: Cut | None = None
+    has_logs_alone: bool = False
+    state: str = ""
+    directory_id: str | None = None
+    high_watermark: int = 0
+    recovery_point: int = 0
+    known_epochs: tuple[EpochStart, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def leader_epoch(self) -> int:
+        """The highest leader epoch; -1 if none is known."""
+        return self.epochs[-1].epoch if self.epochs else -1
+
+    @property
+    def chain(self) -> tuple[EpochStart, ...]:
+        """All leader epochs that the replica knows, also behind its end."""
+        return self.known_epochs or self.epochs
+
+    @property
+    def latest_epoch(self) -> int:
+        """The highest leader epoch that it knows, also behind its end; -1 if none is known."""
+        return self.chain[-1].epoch if self.chain else -1
+
+
+Replicas: TypeAlias = "Mapping[TopicPartition, tuple[Replica, ...]]"
+
+
+class Standing(IntEnum):
+    """What the metadata say of a replica; an election takes the highest one that is there."""
+
+    OTHER = 0
+    """It may lack committed records, or the metadata do not say."""
+    LAST_LEADER = 1
+    """It was the last known leader, and ISR and ELR are empty."""
+    ELIGIBLE = 2
+    """It is in the ELR, the eligible leader replicas."""
+    IN_SYNC = 3
+    """It is in the ISR."""
 
 
 def divergence(one: Replica, other: Replica) -> int:
     """Return the first offset at which two replicas of a partition may differ, by their leader epochs.
 
-    Up to that offset, both hold what the same leaders wrote. If they do not diverge, it is the end of the shorter one.
+    Up to that offset, both held what the same leaders wrote. If they do not diverge, it is the end of the shorter one.
     """
-    count = 0
-    for mine, theirs in zip(one.epochs, other.epochs, strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return min(_start_after(one, count), _start_after(other, count))
+    return _agreed_end(one.epochs, other.epochs, min(one.log_end_offset or 0, other.log_end_offset or 0))
 
 
-def _start_after(copy: Replica, count: int) -> int:
-    """Return the start of the epoch after the first ``count`` epochs; the end of the log if there is none."""
-    end = copy.log_start_offset if copy.log_end_offset is None else copy.log_end_offset
-    return copy.epochs[count].start_offset if count < len(copy.epochs) else end
+def _agreed_end(mine: Sequence[EpochStart], theirs: Sequence[EpochStart], end: int) -> int:
+    """Return the offset up to which two chains of leader epochs agree, at most a given end.
 
-
-def safe_leaders(partition: Fields) -> set[int]:
-    """Return the brokers that have all committed records, according to the metadata of a partition."""
-    return {*(partition.get("isr") or ()), *(partition.get("eligibleLeaderReplicas") or ())}
-
-
-def is_in_sync(copy: Replica, partition: Fields) -> bool:
-    """Return whether a replica is a safe leader: the metadata lists it as in sync, and it is not damaged.
-
-    Args:
-        copy: the replica.
-        partition: fields of its partition in the metadata; if the replica has a later leader epoch, they are outdated.
+    A log start offset that moves takes the first entry along, so nothing is known below the first entry of a chain.
     """
-    return (
-        not copy.damage
-        and copy.node_id in safe_leaders(partition)
-        and copy.leader_epoch <= partition.get("leaderEpoch", -1)
-    )
+    if not mine or not theirs:
+        return end
+    known = max(mine[0].start_offset, theirs[0].start_offset)
+    for earlier, later in ((mine, theirs), (theirs, mine)):
+        above = (each.start_offset for each in earlier if each.epoch > later[0].epoch and each.start_offset < known)
+        end = min(end, *above, end)
+    for offset in sorted({known, *(each.start_offset for each in (*mine, *theirs))}):
+        if known <= offset < end and _epoch_at(mine, offset) != _epoch_at(theirs, offset):
+            return offset
+    return end
 
 
-def chosen_of(copies: Iterable[Replica], partition: Fields) -> Replica:
-    """Return the replica that an election keeps: by the highest leader epoch, then in sync, then the longest."""
-    return max(copies, key=lambda copy: (copy.leader_epoch, is_in_sync(copy, partition), copy.log_end_offset or 0))
+def _epoch_at(epochs: Sequence[EpochStart], offset: int) -> int:
+    return max((each.epoch for each in epochs if each.start_offset <= offset), default=-1)
+
+
+class Election:
+    """The choice among the replicas of a partition.
+
+    By the metadata, a member of the ISR wins, then one of the ELR, then the last known leader: so controllers elect.
+    So retention, DeleteRecords and idle topics do not matter. A member that has lost records ranks with all others: by
+    the offset up to which a replica agrees with the latest leader, then by leader epoch, then by its end.
+
+    Attributes:
+        copies: the replicas, all readable.
+        is_outdated: whether a replica knows a later leader epoch than the metadata, which then do not count.
+    """
+
+    def __init__(self, copies: Sequence[Replica], partition: Fields) -> None:
+        """Compare replicas.
+
+        Args:
+            copies: the replicas, all readable, at least one.
+            partition: fields of the partition in the metadata; empty without metadata.
+        """
+        self.copies = copies
+        self._partition = partition
+        latest = max(copies, key=lambda copy: (copy.latest_epoch, copy.log_end_offset or 0))
+        self._chain = latest.chain
+        self.is_outdated = latest.latest_epoch > partition.get("leaderEpoch", -1)
+
+    @property
+    def chosen(self) -> Replica:
+        """The replica that an election keeps."""
+        return max(self.copies, key=self._rank)
+
+    def _rank(self, copy: Replica) -> tuple[int, ...]:
+        end = copy.log_end_offset or 0
+        agreed = _agreed_end(copy.epochs, self._chain, end)
+        counts = self.standing(copy)
+        return (counts, agreed, copy.leader_epoch, end, not copy.damage, self.listed(copy), -copy.log_start_offset)
+
+    def standing(self, copy: Replica) -> Standing:
+        """Return what the metadata say of a replica, or `Standing.OTHER` if it has lost records since."""
+        return self.listed(copy) if self.is_whole(copy) else Standing.OTHER
+
+    def listed(self, copy: Replica) -> Standing:
+        """Return what the metadata say of the broker and the disk of a replica."""
+        isr, eligible = (self._partition.get(name) or () for name in ("isr", "eligibleLeaderReplicas"))
+        if self.is_outdated or copy.state or not self._is_on_its_disk(copy):
+            return Standing.OTHER
+        if copy.node_id in isr:
+            return Standing.IN_SYNC
+        if copy.node_id in eligible:
+            return Standing.ELIGIBLE
+        is_last = not isr and not eligible and copy.node_id in (self._partition.get("lastKnownElr") or ())
+        return Standing.LAST_LEADER if is_last else Standing.OTHER
+
+    def _is_on_its_disk(self, copy: Replica) -> bool:
+        """Return whether a replica lies where the metadata say; a broker may have left an older one on another disk."""
+        disks = dict(zip(self._partition.get("replicas") or (), self._partition.get("directories") or (), strict=False))
+        disk = disks.get(copy.node_id)
+        return disk is None or copy.directory_id in {None, disk} or _is_reserved(disk)
+
+    def is_whole(self, copy: Replica) -> bool:
+        """Return whether a replica has lost no records: it is not damaged, and reaches every end known as committed."""
+        own = [copy.high_watermark, *(each.start_offset for each in copy.chain)]
+        return not copy.damage and (copy.log_end_offset or 0) >= max(*own, self.committed_end(copy))
+
+    def committed_end(self, chosen: Replica) -> int:
+        """Return the end that high watermarks and log start offsets prove, as far as they lie in the chosen history."""
+        return max(
+            min(max(copy.high_watermark, copy.log_start_offset), end_of_epoch(chosen, copy.latest_epoch))
+            for copy in self.copies
+        )
+
+
+def _is_reserved(directory_id: str) -> bool:
+    return int.from_bytes(urlsafe_b64decode(f"{directory_id}==")) < RESERVED_IDS
+
+
+def end_of_epoch(copy: Replica, epoch: int) -> int:
+    """Return the offset at which a later leader epoch of a replica begins; above every offset if none does."""
+    later = (each.start_offset for each in copy.epochs if 0 <= epoch < each.epoch)
+    return min(later, default=INT64_MAX)
 
 
 class Parting(NamedTuple):
     """Where a replica diverges from the chosen one, and how much only it holds.
 
     Attributes:
-        offset: the first offset at which they may differ.
+        offset: the first offset at which they may differ, and that the replica holds.
         epoch: the leader epoch of the replica at that offset; -1 if none is known, or the replica ends there.
         file: name of the log that holds this offset; empty if the replica ends there.
         position: of the offset in that file.
@@ -76,18 +227,25 @@ class Parting(NamedTuple):
     lost_size: int = 0
 
 
+def lost_from(chosen: Replica, other: Replica) -> int:
+    """Return the first offset that another replica holds in a history of its own; its end if there is none."""
+    return max(divergence(chosen, other), min(other.log_start_offset, other.log_end_offset or 0))
+
+
 def parting(chosen: Replica, other: Replica) -> Parting:
     """Return where another replica diverges from the chosen one; read its log only if it holds more."""
-    offset, end = divergence(chosen, other), other.log_end_offset or 0
+    offset, end = lost_from(chosen, other), other.log_end_offset or 0
     if offset >= end:
         return Parting(offset)
-    epoch = max((each.epoch for each in other.epochs if each.start_offset <= offset), default=-1)
-    with open_partition(other.path) as partition:
+    epoch = _epoch_at(other.epochs, offset)
+    with Partition(list_partition(other.path)) as partition:
         kept = [each for each in partition.segments if other.cut is None or each.base_offset <= other.cut.base_offset]
         if not kept:
             return Parting(offset, epoch)
         first = max((each for each in kept if each.base_offset <= offset), key=_base_offset, default=kept[0])
-        position = first.position_of(offset) or 0
+        position = 0
+        with suppress(FormatError):
+            position = first.position_of(offset) or 0
         sizes = {each.base_offset: each.size for each in kept if each.base_offset >= first.base_offset}
     if other.cut is not None:
         sizes[other.cut.base_offset] = other.cut.position

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from seglog_format.state.broker_settings import topic_settings
-from seglog_format.state.config import LogConfig
+from seglog_format.state.config import LogConfig, topic_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,26 +2,67 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from seglog_format.cluster.coordinators import OPEN_STATES, transaction_state
-from seglog_format.cluster.names import (
-    ACL_RESOURCES,
-    CONFIG_RESOURCES,
-    MECHANISMS,
-    OPERATIONS,
-    PATTERN_TYPES,
-    PERMISSIONS,
-    name_of,
-)
+from seglog_format.recovery.start_problems import start_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from seglog_format.cluster.cluster import Cluster, Replicas
+    from seglog_format.cluster.cluster import Cluster
+    from seglog_format.cluster.comparison import Replicas
     from seglog_format.cluster.coordinators import CoordinatorState
     from seglog_format.cluster.image import Fields, MetadataImage, TopicImage
     from seglog_format.cluster.metadata_state import MetadataState
+
+
+# -- Kafka's names for the numbers in metadata records -----------------------------------------------------------------
+
+
+CONFIG_RESOURCES: Final = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
+"""Types of resources that settings belong to."""
+
+ACL_RESOURCES: Final = {
+    2: "topic",
+    3: "group",
+    4: "cluster",
+    5: "transactional-id",
+    6: "delegation-token",
+    7: "user",
+}
+"""Types of resources that an access control entry protects."""
+
+PATTERN_TYPES: Final = {3: "literal", 4: "prefixed"}
+PERMISSIONS: Final = {2: "deny", 3: "allow"}
+MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+
+OPERATIONS: Final = {
+    2: "all",
+    3: "read",
+    4: "write",
+    5: "create",
+    6: "delete",
+    7: "alter",
+    8: "describe",
+    9: "cluster-action",
+    10: "describe-configs",
+    11: "alter-configs",
+    12: "idempotent-write",
+    13: "create-tokens",
+    14: "describe-tokens",
+    15: "two-phase-commit",
+}
+
+
+def name_of(names: Mapping[int, str], number: int) -> str:
+    """Return the name of a number; an unknown number, from a later release, as digits."""
+    return names.get(number, str(number))
+
+
+# -- the state of a cluster as objects for JSON ------------------------------------------------------------------------
+
 
 Line: TypeAlias = dict[str, Any]
 
@@ -204,8 +245,11 @@ def _share_lines(state: CoordinatorState) -> Iterator[Line]:
 def problem_lines(cluster: Cluster, state: MetadataState | None) -> Iterator[Line]:
     """Yield a line for each part that could not be read, and that the other lines lack."""
     problems = [*(() if state is None else state.problems), *cluster.coordinators.problems]
-    damaged = (copy for copies in cluster.replicas.values() for copy in copies if copy.damage)
-    problems += [f"{copy.path}: {copy.damage}" for copy in damaged]
+    for copy in chain.from_iterable(cluster.replicas.values()):
+        problems += [f"{copy.path}: {text}" for text in (copy.damage, *(gap.span_text for gap in copy.gaps)) if text]
+    problems += [
+        str(each) for directory in cluster.directories.directories for each in start_problems(directory.listing)
+    ]
     if len(cluster.cluster_ids) > 1:
         named = "; ".join(f"{each} ({', '.join(map(str, paths))})" for each, paths in cluster.cluster_ids.items())
         problems.append(f"directories of several clusters: {named}")

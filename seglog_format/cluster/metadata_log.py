@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.cluster.metadata_state import MetadataRecord, MetadataState
 from seglog_format.codec.control_record import decode_control_record
-from seglog_format.codec.metadata_records import decode_metadata_record
+from seglog_format.codec.coordinator_records import decode_metadata_record
 from seglog_format.errors import Location
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.partition import Partition

@@ -7,17 +7,17 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.cluster.cluster import image_of
-from seglog_format.cluster.comparison import chosen_of, divergence, is_in_sync, safe_leaders
-from seglog_format.cluster.coordinators import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from seglog_format.cluster.cluster import COORDINATOR_TOPICS
+from seglog_format.cluster.comparison import Election
 from seglog_format.cluster.image import METADATA_VERSION, TOPIC_RESOURCE, ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.releases import LOWEST_METADATA_VERSION, NEEDED_FOR, losses_without, too_high
+from seglog_format.cluster.replica_lines import choice_text
 from seglog_format.errors import UsageError
 from seglog_format.model import INT32_MAX
 from seglog_format.names import is_text
 
 if TYPE_CHECKING:
-    from seglog_format.cluster.cluster import Replica, Replicas
+    from seglog_format.cluster.comparison import Replica, Replicas
     from seglog_format.cluster.image import Fields
     from seglog_format.cluster.releases import Release
     from seglog_format.log.directory import TopicPartition
@@ -30,16 +30,17 @@ MAX_PARTITIONS: Final = 100_000
 NAMESPACE: Final = uuid.UUID("0c1d9c5e-6f0a-4e43-9a3c-5d1f4f0f2f7e")
 """Namespace of ids that are generated for topics without one: the same name always gives the same id."""
 
-COMPACTED: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
-"""Kafka's internal topics, which are always compacted."""
-
 RETENTION: Final = ("retention.ms", "retention.bytes")
 """Settings that would make the first start delete old segments; with -1 all are kept."""
+
+NO_SUCH_NAME: Final = "left out: no topic can have this name (SEG-PDR-002)"
 
 MIN_ISR: Final = "min.insync.replicas"
 
 DROPPED_SETTINGS: Final = {
     "message.format.version": "Kafka 4 does not know it",
+    "message.timestamp.difference.max.ms": "Kafka 4 does not know it",
+    "message.downconversion.enable": "Kafka 4 does not know it",
     "remote.storage.enable": "the node has no remote store",
     "local.retention.ms": "it needs a remote store",
     "local.retention.bytes": "it needs a remote store",
@@ -66,14 +67,16 @@ class NewImage:
     Attributes:
         image: of the node.
         logs: the chosen replica, by topic and partition.
-        compared: the readable replicas of each partition, including the chosen one.
+        ends: log end offsets of logs that must end above what they hold, or offsets would be given twice.
+        elections: the choice among the readable replicas of each partition.
         notes: differences from the old cluster.
-        old_settings: old values of settings that were changed for safety, by topic, to restore them later.
+        old_settings: old values of all settings that the node has otherwise, by topic, to restore them later.
     """
 
     image: MetadataImage
     logs: dict[TopicPartition, Replica] = field(default_factory=dict)
-    compared: dict[TopicPartition, tuple[Replica, ...]] = field(default_factory=dict)
+    ends: dict[TopicPartition, int] = field(default_factory=dict)
+    elections: dict[TopicPartition, Election] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     old_settings: dict[str, dict[str, str | None]] = field(default_factory=dict)
 
@@ -118,39 +121,13 @@ def new_image(old: MetadataImage, replicas: Replicas, node: NewNode) -> NewImage
     _take_features(made, old, node)
     for topic in sorted(old.topics.values(), key=lambda each: each.name):
         if not is_text(topic.name):
-            made.note(topic.name, "left out: no topic can have this name (SEG-PDR-002)")
+            made.note(topic.name, NO_SUCH_NAME)
             continue
         _take_topic(made, topic, replicas, node)
     _note_unknown_topics(made, old, replicas)
     _take_configs(made, old, node)
     _take_other_parts(made, old)
     return made
-
-
-def add_unknown_topics(image: MetadataImage, replicas: Replicas) -> list[str]:
-    """Add the topics that only have directories, including topics with the name of another topic in the metadata.
-
-    In the latter case the topic with directories replaces the other topic, unless that one also has records.
-
-    Returns:
-        The names of the topics that were added.
-    """
-    named = {topic.name: topic for topic in image.topics.values()}
-    added = []
-    for topic in image_of(replicas).topics.values():
-        known = named.get(topic.name)
-        if known is not None and known.topic_id != topic.topic_id and not _has_records(known, replicas):
-            image.topics.pop(known.topic_id, None)
-            known = None
-        if known is None:
-            image.topics[topic.topic_id] = topic
-            added.append(topic.name)
-    return added
-
-
-def _has_records(topic: TopicImage, replicas: Replicas) -> bool:
-    copies = (copy for (name, _), found in replicas.items() if name == topic.name for copy in found)
-    return any(copy.topic_id in {None, topic.topic_id} and copy.log_end_offset != 0 for copy in copies)
 
 
 def _take_features(made: NewImage, old: MetadataImage, node: NewNode) -> None:
@@ -182,7 +159,8 @@ def _take_topic(made: NewImage, topic: TopicImage, replicas: Replicas, node: New
     for number in range(_partition_count(made, topic, replicas)):
         fields = topic.partitions.get(number, {})
         chosen = _chosen(made, topic, number, replicas)
-        epoch = max(fields.get("leaderEpoch", -1), -1 if chosen is None else chosen.leader_epoch)
+        known = (each.latest_epoch for each in replicas.get((topic.name, number), ()) if _is_of(each, topic))
+        epoch = max(fields.get("leaderEpoch", -1), *known, -1)
         if epoch == INT32_MAX:
             made.note(f"{topic.name}-{number}", f"leader epoch {epoch} is the last one: no broker can be elected again")
         taken.partitions[number] = _partition(number, topic_id, min(epoch + 1, INT32_MAX), node)
@@ -190,12 +168,16 @@ def _take_topic(made: NewImage, topic: TopicImage, replicas: Replicas, node: New
             made.logs[topic.name, number] = chosen
 
 
+def _is_of(copy: Replica, topic: TopicImage) -> bool:
+    return copy.topic_id in {None, topic.topic_id}
+
+
 def _partition_count(made: NewImage, topic: TopicImage, replicas: Replicas) -> int:
     """Return the number of partitions of a topic: those in the metadata, and those that only have a directory."""
     found = {
         number
         for (name, number), copies in replicas.items()
-        if name == topic.name and any(copy.topic_id in {None, topic.topic_id} for copy in copies)
+        if name == topic.name and any(_is_of(copy, topic) for copy in copies)
     }
     for number in sorted(found - topic.partitions.keys()):
         made.note(f"{topic.name}-{number}", "has a directory, but the metadata does not know it; taken")
@@ -209,7 +191,7 @@ def _partition_count(made: NewImage, topic: TopicImage, replicas: Replicas) -> i
 def _chosen(made: NewImage, topic: TopicImage, number: int, replicas: Replicas) -> Replica | None:
     about, fields = f"{topic.name}-{number}", topic.partitions.get(number, {})
     copies = replicas.get((topic.name, number), ())
-    same = [copy for copy in copies if copy.topic_id in {None, topic.topic_id}]
+    same = [copy for copy in copies if _is_of(copy, topic)]
     for copy in copies:
         if copy not in same:
             made.note(about, f"{copy.path} belongs to another topic of this name, id {copy.topic_id}; left out")
@@ -220,18 +202,28 @@ def _chosen(made: NewImage, topic: TopicImage, number: int, replicas: Replicas) 
     if not readable:
         made.note(about, "no directory holds a readable log: the partition will be empty")
         return None
-    chosen = chosen_of(readable, fields)
-    made.compared[topic.name, number] = tuple(readable)
+    election = made.elections[topic.name, number] = Election(readable, fields)
+    chosen = election.chosen
     if chosen.damage:
         made.note(about, _damage_text(chosen))
-    if fields.get("isr") and not any(copy.node_id in {None, *safe_leaders(fields)} for copy in readable):
-        made.note(
-            about, f"in sync were brokers {_listed(fields['isr'])}, and no log of theirs is here: {MAY_BE_MISSING}"
-        )
+    _note_leaders(made, about, election, fields)
     for copy in readable:
         if copy is not chosen:
-            made.note(about, _choice_text(chosen, copy, fields))
+            made.note(about, choice_text(election, copy))
     return chosen
+
+
+def _note_leaders(made: NewImage, about: str, election: Election, fields: Fields) -> None:
+    """Note that no safe leader is here, or that the metadata do not know one."""
+    safe = [*(fields.get("isr") or ()), *(fields.get("eligibleLeaderReplicas") or ())]
+    if safe and election.is_outdated:
+        known = max(copy.latest_epoch for copy in election.copies)
+        text = (
+            f"the metadata are older than the logs: they know leader epoch {fields.get('leaderEpoch', -1)}, and a log"
+        )
+        made.note(about, f"{text} {known}; who was in sync does not count")
+    elif safe and not any(copy.node_id is None or election.listed(copy) for copy in election.copies):
+        made.note(about, f"in sync were brokers {_listed(safe)}, and no log of theirs is here: {MAY_BE_MISSING}")
 
 
 MAY_BE_MISSING: Final = "the last records may be missing"
@@ -243,23 +235,8 @@ def _listed(numbers: list[int]) -> str:
 
 def _damage_text(chosen: Replica) -> str:
     end = chosen.log_end_offset
-    where = f"it is cut at offset {end}, where a broker cuts it" if chosen.cut else f"it ends at offset {end}"
-    return f"{chosen.path} is damaged: {chosen.damage}; {where}. `seglog salvage` keeps more"
-
-
-def _choice_text(chosen: Replica, other: Replica, fields: Fields) -> str:
-    """Return why a replica was chosen, and which offsets only another replica holds, as text."""
-    if chosen.leader_epoch != other.leader_epoch:
-        why = f"leader epoch {chosen.leader_epoch} is above {other.leader_epoch}"
-    elif is_in_sync(chosen, fields) and not is_in_sync(other, fields):
-        why = f"broker {chosen.node_id} was in sync, and the other was not, or is damaged"
-    elif chosen.log_end_offset != other.log_end_offset:
-        why = f"its log ends at {chosen.log_end_offset}, the other's at {other.log_end_offset}"
-    else:
-        why = "both have the same length"
-    parted, end = divergence(chosen, other), other.log_end_offset or 0
-    lost = f"; offsets {parted} to {end - 1} of the other are lost" if end > parted else ""
-    return f"taken from {chosen.path}, not from {other.path}: {why}{lost}"
+    where = f"a broker would cut it at offset {end}" if chosen.cut else f"it ends at offset {end}"
+    return f"{chosen.path} is damaged: {chosen.damage}; {where}. The node gets every intact batch, as `seglog salvage`"
 
 
 def _partition(number: int, topic_id: str, leader_epoch: int, node: NewNode) -> Fields:
@@ -294,7 +271,7 @@ def _take_configs(made: NewImage, old: MetadataImage, node: NewNode) -> None:
         if resource.resource_type == BROKER_RESOURCE and resource.name not in {"", str(node.node_id)}:
             made.note(f"broker {resource.name}", f"its settings are left out: {', '.join(sorted(values))}")
         else:
-            made.image.configs[resource] = _writable(made, resource, values)
+            made.image.configs[resource] = _writable(made, resource, values, node.release)
     for topic in made.image.topics.values():
         resource = ConfigResource(TOPIC_RESOURCE, topic.name)
         values = _safe_settings(made, topic.name, old.configs.get(resource, {}), node.release)
@@ -302,34 +279,44 @@ def _take_configs(made: NewImage, old: MetadataImage, node: NewNode) -> None:
             made.image.configs[resource] = values
 
 
-def _writable(made: NewImage, resource: ConfigResource, old: dict[str, str]) -> dict[str, str]:
-    """Return settings of brokers that allow writing with one replica; topics without the settings inherit these."""
+def _writable(made: NewImage, resource: ConfigResource, old: dict[str, str], release: Release) -> dict[str, str]:
+    """Return settings of brokers that the node accepts, and that allow writing with one replica.
+
+    Topics without the settings inherit these.
+    """
     values = dict(old)
     if resource.resource_type == BROKER_RESOURCE and _number(values, MIN_ISR, 1) > 1:
         values[MIN_ISR] = "1"
         made.note("brokers", f"{MIN_ISR}={old[MIN_ISR]} becomes 1: the node is on its own")
-    return values
+    raised = _too_low(values, release) if resource.resource_type == BROKER_RESOURCE else {}
+    for name, least in raised.items():
+        made.note("brokers", f"{name}={old[name]} becomes {least}: Kafka {release.version} accepts no less")
+    return values | raised
+
+
+def _too_low(values: dict[str, str], release: Release) -> dict[str, str]:
+    """Return the least value of each setting that is below what a release accepts."""
+    least_settings = release.least_settings.items()
+    return {name: str(least) for name, least in least_settings if _number(values, name, least) < least}
 
 
 def _safe_settings(made: NewImage, topic: str, old: dict[str, str], release: Release) -> dict[str, str]:
-    """Return settings of a topic with which the node starts, accepts writes, and deletes nothing at the first start."""
+    """Return settings of a topic with which the node starts, accepts writes, and deletes nothing at the first start.
+
+    A coordinator's topic that is only compacted keeps its retention: a broker does not apply it.
+    """
     values = {name: value for name, value in old.items() if name not in DROPPED_SETTINGS}
     for name in old.keys() & DROPPED_SETTINGS.keys():
         made.note(topic, f"{name}={old[name]} is left out: {DROPPED_SETTINGS[name]}")
-    wanted = dict.fromkeys(RETENTION, "-1")
-    if topic in COMPACTED:
-        wanted = {"cleanup.policy": "compact"}
+    is_kept = topic in COORDINATOR_TOPICS and values.get("cleanup.policy") == "compact"
+    wanted = {} if is_kept else dict.fromkeys(RETENTION, "-1")
     if _number(values, MIN_ISR, 1) > 1:
         wanted[MIN_ISR] = "1"
-    for name, least in release.least_settings.items():
-        if _number(values, name, least) < least:
-            wanted[name] = str(least)
-    changed = {name: old.get(name) for name, value in wanted.items() if old.get(name) != value}
-    if topic in COMPACTED:
-        changed.pop("cleanup.policy", None)
+    values |= wanted | _too_low(values, release)
+    changed = {name: old.get(name) for name in old | values if old.get(name) != values.get(name)}
     if changed:
         made.old_settings[topic] = changed
-    return values | wanted
+    return values
 
 
 def _number(values: dict[str, str], name: str, default: int) -> int:

@@ -21,7 +21,8 @@ class Release:
     Attributes:
         version: such as ``4.4``.
         features: the highest accepted level of each feature; the release does not start with higher ones.
-        least_settings: the lowest accepted values of topic settings; the release does not start with lower ones.
+        least_settings: the lowest accepted values of settings of topics and of brokers; the release does not
+            start with a lower one of a topic.
     """
 
     version: str
@@ -29,7 +30,7 @@ class Release:
     least_settings: Mapping[str, int] = field(default_factory=dict)
 
 
-SINCE_4_0: Final = {"segment.bytes": 1 << 20}
+SINCE_4_0: Final = {"segment.bytes": 1 << 20, "log.segment.bytes": 1 << 20}
 
 RELEASES: Final = {
     release.version: release

@@ -1,65 +1,96 @@
-"""A replica together with its segments in a remote store: the files of the whole log, and what is missing."""
+"""A replica together with its segments in a remote store: the files of the whole log, and what is missing.
+
+Damaged files give every intact entry: what a node gets of them is what salvage makes of them.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.log.gaps import leader_epochs
+from seglog_format.errors import SeglogError
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.offset_checkpoints import checkpointed_offset
-from seglog_format.log.partition import open_partition
+from seglog_format.log.partition import Partition
 from seglog_format.log.transactions import Transactions, read_on
 from seglog_format.names import FileKind
+from seglog_format.recovery.opened_segments import opened_segments
+from seglog_format.recovery.planned_files import read_leader_epochs
+from seglog_format.recovery.salvaged_log import salvaged_log, salvaged_segment
+from seglog_format.state.leader_epochs import LeaderEpochs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
-    from seglog_format.cluster.cluster import Replica
+    from seglog_format.cluster.comparison import Replica
+    from seglog_format.cluster.new_image import NewImage
+    from seglog_format.log.directory import TopicPartition
     from seglog_format.log.listing import PartitionListing
-    from seglog_format.log.partition import Partition
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.log.segment import LogSegment
+    from seglog_format.record_model import EpochStart
+    from seglog_format.recovery.salvage_placement import SalvagedSegment
+    from seglog_format.recovery.salvaged_log import SalvagedLog
 
-REACHED: Final = (FileKind.REPLICATION_OFFSET_CHECKPOINT, FileKind.RECOVERY_POINT_CHECKPOINT)
-"""Checkpoints whose offset shows how far a log had reached."""
+MAX_RANGES: Final = 100
+"""Maximum number of lost ranges of one log that are described."""
 
 
 class WholeLog(NamedTuple):
     """The files of a log, on a disk or in a store.
 
     Attributes:
-        listing: of the files. For segments in the store only the logs, because a broker builds the other files.
+        listing: of the files. For segments in the store, and those that salvage puts together, only the logs, because a
+            broker builds the other files.
         log_start_offset: the first offset that may be read.
         log_end_offset: the offset after the last existing one.
         open_offsets: first offsets of transactions that are open at the end of the segments in the store, by producer
             id.
-        remote_count: number of segments in the store.
-        remote_size: number of bytes of their logs.
-        missing: descriptions of offsets that are neither on the disk nor in the store, or are damaged in the store.
+        on_disk: the files of the listing that are whole in the directory.
+        remote_count: number of segments from the store; they are the first of the listing.
+        size: number of bytes of all logs.
+        epochs: leader epochs and the first offset of each, ascending.
+        missing: descriptions of offsets that are neither on the disk nor in the store, or are damaged.
     """
 
     listing: PartitionListing
     log_start_offset: int
     log_end_offset: int
     open_offsets: Mapping[int, int]
+    on_disk: frozenset[Path]
     remote_count: int
-    remote_size: int
+    size: int
+    epochs: tuple[EpochStart, ...]
     missing: tuple[str, ...]
 
 
-class _RemoteLogs(NamedTuple):
+class _StoredLogs(NamedTuple):
     """The result of reading the segments of a store."""
 
-    sound: list[LogSegment]
+    files: list[SegmentFiles]
     spans: list[tuple[int, int]]
     damages: list[str]
     open_offsets: Mapping[int, int]
+    listing: PartitionListing
+
+
+def complete_logs(made: NewImage, remote: RemoteStore | None) -> dict[TopicPartition, WholeLog]:
+    """Extend the logs by their segments in the store, and note what is still missing."""
+    found = {}
+    for key, replica in sorted(made.logs.items()):
+        log = found[key] = whole_log(replica, remote)
+        for text in log.missing:
+            made.note(f"{key[0]}-{key[1]}", text)
+        start, end = log.log_start_offset, log.log_end_offset
+        made.logs[key] = replica._replace(log_start_offset=start, log_end_offset=end, size=log.size, epochs=log.epochs)
+    return found
 
 
 def whole_log(replica: Replica, remote: RemoteStore | None = None) -> WholeLog:
     """Return the files of a log.
 
-    Each log in the store is read whole. A damaged one is left out: a broker would also remove all that follow it.
+    Each log in the store is read whole. Of damaged logs, in the store or on the disk, every intact entry is taken.
 
     Args:
         replica: the local replica, as examined.
@@ -70,53 +101,111 @@ def whole_log(replica: Replica, remote: RemoteStore | None = None) -> WholeLog:
         FormatError: an object that describes the partition's segments cannot be read.
     """
     local = list_partition(replica.path)
-    local = local.logs_alone() if replica.has_logs_alone else local
-    with open_partition(replica.path, remote=remote) as partition:
-        stored = _read(segment for segment in partition.segments if segment.base_offset not in local.base_offsets)
-        files = (*(SegmentFiles(each.base_offset, each.paths.log) for each in stored.sound), *local.segments)
-        bases = tuple(each.base_offset for each in files)
-        start = max(partition.log_start_offset, bases[0] if bases else 0)
-        ends = [replica.log_end_offset or 0] if local.segments else [end for _, end in stored.spans[-1:]]
-        end = max([start, *ends])
-        gaps = _gaps(_first_offset(partition), [*stored.spans, *((base, base) for base in local.base_offsets[:1])])
-        # For a damaged replica, its end is already noted.
-        lost = () if replica.damage else _lost_end(local, end, is_empty=not files)
-        return WholeLog(
-            local._replace(segments=files, base_offsets=bases, storage=partition.listing.storage),
-            start,
-            end,
-            stored.open_offsets,
-            len(stored.sound),
-            sum(segment.size for segment in stored.sound),
-            (*stored.damages, *gaps, *lost),
-        )
+    checkpoint = checkpointed_offset(local, FileKind.LOG_START_OFFSET_CHECKPOINT)
+    joined, checkpoint = (local, checkpoint or 0) if remote is None else remote.joined(local, checkpoint)
+    with Partition(joined, log_start_checkpoint=checkpoint, trust_indexes=remote is not None) as partition:
+        stored = _read((each for each in partition.segments if each.base_offset not in local.base_offsets), joined)
+        begin = _first_offset(partition)
+    listing = local.logs_alone() if replica.has_logs_alone else local
+    listing = listing._replace(storage=stored.listing.storage)
+    salvaged = salvaged_log(listing) if replica.damage else None
+    listing = listing if salvaged is None else salvaged.listing
+    files = (*stored.files, *listing.segments)
+    whole = listing._replace(segments=files, base_offsets=tuple(each.base_offset for each in files))
+    end = _end(replica, salvaged, stored, checkpoint, has_segments=bool(local.segments))
+    start, moved = _start(whole, checkpoint, end)
+    gaps = _gaps(min(begin, start), [*stored.spans, *((base, base) for base in listing.base_offsets[:1])])
+    lost = _lost_ranges(salvaged.reports) if salvaged else ()
+    return WholeLog(
+        whole,
+        start,
+        max(start, end),
+        stored.open_offsets,
+        frozenset(file.path for file in local.files),
+        len(stored.files),
+        sum(whole.storage.status(each.log).size for each in files),
+        replica.epochs if salvaged is None else _epochs(local, whole, end),
+        (*stored.damages, *gaps, *lost, *moved),
+    )
 
 
-def _read(segments: Iterable[LogSegment]) -> _RemoteLogs:
-    """Read each log in a store whole, once."""
-    stored = _RemoteLogs([], [], [], {})
+def _end(
+    replica: Replica, salvaged: SalvagedLog | None, stored: _StoredLogs, checkpoint: int, *, has_segments: bool
+) -> int:
+    """Return the offset after the last record of a log; the checkpointed log start offset if it has no segment."""
+    if salvaged is not None and salvaged.listing.segments:
+        ends = (each.next_offset for each in salvaged.reports if each.entry_count)
+        return max((salvaged.listing.base_offsets[-1], *ends))
+    if salvaged is None and has_segments:
+        return replica.log_end_offset or 0
+    return max((end for _, end in stored.spans[-1:]), default=checkpoint)
+
+
+def _start(whole: PartitionListing, checkpoint: int, end: int) -> tuple[int, list[str]]:
+    """Return the first offset that may be read, and a text if the checkpoint is not obeyed."""
+    first = whole.base_offsets[0] if whole.segments else checkpoint
+    if checkpoint <= end or not whole.segments:
+        return max(first, checkpoint), []
+    text = f"its log start offset, {checkpoint}, is above its end, {end}: that checkpoint is of another log"
+    return first, [f"{text}; the log starts at its first record, {first}"]
+
+
+def _epochs(local: PartitionListing, whole: PartitionListing, end: int) -> tuple[EpochStart, ...]:
+    """Return the leader epochs of a salvaged log: those of the checkpoint, then later ones of its batches."""
+    epochs = LeaderEpochs(read_leader_epochs(local.path / FileKind.LEADER_EPOCH_CHECKPOINT.value) or ())
+    with opened_segments(whole, storage=whole.storage) as segments:
+        for header in (frame.header for segment in segments for frame in segment.frames()):
+            epoch, offset = header.partition_leader_epoch, header.base_offset
+            if offset is not None and epoch > max((each.epoch for each in epochs.entries[-1:]), default=-1):
+                epochs.assign(epoch, offset)
+    epochs.truncate_to(end)
+    return epochs.entries
+
+
+def _read(segments: Iterable[LogSegment], joined: PartitionListing) -> _StoredLogs:
+    """Read each log in a store whole, once; a damaged one gives its intact entries."""
+    stored = _StoredLogs([], [], [], {}, joined)
     for segment in segments:
         found = Transactions(open_offsets=dict(stored.open_offsets))
         read_on(found, (segment,), 0)
+        files: tuple[SegmentFiles, ...] = (SegmentFiles(segment.base_offset, segment.paths.log),)
         if found.damage is not None:
-            stored.damages.append(f"{found.damage}; this segment is left out")
-            continue
-        stored.sound.append(segment)
+            salvaged = _salvaged(stored.listing, segment)
+            if salvaged is None:
+                stored.damages.append(f"{found.damage}; this segment is left out")
+                continue
+            stored.damages.append(f"{found.damage}; every intact batch of this segment is taken")
+            stored.damages.extend(_lost_ranges(salvaged.reports))
+            files, stored = salvaged.listing.segments, stored._replace(listing=salvaged.listing)
+            found = Transactions(open_offsets=dict(stored.open_offsets))
+            with opened_segments(salvaged.listing, storage=salvaged.listing.storage) as intact:
+                read_on(found, intact, 0)
+        stored.files.extend(files)
         stored.spans.append((segment.base_offset, found.end_offset))
         stored = stored._replace(open_offsets=found.open_offsets)
     return stored
 
 
-def _lost_end(local: PartitionListing, end: int, *, is_empty: bool) -> list[str]:
-    """Return texts about offsets after the end of a log that it had, as other files show."""
-    reached = {kind.value: checkpointed_offset(local, kind) or 0 for kind in REACHED}
-    if epochs := leader_epochs(local):
-        reached[FileKind.LEADER_EPOCH_CHECKPOINT.value] = epochs[-1][1]
-    where, known = max(reached.items(), key=lambda each: each[1])
-    if known <= end:
-        return []
-    what = "not in the directory, but in a remote store, or lost" if is_empty else "lost"
-    return [f"offsets {end} to {known - 1} are {what}: by {where} the log had reached {known}"]
+def _salvaged(listing: PartitionListing, segment: LogSegment) -> SalvagedLog | None:
+    """Return the intact entries of a damaged segment of a store; None if there are none."""
+    with suppress(SeglogError):
+        salvaged = salvaged_segment(listing, segment)
+        if any(report.entry_count for report in salvaged.reports):
+            return salvaged
+    return None
+
+
+def _lost_ranges(reports: Iterable[SalvagedSegment]) -> list[str]:
+    """Return texts about ranges that are not salvaged and have offsets, or are whole files; at most `MAX_RANGES`."""
+    lost = []
+    for report in reports:
+        for damage in report.damaged:
+            if damage.missing is not None:
+                lost.append(f"{report.log.name}: {damage.missing.span} are lost, or had no record: {damage.reason}")
+            elif not report.entry_count:
+                lost.append(f"{report.log.name}: {damage.reason}")
+    more = len(lost) - MAX_RANGES
+    return [*lost[:MAX_RANGES], *([f"{more:,} more ranges are lost"] if more > 0 else ())]
 
 
 def _first_offset(partition: Partition) -> int:

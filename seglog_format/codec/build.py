@@ -7,7 +7,6 @@ with other header fields, as a leader sets them when it appends an entry.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -178,8 +177,9 @@ def require_records(records: object) -> None:
     """
     require_instance("records", records, Sequence)
     assert isinstance(records, Sequence)
-    for record in records:
-        require_instance("record", record, Record)
+    if not all(isinstance(record, Record) for record in records):
+        for record in records:
+            require_instance("record", record, Record)
 
 
 def _consecutive(base_offset: int, count: int) -> list[int]:
@@ -212,15 +212,18 @@ def _attributes(
 def _placed(record: Record, offset: int, header: RecordBatchHeader) -> Record:
     delta = offset - header.base_offset
     log_append = header.attributes & TIMESTAMP_TYPE_BIT
-    return replace(
-        record,
-        offset=offset,
-        offset_delta=delta,
-        timestamp_delta=record.timestamp_ms - header.base_timestamp_ms,
-        timestamp_ms=header.max_timestamp_ms if log_append else record.timestamp_ms,
-        sequence=NO_SEQUENCE if header.base_sequence == NO_SEQUENCE else add_sequence(header.base_sequence, delta),
-        size_in_bytes=0,
-        timestamp_type=header.timestamp_type,
+    return Record(
+        offset,
+        header.max_timestamp_ms if log_append else record.timestamp_ms,
+        record.key,
+        record.value,
+        record.headers,
+        NO_SEQUENCE if header.base_sequence == NO_SEQUENCE else add_sequence(header.base_sequence, delta),
+        record.attributes,
+        record.timestamp_ms - header.base_timestamp_ms,
+        delta,
+        0,
+        TimestampType.LOG_APPEND_TIME if log_append else TimestampType.CREATE_TIME,
     )
 
 

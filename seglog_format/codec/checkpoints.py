@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.parse import parse
 from seglog_format.errors import CorruptIndexError, Location, UnsupportedVersionError
-from seglog_format.schema import checkpoints as schema
-from seglog_format.schema.text import plain
-from seglog_format.state_model import (
+from seglog_format.record_model import (
     CheckpointedOffset,
     EpochStart,
     LeaderEpochCheckpoint,
     OffsetCheckpoint,
     PartitionMetadata,
 )
+from seglog_format.schema import checkpoints as schema
+from seglog_format.schema.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seglog_format.codec.decode import decode_marker
 from seglog_format.codec.decoders import decoders_of
 from seglog_format.errors import CorruptRecordError, Location
-from seglog_format.model import END_MARKER_TYPES, ControlRecordType
+from seglog_format.model import END_MARKER_TYPES, NO_PRODUCER_ID, ControlRecordType
 
 if TYPE_CHECKING:
     from seglog_format.codec.decoders import ControlReader
-    from seglog_format.model import Frame
-    from seglog_format.state_model import ControlRecord
+    from seglog_format.model import BatchHeader, Frame
+    from seglog_format.record_model import ControlRecord, Message, Record
+
 
 VERSION_SIZE = 2
 EARLY_LEADER_CHANGE_TYPE = 3
@@ -47,7 +50,7 @@ def decode_control_record(
     Raises:
         CorruptRecordError: the key (SEG-CTL-001) or the value (SEG-CTL-004, SEG-CTL-006) does not fit its layout.
     """
-    from seglog_format.state_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
+    from seglog_format.record_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
 
     reader = reader or _plain_reader()
     if key is None:
@@ -70,8 +73,8 @@ def decode_early_control_record(key: bytes | None, value: bytes | None, at: Loca
         CorruptRecordError: the key (SEG-CTL-001) or the value (SEG-CTL-006) does not fit its layout.
     """
     from seglog_format.codec.protocol import decode_message  # noqa: PLC0415 - loads the declarations
+    from seglog_format.record_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
     from seglog_format.schema.control_record import EARLY_LEADER_CHANGE  # noqa: PLC0415 - as above
-    from seglog_format.state_model import ControlRecord  # noqa: PLC0415 - loaded when one is read
 
     version, type_id = _plain_reader().key(key or b"", _part(at, "key"))
     if type_id != EARLY_LEADER_CHANGE_TYPE:
@@ -105,3 +108,66 @@ def _kraft_value(kind: ControlRecordType, value: bytes | None, at: Location) -> 
         raise CorruptRecordError(at, "SEG-CTL-006", expected=definition.name, found="null")
     version = int.from_bytes(value[:VERSION_SIZE], "big", signed=True)
     return decode_message(definition, min(max(version, 0), definition.latest), value, at)
+
+
+# -- end markers of transactions in control batches of producers (chapter 32) ------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EndMarker:
+    """The end of a transaction.
+
+    Attributes:
+        kind: `ABORT` or `COMMIT`.
+        coordinator_epoch: of the transaction coordinator that wrote it.
+        timestamp_ms: of the control record.
+    """
+
+    kind: ControlRecordType
+    coordinator_epoch: int
+    timestamp_ms: int
+
+
+def _is_of_producer(header: BatchHeader) -> bool:
+    """Return whether an entry is a control batch with a producer id; control batches of KRaft have none."""
+    return header.is_control and header.producer_id > NO_PRODUCER_ID
+
+
+def lacks_end_marker(header: BatchHeader, marker: EndMarker | None) -> bool:
+    """Return whether a control batch of a producer has a record that is not an end marker."""
+    return marker is None and _is_of_producer(header) and header.records_count != 0
+
+
+def end_marker_of(frame: Frame, at: Location) -> EndMarker | None:
+    """Read the end marker in an entry, as brokers do. The caller verifies the checksum.
+
+    Args:
+        frame: the entry.
+        at: its location.
+
+    Returns:
+        None if the entry ends no transaction: it is not a control batch of a producer, compaction removed its
+        record (SEG-CTL-007), or the record is of another type (SEG-CTL-003).
+
+    Raises:
+        FormatError: the control record cannot be read.
+    """
+    if not _is_of_producer(frame.header):
+        return None
+    record = decode_marker(frame, at=at)
+    return None if record is None else marker_in(record, at, controls_of(frame))
+
+
+def marker_in(record: Record | Message, at: Location, reader: ControlReader | None = None) -> EndMarker | None:
+    """Read a control record as an end marker; None if it is of another type (SEG-CTL-003).
+
+    Raises:
+        FormatError: key or value does not fit its layout.
+    """
+    control = decode_control_record(record.key, record.value, at, reader)
+    if control.type not in END_MARKER_TYPES:
+        return None
+    assert control.type is not None
+    epoch = control.fields["coordinatorEpoch"]
+    assert isinstance(epoch, int)
+    return EndMarker(control.type, epoch, record.timestamp_ms)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from seglog_format.closing import Closing
+from seglog_format.arguments import Closing
 from seglog_format.model import StoredFrame
 from seglog_format.storage.byte_source import FirstBytes
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seglog_format.codec.container_headers import ContainerHeaders
-    from seglog_format.codec.message_rules import MessageReader
     from seglog_format.codec.producer_snapshot import DecodedSnapshot
+    from seglog_format.codec.record_rules import MessageReader
     from seglog_format.errors import Location
     from seglog_format.model import AbortedTxn, BatchHeader, Frame, RecordBatchHeader, Tail
     from seglog_format.packing import Packer

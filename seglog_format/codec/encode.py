@@ -2,12 +2,16 @@
 
 The encoder computes sizes and checksums, and writes all other values of the model unchanged, unknown attribute bits
 included. So an uncompressed batch encodes to the bytes that it was decoded from.
+
+Two encoders give the same bytes: packers written by hand, and those of `codec.reference.building`, which build every
+structure through its declaration.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import astuple, replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from construct import ConstructError
@@ -15,37 +19,48 @@ from construct import ConstructError
 from seglog_format.arguments import require_instance
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compress import compress
+from seglog_format.codec.encoders import Encoders
+from seglog_format.codec.plain.record_packing import encode_record
+from seglog_format.engine.choice import Engine
 from seglog_format.errors import UsageError
-from seglog_format.layouts import MESSAGE_V0_HEADER_LAYOUT, MESSAGE_V1_HEADER_LAYOUT
+from seglog_format.layouts import MESSAGE_V0_HEADER_LAYOUT, MESSAGE_V1_HEADER_LAYOUT, RECORD_BATCH_HEADER_LAYOUT
 from seglog_format.model import ENTRY_PREFIX_SIZE, CompressionCodec, MessageHeader, RecordBatchHeader
 from seglog_format.record_model import Message, Record, RecordBatch
 from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
+    BYTES_LENGTH,
     MAGIC_POSITION,
     MESSAGE_HEADERS,
     RECORD_BATCH_HEADER,
     RECORD_BATCH_HEADER_SIZE,
 )
-from seglog_format.schema.message_set import MESSAGES
-from seglog_format.schema.record import Record as RecordSchema
-from seglog_format.schema.varint import varint_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 RecordT = TypeVar("RecordT", Record, Message)
 
-MESSAGE_CRCS: Final = {0: MESSAGE_V0_HEADER_LAYOUT.slot("crc"), 1: MESSAGE_V1_HEADER_LAYOUT.slot("crc")}
+MESSAGE_LAYOUTS: Final = {0: MESSAGE_V0_HEADER_LAYOUT, 1: MESSAGE_V1_HEADER_LAYOUT}
+MESSAGE_CRCS: Final = {magic: layout.slot("crc") for magic, layout in MESSAGE_LAYOUTS.items()}
 """By magic."""
-LENGTH_SIZE: Final = 4
+MESSAGE_VALUES: Final = {
+    magic: attrgetter(*(field.name for field in fields(MessageHeader) if field.name in layout.codes))
+    for magic, layout in MESSAGE_LAYOUTS.items()
+}
+"""Functions that return the values of a header in the order of its packer, by magic."""
+BATCH_CRC: Final = RECORD_BATCH_HEADER_LAYOUT.slot("crc")
+HEADER_VALUES: Final = attrgetter(*(field.name for field in fields(RecordBatchHeader)))
+"""Returns the values of a header in the order of its packer."""
 
 
-def encode_batch(batch: RecordBatch) -> bytes:
+def encode_batch(batch: RecordBatch, *, engine: Engine = Engine.AUTO) -> bytes:
     """Encode one entry of a log.
 
     Args:
         batch: a record batch, or an outermost message of magic 0 or 1 with its content. Sizes, byte counts and
             the checksum in its header are ignored.
+        engine: `Engine.REFERENCE` builds every structure through its declaration, slowly; any other uses packers
+            written by hand. The bytes are the same.
 
     Returns:
         The whole entry, with its 12-byte prefix.
@@ -61,61 +76,48 @@ def encode_batch(batch: RecordBatch) -> bytes:
         (70, b'k')
     """
     require_instance("batch", batch, RecordBatch)
+    encoders = _encoders(Engine(engine))
     try:
         if isinstance(batch.header, RecordBatchHeader):
-            return _encode_record_batch(batch.header, batch.records)
-        return _encode_message_entry(batch.header, batch.records)
-    except (struct.error, ConstructError) as error:
+            return _encode_record_batch(batch.header, batch.records, encoders)
+        return _encode_message_entry(batch.header, batch.records, encoders)
+    except (struct.error, ConstructError, TypeError) as error:
         msg = f"batch: a field of header or records cannot hold its value: {error}"
         raise UsageError(msg) from error
 
 
-def _encode_record_batch(header: RecordBatchHeader, records: Sequence[Record | Message]) -> bytes:
-    section = b"".join(encode_record(record) for record in _only(Record, records))
+def _encoders(engine: Engine) -> Encoders:
+    if engine is not Engine.REFERENCE:
+        return PLAIN
+    from seglog_format.codec.reference.building import BY_DECLARATION  # noqa: PLC0415 - loads all declarations
+
+    return BY_DECLARATION
+
+
+def _encode_record_batch(header: RecordBatchHeader, records: Sequence[Record | Message], encoders: Encoders) -> bytes:
+    section = b"".join(map(encoders.record, _only(Record, records)))
     stored = compress(codec_named(header.codec_id), section, magic=header.magic) if records else section
+    return encoders.batch(header, stored)
+
+
+def encode_record_batch(header: RecordBatchHeader, stored: bytes) -> bytes:
+    """Return the bytes of a batch; ``stored`` is all that follows the header, whose size and checksum are ignored."""
     size = RECORD_BATCH_HEADER_SIZE + len(stored) - ENTRY_PREFIX_SIZE
-    unsealed = RECORD_BATCH_HEADER.pack(*astuple(replace(header, batch_length=size))) + stored
-    crc = crc32c(unsealed[ATTRIBUTES_POSITION:])
-    return RECORD_BATCH_HEADER.pack(*astuple(replace(header, batch_length=size, crc=crc))) + stored
+    data = bytearray(RECORD_BATCH_HEADER.pack(*HEADER_VALUES(replace(header, batch_length=size))) + stored)
+    BATCH_CRC.write(data, crc32c(memoryview(data)[ATTRIBUTES_POSITION:]))
+    return bytes(data)
 
 
-def encode_record(record: Record) -> bytes:
-    """Encode one record of magic 2 from its deltas, with the shortest varints (SEG-REC-005)."""
-    headers = [{"key": header.key, "value": header.value} for header in record.headers]
-    fields = {
-        "length": body_size(record),
-        "attributes": record.attributes,
-        "timestamp_delta": record.timestamp_delta,
-        "offset_delta": record.offset_delta,
-        "key": record.key,
-        "value": record.value,
-        "headers_count": len(headers),
-        "headers": headers,
-    }
-    return bytes(RecordSchema.build(fields))
-
-
-def body_size(record: Record) -> int:
-    """Return the size of a record after its length field, with the shortest varints."""
-    size = 1 + varint_size(record.timestamp_delta) + varint_size(record.offset_delta)
-    size += _nullable_size(record.key) + _nullable_size(record.value) + varint_size(len(record.headers))
-    return size + sum(_nullable_size(header.key) + _nullable_size(header.value) for header in record.headers)
-
-
-def _nullable_size(data: bytes | None) -> int:
-    return varint_size(-1) if data is None else varint_size(len(data)) + len(data)
-
-
-def _encode_message_entry(header: MessageHeader, records: Sequence[Record | Message]) -> bytes:
+def _encode_message_entry(header: MessageHeader, records: Sequence[Record | Message], encoders: Encoders) -> bytes:
     messages = _only(Message, records)
     codec = codec_named(header.codec_id)
     if codec is not CompressionCodec.NONE:
-        inner = b"".join(encode_message(_stored_header(message), message.key, message.value) for message in messages)
-        return encode_message(header, None, compress(codec, inner, magic=header.magic))
+        inner = b"".join(encoders.message(_stored_header(one), one.key, one.value) for one in messages)
+        return encoders.message(header, None, compress(codec, inner, magic=header.magic))
     if len(messages) != 1:
         msg = f"an uncompressed message is one message, not {len(messages)}"
         raise UsageError(msg)
-    return encode_message(header, messages[0].key, messages[0].value)
+    return encoders.message(header, messages[0].key, messages[0].value)
 
 
 def _stored_header(message: Message) -> MessageHeader:
@@ -124,21 +126,17 @@ def _stored_header(message: Message) -> MessageHeader:
 
 def encode_message(header: MessageHeader, key: bytes | None, value: bytes | None) -> bytes:
     """Encode one message of magic 0 or 1; size and checksum in the header are ignored."""
-    body = sum(len(data) for data in (key, value) if data is not None)
-    size = MESSAGE_HEADERS[header.magic].size - ENTRY_PREFIX_SIZE + 2 * LENGTH_SIZE + body
-    fields = {
-        "offset": header.offset,
-        "message_size": size,
-        "crc": 0,
-        "magic": header.magic,
-        "attributes": header.attributes,
-        "timestamp_ms": header.timestamp_ms,
-        "key": key,
-        "value": value,
-    }
-    data = bytearray(MESSAGES[header.magic].build(fields))
+    packer, values = MESSAGE_HEADERS[header.magic], MESSAGE_VALUES[header.magic]
+    content = b"".join(
+        BYTES_LENGTH.pack(-1) if data is None else BYTES_LENGTH.pack(len(data)) + data for data in (key, value)
+    )
+    size = packer.size + len(content) - ENTRY_PREFIX_SIZE
+    data = bytearray(packer.pack(*values(replace(header, message_size=size))) + content)
     MESSAGE_CRCS[header.magic].write(data, crc32(memoryview(data)[MAGIC_POSITION:]))
     return bytes(data)
+
+
+PLAIN: Final = Encoders(encode_record, encode_record_batch, encode_message)
 
 
 def codec_named(codec_id: int) -> CompressionCodec:

@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
-from seglog_format.codec.application_records import decode_application_record
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.control_record import decode_control_record
-from seglog_format.codec.metadata_records import decode_metadata_record, encode_metadata_record, newest_version
+from seglog_format.codec.coordinator_records import (
+    decode_application_record,
+    decode_metadata_record,
+    encode_metadata_record,
+    newest_version,
+)
 from seglog_format.codec.protocol import decode_message, encode_message
 
 __all__ = [

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
 from seglog_format.codec.decoders import containers_of, decoders_of
 from seglog_format.codec.entry_size import refuse_large
-from seglog_format.codec.message_rules import field_location
 from seglog_format.codec.plain.messages import PLAIN
+from seglog_format.codec.record_rules import field_location
 from seglog_format.errors import CorruptRecordError, Location, RefusedError
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.codec.container_headers import ContainerHeaders
-    from seglog_format.codec.message_rules import MessageReader, StoredMessage
+    from seglog_format.codec.record_rules import MessageReader, StoredMessage
     from seglog_format.model import Frame, MessageHeader
     from seglog_format.record_model import RecordBatch
 

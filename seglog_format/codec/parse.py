@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, Final
-
-from construct import ConstructError
+from typing import TYPE_CHECKING, Any
 
 from seglog_format.errors import CorruptRecordError, FormatError, Location
-from seglog_format.schema.fields import SchemaError
+from seglog_format.schema.fields import CONSTRUCT_ERRORS, SchemaError
 
 if TYPE_CHECKING:
     from construct import Construct
-
-CONSTRUCT_ERRORS: Final = (ConstructError, SchemaError)
 
 
 def parse(

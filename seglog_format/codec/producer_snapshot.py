@@ -11,7 +11,7 @@ from seglog_format.layouts import (
     PRODUCER_SNAPSHOT_HEADER_LAYOUT,
     PRODUCER_STATE_ENTRY_LAYOUT,
 )
-from seglog_format.state_model import ProducerStateEntry
+from seglog_format.record_model import ProducerStateEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

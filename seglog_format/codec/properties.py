@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.parse import parse
 from seglog_format.errors import CorruptIndexError, Location, UnsupportedVersionError
+from seglog_format.record_model import CleanShutdown, MetaProperties, QuorumState
 from seglog_format.schema import log_directory as schema
 from seglog_format.schema.text import json_object, plain, properties
-from seglog_format.state_model import CleanShutdown, MetaProperties, QuorumState
 
 if TYPE_CHECKING:
     from construct import Container

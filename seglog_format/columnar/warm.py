@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +10,7 @@ from numba import types
 
 from seglog_format.columnar import compiled
 from seglog_format.errors import UsageError
+from seglog_format.storage.child_processes import process_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +61,7 @@ def warm(processes: int | None = None) -> Iterator[tuple[str, bool]]:
     if compiled.REFUSED:
         msg = f"compiled code is not kept, since {compiled.REFUSED[0]}: set NUMBA_CACHE_DIR to a directory of your own"
         raise UsageError(msg)
-    with ProcessPoolExecutor(processes or os.cpu_count()) as pool:
+    with process_pool(processes) as pool:
         for done in pool.map(_warmed, modules()):
             yield from done
 

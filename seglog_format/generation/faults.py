@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import UsageError
-from seglog_format.generation.recipe import FAULT
+from seglog_format.generation.recipe_model import FAULT
 from seglog_format.layouts import (
     MESSAGE_V0_HEADER_LAYOUT,
     MESSAGE_V1_HEADER_LAYOUT,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seglog_format.generation.recipe import Fault
+    from seglog_format.generation.recipe_model import Fault
     from seglog_format.generation.seeded_random import SeededRandom
 
 CRC_POSITIONS: Final = {

@@ -9,24 +9,34 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from seglog_format.cleaning.compaction_apply import compact_partition
 from seglog_format.errors import WriteError, write_errors
 from seglog_format.generation.faults import apply_fault
 from seglog_format.generation.plan import PartitionPlan, plan_partition
+from seglog_format.generation.random_recipes import random_recipe
+from seglog_format.generation.recipe import parse_recipe, recipe_from
+from seglog_format.generation.recipe_model import Recipe
 from seglog_format.generation.seeded_random import SeededRandom
+from seglog_format.generation.stream import PartitionStream
+from seglog_format.generation.stream_writer import write_stream
 from seglog_format.names import partition_directory_name
 from seglog_format.state.config import BrokerGeneration
 from seglog_format.storage.environment import Environment
+from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.new_directory import all_or_nothing
 from seglog_format.storage.unsynced_files import UnsyncedFiles
 from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
+    from os import PathLike
 
     from seglog_format.generation.plan import PlannedAppend
-    from seglog_format.generation.recipe import Recipe
+    from seglog_format.generation.recipe_model import TopicRecipe
+    from seglog_format.state.config import LogConfig
     from seglog_format.writing.writer import PartitionWriter
 
 TOPIC_ID_SIZE: Final = 16
@@ -66,43 +76,100 @@ class _Clock:
     def __call__(self) -> int:
         return self.now_ms
 
+    def set(self, now_ms: int) -> None:
+        self.now_ms = now_ms
 
-def generate(recipe: Recipe, directory: Path, seed: int | None = None) -> GeneratedLog:
+
+class _Count:
+    """Counts records over all partitions, and reports them."""
+
+    def __init__(self, report: Callable[[int], None] | None) -> None:
+        self._report = report
+        self._before = self._done = 0
+
+    def next_partition(self) -> None:
+        self._before = self._done
+
+    def __call__(self, done: int) -> None:
+        """Report that so many records of this partition are written."""
+        self._done = self._before + done
+        if self._report is not None:
+            self._report(self._done)
+
+
+def generate(
+    recipe: Recipe | Mapping[str, Any] | str | None,
+    directory: str | PathLike[str],
+    seed: int | None = None,
+    *,
+    report: Callable[[int], None] | None = None,
+) -> GeneratedLog:
     """Generate a log directory.
 
     Args:
-        recipe: its content.
+        recipe: its content: a mapping, or a text in TOML, with the keys that `seglog generate --list` prints; None for
+            a random recipe, which the seed decides.
         directory: path of the new directory; it must not exist, or must be empty.
-        seed: 0 or more; None for that of the recipe.
+        seed: 0 or more; None for that of the recipe, 0 for a random one.
+        report: called now and then with the number of records written so far.
 
     Returns:
         The generated partitions, with the records that a reader must find in them.
 
     Raises:
-        UsageError: the directory is not empty, or the recipe asks for an impossible append or fault.
+        UsageError: the recipe has an unknown key or a value that is not possible, it asks for an impossible append or
+            fault, or the directory is not empty.
         WriteError: a file could not be written. After any error, no new file remains in the directory.
+
+    Examples:
+        >>> import tempfile
+        >>> from seglog_format import generate, open_partition
+        >>> recipe = {"topic": [{"name": "orders", "step": [{"records": 3}]}]}
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     made = generate(recipe, f"{parent}/logs")
+        ...     with open_partition(made.partitions[0].path) as partition:
+        ...         partition.log_end_offset
+        3
     """
+    recipe, directory = _recipe(recipe, seed), Path(directory)
     number = recipe.seed if seed is None else seed
-    plans = [plan_partition(recipe, topic, part, number) for topic in recipe.topics for part in range(topic.partitions)]
+    count = _Count(report)
     with all_or_nothing(directory) as staging:
-        _write(recipe, staging, number, plans)
+        plans = _write(recipe, staging, number, count)
         damaged = [_damaged(staging, plan, number) for plan in plans]
     return GeneratedLog(directory, recipe, number, tuple(map(partial(_generated, directory), plans, damaged)))
 
 
-def _write(recipe: Recipe, directory: Path, seed: int, plans: list[PartitionPlan]) -> None:
+def _recipe(recipe: Recipe | Mapping[str, Any] | str | None, seed: int | None) -> Recipe:
+    if isinstance(recipe, Recipe):
+        return recipe
+    if recipe is None:
+        return random_recipe(seed or 0)
+    return parse_recipe(recipe) if isinstance(recipe, str) else recipe_from(recipe)
+
+
+def _write(recipe: Recipe, directory: Path, seed: int, count: _Count) -> list[PartitionPlan]:
     files, clock = UnsyncedFiles(), _Clock(recipe.start_ms)
     environment = Environment(files=files, clock=clock, random=SeededRandom(seed, "jitter").fraction)
     log_writer = LogWriter(directory, environment=environment)
+    plans = []
     try:
-        for plan in plans:
-            clock.now_ms = recipe.start_ms
-            _append_all(log_writer, plan, clock, SeededRandom(seed, plan.topic.name, "topic id"))
+        for topic in recipe.topics:
+            for partition in range(topic.partitions):
+                clock.set(recipe.start_ms)
+                count.next_partition()
+                plans.append(
+                    _write_partition(log_writer, PartitionStream(recipe, topic, partition, seed), clock, count)
+                )
         if recipe.end == "killed":
             log_writer.checkpoint()
             files.stop()
     finally:
         _close(log_writer, is_killed=files.is_stopped)
+    for plan in plans:
+        if plan.topic.compact:
+            _compact(directory / _name(plan), plan.topic.config, clock.now_ms)
+    return plans
 
 
 def _close(log_writer: LogWriter, *, is_killed: bool) -> None:
@@ -114,20 +181,50 @@ def _close(log_writer: LogWriter, *, is_killed: bool) -> None:
             raise
 
 
-def _append_all(log_writer: LogWriter, plan: PartitionPlan, clock: _Clock, rng: SeededRandom) -> None:
-    topic = plan.topic
-    first_epoch = plan.appends[0].leader_epoch if plan.appends else 0
+def _write_partition(log_writer: LogWriter, stream: PartitionStream, clock: _Clock, count: _Count) -> PartitionPlan:
+    topic, partition, seed = stream.topic, stream.partition, stream.seed
     has_topic_id = topic.config.generation in {BrokerGeneration.V3_7, BrokerGeneration.V4_1}
     writer = log_writer.open(
         topic.name,
-        plan.partition,
+        partition,
         topic.config,
-        leader_epoch=first_epoch,
-        topic_id=_topic_id(rng) if has_topic_id else None,
+        leader_epoch=_first_epoch(topic),
+        topic_id=_topic_id(SeededRandom(seed, topic.name, "topic id")) if has_topic_id else None,
     )
+    if stream.recipe.version > 1:
+        placing = write_stream(stream, writer, clock.set, count)
+        return PartitionPlan(
+            topic,
+            partition,
+            tuple(placing.transactions),
+            end_offset=placing.next_offset,
+            append_count=placing.count,
+            record_count=stream.record_count,
+            draw_records=stream.records,
+        )
+    plan = plan_partition(stream.recipe, topic, partition, seed)
     for append in plan.appends:
-        clock.now_ms = append.clock_ms
+        clock.set(append.clock_ms)
         _append(writer, append)
+    count(plan.record_count)
+    return plan
+
+
+def _compact(partition: Path, config: LogConfig, now_ms: int) -> None:
+    """Compact a closed partition, and delete the files that a broker deletes later."""
+    compact_partition(partition, config, now_ms=now_ms, files=UnsyncedFiles())
+    for path in partition.glob("*.deleted"):
+        LOCAL_FILES.remove(path)
+
+
+def _first_epoch(topic: TopicRecipe) -> int:
+    """Return the leader epoch of the first record."""
+    epoch = 0
+    for step in topic.steps:
+        epoch = epoch if step.leader_epoch is None else step.leader_epoch
+        if step.records:
+            return epoch
+    return 0
 
 
 def _topic_id(rng: SeededRandom) -> str:

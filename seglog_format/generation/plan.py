@@ -6,24 +6,235 @@ the records that are read with it.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.build import MAGIC_2
+from seglog_format.codec.build import MAGIC_2, build_batch, build_message_entry
 from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.encode import encode_batch
-from seglog_format.generation.batches import NO_PRODUCER, PlannedProducer, Turn, as_compacted, built, encoded
+from seglog_format.generation.recipe_model import SHUFFLED_SPAN
 from seglog_format.generation.seeded_random import SeededRandom
-from seglog_format.generation.values import make_headers, make_timestamps, make_value
-from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP, ControlRecordType, TimestampType, add_sequence
-from seglog_format.record_model import Record, RecordBatch
+from seglog_format.model import (
+    CODEC_MASK,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    CompressionCodec,
+    ControlRecordType,
+    RecordBatchHeader,
+    TimestampType,
+    add_sequence,
+)
+from seglog_format.record_model import Record, RecordBatch, RecordHeader
 from seglog_format.state.producer_state import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from seglog_format.generation.recipe import Recipe, StepRecipe, TopicRecipe
+    from seglog_format.generation.recipe_model import (
+        HeaderRecipe,
+        ProducerRecipe,
+        Recipe,
+        StepRecipe,
+        TimestampRecipe,
+        TopicRecipe,
+        ValueRecipe,
+    )
     from seglog_format.state.config import LogConfig
+
+
+# -- build the batches of a recipe: their producers and their bytes ----------------------------------------------------
+
+
+@dataclass(slots=True)
+class PlannedProducer:
+    """State of a producer during planning.
+
+    ``batches_left`` counts down to the end of a transaction; None if the transaction does not end in this step.
+    """
+
+    producer_id: int
+    epoch: int
+    sequence: int = 0
+    first_offset: int | None = None
+    batches_left: int | None = None
+
+
+NO_PRODUCER: Final = PlannedProducer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+
+
+def team_of(
+    recipe: ProducerRecipe, known: dict[int, PlannedProducer], draw: Callable[[int], Iterable[int]]
+) -> list[PlannedProducer]:
+    """Return the producers of a step; those of an earlier step continue unless their epoch changes.
+
+    Args:
+        recipe: of the producers.
+        known: all producers of the partition by id; new ones are added.
+        draw: draws a number of batches for the next transaction of each of so many producers.
+    """
+    if recipe.kind == "plain":
+        return [NO_PRODUCER]
+    for producer_id in range(recipe.first_id, recipe.first_id + recipe.count):
+        former = known.get(producer_id)
+        if former is None or former.epoch != recipe.epoch:
+            first = None if former is None else former.first_offset
+            known[producer_id] = PlannedProducer(producer_id, recipe.epoch, first_offset=first)
+    team = [known[recipe.first_id + number] for number in range(recipe.count)]
+    for producer, batches in zip(team, draw(len(team)), strict=True):
+        producer.batches_left = batches
+    for producer in team[len(team) - recipe.open :]:
+        producer.batches_left = None
+    return team
+
+
+@dataclass(slots=True)
+class Turn:
+    """One batch of a step, before it is encoded."""
+
+    step: StepRecipe
+    producer: PlannedProducer
+    records: Sequence[Record]
+    base_offset: int
+    rolls: bool = False
+
+
+def encoded(turn: Turn, records: Sequence[Record], base_offset: int, stamp_ms: int | None) -> bytes:
+    """Encode a batch, or the messages of an append; the batch for a leader has no leader epoch yet."""
+    step, codec = turn.step, codec_of(turn.step)
+    if step.magic == MAGIC_2:
+        return encode_batch(built(turn, records, base_offset, stamp_ms, -1))
+    groups = [records] if codec else [[record] for record in records]
+    entries = []
+    for group in groups:
+        entry = build_message_entry(
+            group, magic=step.magic, base_offset=base_offset, codec=codec, log_append_time_ms=stamp_ms
+        )
+        entries.append(encode_batch(entry))
+        base_offset += len(group)
+    return b"".join(entries)
+
+
+def built(
+    turn: Turn, records: Sequence[Record], base_offset: int, stamp_ms: int | None, leader_epoch: int
+) -> RecordBatch:
+    """Build the record batch of a turn."""
+    producer = turn.producer
+    return build_batch(
+        records,
+        base_offset=base_offset,
+        codec=codec_of(turn.step),
+        log_append_time_ms=stamp_ms,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        base_sequence=producer.sequence,
+        is_transactional=turn.step.producers.kind == "transactional",
+        partition_leader_epoch=leader_epoch,
+        keeps_offsets=turn.step.role == "follower",
+    )
+
+
+def codec_of(step: StepRecipe) -> CompressionCodec:
+    """Return the codec of a step."""
+    return CompressionCodec[step.codec.upper()]
+
+
+def as_compacted(batch: RecordBatch, last_offset_delta: int, *, is_emptied: bool) -> RecordBatch:
+    """Give a batch the last offset of the original one; drop its records if it is emptied (SEG-BAT-018)."""
+    assert isinstance(batch.header, RecordBatchHeader)
+    header = replace(batch.header, last_offset_delta=last_offset_delta)
+    if not is_emptied:
+        return replace(batch, header=header)
+    header = replace(
+        header,
+        records_count=0,
+        attributes=header.attributes & ~CODEC_MASK,
+        base_timestamp_ms=header.max_timestamp_ms,
+    )
+    return replace(batch, header=header, records=())
+
+
+# -- generate keys, values, headers and timestamps as recipes describe them --------------------------------------------
+
+
+WORDS: Final = ("order", "payment", "sensor", "käufer", "город", "注文", "log", "a", "of", "segment", "offset", "0815")
+"""Words of generated texts; some have more bytes in UTF-8 than characters."""
+
+
+def make_value(recipe: ValueRecipe, rng: SeededRandom) -> bytes | None:
+    """Generate a key or a value."""
+    is_null, is_empty = rng.happens(recipe.null), rng.happens(recipe.empty)
+    if is_null or recipe.kind == "null":
+        return None
+    return b"" if is_empty or recipe.kind == "empty" else MAKERS[recipe.kind](recipe, rng)
+
+
+def _fixed(recipe: ValueRecipe, _rng: SeededRandom) -> bytes:
+    return recipe.text.encode()
+
+
+def _random(recipe: ValueRecipe, rng: SeededRandom) -> bytes:
+    return rng.data(rng.number(recipe.size[0], recipe.size[-1]))
+
+
+def _text(recipe: ValueRecipe, rng: SeededRandom) -> bytes:
+    """Generate words, cut to a size; dots replace a character that would be cut."""
+    size, words = rng.number(recipe.size[0], recipe.size[-1]), b""
+    while len(words) < size:
+        words += rng.one_of(WORDS).encode() + b" "
+    return words[:size].decode(errors="ignore").encode().ljust(size, b".")
+
+
+def _json(_recipe: ValueRecipe, rng: SeededRandom) -> bytes:
+    content = {
+        "id": rng.number(0, 10**9),
+        "event": rng.one_of(WORDS),
+        "cents": rng.number(-10_000, 10_000),
+        "ok": rng.happens(0.5),
+        "trace": rng.data(8).hex(),
+    }
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+MAKERS: Final[dict[str, Callable[[ValueRecipe, SeededRandom], bytes]]] = {
+    "fixed": _fixed,
+    "random": _random,
+    "text": _text,
+    "json": _json,
+}
+
+
+def make_headers(recipe: HeaderRecipe, rng: SeededRandom) -> tuple[RecordHeader, ...]:
+    """Generate the headers of a record; some keys repeat."""
+    return tuple(_header(recipe, rng) for _ in range(rng.number(*recipe.count)))
+
+
+def _header(recipe: HeaderRecipe, rng: SeededRandom) -> RecordHeader:
+    key = rng.one_of(WORDS).encode()
+    is_null = rng.happens(recipe.null)
+    return RecordHeader(key, None if is_null else rng.data(rng.number(recipe.size[0], recipe.size[-1])))
+
+
+def make_timestamps(recipe: TimestampRecipe, count: int, start_ms: int, rng: SeededRandom) -> list[int]:
+    """Generate a timestamp for each of a number of records."""
+    match recipe.order:
+        case "zero":
+            return [0] * count
+        case "none":
+            return [NO_TIMESTAMP] * count
+        case "equal":
+            return [start_ms] * count
+    ascending = [start_ms + number * recipe.step_ms for number in range(count)]
+    if recipe.order == "ascending":
+        return ascending
+    groups = (ascending[first : first + SHUFFLED_SPAN] for first in range(0, count, SHUFFLED_SPAN))
+    return [timestamp_ms for group in groups for timestamp_ms in rng.shuffled(group)]
+
+
+# -- plan one partition of a recipe ------------------------------------------------------------------------------------
+
 
 COORDINATOR_EPOCH: Final = 0
 
@@ -67,24 +278,43 @@ class PlannedTransaction:
     is_aborted: bool
 
 
+def still_open(producers: Iterable[PlannedProducer]) -> Iterator[PlannedTransaction]:
+    """Yield the transactions that producers left open."""
+    for producer in producers:
+        if producer.first_offset is not None:
+            yield PlannedTransaction(producer.producer_id, producer.first_offset, None, is_aborted=False)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionPlan:
-    """All appends and transactions of one partition."""
+    """What is in one partition.
+
+    Attributes:
+        topic: its topic.
+        partition: from 0.
+        transactions: in the order of their ends; then those that remain open.
+        end_offset: the first offset after all records.
+        append_count: number of appends.
+        record_count: number of records, without end markers.
+        appends: by version 1 of recipes; version 2 keeps none.
+        draw_records: yields the records again, by version 2.
+    """
 
     topic: TopicRecipe
     partition: int
-    appends: tuple[PlannedAppend, ...]
     transactions: tuple[PlannedTransaction, ...]
+    end_offset: int
+    append_count: int
+    record_count: int
+    appends: tuple[PlannedAppend, ...] = ()
+    draw_records: Callable[[], Iterator[Record]] | None = None
 
     @property
     def records(self) -> Iterator[Record]:
-        """The records that a reader must find, without end markers."""
+        """The records that a reader must find, without end markers; compaction of version 2 may remove some."""
+        if self.draw_records is not None:
+            return self.draw_records()
         return (record for append in self.appends if not append.is_control for record in append.records)
-
-    @property
-    def end_offset(self) -> int:
-        """The first offset after all records."""
-        return self.appends[-1].last_offset + 1 if self.appends else 0
 
 
 @dataclass(slots=True)
@@ -104,7 +334,8 @@ class Planner:
         """Plan all batches of a step."""
         if step.leader_epoch is not None:
             self.leader_epoch = step.leader_epoch
-        team = self._team(step)
+        bounds = step.producers.batches
+        team = team_of(step.producers, self.producers, lambda count: [self.rng.number(*bounds) for _ in range(count)])
         for number, records in enumerate(self._groups(step)):
             producer = team[number % len(team)]
             gap = self.rng.number(*step.gap)
@@ -112,25 +343,6 @@ class Planner:
             self._count_down(step, producer)
         for producer in team[: len(team) - step.producers.open]:
             self._end(step, producer)
-
-    def _team(self, step: StepRecipe) -> list[PlannedProducer]:
-        """Return the producers of a step; those of an earlier step continue unless their epoch changes."""
-        recipe = step.producers
-        if recipe.kind == "plain":
-            return [NO_PRODUCER]
-        team = [self._producer(recipe.first_id + number, recipe.epoch) for number in range(recipe.count)]
-        for producer in team:
-            producer.batches_left = self.rng.number(*recipe.batches)
-        for producer in team[len(team) - recipe.open :]:
-            producer.batches_left = None
-        return team
-
-    def _producer(self, producer_id: int, epoch: int) -> PlannedProducer:
-        known = self.producers.get(producer_id)
-        if known is None or known.epoch != epoch:
-            first = None if known is None else known.first_offset
-            known = self.producers[producer_id] = PlannedProducer(producer_id, epoch, first_offset=first)
-        return known
 
     def _groups(self, step: StepRecipe) -> Iterator[list[Record]]:
         """Yield the records of a step, batch by batch."""
@@ -279,9 +491,13 @@ def plan_partition(recipe: Recipe, topic: TopicRecipe, partition: int, seed: int
     planner = Planner(topic.config, SeededRandom(seed, topic.name, partition), recipe.start_ms)
     for step in topic.steps:
         planner.step(step)
-    still_open = (
-        PlannedTransaction(producer.producer_id, producer.first_offset, None, is_aborted=False)
-        for producer in planner.producers.values()
-        if producer.first_offset is not None
+    appends = tuple(planner.appends)
+    return PartitionPlan(
+        topic,
+        partition,
+        (*planner.transactions, *still_open(planner.producers.values())),
+        end_offset=planner.next_offset,
+        append_count=len(appends),
+        record_count=sum(len(append.records) for append in appends if not append.is_control),
+        appends=appends,
     )
-    return PartitionPlan(topic, partition, tuple(planner.appends), (*planner.transactions, *still_open))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.generation.recipe import CODECS, ORDERS, VALUE_KINDS, Recipe, recipe_from
+from seglog_format.generation.recipe import recipe_from
+from seglog_format.generation.recipe_model import CODECS, ORDERS, VALUE_KINDS, Recipe
 from seglog_format.generation.seeded_random import SeededRandom
 
 if TYPE_CHECKING:

@@ -1,184 +1,92 @@
-"""Recipes: descriptions in TOML of the content of a log directory, parsed into values.
-
-Every value has a default; a recipe that names one topic and one step is complete.
-"""
+"""Recipes: descriptions in TOML of the content of a log directory, parsed into values."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import UsageError
-from seglog_format.generation.override import apply_override
-from seglog_format.generation.table import MAX_COUNT, Range, Table
-from seglog_format.model import INT32_MAX, CompressionCodec
+from seglog_format.generation.recipe_model import (
+    CODECS,
+    ENDS,
+    FAULT,
+    MAGIC_2,
+    MAX_EPOCH,
+    MAX_RECORDS,
+    MAX_SIZE,
+    NEWEST_VERSION,
+    ORDERS,
+    PRODUCER_KINDS,
+    ROLES,
+    START_MS,
+    USUAL_NAME,
+    VALUE_KINDS,
+    Fault,
+    HeaderRecipe,
+    ProducerRecipe,
+    Recipe,
+    StepRecipe,
+    TimestampRecipe,
+    TopicRecipe,
+    ValueRecipe,
+)
+from seglog_format.generation.table import MAX_COUNT, PAIR, Range, Table
+from seglog_format.model import INT32_MAX
 from seglog_format.names import MAX_PARTITION, require_topic
 from seglog_format.state.config import LogConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-MAGIC_2: Final = 2
-MAX_SIZE: Final = 1 << 20
-MAX_EPOCH: Final = 2**15 - 1
-START_MS: Final = 1_700_000_000_000
-
-VALUE_KINDS: Final = ("fixed", "random", "text", "json", "null", "empty")
-ORDERS: Final = ("ascending", "equal", "shuffled", "zero", "none")
-PRODUCER_KINDS: Final = ("plain", "idempotent", "transactional")
-USUAL_NAME: Final = "generated"
-ROLES: Final = ("leader", "follower")
-ENDS: Final = ("clean", "killed")
-CODECS: Final = tuple(codec.label for codec in CompressionCodec)
-
-FAULT: Final = re.compile(
-    r"(?P<kind>crc@batch|truncate@byte|truncate@last|flip@byte|zero-tail|junk-tail|zero-index-tail):(?P<number>\d{1,9})"
-    r"|(?P<bare>stale-index|missing-index|zero-index-tail)"
-)
+    from _typeshed import DataclassInstance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueRecipe:
-    """Recipe of keys or values.
+# -- replace values of a recipe by options of the command line ---------------------------------------------------------
 
-    Attributes:
-        kind: ``fixed`` (always `text`), ``random`` bytes, ``text`` of words, ``json``, ``null`` or ``empty``.
-        text: for ``fixed``.
-        size: bytes, for ``random`` and ``text``.
-        null: probability of null instead, 0 to 1.
-        empty: probability of an empty value instead, 0 to 1.
+
+def apply_override(values: dict[str, Any], override: str) -> None:
+    """Set one value of a recipe.
+
+    Args:
+        values: parsed TOML tables, which are changed in place.
+        override: such as ``topic.0.step.0.records=10``.
+
+    Raises:
+        UsageError: the override is not of the form key=value, or its key does not exist.
     """
-
-    kind: str = "text"
-    text: str = ""
-    size: Range = (8, 64)
-    null: float = 0.0
-    empty: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeaderRecipe:
-    """Record headers: their number in a record, size of their values, and probability of a null value."""
-
-    count: Range = (0, 0)
-    size: Range = (0, 12)
-    null: float = 0.0
+    path, found, text = override.partition("=")
+    if not found or not path:
+        msg = f"{override!r} is not of the form key=value"
+        raise UsageError(msg)
+    *way, last = re.findall(r'"[^"]+"|[^."]+', path.strip())
+    target: Any = values
+    for name in way:
+        target = _inside(target, name, override)
+    if not isinstance(target, dict):
+        msg = f"{override!r}: only a value of a table can be set"
+        raise UsageError(msg)
+    target[last.strip('"')] = _toml_value(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimestampRecipe:
-    """Timestamps of producers.
-
-    Attributes:
-        order: ``ascending``, ``equal``, ``shuffled`` (in random order within 20 records), ``zero`` or ``none`` (-1).
-        step_ms: milliseconds from one record to the next.
-    """
-
-    order: str = "ascending"
-    step_ms: int = 10
+def _inside(target: Any, name: str, override: str) -> Any:  # noqa: ANN401 - values of any kind
+    if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
+        return target[int(name)]
+    if isinstance(target, dict):
+        return target.setdefault(name.strip('"'), {})
+    msg = f"{override!r}: there is no {name}"
+    raise UsageError(msg)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerRecipe:
-    """The producers of a step; they take turns.
-
-    Attributes:
-        kind: ``plain``, ``idempotent`` or ``transactional``.
-        count: number of producers.
-        first_id: producer id of the first of them.
-        epoch: of all of them.
-        batches: in each transaction.
-        abort: probability that a transaction is aborted, 0 to 1.
-        open: how many producers, counted from the last, do not end their transaction.
-    """
-
-    kind: str = "plain"
-    count: int = 1
-    first_id: int = 1000
-    epoch: int = 0
-    batches: Range = (1, 3)
-    abort: float = 0.0
-    open: int = 0
+def _toml_value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepRecipe:
-    """A number of similar records.
-
-    Attributes:
-        records: number of records.
-        batch: records in each batch; for uncompressed magic 0 and 1, in each append.
-        magic: 0, 1 or 2.
-        codec: Kafka's name of it.
-        role: ``leader`` assigns offsets; ``follower`` copies batches unchanged.
-        gap: number of offsets that are missing before each batch; followers only.
-        removed: probability that compaction removed a record from its batch; followers only.
-        emptied: probability that compaction removed all records of a batch; followers only.
-        leader_epoch: epoch from this step on; None for no change.
-        roll: begin a new segment first.
-        key, value, headers, timestamps, producers: see the classes.
-    """
-
-    records: int = 100
-    batch: Range = (1, 10)
-    magic: int = MAGIC_2
-    codec: str = "none"
-    role: str = "leader"
-    gap: Range = (0, 0)
-    removed: float = 0.0
-    emptied: float = 0.0
-    leader_epoch: int | None = None
-    roll: bool = False
-    key: ValueRecipe = field(default_factory=lambda: ValueRecipe(size=(4, 12)))
-    value: ValueRecipe = field(default_factory=ValueRecipe)
-    headers: HeaderRecipe = field(default_factory=HeaderRecipe)
-    timestamps: TimestampRecipe = field(default_factory=TimestampRecipe)
-    producers: ProducerRecipe = field(default_factory=ProducerRecipe)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """Damage of the last segment, done after all files are written; ``crc@batch`` counts from the first segment.
-
-    Attributes:
-        text: as the recipe has it.
-        kind: the part before the colon.
-        number: the part after the colon; 1 without one.
-    """
-
-    text: str
-    kind: str
-    number: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRecipe:
-    """A topic: name, number of partitions, settings, steps of each partition, and faults."""
-
-    name: str = USUAL_NAME
-    partitions: int = 1
-    config: LogConfig = field(default_factory=LogConfig)
-    steps: tuple[StepRecipe, ...] = ()
-    faults: tuple[Fault, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """The content of a log directory.
-
-    Attributes:
-        topics: in the directory.
-        seed: used unless the caller gives another one.
-        end: ``clean``, or ``killed`` for a process that did not close its files.
-        start_ms: initial time of the clock.
-    """
-
-    topics: tuple[TopicRecipe, ...]
-    seed: int = 0
-    end: str = "clean"
-    start_ms: int = START_MS
+# -- recipes -----------------------------------------------------------------------------------------------------------
 
 
 def parse_recipe(text: str, overrides: Iterable[str] = ()) -> Recipe:
@@ -212,8 +120,10 @@ def recipe_from(values: Mapping[str, Any]) -> Recipe:
         UsageError: a name is unknown, or a value is invalid.
     """
     table = Table("", dict(values))
+    version = table.number("version", 1, 1, NEWEST_VERSION)
     recipe = Recipe(
-        topics=tuple(_topic(topic) for topic in table.tables("topic")),
+        version=version,
+        topics=tuple(_topic(topic, version) for topic in table.tables("topic")),
         seed=table.number("seed", 0),
         end=table.choice("end", "clean", ENDS),
         start_ms=table.number("start_ms", START_MS, most=2**53),
@@ -226,7 +136,7 @@ def recipe_from(values: Mapping[str, Any]) -> Recipe:
     return recipe
 
 
-def _topic(table: Table) -> TopicRecipe:
+def _topic(table: Table, version: int) -> TopicRecipe:
     name = table.text("name", USUAL_NAME)
     try:
         require_topic(name)
@@ -242,10 +152,12 @@ def _topic(table: Table) -> TopicRecipe:
         name=name,
         partitions=table.number("partitions", 1, 1, min(MAX_PARTITION, MAX_COUNT)),
         config=config,
-        steps=tuple(_step(step, config) for step in table.tables("step")),
+        steps=tuple(_step(step, config, version) for step in table.tables("step")),
         faults=tuple(_fault(text, table.location) for text in table.texts("faults")),
+        compact=table.flag("compact"),
     )
     table.done()
+    _check_topic(topic, version, table.location)
     return topic
 
 
@@ -257,9 +169,9 @@ def _fault(text: str, location: str) -> Fault:
     return Fault(text=text, kind=found["kind"] or found["bare"], number=int(found["number"] or 1))
 
 
-def _step(table: Table, config: LogConfig) -> StepRecipe:
+def _step(table: Table, config: LogConfig, version: int) -> StepRecipe:
     step = StepRecipe(
-        records=table.number("records", 100, 0, MAX_COUNT),
+        records=table.number("records", 100, 0, MAX_COUNT if version == 1 else MAX_RECORDS),
         batch=table.range("batch", (1, 10), least=1),
         magic=table.number("magic", MAGIC_2, most=MAGIC_2),
         codec=table.choice("codec", "none", CODECS),
@@ -276,7 +188,7 @@ def _step(table: Table, config: LogConfig) -> StepRecipe:
         producers=_producers(table.table("producers")),
     )
     table.done()
-    _check_step(step, config, table.location)
+    _check_step(step, config, version, table.location)
     return step
 
 
@@ -285,9 +197,10 @@ def _value(table: Table, size: Range) -> ValueRecipe:
     value = ValueRecipe(
         kind=table.choice("kind", "fixed" if text else "text", VALUE_KINDS),
         text=text,
-        size=table.range("size", size, most=MAX_SIZE),
+        size=table.sizes("size", size, most=MAX_SIZE),
         null=table.probability("null"),
         empty=table.probability("empty"),
+        distinct=table.number("distinct", 0, most=MAX_COUNT),
     )
     table.done()
     return value
@@ -296,7 +209,7 @@ def _value(table: Table, size: Range) -> ValueRecipe:
 def _headers(table: Table) -> HeaderRecipe:
     headers = HeaderRecipe(
         count=table.range("count", (0, 0), most=1000),
-        size=table.range("size", (0, 12), most=MAX_SIZE),
+        size=table.sizes("size", (0, 12), most=MAX_SIZE),
         null=table.probability("null"),
     )
     table.done()
@@ -305,7 +218,10 @@ def _headers(table: Table) -> HeaderRecipe:
 
 def _timestamps(table: Table) -> TimestampRecipe:
     timestamps = TimestampRecipe(
-        order=table.choice("order", "ascending", ORDERS), step_ms=table.number("step_ms", 10, most=2**40)
+        order=table.choice("order", "ascending", ORDERS),
+        step_ms=table.number("step_ms", 10, most=2**40),
+        burst=table.number("burst", 0, most=MAX_COUNT),
+        pause_ms=table.range("pause_ms", (0, 0), most=2**40),
     )
     table.done()
     return timestamps
@@ -325,10 +241,13 @@ def _producers(table: Table) -> ProducerRecipe:
     return producers
 
 
-def _check_step(step: StepRecipe, config: LogConfig, location: str) -> None:
+# Values that contradict each other
+
+
+def _check_step(step: StepRecipe, config: LogConfig, version: int, location: str) -> None:
     """Refuse a step whose values contradict each other."""
     changed_by_compaction = step.removed or step.emptied
-    wrong = {
+    wrong: dict[str, object] = {
         "headers, producers, and traces of compaction need magic 2": step.magic < MAGIC_2
         and (step.headers.count[1] or step.producers.kind != "plain" or changed_by_compaction),
         "zstd needs magic 2 (SEG-MSG-018)": step.magic < MAGIC_2 and step.codec == "zstd",
@@ -340,7 +259,92 @@ def _check_step(step: StepRecipe, config: LogConfig, location: str) -> None:
         f"generation {config.generation.value} has no magic 2": step.magic == MAGIC_2
         and not config.generation.has_producer_state,
     }
+    _refuse(location, wrong | (_by_version_1(step) if version == 1 else _by_version_2(step, config)))
+
+
+def _by_version_1(step: StepRecipe) -> dict[str, object]:
+    made = (step.key, step.value)
+    return {
+        "distinct needs version = 2": any(value.distinct for value in made),
+        "burst and pause_ms need version = 2": step.timestamps.burst or step.timestamps.pause_ms[1],
+        "a size of more than two numbers needs version = 2": any(
+            len(value.size) > PAIR for value in (*made, step.headers)
+        ),
+    }
+
+
+def _by_version_2(step: StepRecipe, config: LogConfig) -> dict[str, object]:
+    lacks_keys = step.key.kind == "null" or step.key.null > 0
+    return {
+        "version 2 has no gap, removed and emptied: write compact = true, which compacts the topic": step.gap[1]
+        or step.removed
+        or step.emptied,
+        "a record of a compacted topic has a key (SEG-APP-012)": config.is_compacted and lacks_keys,
+    }
+
+
+def _check_topic(topic: TopicRecipe, version: int, location: str) -> None:
+    """Refuse a topic whose values contradict each other."""
+    wrong: dict[str, object] = {
+        "compact needs version = 2": topic.compact and version == 1,
+        'compact needs the setting "cleanup.policy" = "compact"': topic.compact and not topic.config.is_compacted,
+    }
+    _refuse(location, wrong)
+
+
+def _refuse(location: str, wrong: dict[str, object]) -> None:
     for rule, is_broken in wrong.items():
         if is_broken:
             msg = f"{location}: {rule}"
             raise UsageError(msg)
+
+
+# -- the keys of a recipe with their defaults, for help texts and documents --------------------------------------------
+
+
+INNER: Final = ("topics", "config", "steps", "key", "value", "headers", "timestamps", "producers")
+"""Attributes that are tables of their own in a recipe."""
+
+STEP: Final = StepRecipe()
+TABLES: Final[Mapping[str, DataclassInstance]] = {
+    "top level": Recipe(topics=()),
+    "[[topic]]": TopicRecipe(),
+    "[[topic.step]]": STEP,
+    "[topic.step.key]": STEP.key,
+    "[topic.step.value]": STEP.value,
+    "[topic.step.headers]": HeaderRecipe(),
+    "[topic.step.timestamps]": TimestampRecipe(),
+    "[topic.step.producers]": ProducerRecipe(),
+}
+"""Each table of a recipe, with the defaults of all keys."""
+
+CHOICES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "top level": {"end": ENDS},
+    "[[topic.step]]": {"codec": CODECS, "role": ROLES},
+    "[topic.step.key]": {"kind": VALUE_KINDS},
+    "[topic.step.value]": {"kind": VALUE_KINDS},
+    "[topic.step.timestamps]": {"order": ORDERS},
+    "[topic.step.producers]": {"kind": PRODUCER_KINDS},
+}
+
+
+def key_list() -> dict[str, dict[str, str]]:
+    """Return the keys of each table of a recipe, with their defaults as TOML."""
+    return {
+        name: {key.name: _toml(getattr(usual, key.name)) for key in fields(usual) if key.name not in INNER}
+        for name, usual in TABLES.items()
+    }
+
+
+def choice_list() -> dict[str, dict[str, list[str]]]:
+    """Return by table and key the values of each key that takes one of a few words."""
+    return {name: {key: list(words) for key, words in CHOICES.get(name, {}).items()} for name in TABLES}
+
+
+def _toml(default: object) -> str:
+    """Return a default as a recipe would write it."""
+    if default is None:
+        return "(none)"
+    if isinstance(default, tuple):
+        return str(list(default))
+    return str(default).lower() if isinstance(default, bool) else repr(default)

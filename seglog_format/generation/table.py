@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 
 from seglog_format.errors import UsageError
 from seglog_format.model import INT64_MAX
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 Range = tuple[int, int]
 """Smallest and largest value."""
+
+Sizes = tuple[int, ...]
+"""Bounds in order, between which a number is drawn."""
 
 MAX_COUNT: Final = 1_000_000
 """Maximum of every count in a recipe: more would not fit in memory."""
@@ -56,6 +59,18 @@ class Table:
         if not _is_pair(pair) or not least <= pair[0] <= pair[1] <= most:
             self._refuse(name, f"a number from {least} to {most}, or two in order", value)
         return int(pair[0]), int(pair[1])
+
+    def sizes(self, name: str, default: Sizes, most: int) -> Sizes:
+        """Take a number, or two or more in order."""
+        value = self._values.pop(name, default)
+        bounds = (value, value) if _is_number(value) else value
+        if (
+            not _is_list_of_numbers(bounds)
+            or not 0 <= bounds[0] <= bounds[-1] <= most
+            or list(bounds) != sorted(bounds)
+        ):
+            self._refuse(name, f"a number from 0 to {most}, or two or more in order", value)
+        return tuple(map(int, bounds))
 
     def probability(self, name: str) -> float:
         """Take a number from 0 to 1; 0 if the key is missing."""
@@ -121,5 +136,9 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_pair(value: object) -> bool:
-    return isinstance(value, list | tuple) and len(value) == PAIR and all(_is_number(item) for item in value)
+def _is_pair(value: object) -> TypeGuard[Sequence[int]]:
+    return _is_list_of_numbers(value) and len(value) == PAIR
+
+
+def _is_list_of_numbers(value: object) -> TypeGuard[Sequence[int]]:
+    return isinstance(value, list | tuple) and len(value) >= PAIR and all(map(_is_number, value))

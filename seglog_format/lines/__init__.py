@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import log_lines
-from seglog_format.lines.opening import opened
-from seglog_format.lines.options import LineOptions
+from seglog_format.lines.options import LineOptions, opened
 from seglog_format.lines.side_files import SIDE_FILE_LINES, file_line
 from seglog_format.lines.sources import Source, SourceKind, source_of, sources_of
 
@@ -38,7 +37,6 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
     from_offset: int | None = None,
     to_offset: int | None = None,
     limit: int = DEFAULT_OUTPUT_LIMIT,
-    copy: bool = False,
 ) -> Iterator[Line]:
     """Yield the content of files as objects of the JSON vocabulary.
 
@@ -55,7 +53,6 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
         from_offset: with this or ``to_offset``, only batches and records of logs are yielded, from this offset on.
         to_offset: the first offset that is left out.
         limit: maximum bytes that one batch may decompress to; a larger one is ``refused``, though it may be valid.
-        copy: read files through windows instead of mapping them, because a broker may be writing.
 
     Yields:
         Dictionaries with ``type`` and ``file``. They report damage (``isValid``, ``invalid``, ``error``), which raises
@@ -75,7 +72,6 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
         from_offset=from_offset,
         to_offset=to_offset,
         limit=limit,
-        copy=copy,
     )
     for source in sources_of(path):
         if options.wants(source):
@@ -89,7 +85,7 @@ def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
         UsageError: the file is in a remote store, and an option to read it is missing, such as a private key.
     """
     try:
-        with opened(source, copy=options.copy) as content:
+        with opened(source) as content:
             yield from _lines(source, content, options)
     except (OSError, UsageError, FormatError) as error:
         if isinstance(error, UsageError) and source.storage.tiered_end(source.path) is not None:

@@ -7,26 +7,298 @@ entry of a log.
 
 from __future__ import annotations
 
+import binascii
+from base64 import b64decode
 from dataclasses import dataclass, field
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.lines.read import LineReader
-from seglog_format.lines.rebuild_batch import rebuilt_batch
-from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
+from seglog_format.model import (
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    AbortedTxn,
+    CompressionCodec,
+    MessageHeader,
+    OffsetPosition,
+    RecordBatchHeader,
+    TimestampOffset,
+    TimestampType,
+)
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
+from seglog_format.record_model import Message, ProducerStateEntry, Record, RecordBatch, RecordHeader
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 from seglog_format.state.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
-from seglog_format.state_model import ProducerStateEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seglog_format.lines.options import BytesAs, Line
-    from seglog_format.record_model import RecordBatch
+
+
+# -- reader of the values of a line; its errors name the number of the line --------------------------------------------
+
+
+PAIR: Final = 2
+
+
+class LineReader:
+    """One line, or an object inside one.
+
+    Args:
+        line_number: from 1, for errors.
+        line: the object.
+        bytes_as: the form of bytes in it.
+
+    All methods raise `UsageError` for invalid values.
+    """
+
+    def __init__(self, line_number: int, line: Line, bytes_as: BytesAs = "utf8") -> None:
+        self._number = line_number
+        self._line = line
+        self._bytes_as = bytes_as
+        if not isinstance(line, dict):
+            self.refuse("this is not an object")
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise an error about this line."""
+        msg = f"line {self._number}: {reason}"
+        raise UsageError(msg)
+
+    def __contains__(self, name: str) -> bool:
+        return self._line.get(name) is not None
+
+    @property
+    def type(self) -> str:
+        """Type of the line."""
+        return self.text("type")
+
+    def _take(self, name: str) -> Any:  # noqa: ANN401 - a JSON value
+        if name not in self._line:
+            self.refuse(f"there is no {name!r}")
+        return self._line[name]
+
+    def text(self, name: str) -> str:
+        """Return a text that UTF-8 can encode."""
+        value = self._take(name)
+        if not isinstance(value, str) or not _is_utf8(value):
+            self.refuse(f"{name} is text, not {value!r}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean; False if it is missing."""
+        return self._line.get(name) is True
+
+    def number(self, name: str, *, bits: int = 64) -> int:
+        """Return a signed number of at most ``bits`` bits."""
+        return self._checked(name, self._take(name), bits)
+
+    def number_or(self, name: str, default: int, *, bits: int = 64) -> int:
+        """Return a signed number, or the default if it is missing."""
+        return self.number(name, bits=bits) if name in self else default
+
+    def _checked(self, name: str, value: object, bits: int) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not -(1 << bits - 1) <= value < 1 << bits - 1:
+            self.refuse(f"{name} is a number of {bits} bits, not {value!r}")
+        return value
+
+    def difference(self, name: str, value: int, origin: int, *, bits: int = 32) -> int:
+        """Return a value minus an origin; the difference must fit ``bits`` bits."""
+        return self._checked(f"{name} minus {origin}", value - origin, bits)
+
+    def _list(self, name: str) -> list[Any]:
+        value = self._take(name)
+        if not isinstance(value, list):
+            self.refuse(f"{name} is a list, not {value!r}")
+        return value
+
+    def inner(self, name: str) -> list[LineReader]:
+        """Return the objects of a list."""
+        return [LineReader(self._number, item, self._bytes_as) for item in self._list(name)]
+
+    def pairs(self, name: str, base_offset: int, *, of_offset: int) -> list[Sequence[int]]:
+        """Return the entries of an index.
+
+        Args:
+            name: of the list.
+            base_offset: base of the relative offsets in the file.
+            of_offset: index of the offset in a pair; the other number is a position after it, or a timestamp before it.
+        """
+        entries = [self._pair(name, entry) for entry in self._list(name)]
+        for entry in entries:
+            self.difference("offset", entry[of_offset], base_offset)
+            self._checked(name, entry[1 - of_offset], 64 if of_offset else 32)
+        return entries
+
+    def _pair(self, name: str, entry: object) -> Sequence[int]:
+        if not isinstance(entry, list) or len(entry) != PAIR:
+            self.refuse(f"an entry of {name} is a pair, not {entry!r}")
+        return [self._checked(name, number, 64) for number in entry]
+
+    def data(self, name: str) -> bytes | None:
+        """Return bytes, or None for null."""
+        return self._bytes(name, self._take(name))
+
+    def headers(self) -> list[tuple[bytes, bytes | None]]:
+        """Return pairs of key and value; empty if the line has none."""
+        if "headers" not in self:
+            return []
+        pairs = self._list("headers")
+        if not all(isinstance(pair, list) and len(pair) == PAIR and pair[0] is not None for pair in pairs):
+            self.refuse("headers are pairs, and their keys are not null")
+        return [(self._bytes("headers", key) or b"", self._bytes("headers", value)) for key, value in pairs]
+
+    def _bytes(self, name: str, value: object) -> bytes | None:
+        if value is None:
+            return None
+        try:
+            return _decoded(value, self._bytes_as)
+        except (ValueError, binascii.Error):
+            self.refuse(f"{name} is not bytes as {self._bytes_as}: {value!r:.60}")
+
+
+def _is_utf8(text: str) -> bool:
+    """Return whether a text has no lone surrogates, which JSON can contain."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _decoded(value: object, bytes_as: BytesAs) -> bytes:
+    if isinstance(value, dict) and list(value) == ["hex"] and bytes_as == "utf8":
+        value, bytes_as = value["hex"], "hex"
+    if not isinstance(value, str):
+        msg = "bytes must be text"
+        raise ValueError(msg)  # noqa: TRY004 - the same error as for text that is not bytes
+    match bytes_as:
+        case "utf8":
+            return value.encode()
+        case "hex":
+            return bytes.fromhex(value)
+        case _:
+            return b64decode(value, validate=True)
+
+
+# -- conversion of a batch's line and its record lines to a batch ------------------------------------------------------
+
+
+MAGIC_2: Final = 2
+CODECS: Final = {codec.label: codec for codec in CompressionCodec}
+
+
+def rebuilt_batch(line: LineReader, records: Sequence[LineReader]) -> RecordBatch:
+    """Build a batch from its lines.
+
+    Args:
+        line: of the batch.
+        records: of its records, in order.
+
+    Raises:
+        UsageError: a value is invalid, the batch is damaged, or records are missing.
+    """
+    if not line.flag("isValid") or "invalid" in line or "refused" in line:
+        line.refuse("this batch is damaged or was not read; it cannot be rebuilt")
+    magic = line.number("magic", bits=8)
+    if magic == MAGIC_2:
+        return _record_batch(line, records)
+    if magic not in {0, 1}:
+        line.refuse(f"magic {magic} is not known")
+    return _message_entry(line, records, magic)
+
+
+def _attributes(line: LineReader) -> int:
+    codec = CODECS.get(line.text("codec"))
+    if codec is None:
+        line.refuse(f"codec {line.text('codec')!r} is not known")
+    is_stamped = line.text("timestampType") == TimestampType.LOG_APPEND_TIME.value
+    return codec | (TIMESTAMP_TYPE_BIT if is_stamped else 0)
+
+
+def _record_batch(line: LineReader, records: Sequence[LineReader]) -> RecordBatch:
+    base_offset = line.number("baseOffset")
+    if line.number_or("recordsCount", len(records)) != len(records):
+        line.refuse(f"recordsCount is {line.number('recordsCount')}, and {len(records)} records follow")
+    header = RecordBatchHeader(
+        base_offset=base_offset,
+        batch_length=0,
+        partition_leader_epoch=line.number("partitionLeaderEpoch", bits=32),
+        magic=MAGIC_2,
+        crc=0,
+        attributes=_attributes(line)
+        | (TRANSACTIONAL_BIT if line.flag("isTransactional") else 0)
+        | (CONTROL_BIT if line.flag("isControl") else 0)
+        | (DELETE_HORIZON_BIT if "deleteHorizonMs" in line else 0),
+        last_offset_delta=line.difference("lastOffset", line.number("lastOffset"), base_offset),
+        base_timestamp_ms=line.number("baseTimestamp"),
+        max_timestamp_ms=line.number("maxTimestamp"),
+        producer_id=line.number("producerId"),
+        producer_epoch=line.number("producerEpoch", bits=16),
+        base_sequence=line.number("baseSequence", bits=32),
+        records_count=len(records),
+    )
+    return RecordBatch(0, header, tuple(_record(record, header) for record in records))
+
+
+def _record(line: LineReader, header: RecordBatchHeader) -> Record:
+    offset, timestamp_ms = line.number("offset"), line.number("timestamp")
+    is_stamped = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    apart_ms = 0 if is_stamped else line.difference("timestamp", timestamp_ms, header.base_timestamp_ms, bits=64)
+    return Record(
+        offset=offset,
+        timestamp_ms=timestamp_ms,
+        key=line.data("key"),
+        value=line.data("value"),
+        headers=tuple(RecordHeader(key, value) for key, value in line.headers()),
+        attributes=line.number_or("attributes", 0, bits=8),
+        timestamp_delta=line.number_or("timestampDelta", apart_ms),
+        offset_delta=line.difference("offset", offset, header.base_offset),
+        timestamp_type=header.timestamp_type,
+    )
+
+
+def _message_entry(line: LineReader, records: Sequence[LineReader], magic: int) -> RecordBatch:
+    if not records:
+        line.refuse("no record follows: a message of magic 0 or 1 needs a record line")
+    header = MessageHeader(
+        offset=line.number("lastOffset"),
+        message_size=0,
+        crc=0,
+        magic=magic,
+        attributes=_attributes(line),
+        timestamp_ms=line.number("maxTimestamp") if magic else NO_TIMESTAMP,
+    )
+    first_offset = records[0].number("offset")
+    return RecordBatch(0, header, tuple(_message(record, header, first_offset) for record in records))
+
+
+def _message(line: LineReader, header: MessageHeader, first_offset: int) -> Message:
+    if not line.flag("isValid"):
+        line.refuse("this message is damaged; it cannot be rebuilt")
+    offset, timestamp_ms = line.number("offset"), line.number("timestamp")
+    is_inner = bool(header.codec_id)
+    magic = line.number("innerMagic", bits=8) if is_inner else header.magic
+    if magic not in {0, 1}:
+        line.refuse(f"innerMagic {magic} is not known")
+    return Message(
+        offset=offset,
+        timestamp_ms=timestamp_ms,
+        key=line.data("key"),
+        value=line.data("value"),
+        magic=magic,
+        crc=0,
+        is_valid=True,
+        attributes=line.number_or("attributes", 0, bits=8) if is_inner else header.attributes,
+        stored_offset=offset - first_offset if is_inner and header.magic else offset,  # SEG-MSG-012
+        stored_timestamp_ms=timestamp_ms,
+        timestamp_type=header.timestamp_type if magic else TimestampType.NO_TIMESTAMP_TYPE,
+    )
+
+
+# -- conversion of lines to files --------------------------------------------------------------------------------------
+
 
 NO_OFFSET: Final = -1
 INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)

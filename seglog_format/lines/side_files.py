@@ -6,12 +6,10 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import FormatError, UnreadableError
-from seglog_format.lines.long import list_of
 from seglog_format.lines.sources import SourceKind
-from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.lines.values import list_of
+from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.log.time_index import TimeIndex
-from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.storage.byte_source import source_of
 from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_beyond
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from seglog_format.lines.options import Line
     from seglog_format.lines.sources import Source
     from seglog_format.model import AbortedTxn
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
     from seglog_format.storage.byte_source import Readable
 
 MAX_TEXT_SIZE: Final = 1 << 20

@@ -124,14 +124,20 @@ def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]])
     seen.add((status.st_dev, status.st_ino))
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name))
+    is_skipping = False
     for entry in found:
         path, name = Path(entry.path), prefix + entry.name
         if entry.is_symlink() and not path.is_file() and not stays_inside(root, path):
+            is_skipping = True
             continue
         if entry.is_dir() and os.access(path, os.R_OK | os.X_OK):
             yield from _below(root, path, f"{name}/", seen)
         elif entry.is_dir() or entry.is_file():  # reading a directory as a file fails with a clear error
             yield source_of(path, name, _size_of(entry))
+        else:
+            is_skipping = True
+    if is_skipping:
+        list_partition(directory)  # it records the logs that it skips
 
 
 def _size_of(entry: os.DirEntry[str]) -> int:
@@ -160,6 +166,8 @@ def source_of(path: Path, name: str, size: int) -> Source:
 
 def _kind_by_ending(file_name: str) -> SourceKind:
     """Return the kind of a file by its suffix, for a name that brokers do not write, such as ``bad.log``."""
+    if file_name == FileKind.METADATA_SNAPSHOT.value:
+        return SourceKind.OTHER  # the offset checkpoint of a task of Kafka Streams, which is text
     plain = next((file_name.removesuffix(end) for end in TEMPORARY_SUFFIXES if file_name.endswith(end)), file_name)
     return next((kind for end, kind in KINDS_BY_ENDING.items() if plain.endswith(end)), SourceKind.OTHER)
 

@@ -147,7 +147,7 @@ class LogDirectory(ScannedPartitions):
         *,
         trust_indexes: bool = False,
         limit: int = DEFAULT_OUTPUT_LIMIT,
-        copy: bool | None = None,
+        mapped: bool = False,
     ) -> Partition:
         """Open one of its partition directories, which may be a renamed one, as `open_partition` does.
 
@@ -161,7 +161,7 @@ class LogDirectory(ScannedPartitions):
             high_watermark=None if key is None else self.high_watermarks.get(key),
             trust_indexes=trust_indexes,
             limit=limit,
-            copy=self.is_locked if copy is None else copy,
+            mapped=mapped,
         )
 
     def opened(self, entry: PartitionEntry) -> Partition:
@@ -222,7 +222,7 @@ class LogDirectories(ScannedPartitions):
         *,
         trust_indexes: bool = False,
         limit: int = DEFAULT_OUTPUT_LIMIT,
-        copy: bool | None = None,
+        mapped: bool = False,
     ) -> Partition:
         """Open a partition in use, as `open_partition` does.
 
@@ -234,7 +234,7 @@ class LogDirectories(ScannedPartitions):
             msg = f"no partition {topic}-{partition} in {', '.join(str(each.path) for each in self.directories)}"
             raise UsageError(msg)
         directory = self.directory_of(entry)
-        return directory.open(entry, trust_indexes=trust_indexes, limit=limit, copy=copy)
+        return directory.open(entry, trust_indexes=trust_indexes, limit=limit, mapped=mapped)
 
     def opened(self, entry: PartitionEntry) -> Partition:
         """Open one of the partitions, in the directory that holds it."""
@@ -274,4 +274,4 @@ def log_directory_above(path: str | os.PathLike[str]) -> LogDirectory:
     Raises:
         UsageError: the directory above cannot be read.
     """
-    return LogDirectory(list_log_directory(Path(path).absolute().parent))
+    return LogDirectory(list_log_directory(Path(path).absolute().parent, is_subject=False))

@@ -6,26 +6,35 @@ segments, this module finds what explains it.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from functools import cached_property, partial
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.codec.plain.checkpoints import simple_epochs
-from seglog_format.errors import CorruptRecordError, Location, SeglogError
-from seglog_format.log.index_file import readable
-from seglog_format.log.offset_index import OffsetIndex
-from seglog_format.log.time_index import TimeIndex
-from seglog_format.model import MissingOffsets
-from seglog_format.names import FileKind
+from seglog_format.errors import CorruptRecordError, FormatError, Location, MissingOffsetsWarning, SeglogError
+from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable
+from seglog_format.log.offset_checkpoints import checkpointed_offset
+from seglog_format.log.segment import LogSegment
+from seglog_format.model import CompressionCodec, MessageHeader, MissingOffsets, TailKind
+from seglog_format.names import METADATA_TOPICS, FileKind
 from seglog_format.storage.log_storage import read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from seglog_format.log.listing import NamedFile, PartitionListing, SegmentFiles
+    from seglog_format.model import Frame
     from seglog_format.storage.log_storage import LogStorage
+
+    OnGap: TypeAlias = Callable[["Gap"], None]
+    OnCorrupt: TypeAlias = Callable[[FormatError], None]
+    AtBorder: TypeAlias = Callable[[int, int, int | None], None]
+
 
 INDEXES: Final[dict[FileKind, type[OffsetIndex | TimeIndex]]] = {
     FileKind.OFFSET_INDEX: OffsetIndex,
@@ -48,6 +57,8 @@ class GapKind(Enum):
     """The last segment holds bytes, but does not begin with a whole entry: it may be encrypted or compressed."""
     TIERED = "tiered"
     """The log begins in a remote store: the first segment here starts above the log start offset."""
+    NO_SNAPSHOT = "no snapshot"
+    """A metadata log begins above 0, and no snapshot reaches its first offset (SEG-PDR-029)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +100,14 @@ class Gap:
         )
 
     def __str__(self) -> str:
-        if self.kind is GapKind.TIERED:
-            return f"{self.path}: {self.span_text}"
-        return f"{self.path}: {self.missing} ({self.kind.value})"
+        return f"{self.path}: {self.span_text}"
 
     @property
     def span_text(self) -> str:
         """The offsets and what explains their absence, as a short text."""
-        return f"{self.first_offset} to {self.next_offset - 1} not here: {self.kind.value}"
+        if self.kind is GapKind.TIERED:
+            return f"{self.first_offset} to {self.next_offset - 1} not here: {self.kind.value}"
+        return f"{self.missing} ({self.kind.value})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +127,13 @@ class SegmentEnd:
     position: int = 0
 
 
-def gap_after(listing: PartitionListing, end: SegmentEnd, following: int, *, copy: bool = False) -> Gap | None:
+def gap_after(listing: PartitionListing, end: SegmentEnd, following: int) -> Gap | None:
     """Return the gap between the end of a segment and the base offset of the next one; None if there is none.
 
     Args:
         listing: of the partition directory.
         end: of the segment.
         following: base offset of the next segment.
-        copy: read indexes through windows instead of mapping them.
     """
     if end.next_offset >= following:
         return None
@@ -131,7 +141,7 @@ def gap_after(listing: PartitionListing, end: SegmentEnd, following: int, *, cop
     orphan = _first_in(offsets, listing.orphans)
     if orphan is not None:
         kind, path = GapKind.MISSING_LOG, orphan.path
-    elif end.has_tail or _last_indexed_offset(end.files, listing.storage, copy=copy) in offsets:
+    elif end.has_tail or _last_indexed_offset(end.files, listing.storage) in offsets:
         kind, path, position = GapKind.CUT_SEGMENT, end.files.log, end.position
     else:
         kind, path = GapKind.BETWEEN_SEGMENTS, end.files.log
@@ -149,8 +159,22 @@ def gap_before(listing: PartitionListing, log_start_offset: int) -> Gap | None:
         return None
     orphan = _first_in(range(log_start_offset, listing.base_offsets[0]), listing.orphans)
     if orphan is None:
-        return tiered_gap(listing, log_start_offset)
+        return unsnapshotted_gap(listing) or tiered_gap(listing, log_start_offset)
     return Gap(orphan.base_offset, listing.base_offsets[0], GapKind.MISSING_LOG, str(orphan.path))
+
+
+def unsnapshotted_gap(listing: PartitionListing) -> Gap | None:
+    """Return the offsets before a metadata log that no snapshot replaces; None if there are none (SEG-PDR-029)."""
+    if not _is_metadata(listing) or not listing.base_offsets or not listing.base_offsets[0]:
+        return None
+    first = listing.base_offsets[0]
+    if any(snapshot.base_offset >= first for snapshot in listing.metadata_snapshots):
+        return None
+    return Gap(0, first, GapKind.NO_SNAPSHOT, str(listing.path))
+
+
+def _is_metadata(listing: PartitionListing) -> bool:
+    return listing.name is not None and listing.name.topic in METADATA_TOPICS
 
 
 def tiered_gap(listing: PartitionListing, log_start_offset: int) -> Gap | None:
@@ -163,7 +187,7 @@ def tiered_gap(listing: PartitionListing, log_start_offset: int) -> Gap | None:
         listing: of the partition directory.
         log_start_offset: as checkpointed, else 0.
     """
-    if not listing.segments or not listing.base_offsets[0]:
+    if not listing.segments or not listing.base_offsets[0] or _is_metadata(listing):
         return None
     first, start = listing.base_offsets[0], log_start_offset
     epochs = leader_epochs(listing)
@@ -192,7 +216,7 @@ def _decoded_epochs(data: bytes, path: Path) -> Sequence[tuple[int, int]]:
     return decode_leader_epoch_checkpoint(data, Location(str(path))).entries
 
 
-def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = False) -> Gap | None:
+def gap_at_end(listing: PartitionListing, log_end_offset: int) -> Gap | None:
     """Return the gap after the last segment, if index files without a log show one; None if there is none.
 
     The gap ends after the greatest offset in these indexes; the lost segments may have held more.
@@ -201,7 +225,7 @@ def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = F
     if not orphans:
         return None
     files = ((file.name.kind, file.path, file.base_offset) for file in orphans)
-    reached = [offset + 1 for offset in _indexed_offsets(files, listing.storage, copy=copy)]
+    reached = [offset + 1 for offset in _indexed_offsets(files, listing.storage)]
     end = max(*reached, *(file.base_offset for file in orphans), log_end_offset)
     return Gap(log_end_offset, end, GapKind.MISSING_LOG, str(orphans[0].path))
 
@@ -223,25 +247,273 @@ def _first_in(offsets: range, files: Sequence[NamedFile]) -> NamedFile | None:
     return next((file for file in files if file.base_offset in offsets), None)
 
 
-def _last_indexed_offset(files: SegmentFiles, storage: LogStorage, *, copy: bool) -> int:
+def _last_indexed_offset(files: SegmentFiles, storage: LogStorage) -> int:
     indexes = ((FileKind.OFFSET_INDEX, files.offset_index), (FileKind.TIME_INDEX, files.time_index))
     present = ((kind, path, files.base_offset) for kind, path in indexes if path is not None)
-    return max(_indexed_offsets(present, storage, copy=copy), default=-1)
+    return max(_indexed_offsets(present, storage), default=-1)
 
 
-def _indexed_offsets(
-    indexes: Iterable[tuple[FileKind, Path, int]], storage: LogStorage, *, copy: bool
-) -> Iterator[int]:
+def _indexed_offsets(indexes: Iterable[tuple[FileKind, Path, int]], storage: LogStorage) -> Iterator[int]:
     """Yield the offset in the last entry of each offset and time index."""
     for kind, path, base_offset in indexes:
         index: OffsetIndex | TimeIndex | None = None
         if kind is FileKind.OFFSET_INDEX:
-            index = readable(partial(OffsetIndex.open, copy=copy, storage=storage), path, base_offset)
+            index = readable(partial(OffsetIndex.open, storage=storage), path, base_offset)
         elif kind is FileKind.TIME_INDEX:
-            index = readable(partial(TimeIndex.open, copy=copy, storage=storage), path, base_offset)
+            index = readable(partial(TimeIndex.open, storage=storage), path, base_offset)
         if index is None:
             continue
         with index:
             entries = index.raw_entries()
             if entries:
                 yield entries[-1].offset
+
+
+# -- signs that a log is compacted; compaction explains missing offsets (SEG-PDR-023) ----------------------------------
+
+
+COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Topics that brokers create with ``cleanup.policy=compact``; all their other topics have ``delete``."""
+
+
+def shows_compaction(listing: PartitionListing, cleaned_to: int | None) -> bool:
+    """Return whether there is a sign that a log is compacted (SEG-PDR-023).
+
+    The signs are the topic's name, an entry in the cleaner's checkpoint, and an offset that is missing inside a
+    segment, which only compaction causes. To find such an offset, headers are walked, and compressed wrappers of magic
+    0 or 1 are decoded.
+
+    Args:
+        listing: of the partition directory.
+        cleaned_to: the partition's offset in ``cleaner-offset-checkpoint``; None if it is not listed.
+    """
+    topic = None if listing.name is None else listing.name.topic
+    if cleaned_to is not None or topic in COMPACTED_TOPICS:
+        return True
+    return any(map(_has_inner_gap, _segments(listing)))
+
+
+def _segments(listing: PartitionListing) -> Iterator[LogSegment]:
+    for files in listing.segments:
+        with LogSegment(files, storage=listing.storage) as segment:
+            yield segment
+
+
+def _has_inner_gap(segment: LogSegment) -> bool:
+    next_offset = segment.base_offset
+    try:
+        for frame in segment.frames():
+            if not _is_dense(segment, frame, next_offset):
+                return True
+            next_offset = frame.header.next_offset
+    except FormatError:
+        return False  # entries after the damage are unknown
+    return False
+
+
+def _is_dense(segment: LogSegment, frame: Frame, next_offset: int) -> bool:
+    """Return whether an entry begins at an offset and holds a record for each offset up to its last."""
+    header = frame.header
+    if not isinstance(header, MessageHeader):
+        return header.base_offset <= next_offset and header.records_count > header.last_offset_delta
+    if header.codec_id == CompressionCodec.NONE:
+        return header.last_offset <= next_offset
+    try:
+        offsets = [message.offset for message in segment.decode(frame).records]
+    except FormatError:
+        return True
+    return not offsets or (offsets[0] <= next_offset and len(offsets) > offsets[-1] - offsets[0])
+
+
+# -- reports of offsets that are missing between the segments of a partition, made to a reader that passes them --------
+
+
+PACKAGE: Final = __name__.partition(".")[0]
+
+
+class GapWatch:
+    """Reports missing offsets between the segments of a partition to its readers.
+
+    A reader calls `at_border` only if the next segment does not begin with the next offset. Only then are the files
+    read that explain the gap.
+
+    Attributes:
+        listing: of the partition directory.
+    """
+
+    def __init__(self, listing: PartitionListing, *, log_start_offset: int, high_watermark: int) -> None:
+        """Watch a partition.
+
+        Args:
+            listing: of the directory.
+            log_start_offset: as checkpointed, else 0; offsets below are not reported.
+            high_watermark: as checkpointed, else 0.
+        """
+        self.listing = listing
+        self._log_start_offset = log_start_offset
+        self._high_watermark = high_watermark
+
+    def at_start(self, on_gap: OnGap) -> None:
+        """Report offsets that are missing before the first segment, or in a log without segments."""
+        start = self._log_start_offset
+        if self.listing.segments:
+            _report(on_gap, gap_before(self.listing, start))
+        else:
+            _report(on_gap, self._gap_at_end(start, self.listing.path))
+
+    def at_border(self, on_gap: OnGap, base_offset: int, reached: int, following: int | None) -> None:
+        """Report offsets that are missing after a segment.
+
+        Args:
+            on_gap: called with the gap.
+            base_offset: of the segment.
+            reached: first offset after the entries that were read of the segment.
+            following: base offset of the next segment; None if there is none.
+        """
+        is_empty = reached <= base_offset
+        if following is None and not self.listing.orphans and reached >= self._high_watermark and not is_empty:
+            return
+        end = self._end_of(base_offset, reached)
+        if end is None:
+            return
+        if following is None:
+            _report(on_gap, self._gap_at_end(end.next_offset, end.files.log) or _unreadable(end))
+            return
+        gap = gap_after(self.listing, end, following)
+        if gap is not None and gap.kind is GapKind.BETWEEN_SEGMENTS:
+            gap = None if self.is_compacted else with_snapshot(self.listing, gap)
+        _report(on_gap, gap)
+
+    def gaps(self, reached: Mapping[int, int]) -> list[Gap]:
+        """Return the offsets that are missing before the first segment, and after some of the segments.
+
+        Args:
+            reached: by base offset of a segment, the first offset after the entries that were read of it; its own base
+                offset if none was.
+        """
+        found: list[Gap] = []
+        self.at_start(found.append)
+        bases = self.listing.base_offsets
+        for base_offset, following in zip_longest(bases, bases[1:]):
+            if base_offset in reached and (following is None or reached[base_offset] < following):
+                self.at_border(found.append, base_offset, reached[base_offset], following)
+        return found
+
+    def _end_of(self, base_offset: int, reached: int) -> SegmentEnd | None:
+        """Return where a segment ends; None if damage hides its end, for which readers get an error."""
+        files = self.listing.segments[self.listing.base_offsets.index(base_offset)]
+        with LogSegment(files, storage=self.listing.storage) as segment:
+            tail = segment.tail
+            if tail is None:
+                return None
+            has_tail = tail.kind is not TailKind.NONE
+            return SegmentEnd(files, max(reached, segment.next_offset), has_tail=has_tail, position=tail.position)
+
+    def _gap_at_end(self, log_end_offset: int, path: Path) -> Gap | None:
+        gap = gap_at_end(self.listing, log_end_offset)
+        if gap is None and self._high_watermark > log_end_offset:
+            return Gap(log_end_offset, self._high_watermark, GapKind.LOG_END, str(path))
+        return gap
+
+    @cached_property
+    def is_compacted(self) -> bool:
+        """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""
+        cleaned_to = checkpointed_offset(self.listing, FileKind.CLEANER_OFFSET_CHECKPOINT)
+        return shows_compaction(self.listing, cleaned_to)
+
+
+def watch_over(listing: PartitionListing) -> GapWatch:
+    """Return a watch over a partition that uses the checkpoints of the log directory above."""
+    start, end = (
+        checkpointed_offset(listing, kind) or 0
+        for kind in (FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT)
+    )
+    return GapWatch(listing, log_start_offset=start, high_watermark=end)
+
+
+class Watched:
+    """The part of a partition that reports gaps to its readers."""
+
+    listing: PartitionListing
+    high_watermark: int | None
+    _log_start_checkpoint: int
+
+    def _watched(self, on_gap: OnGap | None, *, is_from_start: bool, on_corrupt: OnCorrupt | None = None) -> AtBorder:
+        """Return the function that a reader calls at borders between segments.
+
+        If reading begins at the log start offset, offsets missing before the first segment are reported at once.
+
+        Args:
+            on_gap: called with each gap; by default a Python warning is raised.
+            is_from_start: whether reading begins at the log start offset.
+            on_corrupt: called before `on_gap` with the damage that explains a gap, if damage does.
+        """
+        callback = warn_of_gap if on_gap is None else on_gap
+        if on_corrupt is not None:
+            callback = partial(_report_both, on_corrupt, callback)
+        if is_from_start:
+            self._gap_watch.at_start(callback)
+        return partial(self._gap_watch.at_border, callback)
+
+    @cached_property
+    def tiered_offsets(self) -> MissingOffsets | None:
+        """The offsets that are only in a remote store, and cannot be read here; None without any (SEG-PDR-028)."""
+        gap = tiered_gap(self.listing, self._log_start_checkpoint)
+        return None if gap is None else gap.missing
+
+    @cached_property
+    def missing_offsets(self) -> tuple[Gap, ...]:
+        """What is missing before the first segment and after the last one; not what is in a remote store."""
+        last = {base: base for base in self.listing.base_offsets[-1:]}
+        return tuple(gap for gap in self._gap_watch.gaps(last) if gap.kind is not GapKind.TIERED)
+
+    @property
+    def _tiered_text(self) -> str:
+        """The text that errors about an offset append, to name the offsets that are only in a remote store."""
+        tiered = self.tiered_offsets
+        return "" if tiered is None else f"; {tiered.first_offset} to {tiered.next_offset - 1} are not here: tiered"
+
+    def _warn_of_tiered(self) -> None:
+        gap = tiered_gap(self.listing, self._log_start_checkpoint)
+        if gap is not None:
+            warn_of_gap(gap)
+
+    @cached_property
+    def _gap_watch(self) -> GapWatch:
+        start, end = self._log_start_checkpoint, self.high_watermark or 0
+        return GapWatch(self.listing, log_start_offset=start, high_watermark=end)
+
+
+def _unreadable(end: SegmentEnd) -> Gap | None:
+    """Return a gap after a last segment that holds bytes, but no readable entry; None for any other segment."""
+    base = end.files.base_offset
+    return Gap(base, base, GapKind.UNREADABLE, str(end.files.log)) if end.has_tail and end.next_offset == base else None
+
+
+def _report_both(on_corrupt: OnCorrupt, on_gap: OnGap, gap: Gap) -> None:
+    if (damage := gap.damage) is not None:
+        on_corrupt(damage)
+    on_gap(gap)
+
+
+def _report(on_gap: OnGap, gap: Gap | None) -> None:
+    if gap is not None:
+        on_gap(gap)
+
+
+def warn_of_gap(gap: Gap) -> None:
+    """Raise a Python warning that points at the line of the caller outside of this package."""
+    warn_caller(str(gap), MissingOffsetsWarning)
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Raise a Python warning that points at the line of the caller outside of this package."""
+    warnings.warn(text, category, stacklevel=_caller_level())
+
+
+def _caller_level() -> int:
+    """Return the number of stack frames from the caller of this function to the first one outside this package."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - no other interface shows the caller of a generator
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
+        level, frame = level + 1, frame.f_back
+    return level

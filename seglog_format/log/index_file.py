@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_right
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar
 
-from seglog_format.closing import Closing
+from seglog_format.arguments import Closing
 from seglog_format.codec.decoders import decoders_of
-from seglog_format.codec.index_entries import Slots, slot_fields, trailing_zero_size
-from seglog_format.errors import SeglogError
+from seglog_format.codec.index_entries import (
+    Slots,
+    slot_fields,
+    trailing_zero_size,
+    usable_offset_slots,
+    usable_time_slots,
+)
+from seglog_format.errors import Location, SeglogError
+from seglog_format.model import NO_TIMESTAMP, OffsetPosition, TimestampOffset
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.storage.byte_source import MemoryBytes
-from seglog_format.storage.file_bytes import MAX_LOG_SIZE, refuse_beyond
+from seglog_format.storage.file_bytes import MAX_LOG_SIZE, MAX_WHOLE_SIZE, refuse_beyond
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from seglog_format.model import AbortedTxn
     from seglog_format.packing import Packer
     from seglog_format.storage.byte_source import ByteSource
     from seglog_format.storage.log_storage import LogStorage
+
 
 EntryT = TypeVar("EntryT")
 IndexT = TypeVar("IndexT")
@@ -48,14 +60,14 @@ class IndexFile(Closing, Generic[EntryT]):
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], base_offset: int, *, copy: bool = False, storage: LogStorage = LOCAL
+        cls, path: str | os.PathLike[str], base_offset: int, *, mapped: bool = False, storage: LogStorage = LOCAL
     ) -> Self:
         """Open an index file.
 
         Args:
             path: the file.
             base_offset: of its segment: the number in the file's name.
-            copy: read it through windows instead of mapping it (see `open_bytes`).
+            mapped: map the file instead of reading it through windows (see `open_bytes`).
             storage: the storage that holds the file.
 
         Raises:
@@ -64,7 +76,7 @@ class IndexFile(Closing, Generic[EntryT]):
             RefusedError: it is larger than a broker can map (SEG-PDR-020).
         """
         check = partial(refuse_beyond, MAX_LOG_SIZE)
-        return cls(storage.open(Path(path), copy=copy, check=check), base_offset)
+        return cls(storage.open(Path(path), mapped=mapped, check=check), base_offset)
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:
@@ -140,3 +152,152 @@ def readable(opener: Callable[[Path, int], IndexT], path: Path | None, base_offs
         return opener(path, base_offset)
     except SeglogError:
         return None
+
+
+# -- the offset index of a segment: from offsets to byte positions (chapter 40) ----------------------------------------
+
+
+class OffsetIndex(IndexFile[OffsetPosition]):
+    """An offset index; its entries have absolute offsets. Only the log decides what is in it (SEG-IDX-009)."""
+
+    layout = OFFSET_INDEX_ENTRY
+
+    def lookup(self, offset: int) -> OffsetPosition:
+        """Return where to start searching the log for an offset (SEG-IDX-008).
+
+        Args:
+            offset: absolute; any integer.
+
+        Returns:
+            The last entry whose offset is not greater, else the segment's base offset with position 0.
+        """
+        count = bisect_right(self.entries, offset, key=_offset)
+        return self.entries[count - 1] if count else OffsetPosition(self.base_offset, 0)
+
+    def _decode(self, first: int, second: int) -> OffsetPosition:
+        return OffsetPosition(self.base_offset + first, second)
+
+    def _usable_count(self, fields: Iterable[tuple[int, int]]) -> int:
+        return usable_offset_slots(fields)
+
+
+def _offset(entry: OffsetPosition) -> int:
+    return entry.offset
+
+
+# -- the time index of a segment: from timestamps to offsets (chapter 41) ----------------------------------------------
+
+
+class TimeIndex(IndexFile[TimestampOffset]):
+    """A time index; its entries have absolute offsets."""
+
+    layout = TIME_INDEX_ENTRY
+
+    def lookup(self, timestamp_ms: int) -> TimestampOffset:
+        """Return the offset up to which no record is later than a timestamp (SEG-TIX-008).
+
+        Args:
+            timestamp_ms: milliseconds since 1970; any integer.
+
+        Returns:
+            The last entry whose timestamp is not greater, else timestamp -1 with the segment's base offset.
+        """
+        count = bisect_right(self.entries, timestamp_ms, key=_timestamp_ms)
+        return self.entries[count - 1] if count else TimestampOffset(NO_TIMESTAMP, self.base_offset)
+
+    def _decode(self, first: int, second: int) -> TimestampOffset:
+        return TimestampOffset(first, self.base_offset + second)
+
+    def _usable_count(self, fields: Iterable[tuple[int, int]]) -> int:
+        return usable_time_slots(fields)
+
+
+def _timestamp_ms(entry: TimestampOffset) -> int:
+    return entry.timestamp_ms
+
+
+# -- the transaction index of a segment: its aborted transactions (chapter 42) -----------------------------------------
+
+
+class TxnIndexSearchResult(NamedTuple):
+    """The result of searching one segment's index for a range of offsets.
+
+    Attributes:
+        aborted: the aborted transactions that may have records in the range, in the order of their markers.
+        is_complete: whether the indexes of later segments cannot add to them.
+    """
+
+    aborted: tuple[AbortedTxn, ...]
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionIndex:
+    """A transaction index. It is decoded whole: it has one entry for each aborted transaction, so it is small.
+
+    Attributes:
+        entries: in file order; offsets are absolute.
+        base_offset: of the segment.
+        file_size: size of the file in bytes.
+        path: of the file; empty for bytes in memory.
+    """
+
+    entries: tuple[AbortedTxn, ...]
+    base_offset: int
+    file_size: int
+    path: str = ""
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], base_offset: int, *, storage: LogStorage = LOCAL) -> Self:
+        """Read a transaction index file.
+
+        Raises:
+            UsageError: the path does not exist or is not a regular file.
+            UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
+        """
+        found = Path(path)
+        with storage.open(found, check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
+            return cls.from_source(source, base_offset, storage.name_of(found))
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:
+        """Decode a transaction index; ``path`` names the bytes in error messages.
+
+        Raises:
+            UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
+            RefusedError: more than 64 MiB (SEG-PDR-020).
+        """
+        return cls.from_source(MemoryBytes(data, path), base_offset, path)
+
+    @classmethod
+    def from_source(cls, source: ByteSource, base_offset: int, path: str = "") -> Self:
+        """Decode a transaction index from a source of bytes, as `from_bytes` does."""
+        refuse_beyond(MAX_WHOLE_SIZE, source.size, path)
+        return cls(_decoder_of(source)(source.view(0, source.size), Location(path)), base_offset, source.size, path)
+
+    @property
+    def trailing_size(self) -> int:
+        """Number of bytes after the last whole entry; 0 in an undamaged file."""
+        return self.file_size % TRANSACTION_INDEX_ENTRY.size
+
+    def aborted(self, from_offset: int, to_offset: int) -> TxnIndexSearchResult:
+        """Return the aborted transactions that may have records from ``from_offset`` up to ``to_offset`` (excluded).
+
+        If the result is not complete, continue with the next segment's index (SEG-TXN-007).
+        """
+        found = []
+        for entry in self.entries:
+            if entry.last_offset >= from_offset and entry.first_offset < to_offset:
+                found.append(entry)
+            if entry.last_stable_offset >= to_offset:
+                return TxnIndexSearchResult(tuple(found), is_complete=True)
+        return TxnIndexSearchResult(tuple(found), is_complete=False)
+
+
+def _decoder_of(source: ByteSource) -> Callable[[memoryview, Location], tuple[AbortedTxn, ...]]:
+    decoders = decoders_of(source)
+    if decoders is not None:
+        return decoders.transaction_index
+    from seglog_format.codec.plain.transaction_index import decode_transaction_index  # noqa: PLC0415 - loaded with the first
+
+    return decode_transaction_index

@@ -6,19 +6,21 @@ it covers or is left out (SEG-PDR-009, SEG-PDR-010). Listing renames and removes
 
 Regular files are listed, and symbolic links to regular files in any directory: brokers read those also. All other
 entries are `skipped` and never opened; `blocked` has an error for each of them with the name of a file of the log.
+Those of logs and partitions are recorded for `noted_refusals`, so no command can end as if it had read them.
 """
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.resolution import Resolution, relocated, resolve
 from seglog_format.names import (
     FIXED_NAMES,
     INDEX_KINDS,
@@ -26,19 +28,137 @@ from seglog_format.names import (
     OFFSET_CHECKPOINT_KINDS,
     REMOTE_INDEX_CACHE,
     FileKind,
+    FileName,
     parse_file_name,
     parse_partition_directory,
     printable,
 )
 from seglog_format.storage.directory_entries import SkippedEntry, scan_directory
+from seglog_format.storage.file_reader import note_refusals
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from seglog_format.names import FileName, PartitionDirectoryName
+    from seglog_format.names import PartitionDirectoryName
     from seglog_format.storage.log_storage import LogStorage
+
+    NextOffset: TypeAlias = Callable[[str], int]
+
+
+# -- the decision which files of a partition directory count, mostly by their names (chapter 10) -----------------------
+
+
+SWAP: Final = ".swap"
+CLEANED: Final = ".cleaned"
+DELETED: Final = ".deleted"
+
+
+class Resolution(NamedTuple):
+    """The files of a partition directory that count (SEG-PDR-009, SEG-PDR-010).
+
+    Attributes:
+        meanings: the parsed names of all files of known kinds, in name order.
+        used: by offset and kind, the name of the one file that counts.
+        shadowed: other names with the same offset and kind, such as ``0.log``.
+        set_aside: names of files that were renamed for removal, are unfinished, or were replaced.
+        misnamed: errors for names that end as the name of a segment's file, but have no usable offset.
+        others: names of no known kind (SEG-PDR-011).
+    """
+
+    meanings: dict[str, FileName]
+    used: dict[tuple[int, FileKind], str]
+    shadowed: tuple[str, ...]
+    set_aside: tuple[str, ...]
+    misnamed: tuple[FormatError, ...]
+    others: tuple[str, ...]
+
+
+def resolve(names: Iterable[str], next_offset_of: NextOffset, *, directory: str = "") -> Resolution:
+    """Decide which files of a partition directory count (SEG-PDR-009, SEG-PDR-010).
+
+    The unfinished output of a replacement (``.cleaned``) never counts. Finished output (``.swap``) counts unless an
+    unfinished file of the same or a lower base offset shows that the replacement was not complete. Finished output that
+    counts replaces all files from its first base offset up to the next offset of its last log.
+
+    Args:
+        names: of the regular files in the directory.
+        next_offset_of: returns the first offset after the last whole entry of the ``.log.swap`` file of that name.
+        directory: name of the directory in errors.
+    """
+    meanings, misnamed, others = _parsed(names, directory)
+    numbered = [(name, meaning) for name, meaning in meanings.items() if meaning.kind in NUMBERED_KINDS]
+    swaps = _complete_swaps(numbered)
+    covered = _covered(swaps, next_offset_of)
+    plain = [(name, file) for name, file in numbered if not file.suffix and file.base_offset not in covered]
+    used, shadowed = _preferred(plain)
+    used |= _preferred(swaps)[0]
+    counted = {*used.values(), *shadowed}
+    return Resolution(
+        meanings=meanings,
+        used=used,
+        shadowed=shadowed,
+        set_aside=tuple(
+            name
+            for name, meaning in meanings.items()
+            if name not in counted and (meaning.suffix or meaning.kind in NUMBERED_KINDS)
+        ),
+        misnamed=misnamed,
+        others=others,
+    )
+
+
+def _parsed(
+    names: Iterable[str], directory: str
+) -> tuple[dict[str, FileName], tuple[FormatError, ...], tuple[str, ...]]:
+    """Return the parsed names, the errors for wrong names, and all other names."""
+    meanings, misnamed, others = {}, [], []
+    for name in sorted(names):
+        try:
+            meaning = parse_file_name(name)
+        except FormatError as error:
+            misnamed.append(relocated(error, directory))
+            continue
+        if meaning is None:
+            others.append(name)
+        else:
+            meanings[name] = meaning
+    return meanings, tuple(misnamed), tuple(others)
+
+
+def relocated(error: FormatError, directory: str) -> FormatError:
+    """Return an error about a file name as one about its path in a directory."""
+    location = replace(error.location, path=os.path.join(directory, error.location.path))  # noqa: PTH118 - may be empty
+    return FormatError(location, *error.requirements, expected=error.expected, found=error.found)
+
+
+def _complete_swaps(numbered: list[tuple[str, FileName]]) -> list[tuple[str, FileName]]:
+    unfinished = min((parsed.base_offset for _, parsed in numbered if parsed.suffix == CLEANED), default=None)
+    return [
+        (name, parsed)
+        for name, parsed in numbered
+        if parsed.suffix == SWAP and (unfinished is None or parsed.base_offset < unfinished)
+    ]
+
+
+def _covered(swaps: list[tuple[str, FileName]], next_offset_of: NextOffset) -> range:
+    logs = [(name, parsed.base_offset) for name, parsed in swaps if parsed.kind is FileKind.LOG]
+    if not logs:
+        return range(0)
+    return range(min(base for _, base in logs), max(next_offset_of(name) for name, _ in logs))
+
+
+def _preferred(files: list[tuple[str, FileName]]) -> tuple[dict[tuple[int, FileKind], str], tuple[str, ...]]:
+    """Choose one name for each offset and kind: the canonical one if there is one, else the first in name order."""
+    used: dict[tuple[int, FileKind], str] = {}
+    for name, meaning in sorted(files, key=lambda pair: not pair[1].is_canonical):
+        used.setdefault((meaning.base_offset, meaning.kind), name)
+    chosen = set(used.values())
+    return used, tuple(name for name, _ in files if name not in chosen)
+
+
+# -- listings of partition directories and log directories -------------------------------------------------------------
+
 
 LOG_DIRECTORY_KINDS: Final = frozenset(
     {*OFFSET_CHECKPOINT_KINDS, FileKind.META_PROPERTIES, FileKind.CLEAN_SHUTDOWN, FileKind.LOCK}
@@ -118,22 +238,25 @@ class PartitionListing(NamedTuple):
         """Errors for entries that have the name of a log file, and cannot be read as files (SEG-PDR-026)."""
         return tuple(_blocked(self.path / name, reason) for name, reason in self.skipped if _names_a_file(name))
 
+    @property
+    def blocked_logs(self) -> tuple[FormatError, ...]:
+        """Those of `blocked` that are about logs: their records are missing."""
+        return tuple(each for each in self.blocked if _names_a_file(Path(each.location.path).name, is_log=True))
+
     def require_logs(self) -> None:
         """Refuse to continue if something that is no regular file has the name of a log: its records would be missing.
 
         Raises:
-            FormatError: something that is no regular file has such a name (SEG-PDR-026).
+            FormatError: there is such a file (SEG-PDR-026).
         """
-        for error in self.blocked:
-            if error.location.path.endswith(FileKind.LOG.value):
-                raise error
+        for error in (each for each in self.blocked if each.location.path.endswith(FileKind.LOG.value)):
+            raise error
 
     def logs_alone(self) -> PartitionListing:
         """Return a listing of the logs only, as if every other file of the partition were missing."""
         segments = tuple(SegmentFiles(each.base_offset, each.log) for each in self.segments)
-        files = tuple(file for file in self.files if file.name.kind is FileKind.LOG)
-        kept = self._replace(segments=segments, files=files)
-        return kept._replace(orphans=(), snapshots=(), metadata_snapshots=(), text_files={}, skipped=())
+        kept = self._replace(segments=segments, files=tuple(f for f in self.files if f.name.kind is FileKind.LOG))
+        return kept._replace(orphans=(), snapshots=(), metadata_snapshots=(), text_files={})
 
     def segment_for(self, offset: int) -> SegmentFiles | None:
         """Return the segment with the greatest base offset not above ``offset``; None below the first."""
@@ -203,7 +326,9 @@ def list_partition(
     skipped += tuple(SkippedEntry(name, "a directory") for name in inner)
     end_of_swap = end_of_swap or partial(_next_offset, storage=storage)
     files = resolve(names, lambda name: end_of_swap(directory / name), directory=storage.name_of(directory))
-    return _grouped(directory, files, skipped)._replace(storage=storage)
+    listing = _grouped(directory, files, skipped)._replace(storage=storage)
+    note_refusals(listing.blocked_logs)
+    return listing
 
 
 def _grouped(directory: Path, resolved: Resolution, skipped: tuple[SkippedEntry, ...]) -> PartitionListing:
@@ -238,11 +363,12 @@ def _segments(files: dict[str, NamedFile], used: dict[tuple[int, FileKind], str]
         yield SegmentFiles(base_offset, log, *companions)
 
 
-def _names_a_file(name: str) -> bool:
+def _names_a_file(name: str, *, is_log: bool = False) -> bool:
     try:
-        return parse_file_name(name) is not None
+        parsed = parse_file_name(name)
     except FormatError:
         return False
+    return parsed is not None and (not is_log or (parsed.kind is FileKind.LOG and parsed.suffix in {"", SWAP}))
 
 
 def _names_a_partition(name: str) -> bool:
@@ -276,17 +402,18 @@ def _partition_name(directory: Path) -> PartitionDirectoryName | None:
 def _next_offset(path: Path, storage: LogStorage) -> int:
     """Return the first offset after the last whole entry before any damage; 0 for a log without entries."""
     reached = 0
-    with suppress(FormatError), storage.open(path, copy=True) as file:
+    with suppress(FormatError), storage.open(path) as file:
         for frame in walk(file, path=file.path):
             reached = max(reached, frame.header.next_offset)
     return reached
 
 
-def list_log_directory(path: str | os.PathLike[str]) -> LogDirectoryListing:
+def list_log_directory(path: str | os.PathLike[str], *, is_subject: bool = True) -> LogDirectoryListing:
     """List the partition directories and root files of a log directory. No file is opened.
 
     Args:
         path: any directory.
+        is_subject: whether the caller reads its partitions; then those that it skips are recorded as unreadable.
 
     Raises:
         UsageError: the path is not a directory or cannot be read.
@@ -295,7 +422,7 @@ def list_log_directory(path: str | os.PathLike[str]) -> LogDirectoryListing:
     names, directories, skipped = scan_directory(directory)
     partitions, misnamed = _partitions(directory, [name for name in directories if name != REMOTE_INDEX_CACHE])
     root_files, others = _root_files(directory, names)
-    return LogDirectoryListing(
+    listing = LogDirectoryListing(
         path=directory,
         # The sort is stable, so directories of one partition stay in order of name.
         partitions=tuple(sorted(partitions, key=lambda entry: entry.name.topic_partition)),
@@ -305,6 +432,8 @@ def list_log_directory(path: str | os.PathLike[str]) -> LogDirectoryListing:
         others=others,
         skipped=skipped,
     )
+    note_refusals(listing.blocked if is_subject else ())
+    return listing
 
 
 def _partitions(directory: Path, names: list[str]) -> tuple[list[PartitionEntry], list[FormatError]]:

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from copy import copy as copied
 from functools import cached_property, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Protocol
 
-from seglog_format.arguments import require_offset
-from seglog_format.closing import Closing
+from seglog_format.arguments import Closing, require_offset, require_offsets
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.engine.choice import Engine
+from seglog_format.engine import columnar
+from seglog_format.engine.choice import Engine, engine_for, is_loaded, threshold
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
-from seglog_format.log.broker_lock import is_locked
-from seglog_format.log.engine_storage import storage_for
-from seglog_format.log.gap_watch import Watched
+from seglog_format.log.gaps import Watched
 from seglog_format.log.listing import PartitionListing, list_partition
+from seglog_format.log.log_sizes import size_from
 from seglog_format.log.offset_checkpoints import checkpointed_offset
-from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.path_kind import require_partition
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
-from seglog_format.log.record_lists import DeliversRecords
-from seglog_format.log.scanning import Scannable
-from seglog_format.log.segment import LogSegment
+from seglog_format.log.scanning import (
+    Scannable,
+    ScannedLog,
+    ScanOptions,
+    find_entry,
+    request_of,
+    sources_of,
+    storage_for,
+)
+from seglog_format.log.segment import LogSegment, OpenSegments
 from seglog_format.log.timestamps import OffsetSpec, first_not_older, first_of_largest, first_offset, require_timestamp
-from seglog_format.log.transaction_scan import scan_transactions
+from seglog_format.log.transactions import scan_transactions
 from seglog_format.log.trusted_lookup import trusted_next_offset
 from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind
@@ -32,13 +37,222 @@ from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterable, Iterator
+    from pathlib import Path
 
+    from seglog_format.engine.choice import Choice
+    from seglog_format.log.gaps import AtBorder, OnGap
     from seglog_format.log.remote_store import RemoteStore
+    from seglog_format.log.scanning import EntryPosition
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn
-    from seglog_format.record_model import RecordBatch
+    from seglog_format.record_model import Message, Record, RecordBatch
     from seglog_format.storage.log_storage import LogStorage
+
+
+# -- delivery of records as objects, by the engine that is chosen for it (chapter 60) ----------------------------------
+
+
+class DeliveredLog(ScannedLog, Protocol):
+    """The attributes of a partition that delivering records needs."""
+
+    trust_indexes: bool
+    _is_known: bool
+
+    @property
+    def _reference_reader(self) -> LogReader: ...
+
+    def engine_for(
+        self, from_offset: int | None = None, to_offset: int | None = None, *, engine: Engine = Engine.AUTO
+    ) -> Choice:
+        """Return the engine that `records` uses, and why."""
+
+    def _find_entry(self, offset: int) -> EntryPosition | None: ...
+
+    def _deliver(
+        self,
+        offsets: tuple[int, int],
+        transactions: Transactions | None,
+        entry: EntryPosition | None,
+        choice: Choice,
+        at_border: AtBorder,
+    ) -> Iterator[Iterable[Record | Message]]: ...
+
+
+class DeliversRecords:
+    """The part of `Partition` that delivers record objects."""
+
+    def records(
+        self: DeliveredLog,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        *,
+        isolation: Isolation = READ_UNCOMMITTED,
+        on_gap: OnGap | None = None,
+        engine: Engine = Engine.AUTO,
+    ) -> Iterator[Record | Message]:
+        """Deliver records in offset order, without control records.
+
+        Args:
+            from_offset: first offset wanted; the log start offset by default.
+            to_offset: end of the range, exclusive; by default the end of the log. It may be above the log end offset.
+            isolation: ``read_uncommitted``, or ``read_committed``: up to the last stable offset, and without the
+                records of aborted transactions (SEG-LKP-011, SEG-LKP-012).
+            on_gap: called with offsets that are missing before the first segment, between two segments, or below the
+                high watermark (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` reports
+                them. Reading continues. In a log that is known to be compacted, no gaps are reported (SEG-PDR-023).
+            engine: the engine that reads; the records do not depend on it. See `engine_for`. By default the columnar
+                engine is loaded only for records after the first batch: a lookup of one record does not wait for it.
+                With `Engine.COLUMNAR` it also finds the first entry.
+
+        Raises:
+            OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
+            UsageError: an offset that is no integer, an unknown isolation level, an engine that is not installed, or,
+                while iterating, a partition that was closed.
+            FormatError: while iterating: at the first entry that is damaged or refused, after everything before it
+                was delivered (SEG-LKP-014).
+        """
+        require_offsets(from_offset=from_offset, to_offset=to_offset)
+        transactions = self._transactions_for(isolation)
+        start = self.log_start_offset if from_offset is None else from_offset
+        choice = self.engine_for(start, to_offset, engine=engine)
+        is_ready = choice.is_columnar and (engine is Engine.COLUMNAR or is_loaded())
+        entry = self._find_entry(start) if is_ready else None
+        if entry is None:
+            self._check_range(start)
+        self._is_known = True
+        end = INT64_MAX if to_offset is None else to_offset
+        at_border = self._watched(on_gap, is_from_start=from_offset is None)
+        return chain.from_iterable(self._deliver((start, end), transactions, entry, choice, at_border))
+
+    def engine_for(
+        self: DeliveredLog,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        *,
+        engine: Engine = Engine.AUTO,
+    ) -> Choice:
+        """Return the engine that `records` uses, and why.
+
+        The choice depends on the number of bytes to read, which is estimated from offset indexes.
+
+        Args:
+            from_offset: as for `records`.
+            to_offset: as for `records`.
+            engine: as for `records`.
+
+        Raises:
+            UsageError: the engine is not installed.
+        """
+        start = self.log_start_offset if from_offset is None else from_offset
+        end = INT64_MAX if to_offset is None else to_offset
+        return engine_for(engine, size_from(self._reader, start, threshold(), end) if engine is Engine.AUTO else 0)
+
+    def _find_entry(self: DeliveredLog, offset: int) -> EntryPosition | None:
+        """Return the entry of an offset, found by the columnar engine; None if another way to find it is used."""
+        if self._is_known or self.trust_indexes or offset < self.log_start_offset:
+            return None
+        return find_entry(self._reader, offset)
+
+    def _deliver(
+        self: DeliveredLog,
+        offsets: tuple[int, int],
+        transactions: Transactions | None,
+        entry: EntryPosition | None,
+        choice: Choice,
+        at_border: AtBorder,
+    ) -> Iterator[Iterable[Record | Message]]:
+        start, end = offsets
+        decided = end if transactions is None else min(end, transactions.last_stable_offset)
+        if choice.engine is Engine.REFERENCE:
+            yield self._reference_reader.records(start, decided, transactions, at_border)
+        else:
+            yield from record_lists(
+                self._reader, (start, decided), transactions, self._limit, entry, choice=choice, at_border=at_border
+            )
+        if transactions is not None:
+            self._raise_undecided(end - 1, transactions)
+
+
+def record_lists(  # noqa: PLR0913 - all that the result depends on
+    reader: LogReader,
+    offsets: tuple[int, int],
+    transactions: Transactions | None,
+    limit: int,
+    entry: EntryPosition | None,
+    *,
+    choice: Choice,
+    at_border: AtBorder | None = None,
+) -> Iterator[Iterable[Record | Message]]:
+    """Read the records of a range of offsets, as lists.
+
+    The first record comes alone if a cached batch holds it: a lookup needs no more. If the columnar engine is chosen
+    but not loaded yet, the plain decoders read up to the end of the first batch that has a record to deliver.
+
+    Args:
+        reader: of the log.
+        offsets: from the first inclusive to the second exclusive.
+        transactions: leave out the records that are aborted according to these.
+        limit: maximum bytes that one entry may decompress to.
+        entry: the first entry, if it is known.
+        choice: of the engine.
+        at_border: called at borders between segments; see `Borders`.
+
+    Raises:
+        FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
+    """
+    start, end = offsets
+    first = reader.known_record(start, entry) if transactions is None else None
+    if first is not None and start < end:
+        yield (first,)
+        start += 1
+    if choice.is_columnar and not is_loaded():
+        start = yield from _first_batch(reader, (start, end), transactions, at_border)
+    if start >= end:
+        return
+    lists = None
+    if choice.is_columnar:
+        lists = _columnar_lists(reader, (start, end), transactions, limit, entry, at_border)
+    yield from (reader.records(start, end, transactions, at_border),) if lists is None else lists
+
+
+def _first_batch(
+    reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, at_border: AtBorder | None
+) -> Generator[Iterable[Record | Message], None, int]:
+    """Deliver the first batch that has a record in a range of offsets; return the offset to resume from.
+
+    Raises:
+        FormatError: while iterating: as for `LogReader.records`.
+    """
+    start, end = offsets
+    for batch in reader.batches_to_deliver(start, end, at_border):
+        records = delivered(batch, start, end, transactions)
+        start = max(start, batch.next_offset)
+        if (first := next(records, None)) is not None:
+            yield chain((first,), records)
+            return start
+    return end
+
+
+def _columnar_lists(
+    reader: LogReader,
+    offsets: tuple[int, int],
+    transactions: Transactions | None,
+    limit: int,
+    entry: EntryPosition | None,
+    at_border: AtBorder | None,
+) -> Iterator[list[Record | Message]] | None:
+    """Read by the columnar engine; None if it cannot create objects of this Python interpreter."""
+    batch_rows = columnar.object_rows()
+    if batch_rows is None:
+        return None
+    options = ScanOptions(entry=entry, at_border=at_border, batch_rows=batch_rows)
+    request = request_of(offsets, transactions, options, limit)
+    return columnar.record_lists(sources_of(reader, offsets, transactions, options), request)
+
+
+# -- reading of a partition directory ----------------------------------------------------------------------------------
+
 
 DEFAULT_MAX_BYTES: Final = 1 << 20
 """Default maximum size of one read, as a consumer's default for one partition."""
@@ -66,7 +280,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         high_watermark: int | None = None,
         trust_indexes: bool = False,
         limit: int = DEFAULT_OUTPUT_LIMIT,
-        copy: bool = False,
+        mapped: bool = False,
     ) -> None:
         """Create a partition from a listing; `open_partition` adds the checkpoints of the log directory.
 
@@ -76,7 +290,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             high_watermark: high watermark in the checkpoint of the log directory; None if there is none.
             trust_indexes: see `open_partition`.
             limit: see `open_partition`.
-            copy: see `open_partition`.
+            mapped: see `open_partition`.
         """
         self.listing = listing
         self.name = listing.path.absolute().name
@@ -84,7 +298,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         self.trust_indexes = trust_indexes
         self._log_start_checkpoint = log_start_checkpoint or 0
         self._limit = limit
-        self._copy = copy
+        self._mapped = mapped
         self._opened = OpenSegments()
         self.segments = self._segments(listing.storage)
         self._reader = LogReader(self.segments, trust_indexes=trust_indexes)
@@ -97,7 +311,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         return LogReader(segments, trust_indexes=self.trust_indexes)
 
     def _segments(self, storage: LogStorage) -> tuple[LogSegment, ...]:
-        segment = partial(LogSegment, limit=self._limit, copy=self._copy, opened=self._opened, storage=storage)
+        segment = partial(LogSegment, limit=self._limit, mapped=self._mapped, opened=self._opened, storage=storage)
         return tuple(
             segment(files, next_base_offset=base_offset)
             for files, base_offset in zip(self.listing.segments, [*self.listing.base_offsets[1:], None], strict=False)
@@ -274,29 +488,30 @@ def open_partition(
     *,
     trust_indexes: bool = False,
     limit: int = DEFAULT_OUTPUT_LIMIT,
-    copy: bool | None = None,
+    mapped: bool = False,
     remote: RemoteStore | None = None,
 ) -> Partition:
     """Open a partition directory for reading; nothing is created, repaired or locked.
 
-    Log start offset and high watermark come from the checkpoints in the directory above, if they can be read.
+    Log start offset and high watermark come from the checkpoints in the directory above, if they can be read. If a file
+    becomes shorter while it is read, an `UnreadableError` is raised (SEG-PDR-022).
 
-    By default no index is trusted. The first lookup in a segment walks the fixed fields of its entries from the start.
-    That takes about a second for a few hundred thousand entries, and reads a page of the file for each. Later lookups
-    search the positions that the walk found. Timestamp lookups also verify the checksums of the entries that they skip.
-    With ``trust_indexes`` a lookup starts at the floor entry of the index, after checking that an entry is there, and
-    takes time in proportion to the distance between index entries. An index does no harm if it is missing, cut, shifted
-    or has positions at which no entry starts. A forged index does harm, and so may an index of another version of the
-    log: only the walk distinguishes an entry from bytes in a record's value (SEG-IDX-009).
+    By default no index is trusted. The first lookup in a segment walks the fixed fields of its entries from the start;
+    later lookups search the positions that the walk found. Timestamp lookups also verify the checksums of the entries
+    that they skip. With ``trust_indexes`` a lookup starts at the floor entry of the index, after checking that an entry
+    is there, and takes time in proportion to the distance between index entries. An index does no harm if it is
+    missing, cut, shifted or has positions at which no entry starts. A forged index does harm, and so may an index of
+    another version of the log: only the walk distinguishes an entry from bytes in a record's value (SEG-IDX-009).
 
     Args:
         path: of the directory.
         trust_indexes: start lookups at index entries that look right.
         limit: maximum bytes that one entry may decompress to; a larger entry is refused.
-        copy: read files through windows instead of mapping them. By default this is done if a broker holds the lock of
-            the log directory, since it may truncate files at any time.
+        mapped: map logs and indexes into memory, for speed, instead of reading them in windows of at most 4 MiB. If
+            another process cuts off a part of a mapped file, or the disk refuses it, this process dies with SIGBUS when
+            it touches that part, and an overwritten part gives bytes that were not verified.
         remote: the store with the tiered segments of the partition. They are then read as local ones are, in ranges and
-            with indexes trusted; only the ranges that are needed are fetched. See `open_tier`.
+            with indexes trusted; only the ranges needed are fetched. See `open_tier`.
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
@@ -311,7 +526,7 @@ def open_partition(
         >>> record.offset, record.key, len(record.value)
         (100, None, 161)
     """
-    return partition_at(path, LOCAL, trust_indexes=trust_indexes, limit=limit, copy=copy, remote=remote)
+    return partition_at(path, LOCAL, trust_indexes=trust_indexes, limit=limit, mapped=mapped, remote=remote)
 
 
 def partition_at(
@@ -320,7 +535,7 @@ def partition_at(
     *,
     trust_indexes: bool = False,
     limit: int = DEFAULT_OUTPUT_LIMIT,
-    copy: bool | None = None,
+    mapped: bool = False,
     remote: RemoteStore | None = None,
 ) -> Partition:
     """Open a partition directory as `open_partition` does, through a given storage.
@@ -330,7 +545,7 @@ def partition_at(
         storage: the storage to read its files through; it decides which decoders parse them.
         trust_indexes: see `open_partition`.
         limit: see `open_partition`.
-        copy: see `open_partition`.
+        mapped: see `open_partition`.
         remote: see `open_partition`.
     """
     require_partition(path)
@@ -346,5 +561,5 @@ def partition_at(
         high_watermark=high_watermark,
         trust_indexes=trust_indexes or remote is not None,
         limit=limit,
-        copy=is_locked(Path(path).absolute().parent) if copy is None else copy,
+        mapped=mapped,
     )

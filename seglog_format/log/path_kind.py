@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, SeglogError, UsageError
+from seglog_format.log.foreign_files import foreign_kind
 from seglog_format.log.listing import LOG_DIRECTORY_KINDS
 from seglog_format.names import FIXED_NAMES, FileKind, parse_file_name, parse_partition_directory, printable
 from seglog_format.object_names import parse_object_name
@@ -243,6 +244,9 @@ def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) ->
         return f"{shown}: an empty directory, without any Kafka files; is a disk not mounted?"
     if _holds_objects(directory, entries, storage, OBJECT_DEPTH):
         return f"{shown}: objects of a remote store, not a log; seglog tier ls lists them"
+    foreign = next(filter(None, map(foreign_kind, sorted(entries.files))), None)
+    if foreign is not None:
+        return f"{shown}: no file of this format, but {foreign}"
     found = list(islice(_nested(directory, entries, storage), MAX_LOOKED_AT))
     hint = ""
     if found:

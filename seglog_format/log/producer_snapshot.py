@@ -17,9 +17,10 @@ from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.log.listing import NamedFile
+    from seglog_format.record_model import ProducerStateEntry
     from seglog_format.storage.byte_source import ByteSource
     from seglog_format.storage.log_storage import LogStorage
 
@@ -53,7 +54,7 @@ class ProducerSnapshot:
             UsageError: the path does not exist or is not a regular file.
             FormatError: as for `from_bytes`. A broker ignores such a file, and so may a reader (SEG-PSN-005).
         """
-        with storage.open(Path(path), copy=True, check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
+        with storage.open(Path(path), check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
             return cls.from_source(source, source.path)
 
     @classmethod
@@ -99,6 +100,16 @@ def newest_readable_snapshot(
         except FormatError:
             continue  # a broker also deletes it, and tries the next older one
     return None
+
+
+def without_strays(snapshots: Iterable[NamedFile], base_offsets: Collection[int]) -> list[NamedFile]:
+    """Return the snapshots that a broker keeps when it loads a log, ascending (SEG-RCV-035).
+
+    It keeps those at which a segment begins, and the newest one if that is above all base offsets.
+    """
+    found = sorted(snapshots, key=lambda file: file.base_offset)
+    newest = found[-1:] if found and found[-1].base_offset > max(base_offsets, default=-1) else []
+    return [file for file in found if file.base_offset in base_offsets or file in newest]
 
 
 def _offset(path: Path) -> int:

@@ -9,12 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypedDict
 
 from seglog_format.arguments import require_offsets
+from seglog_format.codec.decode import decompressed_bytes
 from seglog_format.engine import columnar
+from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.reading import READ_UNCOMMITTED, Borders
-from seglog_format.log.segment_source import SegmentSource
-from seglog_format.model import INT64_MAX
+from seglog_format.log.entry_table import in_order
+from seglog_format.log.reading import READ_UNCOMMITTED, Borders, delivered
+from seglog_format.model import INT64_MAX, Frame, Tail
 from seglog_format.scan_statistics import ScanStatistics
+from seglog_format.storage.byte_source import MemoryBytes
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,11 +27,107 @@ if TYPE_CHECKING:
 
     from seglog_format.engine.columnar import Request, Start
     from seglog_format.errors import UndecodedRecordError
-    from seglog_format.log.gap_watch import AtBorder, OnCorrupt, OnGap
+    from seglog_format.log.gaps import AtBorder, OnCorrupt, OnGap
     from seglog_format.log.reading import Isolation, LogReader
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
+    from seglog_format.model import BatchHeader
+    from seglog_format.record_model import Message, Record
+    from seglog_format.storage.byte_source import Buffer, ByteSource, Window
+    from seglog_format.storage.log_storage import LogStorage
     from seglog_format.values.decoder import Decoder
+
+
+# -- a segment as the columnar engine reads it: its bytes, and the fallback decoder for its entries (chapter 60) -------
+
+
+class FallbackEntry(NamedTuple):
+    """An entry that the fallback decoder decoded: header, records to deliver, end position and last offset."""
+
+    header: BatchHeader
+    records: Sequence[Record | Message]
+    end: int
+    last_offset: int
+
+
+class SegmentSource(NamedTuple):
+    """A segment as the engine reads it.
+
+    Attributes:
+        segment: the segment to read.
+        to_offset: end of the range to read, exclusive.
+        transactions: leave out the records that are aborted according to these.
+    """
+
+    segment: LogSegment
+    to_offset: int
+    transactions: Transactions | None
+
+    @property
+    def path(self) -> str:
+        """Path of the log."""
+        return self.segment.path
+
+    @property
+    def size(self) -> int:
+        """Size of the log in bytes."""
+        return self.segment.source.size
+
+    def view(self, start: int, end: int) -> memoryview:
+        """Return bytes of the log, as `FileBytes.view` does."""
+        return self.segment.source.view(start, end)
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """Return a part of the log, as `FileBytes.window` does."""
+        return self.segment.source.window(position, at_least)
+
+    @property
+    def file(self) -> str:
+        """Name of the log."""
+        return self.segment.paths.log.name
+
+    @property
+    def allowed_offsets(self) -> tuple[int, int]:
+        """Lowest and highest offset that the segment can hold."""
+        return self.segment.allowed.first, self.segment.allowed.last
+
+    def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:
+        """Decode the entry at a position with the fallback decoder; return None at the end of what to read.
+
+        Raises:
+            FormatError: the entry is damaged or refused.
+        """
+        found = self.segment.frame_at(position)
+        if isinstance(found, Tail):
+            return None
+        segment = self.segment
+        (frame,) = in_order((found,), segment.path, segment.allowed, previous)
+        first = frame.header.base_offset
+        if first is not None and first >= self.to_offset:  # as in `LogReader.frames_from`: reading ends before it
+            return FallbackEntry(frame.header, (), frame.end, self.to_offset - 1)
+        batch = segment.decode(frame)
+        records = tuple(delivered(batch, floor, self.to_offset, self.transactions))
+        return FallbackEntry(frame.header, records, frame.end, batch.last_offset)
+
+    def decompressed(self, position: int, limit: int) -> bytes | None:
+        """Return the decompressed bytes of the entry at a position; None if it is damaged or exceeds the limit."""
+        try:
+            found = self.segment.frame_at(position)
+        except FormatError:
+            return None
+        return decompressed_bytes(found, limit=limit) if isinstance(found, Frame) else None
+
+    def end_of_damaged(self, position: int) -> int | None:
+        """Return the position after a damaged entry; None if a wrong size or magic hides where it ends."""
+        try:
+            found = self.segment.frame_at(position)
+        except FormatError:
+            return None
+        return None if isinstance(found, Tail) else found.end
+
+
+# -- scans -------------------------------------------------------------------------------------------------------------
+
 
 EntryPosition: TypeAlias = tuple[int, int]
 """The number of a segment, and the position of an entry in it."""
@@ -255,8 +355,9 @@ class Scannable:
             on_gap: called with missing offsets, as in `records`; not with ``part``.
             batch_rows: maximum number of rows of an Arrow batch, unless one entry alone holds more.
             threads: number of reading threads; the order of rows does not change. With ``on_corrupt`` one is used.
-            layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the mapped file or
-                into decompressed blocks. ``binary`` or ``large_binary``: copies, for programs that cannot read views.
+            layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the bytes that were
+                read or into decompressed blocks. ``binary`` or ``large_binary``: copies, for programs that cannot read
+                views.
             part: of one segment only: its base offset, the position of an entry, and the position from which on no
                 entry is read any more. So a large segment is shared out; nothing is looked up, and ``from_offset``
                 only leaves out rows.
@@ -268,8 +369,8 @@ class Scannable:
 
         Returns:
             A reader of Arrow batches; also for anything that takes an Arrow C stream. Batches stay valid when the
-            partition is closed. A mapped file that its owner cuts short ends the process when the missing part is
-            touched: open the partition with ``copy=True`` where a broker is at work.
+            partition is closed, whatever becomes of its files, unless it was opened with ``mapped=True``. Each batch
+            keeps the windows in memory that its views point into: at most 4 MiB each, unless one entry is larger.
 
         Raises:
             OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
@@ -306,6 +407,38 @@ class Scannable:
         reader = scan_log(self._reader, (start, decided), transactions, options, self._limit, undecided)
         if not decoders:
             return reader
-        from seglog_format.values.scanned import with_decoded  # noqa: PLC0415 - loads Arrow
+        from seglog_format.values.decoder import with_decoded  # noqa: PLC0415 - loads Arrow
 
         return with_decoded(reader, decoders, on_undecoded, keeps_offset=has_offset)
+
+
+# -- the storage through which the chosen engine reads: it decides which decoders parse the bytes of its files ---------
+
+
+def storage_for(engine: Engine, storage: LogStorage = LOCAL) -> LogStorage:
+    """Return a storage for an engine: for the reference, its files are parsed by the declarations.
+
+    Args:
+        engine: the chosen engine.
+        storage: the storage that holds the files; it is returned unchanged for any other engine.
+    """
+    if engine is not Engine.REFERENCE:
+        return storage
+    from seglog_format.codec.reference.decoders import DeclaredStorage  # noqa: PLC0415 - loads the declarations
+
+    return DeclaredStorage(storage)
+
+
+def bytes_for(engine: Engine, data: Buffer, path: str = "") -> ByteSource:
+    """Return a source of bytes in memory for an engine: for the reference, they are parsed by the declarations.
+
+    Args:
+        engine: the chosen engine.
+        data: bytes of a log.
+        path: file name for errors.
+    """
+    if engine is not Engine.REFERENCE:
+        return MemoryBytes(data, path)
+    from seglog_format.codec.reference.decoders import declared  # noqa: PLC0415 - as above
+
+    return declared(data, path)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from copy import copy as copied
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
-from seglog_format.closing import Closing
+from seglog_format.arguments import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, verify_checksum
 from seglog_format.codec.framing import FrameWalk, frame_at, walk
 from seglog_format.errors import FormatError, Location, TruncatedError
-from seglog_format.log.entry_table import EntryTable, OffsetRange, check_offsets, in_order
-from seglog_format.log.header_walk import first_in_doubt, walk_headers, walked_next_offset
-from seglog_format.log.index_file import readable
-from seglog_format.log.offset_index import OffsetIndex
-from seglog_format.log.time_index import TimeIndex
-from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.log.entry_table import (
+    EntryTable,
+    OffsetRange,
+    check_offsets,
+    first_in_doubt,
+    in_order,
+    walk_headers,
+    walked_next_offset,
+)
+from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex, readable
 from seglog_format.log.trusted_lookup import trusted_position
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, Tail
 from seglog_format.storage.file_bytes import refuse_large_log
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.listing import SegmentFiles
-    from seglog_format.log.open_segments import OpenSegments
     from seglog_format.record_model import RecordBatch
     from seglog_format.storage.byte_source import SourceFile
     from seglog_format.storage.log_storage import LogStorage
@@ -43,7 +47,7 @@ class LogSegment(Closing):
         base_offset: the offset in the file names.
         allowed: offsets that the segment can hold.
         limit: maximum bytes that one entry may decompress to.
-        copy: read files through windows instead of mapping them.
+        mapped: map log and indexes instead of reading them through windows; see `open_partition`.
         storage: the storage that holds the files.
         is_tiered: whether the log is in a remote store: reading fetches it, and it does not change.
     """
@@ -54,7 +58,7 @@ class LogSegment(Closing):
         *,
         next_base_offset: int | None = None,
         limit: int = DEFAULT_OUTPUT_LIMIT,
-        copy: bool = False,
+        mapped: bool = False,
         opened: OpenSegments | None = None,
         storage: LogStorage = LOCAL,
     ) -> None:
@@ -64,7 +68,7 @@ class LogSegment(Closing):
             paths: the files of the segment.
             next_base_offset: base offset of the next segment; None for the last segment.
             limit: maximum bytes that one entry may decompress to.
-            copy: read files through windows instead of mapping them.
+            mapped: map log and indexes instead of reading them through windows; see `open_partition`.
             opened: the open segments of the partition, shared by all of its segments; None for a single segment.
             storage: the storage that holds the files.
         """
@@ -72,7 +76,7 @@ class LogSegment(Closing):
         self.base_offset = paths.base_offset
         last = GREATEST_OFFSET if next_base_offset is None else next_base_offset - 1
         self.allowed = OffsetRange(self.base_offset, last)
-        self.limit, self.copy, self.storage = limit, copy, storage
+        self.limit, self.mapped, self.storage = limit, mapped, storage
         self.is_tiered = storage.tiered_end(paths.log) is not None
         self._opened = opened
         self._bytes: SourceFile | None = None
@@ -96,11 +100,11 @@ class LogSegment(Closing):
         """
         self._use()
         if self._bytes is None:
-            self._bytes = self.storage.open(self.paths.log, copy=self.copy, check=refuse_large_log)
+            self._bytes = self.storage.open(self.paths.log, mapped=self.mapped, check=refuse_large_log)
         return self._bytes
 
     def forget(self) -> None:
-        """Release the pages of the log read so far; see `FileBytes.forget`."""
+        """Release the memory that holds what was read of the log; see `FileBytes.forget`."""
         if self._bytes is not None:
             self._bytes.forget()
 
@@ -122,14 +126,14 @@ class LogSegment(Closing):
     def offset_index(self) -> OffsetIndex | None:
         """The offset index; None if it is missing or cannot be read."""
         self._use()
-        opener = partial(OffsetIndex.open, copy=self.copy, storage=self.storage)
+        opener = partial(OffsetIndex.open, mapped=self.mapped, storage=self.storage)
         return readable(opener, self.paths.offset_index, self.base_offset)
 
     @cached_property
     def time_index(self) -> TimeIndex | None:
         """The time index; None if it is missing or cannot be read."""
         self._use()
-        opener = partial(TimeIndex.open, copy=self.copy, storage=self.storage)
+        opener = partial(TimeIndex.open, mapped=self.mapped, storage=self.storage)
         return readable(opener, self.paths.time_index, self.base_offset)
 
     @cached_property
@@ -348,3 +352,77 @@ class LogSegment(Closing):
 
     def __repr__(self) -> str:
         return f"LogSegment({self.path!r})"
+
+
+# -- the segments of a partition whose files are open: only the few that were used last --------------------------------
+
+
+MAX_OPEN_SEGMENTS: Final = 16
+"""Maximum number of segments with open files; a partition may have ten thousand segments."""
+
+MAX_MAPPED_SIZE: Final = 1_900_000_000
+"""Maximum bytes of logs mapped at once, unless a single log is larger: address space may be limited."""
+
+
+class OpenSegment(Protocol):
+    """A segment, for closing its files."""
+
+    @property
+    def base_offset(self) -> int:
+        """The offset in the file names."""
+
+    @property
+    def size(self) -> int:
+        """Size of the log in bytes."""
+
+    @property
+    def mapped(self) -> bool:
+        """Return whether files are mapped instead of being read through windows."""
+
+    def forget(self) -> None:
+        """Release the memory that holds the bytes read so far."""
+
+    def release(self) -> None:
+        """Release the files; they open again when needed."""
+
+    def close(self) -> None:
+        """Close the files."""
+
+
+class OpenSegments:
+    """The segments of a partition with open files, in the order of their last use."""
+
+    def __init__(self, limit: int = MAX_OPEN_SEGMENTS) -> None:
+        self._limit = limit
+        self._open: OrderedDict[int, OpenSegment] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def use(self, segment: OpenSegment) -> None:
+        """Record that a segment is in use; release the least recently used if too many or too large ones are open.
+
+        The one used before keeps no window: of all open files together, only one window is in memory.
+        """
+        previous = next(reversed(self._open.values()), None)
+        if previous is segment:
+            return
+        if previous is not None and not previous.mapped:
+            previous.forget()
+        is_known = self._open.get(segment.base_offset) is segment
+        self._open[segment.base_offset] = segment
+        self._open.move_to_end(segment.base_offset)
+        if is_known:
+            return
+        while len(self._open) > self._limit or (len(self._open) > 1 and self._mapped_size > MAX_MAPPED_SIZE):
+            _, oldest = self._open.popitem(last=False)
+            oldest.release()
+
+    @property
+    def _mapped_size(self) -> int:
+        return sum(segment.size for segment in self._open.values() if segment.mapped)
+
+    def close(self) -> None:
+        """Close all segments."""
+        while self._open:
+            self._open.popitem()[1].close()

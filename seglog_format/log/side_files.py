@@ -13,7 +13,7 @@ from seglog_format.storage.file_bytes import read_whole
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.state_model import EpochStart, MetaProperties
+    from seglog_format.record_model import EpochStart, MetaProperties
 
 
 def topic_id_of(partition: Path) -> str | None:

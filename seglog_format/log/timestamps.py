@@ -13,7 +13,7 @@ from operator import index
 from typing import TYPE_CHECKING, SupportsIndex
 
 from seglog_format.errors import UsageError
-from seglog_format.log.header_walk import load_engine_for
+from seglog_format.log.entry_table import load_engine_for
 from seglog_format.log.trusted_lookup import offset_up_to_timestamp
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 

@@ -11,17 +11,17 @@ of a lookup. Its order is checked only if the first search finds no such entry.
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from seglog_format.codec.decode import checksum_is_valid
-from seglog_format.errors import FormatError
+from seglog_format.errors import FormatError, UnreadableError
 from seglog_format.model import INT64_MAX, Frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.log.offset_index import OffsetIndex
-    from seglog_format.log.time_index import TimeIndex
+    from seglog_format.log.index_file import OffsetIndex, TimeIndex
     from seglog_format.model import OffsetPosition, Tail, TimestampOffset
 
 
@@ -60,14 +60,15 @@ def trusted_position(segment: IndexedSegment, offset: int) -> int | None:
 
     The result is also None if the offset is missing in the log.
     """
-    for position in _positions(segment.offset_index, offset):
-        try:
-            frames = _frames(segment, position, offset)
-            found = next((frame for frame in frames if frame.header.last_offset >= offset), None)
-        except FormatError:
-            continue
-        if found is not None and starts_at(found) <= offset:
-            return found.position
+    with suppress(UnreadableError):  # brokers cut indexes when they roll
+        for position in _positions(segment.offset_index, offset):
+            try:
+                frames = _frames(segment, position, offset)
+                found = next((frame for frame in frames if frame.header.last_offset >= offset), None)
+            except FormatError:
+                continue
+            if found is not None and starts_at(found) <= offset:
+                return found.position
     return None
 
 
@@ -85,13 +86,14 @@ def _positions(index: OffsetIndex | None, offset: int) -> Iterator[int]:
 
 def trusted_next_offset(segment: IndexedSegment) -> int | None:
     """Return the first offset after the last whole entry of a segment; None in any doubt."""
-    for position in _last_positions(segment.offset_index):
-        try:
-            found = max((frame.header.next_offset for frame in _frames(segment, position, INT64_MAX)), default=None)
-        except FormatError:
-            continue
-        if found is not None:
-            return found
+    with suppress(UnreadableError):  # as above
+        for position in _last_positions(segment.offset_index):
+            try:
+                found = max((frame.header.next_offset for frame in _frames(segment, position, INT64_MAX)), default=None)
+            except FormatError:
+                continue
+            if found is not None:
+                return found
     return None
 
 

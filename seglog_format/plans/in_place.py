@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from seglog_format.cleaning.deletion import PreparedRetention
     from seglog_format.log.directory import LogDirectory
+    from seglog_format.log.remote_store import KnowsTiered
     from seglog_format.recovery.apply import PreparedRecovery, RecoveryOptions
     from seglog_format.recovery.truncation import PreparedTruncation
     from seglog_format.state.config import LogConfig
@@ -74,12 +75,13 @@ def recover(
     )
 
 
-def retain(
+def retain(  # noqa: PLR0913 - how to retain
     path: str | os.PathLike[str],
     config: LogConfig,
     *,
     now_ms: int | None = None,
     directory: LogDirectory | None = None,
+    remote: KnowsTiered | None = None,
     holds_lock: bool = False,
     environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> PreparedRetention:
@@ -87,17 +89,24 @@ def retain(
 
     Their files are renamed to names that end in ``.deleted``; the next program that opens the log deletes them.
 
+    Of a log that brokers copy to a remote store (`remote_storage_enable`), only segments are removed that the store
+    holds, by the local limits (SEG-RET-014, SEG-RET-015); the log start offset stays. Nothing in the store is removed.
+
     Args:
         path: of the partition directory.
         config: the settings of the log.
         now_ms: the time, in milliseconds since 1970; by default that of the environment.
         directory: the log directory; the directory above by default.
+        remote: knows what a remote store holds of a tiered log: a store that `open_tier` opened, or a
+            `LocalMetadataTopic`, which reads the records in the same log directory; without it no segment is removed
+            from such a log that consumers may still read.
         holds_lock: whether the caller of `apply` already holds the lock of the log directory.
         environment: has the file layer that changes go through, and the clock.
 
     Raises:
-        UsageError: a path is not a directory or cannot be read, there is no segment, or the log has to be recovered
-            first.
+        UsageError: a path is not a directory or cannot be read, there is no segment, the log has to be recovered
+            first, the store does not answer, or the log may be tiered and `config` does not say whether it is
+            (SEG-RET-018).
         FormatError: a log cannot be walked to its end, so its age is not known.
 
     Examples:
@@ -109,7 +118,7 @@ def retain(
         264
     """
     at_ms = environment.clock() if now_ms is None else now_ms
-    planned = prepare_retention(path, config, now_ms=at_ms, directory=directory)
+    planned = prepare_retention(path, config, now_ms=at_ms, directory=directory, remote=remote)
     carry_out = partial(
         retain_partition,
         path,
@@ -118,6 +127,7 @@ def retain(
         directory=directory,
         files=environment.files,
         holds_lock=holds_lock,
+        remote=remote,
         planned=planned,
     )
     return replace(planned, _carry_out=carry_out)

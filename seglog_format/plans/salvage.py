@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
-    from seglog_format.recovery.salvage import SalvagedSegment
+    from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.storage.planned import FileState
 

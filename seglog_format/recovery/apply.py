@@ -15,29 +15,32 @@ from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.engine.chosen import kernels_of
 from seglog_format.errors import UsageError, WriteError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
-from seglog_format.log.engine_storage import storage_for
 from seglog_format.log.listing import list_partition
 from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.log.path_kind import require_partition
+from seglog_format.log.scanning import storage_for
 from seglog_format.names import FileKind
 from seglog_format.recovery.broker_files import BrokerFiles, end_of_swap, unreadable_epochs
-from seglog_format.recovery.broker_plan import BrokerPlan, plan_like_broker
-from seglog_format.recovery.broker_transactions import BrokerTransactions
-from seglog_format.recovery.default_plan import differences, misnamed_log, plan_by_default
+from seglog_format.recovery.broker_plan import (
+    BrokerPlan,
+    cut_at_stops,
+    differences,
+    misnamed_log,
+    plan_by_default,
+    plan_like_broker,
+)
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
-from seglog_format.recovery.leftover_files import leftover_steps
-from seglog_format.recovery.log_scans import LogScans
+from seglog_format.recovery.log_scans import BrokerTransactions, LogScans
 from seglog_format.recovery.losses import Losses, losses_of
 from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.plan import Circumstances, RecoveryPlan, circumstances_of
-from seglog_format.recovery.planned_files import RecoveryWork, naming_steps, recovery_steps
+from seglog_format.recovery.planned_files import RecoveryWork, leftover_steps, naming_steps, recovery_steps
 from seglog_format.recovery.segment_split import Split, split_of, split_steps
 from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.storage.file_bytes import open_bytes
 from seglog_format.storage.file_reader import raised_refusals
-from seglog_format.storage.file_steps import apply_steps, require_no_links
-from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.storage.files import LOCAL_FILES, apply_steps, require_no_links
 from seglog_format.storage.planned import Plan, require_unchanged
 
 if TYPE_CHECKING:
@@ -49,8 +52,7 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.segment_scan import Remark
     from seglog_format.state.config import BrokerGeneration
-    from seglog_format.storage.file_steps import FileStep
-    from seglog_format.storage.files import Files
+    from seglog_format.storage.files import Files, FileStep
 
 MAX_ROUNDS: Final = 12
 """Maximum number of rounds: one for each kind of work, and a last one without work. More mean that another process
@@ -187,7 +189,7 @@ def _prepare(
         require_readable(listing)
     for error in listing.blocked:
         raise error
-    broker = BrokerFiles(listing, creates=settings is None) if options.like_broker else None
+    broker = BrokerFiles(listing, is_first_round=settings is None) if options.like_broker else None
     listing = broker.listed() if broker else listing
     circumstances = circumstances_of(listing, directory)
     is_compared = settings is None and broker is None
@@ -215,9 +217,10 @@ def _prepare(
             found = _like_broker(work, broker_plan, broker)
         else:
             plan = plan_by_default(segments, circumstances, scans.scan, is_full_scan=options.is_full_scan)
+            plan, stop = cut_at_stops(segments, plan, BrokerTransactions(segments, listing.snapshots, start))
             different: tuple[Remark, ...] = ()
             if is_compared:
-                unreadable = unreadable_epochs(listing.path)
+                unreadable = unreadable_epochs(listing.path) or stop
                 broker_plan = plan_like_broker(segments, circumstances, scans.broker_scan)
                 different = (unreadable,) if unreadable else differences(segments, plan, broker_plan)
             found = _by_default(RecoveryWork(listing, segments, circumstances, plan, settings, scans))
@@ -233,7 +236,7 @@ def require_readable(listing: PartitionListing) -> None:
         UnreadableError: a file cannot be opened (SEG-PDR-022).
     """
     for file in listing.files:
-        open_bytes(file.path, copy=True).close()
+        open_bytes(file.path).close()
 
 
 def _settings(segments: Sequence[LogSegment], options: RecoveryOptions) -> IndexSettings:

@@ -15,18 +15,16 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
 from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.listing import SegmentFiles
-from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.log.listing import CLEANED, SWAP, SegmentFiles
 from seglog_format.log.segment import LogSegment
 from seglog_format.names import INDEX_KINDS, NUMBERED_KINDS, OFFSET_DIGITS, FileKind, printable
-from seglog_format.recovery.broker_end import BrokerStopError, trusted_end
-from seglog_format.recovery.broker_scan import Outcome, broker_scan
+from seglog_format.recovery.broker_scan import BrokerStopError, Outcome, broker_scan, trusted_end
 from seglog_format.recovery.segment_scan import Remark
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 from seglog_format.state.index_build import encode_offset_index, encode_time_index
 from seglog_format.storage.file_bytes import FileBytes, open_log, read_whole
 from seglog_format.storage.file_reader import FileReader
-from seglog_format.storage.file_steps import Remove, Replace, Truncate, settled
+from seglog_format.storage.files import Remove, Replace, Truncate, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.storage.byte_source import SourceFile
-    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import FileStep
 
 SEGMENT_INDEX_BYTES: Final = 10 * 1024 * 1024 // OFFSET_INDEX_ENTRY.size * OFFSET_INDEX_ENTRY.size
 """Size of an index that a broker creates: the default of `segment.index.bytes`, in whole entries."""
@@ -67,7 +65,7 @@ def end_of_swap(path: Path) -> int:
     """
     base_offset = parse_decimal(path.name.partition(".")[0], bits=64) or 0
     index = path.with_name(path.name.replace(FileKind.LOG.value, FileKind.OFFSET_INDEX.value))
-    with LogSegment(SegmentFiles(base_offset, path, index if index.exists() else None), copy=True) as segment:
+    with LogSegment(SegmentFiles(base_offset, path, index if index.exists() else None)) as segment:
         try:
             return trusted_end(segment)
         except BrokerStopError:
@@ -101,11 +99,12 @@ class BrokerFiles:
 
     Attributes:
         listing: of the directory.
-        creates: whether a broker still creates the missing files. It does so once, before it recovers anything.
+        is_first_round: whether a broker still has to create missing files, and to remove files that are due for
+            removal. It does so once, before it recovers anything.
     """
 
     listing: PartitionListing
-    creates: bool = True
+    is_first_round: bool = True
 
     @cached_property
     def _offsets(self) -> dict[str, int | None]:
@@ -117,7 +116,7 @@ class BrokerFiles:
     @cached_property
     def _created(self) -> tuple[int, ...]:
         """Offsets of logs that exist only under names that a broker does not open."""
-        if not self.creates:
+        if not self.is_first_round:
             return ()
         logs = {offset for name, offset in self._offsets.items() if offset is not None and name.endswith(".log")}
         opened = {files.base_offset for files in self._opened}
@@ -208,7 +207,7 @@ class BrokerFiles:
             if offset in self._created:
                 yield from (Replace(index, b"", "SEG-PDR-007"), Replace(times, b"", "SEG-PDR-007"))
             elif log.name in self._offsets and index.name not in self._offsets:
-                with open_log(log, copy=True) as file:
+                with open_log(log) as file:
                     scan = broker_scan(file, offset, str(log), settings=settings)
                     size = file.size
                 if scan.outcome is Outcome.RECOVERED:

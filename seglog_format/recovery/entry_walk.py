@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from seglog_format.codec.control_record import end_marker_of
 from seglog_format.codec.decode import checksum_is_valid, decode_under_outer_checksum
-from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.codec.framing import frame_at, whole_frame
 from seglog_format.errors import FormatError, Location, UnreadableError, UnsupportedVersionError
 from seglog_format.model import Frame, Tail
@@ -16,7 +16,7 @@ from seglog_format.storage.byte_source import source_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seglog_format.codec.end_marker import EndMarker
+    from seglog_format.codec.control_record import EndMarker
     from seglog_format.model import BatchHeader, ControlRecordType
     from seglog_format.storage.byte_source import ByteSource, Readable
 

@@ -9,13 +9,13 @@ from seglog_format.codec.framing import is_zero
 from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.engine.chosen import kernels_of
 from seglog_format.errors import FormatError
-from seglog_format.log.engine_storage import storage_for
 from seglog_format.log.entry_table import in_order
 from seglog_format.log.log_sizes import size_of_segments
+from seglog_format.log.scanning import storage_for
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.index_settings import infer_settings
-from seglog_format.recovery.open_transactions import OpenTransactions
+from seglog_format.recovery.log_scans import OpenTransactions
 from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.storage.byte_source import starts_with
@@ -154,6 +154,6 @@ def _index(files: SegmentFiles, kind: FileKind, path: Path | None, data: bytes) 
     name = segment_file_name(files.base_offset, kind)
     if path is None:
         return RebuiltIndex(name, data, None, is_same=False)
-    with open_index(path, copy=True) as old:
+    with open_index(path) as old:
         is_same = starts_with(old, data) and is_zero(old, len(data), old.size)
         return RebuiltIndex(name, data, old.size, is_same)

@@ -23,14 +23,16 @@ from seglog_format.state.index_build import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seglog_format.log.offset_index import OffsetIndex
+    from seglog_format.log.index_file import OffsetIndex
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Frame
     from seglog_format.state.index_build import IndexedRow
 
 EXAMINED_SEGMENTS: Final = 8
+"""Number of segments after which no more are examined, unless all of them are small."""
 EXAMINED_ROWS: Final = 20_000
-"""Maximum number of entries examined of each log: enough for hundreds of index entries."""
+"""Maximum number of entries examined of each log: enough for hundreds of index entries. If all examined segments have
+fewer together, more segments are examined."""
 
 POWERS: Final = tuple(1 << exponent for exponent in range(31))
 DECIMALS: Final = tuple(digit * 10**exponent for digit in (1, 5, 2, 3, 4, 6, 7, 8, 9) for exponent in range(9))
@@ -69,15 +71,23 @@ class Evidence:
     Attributes:
         allowed: intervals under which recovery would have written the same index; empty if none would have led to
             it.
-        upper: the greatest interval that the smallest distance between two index entries allows.
+        upper: the greatest interval that the smallest distance between two index entries allows; `INT32_MAX` for an
+            index without entries.
+        row_count: number of entries of the log that were examined.
         firsts: number of index entries that hold the first offset of a batch of several.
         lasts: number of index entries that hold the last offset of a batch, or a later offset.
     """
 
     allowed: range
     upper: int
-    firsts: int
-    lasts: int
+    row_count: int
+    firsts: int = 0
+    lasts: int = 0
+
+    @property
+    def has_entries(self) -> bool:
+        """Return whether the index has entries."""
+        return self.upper < INT32_MAX
 
 
 def infer_settings(
@@ -123,12 +133,21 @@ def _first_frame(segment: LogSegment) -> Frame | None:
 
 
 def _evidence(segments: Sequence[LogSegment]) -> list[Evidence]:
-    found = (evidence_of(segment) for segment in reversed(segments))
-    return list(islice((one for one in found if one is not None), EXAMINED_SEGMENTS))
+    found: list[Evidence] = []
+    row_count = entry_holders = 0
+    for segment in reversed(segments):
+        if row_count >= EXAMINED_ROWS and entry_holders >= EXAMINED_SEGMENTS:
+            break
+        one = evidence_of(segment)
+        if one is not None:
+            found.append(one)
+            row_count += one.row_count
+            entry_holders += one.has_entries
+    return found
 
 
 def evidence_of(segment: LogSegment) -> Evidence | None:
-    """Return the evidence in the offset index of a segment; None if it is empty, or does not belong to the log."""
+    """Return the evidence in the offset index of a segment; None if it does not belong to the log."""
     index = segment.offset_index
     if index is None:
         return None
@@ -139,12 +158,13 @@ def evidence_of(segment: LogSegment) -> Evidence | None:
 
 
 def _evidence_in(index: OffsetIndex, segment: LogSegment) -> Evidence | None:
-    if not index.entries:
-        return None
     rows = list(islice(indexed_rows(segment.source, path=segment.path), EXAMINED_ROWS))
-    end = rows[-1].position if rows else -1
     # Preallocated zeros look like an entry at position 0.
-    entries = [entry for entry in index.entries if 0 < entry.position <= end]
+    stored = [entry for entry in index.entries if entry.position > 0]
+    if not stored:
+        return Evidence(interval_bounds(rows, ()), INT32_MAX, len(rows))
+    end = rows[-1].position if rows else -1
+    entries = [entry for entry in stored if entry.position <= end]
     by_position = {row.position: row for row in rows}
     if not entries or any(entry.position not in by_position for entry in entries):
         return None
@@ -154,25 +174,36 @@ def _evidence_in(index: OffsetIndex, segment: LogSegment) -> Evidence | None:
     return Evidence(
         allowed=interval_bounds(rows, entries),
         upper=narrowest - 1,
+        row_count=len(rows),
         firsts=sum(offset < row.last_offset for offset, row in named),
         lasts=sum(offset > row.last_offset or row.first_offset < offset == row.last_offset for offset, row in named),
     )
 
 
 def _inferred_interval(evidence: Sequence[Evidence]) -> tuple[int, str]:
-    """Return the most plausible setting, and why."""
-    if not evidence:
+    """Return the setting that explains most indexes, or else the greatest round value that they allow, and why.
+
+    Brokers before 0.10 append many messages together and add one index entry at most for them, so no setting explains
+    the index entries that they add between two starts. Indexes that are rebuilt here are explained by the setting that
+    they were rebuilt with. If a more plausible setting explains as many of them, it also has to explain as many empty
+    ones: then it leads to the same indexes, and a second recovery leaves them alone.
+    """
+    shown = [one for one in evidence if one.has_entries]
+    if not shown:
         return INDEX_INTERVAL_BYTES, "the default: no index shows otherwise"
-    upper = min(one.upper for one in evidence)
+    upper = min(one.upper for one in shown)
     values = [value for value in ROUND_VALUES if value <= upper]
-    votes = {value: sum(value in one.allowed for one in evidence) for value in values}
+    explained = {value: [one for one in evidence if value in one.allowed] for value in values}
+    votes = {
+        value: (sum(one.has_entries for one in found), value == INDEX_INTERVAL_BYTES, len(found))
+        for value, found in explained.items()
+    }
     best = max(votes, key=votes.__getitem__, default=0)  # the first of those with equal votes
-    if votes.get(best):
-        return best, f"explains {votes[best]} of {len(evidence)} indexes entry by entry"
+    if best in votes and votes[best][0]:
+        return best, f"explains {votes[best][0]} of {len(shown)} indexes entry by entry"
     if upper >= INDEX_INTERVAL_BYTES:
         return INDEX_INTERVAL_BYTES, f"the default: index entries are {upper + 1} bytes apart or more"
-    # The most plausible value: from indexes that are rebuilt with it, the same setting is inferred the next time.
-    return next(iter(values), 0), f"a round value below {upper + 1}: no two index entries are closer"
+    return max(values, default=0), f"the greatest round value below {upper + 1}: no two index entries are closer"
 
 
 def _inferred_offset(evidence: Sequence[Evidence], *, is_early: bool) -> tuple[IndexedOffset, str]:

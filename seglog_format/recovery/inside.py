@@ -5,11 +5,10 @@ To recover a partition, call `seglog_format.recover` instead.
 
 from __future__ import annotations
 
-from seglog_format.codec.end_marker import EndMarker, end_marker_of
+from seglog_format.codec.control_record import EndMarker, end_marker_of
 from seglog_format.engine.protocols import RecoveryKernels
-from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
+from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan, broker_scan_from
 from seglog_format.recovery.entry_walk import indexed_rows, recoverable_frames
-from seglog_format.recovery.indexed_broker_scan import broker_scan_from
 from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
 from seglog_format.recovery.segment_scan import SegmentScan, scan_segment
 from seglog_format.state.index_build import build_indexes, encode_offset_index, encode_time_index

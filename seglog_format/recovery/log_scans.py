@@ -10,27 +10,105 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.decoders import first_bytes
-from seglog_format.model import INT32_MAX
-from seglog_format.recovery.broker_scan import BrokerScanner
-from seglog_format.recovery.entry_walk import walk_entries
-from seglog_format.recovery.indexed_broker_scan import broker_scan_from
-from seglog_format.recovery.open_transactions import OpenTransactions
+from seglog_format.errors import FormatError, Location, UnreadableError
+from seglog_format.log.producer_snapshot import newest_readable_snapshot, without_strays
+from seglog_format.log.transactions import Transactions
+from seglog_format.model import INT32_MAX, Frame, RecordBatchHeader
+from seglog_format.recovery.broker_scan import (
+    BrokerScanner,
+    BrokerStopError,
+    EndOfScanError,
+    apply_producer,
+    broker_scan_from,
+    entries_passed,
+    searched,
+)
+from seglog_format.recovery.entry_walk import WalkedEntry, recoverable_frame_at, recoverable_frames, walk_entries
 from seglog_format.recovery.segment_files import SideFilesBuilder, side_files_from, side_files_of
-from seglog_format.recovery.segment_scan import SegmentScan, SegmentScanner, scan_segment
+from seglog_format.recovery.segment_scan import Remark, SegmentScan, SegmentScanner, scan_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from seglog_format.engine.protocols import IndexedLog, RecoveryKernels
-    from seglog_format.errors import FormatError
     from seglog_format.log.listing import NamedFile
+    from seglog_format.log.producer_snapshot import ProducerSnapshot
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Tail
     from seglog_format.recovery.broker_scan import BrokerScan
-    from seglog_format.recovery.broker_transactions import BrokerTransactions
-    from seglog_format.recovery.entry_walk import EntryConsumer, WalkedEntry
+    from seglog_format.recovery.entry_walk import EntryConsumer
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.segment_files import SegmentSideFiles
+
+
+# -- the transactions that are open where a segment begins -------------------------------------------------------------
+
+
+def transactions_before(offset: int, segments: Iterable[LogSegment], snapshots: Sequence[NamedFile]) -> Transactions:
+    """Return the transactions open at an offset, from the newest readable snapshot and the entries after it.
+
+    Args:
+        offset: base offset of a segment.
+        segments: of the partition, in order; only those below the offset are read, up to damage in each.
+        snapshots: of the partition, ascending.
+    """
+    transactions = _from_snapshot(offset, snapshots)
+    start = transactions.end_offset
+    for segment in segments:
+        if segment.base_offset >= offset:
+            break
+        if segment.allowed.last >= start:
+            for frame in recoverable_frames(segment.source, path=segment.path):
+                if frame.header.last_offset >= start:
+                    transactions.add(frame.header, WalkedEntry(frame, segment.path).readable_marker())
+    transactions.aborted.clear()
+    return transactions
+
+
+class OpenTransactions:
+    """The transactions that are open where segments begin.
+
+    The state at the end of a segment is stored for the next one, so nothing is read twice.
+
+    Args:
+        segments: of the partition, in order.
+        snapshots: of the partition, ascending.
+    """
+
+    def __init__(self, segments: Sequence[LogSegment], snapshots: Sequence[NamedFile]) -> None:
+        self._segments = segments
+        self._snapshots = snapshots
+        self._known: tuple[int, Transactions] | None = None
+
+    def at(self, base_offset: int) -> Transactions:
+        """Return the transactions that are open where a segment begins; the caller may update them."""
+        if self._known is None or self._known[0] != base_offset:
+            self._known = base_offset, transactions_before(base_offset, self._segments, self._snapshots)
+        known = self._known[1]
+        return Transactions(open_offsets=dict(known.open_offsets), end_offset=known.end_offset)
+
+    def carry_on(self, next_base_offset: int, transactions: Transactions) -> None:
+        """Store the transactions that are open at the end of a segment, after all of its entries."""
+        self._known = next_base_offset, transactions
+
+
+def _from_snapshot(offset: int, snapshots: Sequence[NamedFile]) -> Transactions:
+    found = newest_readable_snapshot(file.path for file in snapshots if file.base_offset <= offset)
+    return Transactions() if found is None else open_in(found)
+
+
+def open_in(snapshot: ProducerSnapshot) -> Transactions:
+    """Return the transactions that a snapshot lists as open."""
+    first_offsets = {
+        producer.producer_id: producer.current_txn_first_offset
+        for producer in snapshot.producers
+        if producer.current_txn_first_offset >= 0
+    }
+    return Transactions(open_offsets=first_offsets, end_offset=snapshot.offset)
+
+
+# -- the scans of a partition's segments -------------------------------------------------------------------------------
+
 
 MAX_REMEMBERED: Final = 64 * 2**20
 """Maximum bytes of cached side files, enough for about 12 GB of logs. Beyond it they are computed again."""
@@ -195,3 +273,108 @@ class LogScans:
         transactions = self._open_transactions.at(segment.base_offset)
         self._remember_side_files((segment.base_offset, indexed.end), side_files_from(indexed, transactions))
         self._open_transactions.carry_on(segment.allowed.last + 1, transactions)
+
+
+# -- the transactions that a broker knows where it begins to scan a segment (chapter 71, "What brokers do") ------------
+
+
+READS_PRODUCERS: Final = "brokers do not start: they read the batches here for the state of producers"
+
+
+class BrokerTransactions(OpenTransactions):
+    """The transactions that are open where segments begin, as a broker finds them.
+
+    Args:
+        segments: of the partition, in order.
+        snapshots: of the partition, ascending.
+        log_start_offset: as checkpointed; 0 without a checkpoint.
+    """
+
+    def __init__(self, segments: Sequence[LogSegment], snapshots: Sequence[NamedFile], log_start_offset: int) -> None:
+        super().__init__(segments, snapshots)
+        self._log_start_offset = log_start_offset
+        self._states: dict[int, Transactions] = {}
+        self._files = {file.base_offset: file.path for file in snapshots}
+
+    def at(self, base_offset: int) -> Transactions:
+        """Return the transactions that are open where a segment begins; the caller may update them.
+
+        Raises:
+            BrokerStopError: a broker does not start.
+        """
+        if base_offset not in self._states:
+            self._states[base_offset] = self._rebuilt(base_offset)
+        return _copied(self._states[base_offset])
+
+    def carry_on(self, next_base_offset: int, transactions: Transactions) -> None:
+        """Store the state at the end of a segment: a broker takes a snapshot there, unless the log starts later."""
+        if next_base_offset > self._log_start_offset:
+            self._states[next_base_offset] = transactions
+
+    def read_to_end(self, log_end_offset: int) -> None:
+        """Read the batches after the newest snapshot, if there is one, as a broker does after a clean shutdown.
+
+        Raises:
+            BrokerStopError: a broker does not start.
+        """
+        bases = {segment.base_offset for segment in self._segments}
+        kept = {file.base_offset for file in without_strays(self._snapshots, bases)}
+        self._files = {offset: path for offset, path in self._files.items() if offset in kept}
+        if self._files or self._states:
+            self._log_start_offset = max(self._log_start_offset, min(bases))
+            self._rebuilt(log_end_offset)
+
+    def _rebuilt(self, offset: int) -> Transactions:
+        """Return the transactions open at an offset; first drop the snapshots that a broker removes."""
+        usable = range(self._log_start_offset + 1, offset + 1)
+        self._files = {at: path for at, path in self._files.items() if at in usable}
+        self._states = {at: state for at, state in self._states.items() if at in usable}
+        transactions, start = self._loaded()
+        for segment in self._segments:
+            if segment.base_offset < offset and start < offset and segment.allowed.last >= start:
+                _apply_batches(segment, start, transactions)
+        transactions.aborted.clear()
+        return transactions
+
+    def _loaded(self) -> tuple[Transactions, int]:
+        """Return the newest usable state, and the offset from which on to read batches."""
+        known = max(self._states, default=self._log_start_offset)
+        newer = (path for offset, path in sorted(self._files.items()) if offset not in self._states and offset > known)
+        found = newest_readable_snapshot(newer)
+        if found is not None:
+            return open_in(found), found.offset
+        return (_copied(self._states[known]) if known in self._states else Transactions()), known
+
+
+def _copied(transactions: Transactions) -> Transactions:
+    return Transactions(open_offsets=dict(transactions.open_offsets), end_offset=transactions.end_offset)
+
+
+def _apply_batches(segment: LogSegment, start: int, transactions: Transactions) -> None:
+    """Apply the batches of a segment, beginning with the first that ends at an offset or above.
+
+    Raises:
+        BrokerStopError: a broker does not start.
+    """
+    start = max(start, segment.base_offset)
+    slots = () if segment.offset_index is None else segment.offset_index.slots()
+    position = max(searched(slots, start, segment.base_offset).position, 0)
+    is_found = False
+    for passed in entries_passed(segment, position, READS_PRODUCERS):
+        is_found = is_found or passed.next_offset > start
+        if is_found and passed.producer_id >= 0:
+            _apply_batch(segment, passed.position, transactions)
+
+
+def _apply_batch(segment: LogSegment, position: int, transactions: Transactions) -> None:
+    try:
+        frame = recoverable_frame_at(segment.source, position, segment.path)
+        if isinstance(frame, Frame) and isinstance(frame.header, RecordBatchHeader):
+            apply_producer(transactions, WalkedEntry(frame, segment.path), frame.header)
+    except UnreadableError:
+        raise
+    except EndOfScanError as stop:
+        where = Location(segment.path, position)
+        raise BrokerStopError(Remark(where, stop.requirements, f"{READS_PRODUCERS}: {stop.reason}")) from None
+    except FormatError:
+        return  # too small for its fields: a broker reads on in the next entry

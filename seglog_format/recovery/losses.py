@@ -6,11 +6,9 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seglog_format.log.gap_watch import watch_over
-from seglog_format.log.gaps import GapKind
+from seglog_format.log.gaps import GapKind, watch_over
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.trusted_lookup import starts_at, trusted_next_offset
@@ -94,22 +92,21 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
         UnreadableError: the disk refuses a file.
     """
     listing = list_partition(path)
-    watch = watch_over(listing, copy=True)
+    watch = watch_over(listing)
     kept = KeptOffsets(listing, plan)
     lost = tuple(kept.lost((*_replaced(listing), *_cut_or_dropped(listing, plan), *kept.hidden())))
-    gaps: list[Gap] = []
-    watch.at_start(gaps.append)
-    for base_offset, following in pairwise([*listing.base_offsets, None]):
-        if base_offset is not None:
-            watch.at_border(gaps.append, base_offset, base_offset, following)
-    gaps = [gap for gap in gaps if gap.kind is not GapKind.TIERED]  # a recovery does not touch those
+    found = watch.gaps({base: base for base in listing.base_offsets})
+    gaps = [gap for gap in found if gap.kind is not GapKind.TIERED]  # a recovery does not touch those
     missing = tuple(gap for gap in gaps if not _is_among(gap.missing, lost))
     is_compacted = any(each.reason is LossReason.REPLACED for each in lost) and watch.is_compacted
     return Losses(lost, missing, is_compacted)
 
 
 def replaced_or_hidden(path: Path, plan: RecoveryPlan) -> tuple[LostOffsets, ...]:
-    """Return the offsets that a recovery does not cut or drop, but that no reader finds after it.
+    """Return the offsets that a recovery does not cut or drop, but that no reader finds after it in that file.
+
+    Offsets of a replaced file that other files hold are left out; those that the next segment hides are not, because a
+    log with both files would have them twice.
 
     Args:
         path: of the partition directory.
@@ -117,7 +114,7 @@ def replaced_or_hidden(path: Path, plan: RecoveryPlan) -> tuple[LostOffsets, ...
     """
     listing = list_partition(path)
     kept = KeptOffsets(listing, plan)
-    return tuple(kept.lost((*_replaced(listing), *kept.hidden())))
+    return (*kept.lost(_replaced(listing)), *kept.hidden())
 
 
 class KeptOffsets:
@@ -137,7 +134,7 @@ class KeptOffsets:
         """Yield offsets that a log holds at or above the base offset of the segment after it (SEG-PDR-013)."""
         for number, files in enumerate(self._segments[:-1]):
             following = self._base_offsets[number + 1]
-            with LogSegment(files, copy=True) as segment:
+            with LogSegment(files) as segment:
                 end = self._ends.get(files.base_offset) or trusted_next_offset(segment) or segment.next_offset
             if end > following:
                 yield LostOffsets(files.log.name, MissingOffsets(following, end), LossReason.HIDDEN)
@@ -167,7 +164,7 @@ class KeptOffsets:
     def _next_offset(self, number: int) -> int:
         """Return the first offset after those that readers find in a segment."""
         files, following = self._segments[number], (*self._base_offsets[number + 1 :], None)[0]
-        with LogSegment(files, next_base_offset=following, copy=True) as segment:
+        with LogSegment(files, next_base_offset=following) as segment:
             return self._ends.get(files.base_offset) or segment.next_offset
 
 
@@ -191,7 +188,7 @@ def _cut_or_dropped(listing: PartitionListing, plan: RecoveryPlan) -> Iterator[L
 
 def _offsets_in(files: SegmentFiles, reason: LossReason) -> Iterator[LostOffsets]:
     """Yield the offsets of all whole entries of a log, whatever their order."""
-    with LogSegment(files, copy=True) as segment:
+    with LogSegment(files) as segment:
         first = next(recoverable_frames(segment.source), None)
         if first is None:
             return
@@ -207,7 +204,7 @@ def _cut_offsets(files: SegmentFiles, cut: Cut, following: int) -> Iterator[Miss
 
     An open range begins after the kept entries and has no offsets: how many were lost is not known.
     """
-    with LogSegment(files, copy=True) as segment:
+    with LogSegment(files) as segment:
         runs = _runs(recoverable_frames(segment.source, start=cut.position), cut.next_offset)
     end = max([run.next_offset for run in runs], default=cut.next_offset)
     if following > end:

@@ -6,8 +6,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seglog_format.log.open_segments import OpenSegments
-from seglog_format.log.segment import LogSegment
+from seglog_format.log.segment import LogSegment, OpenSegments
 from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 def opened_segments(
     listing: PartitionListing,
     *,
-    is_mapped: bool = False,
     broker: BrokerFiles | None = None,
     storage: LogStorage = LOCAL,
 ) -> Iterator[list[LogSegment]]:
@@ -33,17 +31,16 @@ def opened_segments(
 
     Args:
         listing: of the partition directory.
-        is_mapped: map the logs into memory instead, several at a time, for random access.
         broker: the files that an imitated broker opens; None to open all.
         storage: the storage to read them through.
     """
     bases = [*listing.base_offsets, None]
-    opened = OpenSegments() if is_mapped else OpenSegments(1)
+    opened = OpenSegments(1)
     type_of = broker.segment_type if broker else lambda _: LogSegment
 
     def segment(files: SegmentFiles, following: int | None) -> LogSegment:
         made = type_of(files)
-        return made(files, next_base_offset=following, copy=not is_mapped, opened=opened, storage=storage)
+        return made(files, next_base_offset=following, opened=opened, storage=storage)
 
     with ExitStack() as stack:
         yield [

@@ -9,20 +9,22 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.engine.chosen import kernels_of
-from seglog_format.errors import FormatError, Location, UnreadableError
+from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.log.directory import LogDirectory, log_directory_above
-from seglog_format.log.engine_storage import storage_for
 from seglog_format.log.listing import list_partition
 from seglog_format.log.log_sizes import size_of_segments
-from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.path_kind import require_partition
-from seglog_format.log.segment import LogSegment
+from seglog_format.log.scanning import storage_for
+from seglog_format.log.segment import LogSegment, OpenSegments
+from seglog_format.model import GREATEST_OFFSET
 from seglog_format.names import METADATA_TOPICS
+from seglog_format.recovery.salvage_placement import blocked_reports
 from seglog_format.recovery.segment_scan import Cut, Remark, SegmentScan, scan_segment
 from seglog_format.storage.byte_source import FirstBytes
 from seglog_format.storage.file_reader import raised_refusals
@@ -240,7 +242,7 @@ def plan_for_partition(
         listing = list_partition(path)
         found = circumstances_of(listing, directory)
         choice = engine_for(engine, size_of_segments(listing.segments))
-        segment = partial(LogSegment, copy=True, opened=opened, storage=storage_for(choice.engine))
+        segment = partial(LogSegment, opened=opened, storage=storage_for(choice.engine))
         segments = [closing.enter_context(segment(files)) for files in listing.segments]
         scan = cache(partial(_scan, kernels=kernels_of(choice)))
         plan = plan_scans(segments, found, scan, is_full_scan=False)
@@ -249,9 +251,10 @@ def plan_for_partition(
 
 
 def plan_of_logs(path: str | os.PathLike[str], directory: LogDirectory | None = None) -> RecoveryPlan:
-    """Plan the recovery of a partition from its logs alone, for a directory where another file cannot be read.
+    """Plan the recovery of a partition from its logs alone, for a directory where a file cannot be read.
 
-    Every log is scanned. A range that the disk refuses ends its log, as damage does.
+    Every log is scanned, up to the first that cannot be opened. A range that the disk refuses ends its log, as damage
+    does. The checkpointed log start offset does not count.
 
     Args:
         path: of the partition directory.
@@ -259,17 +262,24 @@ def plan_of_logs(path: str | os.PathLike[str], directory: LogDirectory | None = 
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`).
-        FormatError: something that is no regular file has the name of a log (SEG-PDR-026), or the disk refuses a log.
     """
     require_partition(path)
     listing = list_partition(path)
-    listing.require_logs()
     opened = OpenSegments(1)
     with ExitStack() as closing:
-        logs = listing.logs_alone().segments
-        segments = [closing.enter_context(LogSegment(each, copy=True, opened=opened)) for each in logs]
+        blocked = min((each.next_offset for each in blocked_reports(listing)), default=GREATEST_OFFSET)
+        logs = [each for each in listing.logs_alone().segments if each.base_offset < blocked]
+        segments = [closing.enter_context(LogSegment(each, opened=opened)) for each in logs]
         found = circumstances_of(listing, directory or log_directory_above(path))
-        return plan_scans(segments, found, _scan_readable, is_full_scan=True)
+        known = replace(found, log_start_offset=0)
+        return plan_scans(list(takewhile(_can_be_opened, segments)), known, _scan_readable, is_full_scan=True)
+
+
+def _can_be_opened(segment: LogSegment) -> bool:
+    try:
+        return segment.source.size >= 0
+    except (RefusedError, UnreadableError):
+        return False
 
 
 def _scan_readable(segment: LogSegment) -> SegmentScan:

@@ -13,25 +13,29 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, encode_leader_epoch_checkpoint
 from seglog_format.errors import FormatError, Location, SeglogError
-from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.listing import CLEANED, DELETED, SWAP
+from seglog_format.log.producer_snapshot import ProducerSnapshot, without_strays
 from seglog_format.names import FileKind, segment_file_name
+from seglog_format.recovery.producer_states import forgets_producers, states_from_logs
 from seglog_format.recovery.segment_split import removal_steps
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.storage.byte_source import starts_with
 from seglog_format.storage.file_bytes import open_bytes, read_whole
-from seglog_format.storage.file_steps import Remove, Rename, Replace, Truncate, settled
+from seglog_format.storage.files import Remove, Rename, Replace, Truncate, settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.listing import NamedFile, PartitionListing
     from seglog_format.log.segment import LogSegment
+    from seglog_format.record_model import EpochStart
+    from seglog_format.recovery.broker_files import BrokerFiles
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.log_scans import LogScans
     from seglog_format.recovery.plan import Circumstances, RecoveryPlan
-    from seglog_format.state_model import EpochStart
-    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import FileStep
+
 
 REBUILT: Final = "SEG-RCV-025"
 
@@ -102,6 +106,7 @@ def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
         *_first_segment(work),
         *written,
         *settled((*_orphans(work), *_snapshots(work)), work.directory),
+        *_producers(work),
         *_epoch_steps(work, epochs),
     )
 
@@ -157,7 +162,7 @@ def _rewrite(work: RecoveryWork, base_offset: int, kind: FileKind, path: Path | 
 
 
 def _has_content(path: Path, data: bytes) -> bool:
-    with open_bytes(path, copy=True) as source:
+    with open_bytes(path) as source:
         return source.size == len(data) and starts_with(source, data)
 
 
@@ -175,18 +180,40 @@ def _snapshots(work: RecoveryWork) -> Iterator[FileStep]:
     """
     like_broker, end = work.like_broker, work.plan.log_end_offset
     bases = {segment.base_offset for segment in work.kept} or {work.plan.log_end_offset}
-    dropped = {segment.paths.snapshot for segment in work.segments if segment.base_offset in work.plan.dropped}
-    present = [file for file in work.listing.snapshots if file.path not in dropped]
-    strays = [file for file in present if file.base_offset not in bases]
-    latest = strays[-1] if strays and strays[-1].base_offset > max(bases) else None
-    if like_broker and latest and max(bases) in work.plan.scanned and latest.base_offset != end:
-        latest = None
+    present = _present_snapshots(work)
+    kept = without_strays(present, bases)
+    if like_broker and max(bases) in work.plan.scanned:
+        kept = [file for file in kept if file.base_offset in {*bases, end}]
     start = max(min(bases), work.circumstances.log_start_offset) if like_broker else -1
     for file in present:
         if not start < file.base_offset <= end or not _is_readable(file.path):
             yield Remove(file.path, "SEG-RCV-027")
-        elif file in strays and file is not latest:
+        elif file not in kept:
             yield Remove(file.path, "SEG-RCV-035")
+
+
+def _present_snapshots(work: RecoveryWork) -> list[NamedFile]:
+    """Return the snapshots that are not removed with their segment."""
+    dropped = {segment.paths.snapshot for segment in work.segments if segment.base_offset in work.plan.dropped}
+    return [file for file in work.listing.snapshots if file.path not in dropped]
+
+
+def _producers(work: RecoveryWork) -> Iterator[FileStep]:
+    """Write a snapshot of the producers if none remains, and a broker would forget them (SEG-PSN-010).
+
+    A broker that is imitated writes one only if it knows the producers: it forgets those of a log without a snapshot.
+    """
+    removed = {step.path for step in _snapshots(work)}
+    remains = any(file.path not in removed for file in _present_snapshots(work))
+    if remains or not work.circumstances.has_clean_shutdown:
+        return
+    if work.like_broker and forgets_producers(work.segments, work.listing.snapshots, work.circumstances):
+        return
+    ends = [(segment, work.end_of(segment)) for segment in work.kept]
+    states = states_from_logs(ends, work.circumstances.log_start_offset)
+    if states.producers:
+        path = work.path_of(work.plan.log_end_offset, FileKind.PRODUCER_SNAPSHOT)
+        yield Replace(path, states.snapshot(), "SEG-PSN-010")
 
 
 def _is_readable(path: Path) -> bool:
@@ -253,3 +280,62 @@ def read_leader_epochs(path: Path) -> tuple[EpochStart, ...] | None:
     with suppress(SeglogError):
         return decode_leader_epoch_checkpoint(read_whole(path), Location(str(path))).entries
     return None
+
+
+# -- completion of interrupted replacements and removals in a partition directory (chapters 10, 71) --------------------
+
+
+TEMPORARY: Final = ".tmp"
+METADATA_SNAPSHOT_DELETED: Final = FileKind.METADATA_SNAPSHOT.value + DELETED
+
+
+def leftover_steps(listing: PartitionListing, *, like: BrokerFiles | None = None) -> tuple[FileStep, ...]:
+    """Finish or undo interrupted replacements and removals (SEG-RCV-020, SEG-RCV-021).
+
+    Args:
+        listing: of the partition directory.
+        like: a broker's view of the directory, to do what a broker does when it starts: remove the files that an
+            earlier run renamed for removal, and create the missing index of a replacement. The files that this run
+            renames stay until the next start. None not to imitate a broker.
+    """
+    set_aside = {file.path for file in listing.set_aside}
+    aside = [file for file in listing.files if file.path in set_aside]
+    swaps = [file for file in listing.files if file.name.suffix == SWAP and file.path not in set_aside]
+    deleted = _deleted(listing) if like and like.is_first_round else ()
+    created = like.index_steps() if like else ()
+    # A `.cleaned` file shows that the `.swap` files above it are incomplete, so it is removed after them.
+    unfinished = [file for file in aside if file.name.suffix == SWAP]
+    cleaned = [file for file in aside if file.name.suffix in {CLEANED, TEMPORARY}]
+    replaced = [file for file in aside if not file.name.suffix]
+    return (
+        *deleted,
+        *settled(_removals(unfinished, "SEG-RCV-021"), listing.path),
+        *settled(_removals(cleaned, "SEG-RCV-020"), listing.path),
+        *settled(created, listing.path),
+        *settled(_removals(replaced, "SEG-RCV-021"), listing.path),
+        *settled((*_renames(swaps), *_renamed(created)), listing.path),
+    )
+
+
+def _deleted(listing: PartitionListing) -> tuple[FileStep, ...]:
+    """Remove every file whose name ends in `.deleted`, as brokers do, except snapshots of the metadata log."""
+    paths = [*(file.path for file in listing.set_aside), *listing.others]
+    gone = [p for p in paths if p.name.endswith(DELETED) and not p.name.endswith(METADATA_SNAPSHOT_DELETED)]
+    return tuple(Remove(path, "SEG-RCV-020") for path in sorted(gone))
+
+
+def _removals(files: Iterable[NamedFile], requirement: str) -> list[FileStep]:
+    return [Remove(file.path, requirement) for file in files]
+
+
+def _renames(swaps: Iterable[NamedFile]) -> list[FileStep]:
+    """Rename in ascending order, each log before its indexes, so no remaining `.swap` file replaces a renamed one."""
+    ordered = sorted(swaps, key=lambda file: (file.base_offset, file.name.kind is not FileKind.LOG))
+    return [
+        Rename(file.path, file.path.with_name(segment_file_name(file.base_offset, file.name.kind)), "SEG-RCV-021")
+        for file in ordered
+    ]
+
+
+def _renamed(created: Iterable[FileStep]) -> list[FileStep]:
+    return [Rename(step.path, step.path.with_suffix(""), "SEG-RCV-021") for step in created]

@@ -10,20 +10,20 @@ from __future__ import annotations
 from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import SeglogError
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.listing import SegmentFiles
-from seglog_format.log.open_segments import OpenSegments
-from seglog_format.log.segment import LogSegment
+from seglog_format.log.segment import LogSegment, OpenSegments
 from seglog_format.log.trusted_lookup import starts_at, trusted_next_offset
 from seglog_format.model import GREATEST_OFFSET, INT32_MAX, MissingOffsets
 from seglog_format.names import FileKind
 from seglog_format.recovery.entry_walk import recoverable_frames
-from seglog_format.recovery.salvage_losses import first_offset, with_missing
-from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, salvage_scan
+from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, first_offset, salvage_scan, with_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,15 +77,20 @@ def replaced_logs(listing: PartitionListing) -> list[LogSegment]:
     """Return the logs that `.swap` files replace: they may hold more records than their replacements."""
     files = [file for file in listing.set_aside if file.name.kind is FileKind.LOG and not file.name.suffix]
     opened = OpenSegments(1)
-    return [LogSegment(SegmentFiles(file.base_offset, file.path), copy=True, opened=opened) for file in files]
+    return [LogSegment(SegmentFiles(file.base_offset, file.path), opened=opened) for file in files]
 
 
 def has_wrong_names(segments: Sequence[LogSegment]) -> bool:
     """Return whether a log begins below its base offset, or holds offsets that belong to the next log.
 
-    No checksum covers offsets, so a single such offset may be damage. Two consecutive entries have to show it.
+    No checksum covers offsets, so a single such offset may be damage. Two consecutive entries have to show it. If the
+    next log is empty, an intact entry shows it that begins where the one before it ends: its length has a checksum.
     """
-    return any(_begins_below(segment) or _extends_into_next(segment) for segment in segments)
+    following = (*segments[1:], None)
+    return any(
+        _begins_below(segment) or _extends_into_next(segment) or _extends_into_empty(segment, after)
+        for segment, after in zip(segments, following, strict=True)
+    )
 
 
 def _begins_below(segment: LogSegment) -> bool:
@@ -102,7 +107,7 @@ def _extends_into_next(segment: LogSegment) -> bool:
     last = segment.allowed.last
     if last == GREATEST_OFFSET:
         return False
-    with suppress(SeglogError), LogSegment(segment.paths, copy=True) as whole:
+    with suppress(SeglogError), LogSegment(segment.paths) as whole:
         end = trusted_next_offset(whole) or whole.next_offset
         return end > last + 1 and any(
             starts_at(two) > last and starts_at(two) == one.header.next_offset
@@ -111,7 +116,23 @@ def _extends_into_next(segment: LogSegment) -> bool:
     return False
 
 
-def placed(logs: Sequence[LogSegment], source_of: Callable[[LogSegment], ByteSource]) -> Placement:
+def _extends_into_empty(segment: LogSegment, following: LogSegment | None) -> bool:
+    """Return whether the next log has no bytes, and an intact entry of this one ends at its base offset or above."""
+    if following is None:
+        return False
+    with suppress(SeglogError), LogSegment(segment.paths) as whole:
+        reached = segment.base_offset
+        for frame in recoverable_frames(whole.source) if following.size == 0 else ():
+            is_next = starts_at(frame) == reached
+            reached = frame.header.next_offset
+            if is_next and reached > following.base_offset and checksum_is_valid(frame):
+                return True
+    return False
+
+
+def placed(
+    logs: Sequence[LogSegment], source_of: Callable[[LogSegment], ByteSource], *, is_for_brokers: bool = False
+) -> Placement:
     """Find the intact entries of logs, and order them by offset; if two overlap, the one in the earlier log is kept.
 
     Positions and offsets of all entries are held in memory, their bytes are not.
@@ -119,11 +140,13 @@ def placed(logs: Sequence[LogSegment], source_of: Callable[[LogSegment], ByteSou
     Args:
         logs: by falling precedence, so replaced logs come last.
         source_of: returns the bytes of a log; it is called for each use, because few logs are open at a time.
+        is_for_brokers: whether end markers that brokers cannot read are left out.
     """
+    scan_of = partial(salvage_scan, allowed=ANY_OFFSET, is_for_brokers=is_for_brokers)
     scans, found = list[SalvageScan](), list[list[PlacedEntry]]()
     for number, log in enumerate(logs):
         source = source_of(log)
-        scans.append(_with_offsets(salvage_scan(source, ANY_OFFSET, log.path), source))
+        scans.append(_with_offsets(scan_of(source, path=log.path), source))
         found.append(list(_entries(number, scans[-1], source)))
     chosen = list(_chosen(sorted(chain.from_iterable(found))))
     kept, own = _offset_ranges(chosen), [list[PlacedEntry]() for _ in logs]

@@ -11,13 +11,25 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.codec.control_record import end_marker_of, lacks_end_marker
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import MIN_ENTRY_SIZE, frame_at
-from seglog_format.errors import FormatError, UnreadableError
-from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT32_MAX, Frame, RecordBatchHeader, Tail, TailKind
+from seglog_format.errors import FormatError, Location, SeglogError, UnreadableError
+from seglog_format.model import (
+    ENTRY_PREFIX_SIZE,
+    GREATEST_OFFSET,
+    INT32_MAX,
+    Frame,
+    MissingOffsets,
+    RecordBatchHeader,
+    Tail,
+    TailKind,
+)
+from seglog_format.recovery.entry_walk import row_of
 from seglog_format.schema.fixed_fields import ENTRY_PREFIX
 from seglog_format.storage.byte_source import source_of
 
@@ -25,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.entry_table import OffsetRange
-    from seglog_format.model import MissingOffsets
     from seglog_format.storage.byte_source import ByteSource, Readable
+
 
 SEARCH_BUDGET: Final = 16
 """Maximum bytes for checksums during a search, as a multiple of the file's size."""
@@ -93,15 +105,16 @@ class SalvageScan:
         self.last_offsets.append(frame.header.last_offset)
 
 
-def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "") -> SalvageScan:
+def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "", *, is_for_brokers: bool = False) -> SalvageScan:
     """Find the intact entries of a log, including those after ranges that the disk refuses (SEG-PDR-022).
 
     Args:
         data: the bytes of the `.log` file.
         allowed: offsets that the segment can hold.
         path: file name for locations.
+        is_for_brokers: whether end markers that brokers cannot read are left out.
     """
-    found = _Salvager(source_of(data, path), allowed, path).run()
+    found = _Salvager(source_of(data, path), allowed, path, is_for_brokers=is_for_brokers).run()
     return _in_order(found)
 
 
@@ -117,10 +130,11 @@ def next_entry(source: ByteSource, start: int, allowed: OffsetRange) -> int:
 
 
 class _Salvager:
-    def __init__(self, source: ByteSource, allowed: OffsetRange, path: str) -> None:
+    def __init__(self, source: ByteSource, allowed: OffsetRange, path: str, *, is_for_brokers: bool = False) -> None:
         self.source = source
         self.allowed = allowed
         self.path = path
+        self.is_for_brokers = is_for_brokers
         self.found = SalvageScan()
         self.budget = max(source.size * SEARCH_BUDGET, MIN_BUDGET)
         self.pattern = _pattern(allowed)
@@ -177,7 +191,16 @@ class _Salvager:
             return "SEG-LOG-013", f"last offset {header.last_offset}, above {GREATEST_OFFSET}"
         if header.last_offset > allowed.last:
             return "SEG-PDR-013", f"last offset {header.last_offset}, above {allowed.last}"
-        return "", ""
+        return self._unreadable_marker(frame) if self.is_for_brokers else ("", "")
+
+    def _unreadable_marker(self, frame: Frame) -> tuple[str, str]:
+        """Return why brokers cannot read the end marker in an entry; empty texts if they can, or it has none."""
+        try:
+            marker = end_marker_of(frame, Location(self.path, frame.position))
+        except FormatError as error:
+            return error.requirements[0], f"an end marker that brokers cannot read: {_reason(error)}"
+        is_lacking = lacks_end_marker(frame.header, marker)
+        return ("SEG-CTL-003", "a producer's control batch without an end marker") if is_lacking else ("", "")
 
     def _continues_at(self, position: int) -> bool:
         """Return whether an intact entry begins at a position, or the file ends there."""
@@ -282,3 +305,44 @@ def longest_increasing(values: array[int]) -> list[int]:
         chosen.append(index)
         index = before[index]
     return chosen[::-1]
+
+
+# -- the offsets in ranges that salvage does not copy, as far as the intact entries around a range show them -----------
+
+
+def with_missing(damage: DamagedRange, scan: SalvageScan, source: ByteSource, allowed: OffsetRange) -> DamagedRange:
+    """Return a damaged range with the offsets between the intact entries before and after it.
+
+    If there is no such entry, the base offset of the segment or of the next segment is the limit. Ranges without an
+    intact entry between them get the same offsets.
+
+    Args:
+        damage: the range.
+        scan: of the file.
+        source: the bytes of the file.
+        allowed: offsets that the segment can hold.
+    """
+    following = bisect_left(scan.starts, damage.end)
+    first = scan.last_offsets[following - 1] + 1 if following else allowed.first
+    after = _offset_after(following, scan, source, allowed)
+    return replace(damage, missing=None if after is None or after <= first else MissingOffsets(first, after))
+
+
+def _offset_after(number: int, scan: SalvageScan, source: ByteSource, allowed: OffsetRange) -> int | None:
+    """Return the first offset of the intact entry with a number, or of the next segment; None if it is not known."""
+    if number == len(scan.starts):
+        return allowed.last + 1 if allowed.last < GREATEST_OFFSET else None
+    with suppress(SeglogError):
+        return first_offset(source, scan.starts[number])
+    return None
+
+
+def first_offset(source: ByteSource, position: int) -> int:
+    """Return the first offset of the intact entry at a position.
+
+    Raises:
+        FormatError: its records cannot be read.
+    """
+    frame = frame_at(source, position, source.size, source.path)
+    assert isinstance(frame, Frame)
+    return row_of(frame, source.path, has_first_offset=True).first_offset

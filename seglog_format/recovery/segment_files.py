@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
+from seglog_format.record_model import EpochStart
 from seglog_format.recovery.entry_walk import WalkedEntry, recoverable_frames
 from seglog_format.recovery.index_settings import IndexSettings, is_indexable
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
@@ -14,7 +15,6 @@ from seglog_format.state.index_build import (
     encode_offset_index,
     encode_time_index,
 )
-from seglog_format.state_model import EpochStart
 from seglog_format.storage.byte_source import FirstBytes, source_of
 
 if TYPE_CHECKING:

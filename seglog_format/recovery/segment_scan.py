@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.codec.control_record import lacks_end_marker
 from seglog_format.codec.decode import verify_checksum
-from seglog_format.codec.end_marker import lacks_end_marker
 from seglog_format.errors import (
     CorruptRecordError,
     FormatError,

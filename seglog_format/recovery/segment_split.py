@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.resolution import CLEANED, DELETED, SWAP
+from seglog_format.log.listing import CLEANED, DELETED, SWAP
 from seglog_format.model import INT32_MAX, INT64_MAX
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.entry_walk import indexed_rows
 from seglog_format.recovery.segment_scan import Remark
-from seglog_format.storage.file_steps import Copy, Remove, Rename, settled
+from seglog_format.storage.files import Copy, Remove, Rename, settled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.segment import LogSegment
     from seglog_format.state.index_build import IndexedRow
-    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import FileStep
 
 SPLIT: Final = "SEG-RCV-022"
 

@@ -14,13 +14,16 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.errors import Location, SeglogError, UsageError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
+from seglog_format.log.gaps import tiered_gap
 from seglog_format.log.listing import list_partition
 from seglog_format.model import OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.apply import writing
 from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.opened_segments import opened_segments
+from seglog_format.recovery.plan import circumstances_of
 from seglog_format.recovery.planned_files import read_leader_epochs
+from seglog_format.recovery.producer_states import forgets_producers, states_from_logs
 from seglog_format.recovery.segment_files import encode_transaction_index
 from seglog_format.recovery.segment_split import removal_steps
 from seglog_format.state.clean_shutdown import opened_for_change
@@ -28,8 +31,7 @@ from seglog_format.state.index_build import encode_offset_index, encode_time_ind
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.storage.file_bytes import read_whole
 from seglog_format.storage.file_reader import raised_refusals
-from seglog_format.storage.file_steps import Remove, Replace, Truncate, apply_steps, settled
-from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.storage.files import LOCAL_FILES, Remove, Replace, Truncate, apply_steps, settled
 from seglog_format.storage.planned import Plan, require_unchanged
 
 if TYPE_CHECKING:
@@ -39,8 +41,7 @@ if TYPE_CHECKING:
     from seglog_format.log.index_file import IndexFile
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
-    from seglog_format.storage.file_steps import FileStep
-    from seglog_format.storage.files import Files
+    from seglog_format.storage.files import Files, FileStep
 
 EntryT = TypeVar("EntryT", OffsetPosition, TimestampOffset)
 
@@ -139,14 +140,24 @@ def prepare_truncation(
         directory: the log directory; the directory above by default.
 
     Raises:
-        UsageError: a negative offset, no segment, or the path cannot be read.
+        UsageError: a negative offset, no segment, the path cannot be read, or the log would end in the part of it that
+            only a remote store holds.
         UnreadableError: the disk refuses bytes that the plan depends on (SEG-PDR-022).
     """
     directory = directory or log_directory_above(path)
     listing = list_partition(path)
+    _require_local(listing, directory, offset)
     with raised_refusals(), opened_segments(listing) as segments:
         plan = plan_truncation(segments, offset)
         return PreparedTruncation(Path(path), plan, truncation_steps(listing, directory, segments, plan))
+
+
+def _require_local(listing: PartitionListing, directory: LogDirectory, offset: int) -> None:
+    """Refuse to truncate a tiered log to an offset below its first segment: its leader epochs would be lost."""
+    gap = tiered_gap(listing, directory.log_start_offsets.get(listing.topic_partition, 0))
+    if gap is not None and 0 <= offset < gap.next_offset:
+        msg = f"cannot truncate to offset {offset}: {gap}; the log would not lead to its remote segments any more"
+        raise UsageError(msg)
 
 
 def truncate_to(
@@ -207,6 +218,7 @@ def truncation_steps(
         *_checkpoint_steps(listing, directory, plan),
         *_epoch_steps(listing, plan),
         *settled(_snapshot_removals(listing, segments, plan), listing.path),
+        *_producers(listing, directory, segments, plan),
         *_new_segment(listing, plan),
         *_removals(listing, segments, plan),
         *_cut_steps(segments, plan),
@@ -272,6 +284,21 @@ def _snapshot_removals(
     for file in listing.snapshots:
         if file.base_offset > plan.offset and file.path not in gone:
             yield Remove(file.path, "SEG-TRN-004")
+
+
+def _producers(
+    listing: PartitionListing, directory: LogDirectory, segments: Sequence[LogSegment], plan: TruncationPlan
+) -> Iterator[FileStep]:
+    """Write a snapshot of the producers if none remains, and a broker would forget them (SEG-PSN-010)."""
+    circumstances = circumstances_of(listing, directory)
+    kept = [segment for segment in segments if segment.base_offset <= plan.base_offset and not plan.restarts]
+    remaining = [file for file in listing.snapshots if file.base_offset <= plan.offset]
+    if forgets_producers(kept, remaining, circumstances):
+        ends = ((segment, plan.position if segment is kept[-1] else segment.source.size) for segment in kept)
+        states = states_from_logs(ends, circumstances.log_start_offset)
+        if states.producers:
+            path = listing.path / segment_file_name(plan.offset, FileKind.PRODUCER_SNAPSHOT)
+            yield Replace(path, states.snapshot(), "SEG-PSN-010")
 
 
 def _epoch_steps(listing: PartitionListing, plan: TruncationPlan) -> Iterator[FileStep]:

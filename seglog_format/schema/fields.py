@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from construct import Construct, FormatField, Renamed, SizeofError, Struct
+from construct import Construct, ConstructError, FormatField, Renamed, SizeofError, Struct, ValidationError
 
 
 class Doc(str):  # noqa: SLOT000 - construct stores it in place of a plain str
@@ -52,6 +52,12 @@ class Checked(Renamed):
             raise SchemaError(self.expected, value, self.requirement)
         return value
 
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        if not self.condition(obj):
+            msg = f"expected {self.expected} ({self.requirement})"
+            raise ValidationError(msg, path=path)
+        return self.subcon._build(obj, stream, context, path)
+
 
 class SchemaError(Exception):
     """A value that a declaration does not allow. `codec` converts it to a `FormatError`; users never see it."""
@@ -61,6 +67,10 @@ class SchemaError(Exception):
         self.expected = expected
         self.found = found
         self.requirement = requirement
+
+
+CONSTRUCT_ERRORS: Final = (ConstructError, SchemaError)
+"""What parsing by a declaration raises for bytes that do not fit it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from construct import Array, Construct, ConstructError, Container, GreedyRange, Renamed, RepeatUntil, Subconstruct
 
-from seglog_format.schema.fields import Doc, SchemaError
+from seglog_format.schema.fields import CONSTRUCT_ERRORS, Doc, SchemaError
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def trace(declaration: Construct, data: bytes | memoryview) -> Trace:
     result = Trace(recorder.spans)
     try:
         result.value = twin._parsereport(io.BytesIO(data), _context(), "(parsing)")
-    except (ConstructError, SchemaError) as error:
+    except CONSTRUCT_ERRORS as error:
         result.error = error
     return result
 

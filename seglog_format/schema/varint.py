@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from construct import Construct, SizeofError, Subconstruct, stream_read, stream_write
+from construct import Construct, IntegerError, SizeofError, Subconstruct, stream_read, stream_write
 
 from seglog_format.schema.fields import SchemaError
 
@@ -60,6 +60,9 @@ class UnsignedVarint(Construct):
         raise SchemaError(limit, "a longer one", "SEG-REC-004")
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        if not 0 <= obj < 1 << self.bits:
+            msg = f"a number of {self.bits} bits cannot hold the value"
+            raise IntegerError(msg, path=path)
         data = unsigned_varint(obj)
         stream_write(stream, data, len(data), path)
         return obj

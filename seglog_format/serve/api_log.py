@@ -7,18 +7,41 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from seglog_format.errors import FormatError, OffsetOutOfRangeError, UsageError
+from seglog_format.errors import FormatError, OffsetOutOfRangeError, UnreadableError, UsageError
 from seglog_format.log.timestamps import OffsetSpec
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 from seglog_format.serve.calls import UNKNOWN_EPOCH, UNKNOWN_OFFSET, Call, Services
 from seglog_format.serve.lanes import TooMuchError
-from seglog_format.serve.requested_partitions import requested_partitions
+from seglog_format.storage.file_reader import is_cut_short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from seglog_format.serve.catalog import Catalog
     from seglog_format.serve.served_partition import ServedPartition
+
+
+# -- the partitions that a request names, without duplicates -----------------------------------------------------------
+
+
+def requested_partitions(topics: Iterable[Any], topic_key: str, partition_key: str) -> dict[Any, dict[int, Any]]:
+    """Return the request's entry for each partition, by topic and number; the first of several wins.
+
+    Args:
+        topics: of the request; each has `partitions`.
+        topic_key: the field that names a topic.
+        partition_key: the field that numbers a partition.
+    """
+    found: dict[Any, dict[int, Any]] = {}
+    for topic in topics:
+        partitions = found.setdefault(getattr(topic, topic_key), {})
+        for each in topic.partitions:
+            partitions.setdefault(getattr(each, partition_key), each)
+    return found
+
+
+# -- APIs about a log --------------------------------------------------------------------------------------------------
+
 
 COMMITTED_ONLY: Final = 1
 
@@ -28,13 +51,22 @@ AnswerT = TypeVar("AnswerT")
 
 
 def attempt(served: ServedPartition, read: Callable[[], AnswerT]) -> AnswerT | ErrorCode:
-    """Return what `read` returns, or an error code if it fails; after a failure the directory is listed again."""
-    found = _attempt_once(read)
-    if found is ErrorCode.kafka_storage_error:
+    """Return what `read` returns, or an error code if it fails.
+
+    If a file is gone or damaged, the directory is listed again and read once more. If one has become shorter, the
+    client gets an error first: else it would pass over what was cut off without a word.
+    """
+    try:
+        found = _attempt_once(read)
+        if found is ErrorCode.kafka_storage_error:
+            served.forget()
+            return _attempt_once(read)
+        is_damaged = found is ErrorCode.corrupt_message
+        if (is_damaged or found is ErrorCode.offset_out_of_range) and served.refresh(is_damaged=is_damaged):
+            return _attempt_once(read)
+    except UnreadableError:
         served.forget()
-        return _attempt_once(read)
-    if found is ErrorCode.offset_out_of_range and served.refresh():
-        return _attempt_once(read)
+        return ErrorCode.kafka_storage_error
     return found
 
 
@@ -43,7 +75,9 @@ def _attempt_once(read: Callable[[], AnswerT]) -> AnswerT | ErrorCode:
         return read()
     except OffsetOutOfRangeError:
         return ErrorCode.offset_out_of_range
-    except FormatError:
+    except FormatError as error:
+        if is_cut_short(error):
+            raise
         return ErrorCode.corrupt_message
     except UsageError:
         return ErrorCode.kafka_storage_error

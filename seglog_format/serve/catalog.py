@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import Partition
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.names import PartitionDirectoryName
+    from seglog_format.record_model import EpochStart
     from seglog_format.serve.side_files import TopicIds
-    from seglog_format.state_model import EpochStart
 
 MAX_NEW_TOPICS: Final = 1000
 """Topics that clients may create in a directory that was empty."""
@@ -135,8 +135,7 @@ class Catalog:
     def _source(self, topic: str, number: int, path: Path) -> Source:
         options = self._options
         end_of = options.end_of(topic, number) if options.end_of is not None else None
-        copy = False if end_of is not None else None  # then we hold the lock, and no file is truncated
-        opener = partial(self._open_inside, path, trust_indexes=options.trust_indexes, copy=copy, remote=options.remote)
+        opener = partial(self._open_inside, path, trust_indexes=options.trust_indexes, remote=options.remote)
         return Source(topic, number, path, opener, end_of, is_raw=options.is_raw)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import selectors
 import socket
 import time
@@ -10,18 +11,40 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.serve.connection import Waiting
-from seglog_format.serve.disconnects import disconnected
 from seglog_format.serve.limits import UNCOUNTED_SIZE
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.slices import Chunk, SliceLostError, close_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from seglog_format.serve.budget import Budget
     from seglog_format.serve.connection import Connection
     from seglog_format.serve.lanes import Lanes
     from seglog_format.serve.settings import Settings
+
+
+# -- detection of clients that close their connection while their answer is being made ---------------------------------
+
+
+HAS_POLL: Final = hasattr(select, "poll")
+HANG_UP: Final = getattr(select, "POLLRDHUP", 0)
+"""The poll event for a closed connection, even with unread bytes; other systems than Linux report full closure only."""
+
+
+def disconnected(connections: Iterable[Connection]) -> list[Connection]:
+    """Return the connections whose clients have closed them, whether or not bytes are unread."""
+    if not HAS_POLL:
+        return []
+    poller, asked = select.poll(), {}
+    for each in connections:
+        asked[each.socket.fileno()] = each
+        poller.register(each.socket, HANG_UP)
+    return [asked[descriptor] for descriptor, _ in poller.poll(0)] if asked else []
+
+
+# -- a processor -------------------------------------------------------------------------------------------------------
+
 
 SWEEP_SECONDS: Final = 1.0
 """Interval at which idle connections are closed."""

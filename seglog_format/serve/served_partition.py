@@ -9,30 +9,321 @@ unchanged files.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from threading import Lock
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError, UsageError
-from seglog_format.model import GREATEST_OFFSET, INT64_MAX, TailKind
+from seglog_format.log.transactions import (
+    Transactions,
+    end_marker,
+    indexed_transactions,
+    lacks_index,
+    scan_transactions,
+)
+from seglog_format.model import CODEC_MASK, ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT64_MAX, CompressionCodec, TailKind
+from seglog_format.schema.fixed_fields import (
+    ATTRIBUTES_POSITION,
+    BATCH_FIELDS,
+    MAGIC_POSITION,
+    RECORD_BATCH_HEADER,
+    RECORD_BATCH_HEADER_SIZE,
+    RECORD_BATCH_MAGIC,
+)
 from seglog_format.serve.fetched import Fetched, LogRange
-from seglog_format.serve.file_state import FileState, last_state, state_of
+from seglog_format.serve.kept_window import KeptWindow
 from seglog_format.serve.limits import LONG_HELD_SECONDS
 from seglog_format.serve.slices import Chunk, taken
-from seglog_format.serve.timed_lock import TimedLock
-from seglog_format.serve.touched_pages import TouchedPages
-from seglog_format.serve.transactions import ServedTransactions
-from seglog_format.serve.verified_entries import VerifiedEntries
+from seglog_format.storage.file_reader import unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from seglog_format.log.entry_table import EntryTable
     from seglog_format.log.partition import Partition
     from seglog_format.log.segment import LogSegment
-    from seglog_format.log.transactions import Transactions
-    from seglog_format.model import AbortedTxn, TimestampOffset
+    from seglog_format.model import AbortedTxn, Frame, TimestampOffset
     from seglog_format.serve.fetched import Source
+    from seglog_format.storage.byte_source import Window
+
+
+# -- a cheap fingerprint of a directory or of a log's last file, which shows changes -----------------------------------
+
+
+FileState: TypeAlias = tuple[int, ...]
+
+REREAD_SECONDS: Final = 5.0
+"""Interval at which a log with a damaged entry is listed and read again."""
+
+
+def state_of(path: Path) -> FileState:
+    """Return values of `stat` that change whenever a file or a directory does.
+
+    Raises:
+        UsageError: the path does not exist.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        msg = f"{path}: {error.strerror}"
+        raise UsageError(msg) from error
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def last_state(partition: Partition) -> FileState:
+    """Return the fingerprint of a log's last local file; empty if there is none."""
+    last = partition.segments[-1] if partition.segments else None
+    return () if last is None or last.is_tiered else state_of(last.paths.log)
+
+
+def look_at_size(partition: Partition, offset: int, refresh: Callable[[bool], bool]) -> None:
+    """Compare the size of the file for an offset with its size when it was walked.
+
+    Args:
+        partition: as it was listed.
+        offset: any offset.
+        refresh: lists the directory again if it has changed, or if the argument is true; returns whether it did.
+
+    Raises:
+        UsageError: the file does not exist.
+        UnreadableError: it was cut in place, so a reader would pass over what is cut off (SEG-PDR-022).
+    """
+    segments = partition.segments
+    index = bisect_left(segments, offset, key=lambda segment: segment.allowed.last)
+    segment = segments[index] if index < len(segments) else None
+    if segment is None or segment.is_tiered or (tail := segment.walked.tail) is None:
+        return
+    size, known = segment.storage.status(segment.paths.log).size, tail.position + tail.size
+    is_restored = size > known and segment is not segments[-1]
+    if (is_restored or size < known) and not refresh(is_restored):
+        raise unreadable(segment.path, size, known - size, None)
+
+
+# -- a lock that measures how long it has been held --------------------------------------------------------------------
+
+
+class TimedLock:
+    """A lock that measures how long it has been held. A context manager."""
+
+    __slots__ = ("_lock", "_since")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._since = 0.0
+
+    @property
+    def held_seconds(self) -> float:
+        """Seconds that the lock has been held; 0 if it is free."""
+        since = self._since
+        return time.monotonic() - since if since else 0.0
+
+    def acquire(self, *, blocking: bool = True) -> bool:
+        """Take the lock; return False if it is held and ``blocking`` is False."""
+        if not self._lock.acquire(blocking):
+            return False
+        self._since = time.monotonic()
+        return True
+
+    def release(self) -> None:
+        """Release the lock."""
+        self._since = 0.0
+        self._lock.release()
+
+    def __enter__(self) -> None:  # each fetch takes it: no further calls
+        self._lock.acquire()
+        self._since = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._since = 0.0
+        self._lock.release()
+
+
+# -- the transactions of a served log: from headers and end markers, if the transaction indexes agree with them --------
+
+
+ATTRIBUTES_LOW_POSITION: Final = 22
+"""Position in a batch of the attributes byte whose bits mark transactional batches and control batches."""
+TRANSACTIONAL_OR_CONTROL: Final = 0x30
+
+
+class ServedTransactions:
+    """The transactions of one log, extended as it grows.
+
+    Attributes:
+        found: the transactions of the log, up to the end of the last read.
+    """
+
+    def __init__(self) -> None:
+        self.found = Transactions()
+        self._is_sure = True
+        self._has_tiered = False
+
+    def read_on(self, partition: Partition) -> Transactions:
+        """Read the batches that were appended since the last call, and return all transactions."""
+        if self._is_sure and not self.found.end_offset:
+            self._has_tiered = any(segment.is_tiered for segment in partition.segments)
+        if self._is_sure and self._has_tiered and not self.found.end_offset:
+            self.found = indexed_transactions(partition.segments, partition.log_start_offset)
+        if self._is_sure:
+            self._is_sure = self.found.damage is None and self._agrees(partition)
+        if not self._is_sure:
+            self.found = scan_transactions(partition.segments, partition.log_start_offset)
+        return self.found
+
+    def _agrees(self, partition: Partition) -> bool:
+        known = len(self.found.aborted)
+        since = self.found.end_offset
+        new = [segment for segment in partition.segments if segment.allowed.last >= since]
+        try:
+            if not all(self._read(segment) for segment in new):
+                return False
+        except FormatError:
+            return False
+        self.found.end_offset = max(self.found.end_offset, partition.log_start_offset)
+        listed = [
+            (each.producer_id, each.first_offset, each.last_offset)
+            for segment in new
+            for each in (segment.transaction_index.entries if segment.transaction_index else ())
+            if each.last_offset >= since
+        ]
+        found = [(each.producer_id, each.first_offset, each.last_offset) for each in self.found.aborted[known:]]
+        return listed == found
+
+    def _read(self, segment: LogSegment) -> bool:
+        """Read headers and markers of one segment; return False if it is damaged."""
+        for frame in _transactional(segment, self.found.end_offset):
+            marker = end_marker(segment, frame) if frame.header.is_control else None
+            if self._has_tiered and lacks_index(segment, marker):
+                return False
+            self.found.add(frame.header, marker)
+        self.found.end_offset = max(self.found.end_offset, segment.next_offset)
+        return segment.damage is None
+
+
+def _transactional(segment: LogSegment, from_offset: int) -> Iterator[Frame]:
+    """Yield the transactional entries from an offset on, undecoded."""
+    table, source = segment.entries, segment.source
+    for number in range(bisect_left(table.last_offsets, from_offset), len(table.positions)):
+        position = table.positions[number]
+        start, data = source.window(position, ATTRIBUTES_LOW_POSITION + 1)
+        attributes, magic = data[position - start + ATTRIBUTES_LOW_POSITION], data[position - start + MAGIC_POSITION]
+        if magic == RECORD_BATCH_MAGIC and attributes & TRANSACTIONAL_OR_CONTROL:
+            yield segment.entry(number)
+        segment.release_before(position)
+    segment.forget()
+
+
+# -- marks of valid entries of a partition: each entry is verified once, as long as its file does not change -----------
+
+
+RIGHT, RIGHT_AND_ZSTD = 1, 2
+"""Marks of valid entries; 0 means not verified."""
+
+MAX_BATCH_SIZE: Final = 2**20
+"""Larger entries are verified in parts."""
+
+BATCH_LENGTH, MAGIC, CRC, ATTRIBUTES = (
+    list(BATCH_FIELDS).index(name) for name in ("batch_length", "magic", "crc", "attributes")
+)
+
+
+class VerifiedEntries:
+    """A mark for each entry of each segment. Callers hold the partition's lock.
+
+    Args:
+        window: receives the size of what was read, and drops it.
+    """
+
+    def __init__(self, window: KeptWindow) -> None:
+        self._checked: dict[int, bytearray] = {}
+        self._window = window
+
+    def clear(self) -> None:
+        """Forget all marks."""
+        self._checked.clear()
+
+    def forget(self, segment: LogSegment) -> None:
+        """Forget the marks of a segment: its file has changed."""
+        self._checked.pop(segment.base_offset, None)
+
+    def first(self, segment: LogSegment, number: int, offset: int) -> bool:
+        """Verify the entry with which the answer about an offset begins; return whether it is compressed with zstd.
+
+        Raises:
+            FormatError: the entry is damaged; or the entry before it is, so an offset may be missing (SEG-LKP-017).
+        """
+        marks = self._marks(segment)
+        if number and not marks[number - 1] and _starts_above(segment, number, offset):
+            self._verify(segment, number - 1, marks)
+        if not marks[number]:
+            self._verify(segment, number, marks)
+        return marks[number] == RIGHT_AND_ZSTD
+
+    def stop(self, segment: LogSegment, start: int, stop: int, on_damage: Callable[[FormatError], None]) -> int:
+        """Return the number of the first entry that is not valid, or ``stop``.
+
+        Args:
+            segment: the segment of the entries.
+            start: first number.
+            stop: number after the last.
+            on_damage: called with the error of the invalid entry.
+        """
+        marks = self._marks(segment)
+        number = marks.find(0, start, stop)
+        while number >= 0:
+            try:
+                self._verify(segment, number, marks)
+            except FormatError as error:
+                on_damage(error)
+                return number
+            number = marks.find(0, number + 1, stop)
+        return stop
+
+    def _verify(self, segment: LogSegment, number: int, marks: bytearray) -> None:
+        table = segment.walked
+        start = table.positions[number]
+        end = table.positions[number + 1] if number + 1 < len(table.positions) else table.position
+        is_short = end - start <= MAX_BATCH_SIZE
+        mark = _mark_of_batch(segment.source.window(start, end - start), start, end) if is_short else 0
+        marks[number] = mark or _mark(segment.verify_entry(number).header.codec_id)
+        self._window.used(segment, end - start)
+
+    def _marks(self, segment: LogSegment) -> bytearray:
+        """Return the marks of a segment, one byte for each entry."""
+        count = len(segment.walked.positions)
+        marks = self._checked.setdefault(segment.base_offset, bytearray())
+        if len(marks) < count:
+            marks.extend(bytes(count - len(marks)))
+        return marks
+
+
+def _mark(codec_id: int) -> int:
+    return RIGHT_AND_ZSTD if codec_id == CompressionCodec.ZSTD else RIGHT
+
+
+def _mark_of_batch(window: Window, start: int, end: int) -> int:
+    """Return the mark of a valid record batch without creating objects; 0 if it needs the full check."""
+    data, start, end = window.data, start - window.start, end - window.start
+    if end - start < RECORD_BATCH_HEADER_SIZE or end > len(data):
+        return 0
+    header = RECORD_BATCH_HEADER.unpack_from(data, start)
+    if header[MAGIC] != RECORD_BATCH_MAGIC or header[BATCH_LENGTH] != end - start - ENTRY_PREFIX_SIZE:
+        return 0
+    is_right = crc32c(data[start + ATTRIBUTES_POSITION : end]) == header[CRC]
+    return _mark(header[ATTRIBUTES] & CODEC_MASK) if is_right else 0
+
+
+def _starts_above(segment: LogSegment, number: int, offset: int) -> bool:
+    first = segment.entry(number).header.base_offset
+    return first is not None and first > offset
+
+
+# -- one served partition ----------------------------------------------------------------------------------------------
+
 
 MAX_TIERED_SIZE: Final = 1 << 19
 """Maximum bytes of a tiered log in one answer, unless its first entry is larger: they stay in memory until sent."""
@@ -59,8 +350,9 @@ class ServedPartition:
         self._lock = TimedLock()
         self._opened: Partition | None = None
         self._state: FileState = ()
-        self._pages = TouchedPages()
-        self._verified = VerifiedEntries(self._pages)
+        self._reread_at = -REREAD_SECONDS
+        self._window = KeptWindow()
+        self._verified = VerifiedEntries(self._window)
         self._transactions = ServedTransactions()
         self._reported: set[str] = set()
 
@@ -110,27 +402,33 @@ class ServedPartition:
             self._opened, self._transactions = None, ServedTransactions()
             self._verified.clear()
 
-    def refresh(self) -> bool:
-        """List the directory again if it or its last file has changed; return whether they may have."""
+    def refresh(self, *, is_damaged: bool = False) -> bool:
+        """List the directory again if it or its last file has changed; return whether they may have.
+
+        An entry `is_damaged`: its file may have been rewritten in place since. So it is read again, every few seconds.
+        """
         with self._lock:
+            if is_damaged and not self._reread_at <= time.monotonic() - REREAD_SECONDS:
+                return False
             try:
-                return self._refresh()
-            except UsageError:  # a file was deleted; the next reader gets the error
+                return self._refresh(is_damaged)
+            except (FormatError, UsageError):  # a file was deleted; the next reader gets the error
                 self._opened, self._transactions = None, ServedTransactions()
                 self._verified.clear()
                 return True
 
-    def _refresh(self) -> bool:
+    def _refresh(self, is_forced: bool = False) -> bool:  # noqa: FBT001, FBT002 - called by position
         known = self._opened
         if known is None:
             return False
-        if state_of(self.source.path) + last_state(known) == self._state:
+        if not is_forced and state_of(self.source.path) + last_state(known) == self._state:
             return False
         known.close()
         self._opened = None
         self._opened = self._listed()
         are_same = [self._keep_known(segment, known) for segment in self._opened.segments]
-        if not all(are_same):
+        self._reread_at = time.monotonic()
+        if not all(are_same) or self._transactions.found.damage is not None:
             self._transactions = ServedTransactions()
         self._warn_of_tails(self._opened)
         return True
@@ -182,6 +480,7 @@ class ServedPartition:
         """
         with self._lock:
             try:
+                look_at_size(self._partition, offset, self._refresh)
                 if self.source.is_raw:
                     return self._fetch_raw(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
                 return self._fetch(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
@@ -240,14 +539,13 @@ class ServedPartition:
     def _taken(self, segment: LogSegment, position: int, size: int) -> Chunk:
         records = taken(segment, position, size)
         if isinstance(records, bytes):
-            self._pages.touch(segment, size)
+            self._window.used(segment, size)
         return records
 
     def _first_entry(self, offset: int) -> tuple[LogSegment, int] | None:
         """Find segment and number of the first entry that ends at or above an offset; raise for damage before it."""
         segments = self._partition.segments
-        for index in range(bisect_left(segments, offset, key=_last_allowed), len(segments)):
-            segment = segments[index]
+        for segment in segments[bisect_left(segments, offset, key=_last_allowed) :]:
             number = segment.number_of(offset)
             if number is not None:
                 return segment, number
@@ -331,11 +629,7 @@ def _last_allowed(segment: LogSegment) -> int:
 
 
 def _raise_lost_end(segment: LogSegment) -> None:
-    """Refuse to skip damaged entries at the end of a closed segment.
-
-    Raises:
-        TruncatedError: bytes follow the last whole entry, and offsets are missing up to the next segment.
-    """
+    """Refuse to skip damaged entries at the end of a closed segment."""
     tail = segment.tail
     is_closed = segment.allowed.last < GREATEST_OFFSET
     if is_closed and tail is not None and tail.size and segment.next_offset <= segment.allowed.last:

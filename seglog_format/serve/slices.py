@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.errors import UsageError
-from seglog_format.storage.regular_file import OPEN_FLAGS
+from seglog_format.storage.file_reader import OPEN_FLAGS, unreadable
 
 if TYPE_CHECKING:
     import socket
@@ -45,6 +45,7 @@ class FileSlice:
 
         Raises:
             UsageError: it does not exist, or may not be read.
+            UnreadableError: it ends before the slice does (SEG-PDR-022).
         """
         try:
             self._descriptor = os.open(path, OPEN_FLAGS)
@@ -53,6 +54,8 @@ class FileSlice:
             raise UsageError(msg) from error
         self.position = position
         self.size = size
+        if (found := os.fstat(self._descriptor).st_size) < position + size:
+            raise unreadable(path, found, position + size - found, None)
 
     def send(self, target: socket.socket, *, sendfile: bool = HAS_SENDFILE) -> int:
         """Send as much as the socket accepts, straight from the file where the system can.

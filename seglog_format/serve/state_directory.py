@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.closing import Closing
+from seglog_format.arguments import Closing
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import UsageError
 from seglog_format.names import FileKind

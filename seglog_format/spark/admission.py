@@ -34,4 +34,4 @@ class AdmittingStreamReader(PlainStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end of this run: later records are left to the next run."""
-        self._target = Follower(self.options).latest()
+        self._target = self._follower.latest(is_final=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError
-from seglog_format.spark.names import refuse
+from seglog_format.spark.options import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

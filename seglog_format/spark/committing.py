@@ -7,8 +7,6 @@ epochs, so they are set in place; to set them again changes nothing.
 
 from __future__ import annotations
 
-import mmap
-import os
 import shutil
 import stat
 import struct
@@ -23,7 +21,8 @@ from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.model import GREATEST_OFFSET
 from seglog_format.names import FileKind, partition_directory_name, segment_file_name
-from seglog_format.spark.manifest import (
+from seglog_format.record_model import EpochStart
+from seglog_format.spark.staging import (
     MANIFEST,
     STAGING,
     SUFFIX,
@@ -36,11 +35,11 @@ from seglog_format.spark.manifest import (
 from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.state.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
-from seglog_format.state_model import EpochStart
-from seglog_format.storage.file_bytes import read_whole
+from seglog_format.storage.file_bytes import open_bytes, read_whole
 from seglog_format.storage.files import LOCAL_FILES, replace_file
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator, Sequence
 
     from seglog_format.spark.staging import Staged
@@ -213,17 +212,15 @@ def _leader_epoch(directory: Path, base: int) -> int:
 def _numbered(path: Path, base: int | None, epoch: int) -> list[IndexedRow]:
     """Set offsets, unless they are kept, and leader epochs of a file's batches; return the index entries."""
     rows = []
-    with path.open("r+b") as file, closing(mmap.mmap(file.fileno(), 0)) as mapped:
-        for frame in list(walk(memoryview(mapped).toreadonly(), path=str(path))):
+    with closing(LOCAL_FILES.open_append(path)) as file, open_bytes(path) as source:
+        for frame in walk(source, path=str(path)):
             header = frame.header
             first = header.base_offset if base is None else base
             assert first is not None
             last = first + header.last_offset - (header.base_offset or 0)
-            BASE_OFFSET.pack_into(mapped, frame.position, first)
-            LEADER_EPOCH.pack_into(mapped, frame.position + EPOCH_POSITION, epoch)
             rows.append(IndexedRow(frame.position, frame.end - frame.position, first, last, header.max_timestamp_ms))
+            file.write_at(frame.position, BASE_OFFSET.pack(first))
+            file.write_at(frame.position + EPOCH_POSITION, LEADER_EPOCH.pack(epoch))
             base = None if base is None else last + 1
-        del frame
-        mapped.flush()
-        os.fsync(file.fileno())
+        file.fsync()
     return rows

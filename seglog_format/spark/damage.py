@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -9,12 +10,13 @@ from seglog_format.engine.columnar import batch_tables
 from seglog_format.errors import CorruptRecordError, FormatError, Location, TruncatedError
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.model import Tail, TailKind
-from seglog_format.recovery.salvage_scan import salvage_scan
+from seglog_format.recovery.salvage_scan import next_entry, salvage_scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.segment import LogSegment
+    from seglog_format.model import Frame
     from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan
     from seglog_format.spark.pieces import Piece
     from seglog_format.storage.byte_source import ByteSource
@@ -51,6 +53,9 @@ class Damage:
 def readable_parts(piece: Piece, log: ByteSource) -> Iterator[Piece | Damage]:
     """Yield a piece as runs of intact entries, and the damage between them.
 
+    Damage has the place in the order of offsets that follows the intact entry before it. It is yielded if the piece's
+    range of offsets holds that place: so each of a stream's steps yields damage of its own.
+
     Args:
         piece: the piece to read.
         log: the bytes of its log.
@@ -60,9 +65,20 @@ def readable_parts(piece: Piece, log: ByteSource) -> Iterator[Piece | Damage]:
         yield piece
         return
     found = salvage_scan(log.view(piece.start, end), OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
-    ranges = [_damage(piece, damaged) for damaged in found.damaged if not _is_end(damaged, end - piece.start)]
+    ranges = [
+        _damage(piece, damaged)
+        for damaged in found.damaged
+        if not _is_end(damaged, end - piece.start) and _is_wanted(piece, found, damaged)
+    ]
     parts: list[Piece | Damage] = [*_runs(piece, found), *ranges]
     yield from sorted(parts, key=_location)
+
+
+def _is_wanted(piece: Piece, found: SalvageScan, damaged: DamagedRange) -> bool:
+    """Return whether damage lies in the piece's range of offsets."""
+    number = bisect_left(found.starts, damaged.start)
+    offset = (found.last_offsets[number - 1] if number else piece.previous) + 1
+    return piece.from_offset <= offset < piece.to_offset
 
 
 def _location(part: Piece | Damage) -> int:
@@ -108,21 +124,42 @@ def _damage(piece: Piece, damaged: DamagedRange) -> Damage:
 def refuse_unexpected_end(piece: Piece, segment: LogSegment, position: int) -> None:
     """Refuse the end of a log where more entries must follow.
 
-    The log of a broker that was killed may end with a truncated entry. In a segment that others follow, or with intact
-    entries after it, that is damage: its size field is wrong, or bytes were lost.
-
     Raises:
-        FormatError: more segments or intact entries follow (SEG-LOG-004).
+        FormatError: as `unexpected_end` says.
     """
     tail = segment.frame_at(position)
+    allowed = OffsetRange(piece.base_offset, piece.last_allowed)
+    error = unexpected_end(tail, segment.source, allowed, piece.log, is_last=piece.is_last)
+    if error is not None:
+        raise error
+
+
+def unexpected_end(
+    tail: Frame | Tail, source: ByteSource, allowed: OffsetRange, path: str, *, is_last: bool
+) -> FormatError | None:
+    """Return why a log must not end with an entry that is cut short; None if it may, or has no such end.
+
+    The log of a broker that was killed may end so, and that of a broker that is writing. In a segment that others
+    follow, or with intact entries after it, it is damage: the size field is wrong, or bytes were lost.
+
+    Args:
+        tail: what follows the last whole entry.
+        source: the bytes of the log.
+        allowed: offsets that the segment can hold.
+        path: of the log, for the error.
+        is_last: whether no other segment follows.
+
+    Returns:
+        An error of SEG-LOG-004.
+    """
     if not isinstance(tail, Tail) or tail.kind is not TailKind.PARTIAL:
-        return
-    at = Location(piece.log, position)
-    if not piece.is_last:
+        return None
+    at = Location(path, tail.position)
+    if not is_last:
         found = f"{tail.size} bytes of an entry that is cut short, though other segments follow"
-        raise TruncatedError(at, "SEG-LOG-004", expected="whole entries", found=found)
-    rest = segment.source.view(position, segment.source.size)
-    later = salvage_scan(rest, OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
-    if later.starts:
-        found = f"one that ends beyond the file, though intact entries follow from {position + later.starts[0]} on"
-        raise CorruptRecordError(at.at("batch_length", 8, 4), "SEG-LOG-004", expected="a size that fits", found=found)
+        return TruncatedError(at, "SEG-LOG-004", expected="whole entries", found=found)
+    later = next_entry(source, tail.position + 1, allowed)
+    if later >= source.size:
+        return None
+    found = f"one that ends beyond the file, though intact entries follow from {later} on"
+    return CorruptRecordError(at.at("batch_length", 8, 4), "SEG-LOG-004", expected="a size that fits", found=found)

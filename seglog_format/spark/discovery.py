@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_partition_metadata
 from seglog_format.errors import FormatError, Location, SeglogError, UsageError
-from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import SEGMENT_ENDINGS, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.partition import Partition
@@ -54,11 +53,6 @@ class LogRoot:
     def log_start_offsets(self) -> dict[TopicPartition, int]:
         """Checkpointed log start offsets."""
         return read_offset_checkpoint(self.path / FileKind.LOG_START_OFFSET_CHECKPOINT.value, self.storage)
-
-    @cached_property
-    def is_in_use(self) -> bool:
-        """Return whether a broker uses the directory; never true of a remote one."""
-        return self.storage.is_local and is_locked(self.path)
 
 
 @dataclass(frozen=True)

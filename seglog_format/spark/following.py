@@ -1,19 +1,26 @@
 """The steps of a stream over growing logs: the offsets from which and up to which each step reads.
 
 Offsets are those of Spark's Kafka connector: for each partition, the next offset to read. A step ends with a whole
-entry that has a right checksum, so an entry that a broker is just writing is left for the next step.
+entry that has a right checksum, so an entry that a broker is just writing is left for the next step. Damage before such
+an end is treated as the mode of the query says.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from bisect import bisect_left
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.codec.decode import checksum_is_valid
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.log.entry_table import in_order
+from seglog_format.model import TailKind
+from seglog_format.recovery.salvage_scan import salvage_scan
+from seglog_format.spark.damage import unexpected_end
 from seglog_format.spark.offsets import Bounds, resolve_start
+from seglog_format.spark.options import FAIL_FAST
 from seglog_format.spark.pieces import Task
 from seglog_format.spark.planning import pieces_of, shared_out, wanted_replicas
 
@@ -31,9 +38,36 @@ LOGGER: Final = logging.getLogger(__name__)
 
 Offsets: TypeAlias = "dict[TopicPartition, int]"
 
+PATIENT_TRIGGERS: Final = 10
+PATIENT_SECONDS: Final = 10
+"""A warning is due if the same incomplete entry is the end of a log for so many triggers, and for so long."""
+
 
 class DataLossError(UsageError):
     """Offsets that a stream has to read next no longer exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The end of a log.
+
+    Attributes:
+        offset: the one after the last whole entry with a right checksum.
+        incomplete: where an entry begins after it whose bytes are not all there yet; None if there is none.
+    """
+
+    offset: int
+    incomplete: Location | None = None
+
+
+@dataclass
+class _Waiting:
+    """An incomplete entry that a stream waits for."""
+
+    at: Location
+    since: float
+    triggers: int = 0
+    is_reported: bool = False
 
 
 class Follower:
@@ -45,39 +79,86 @@ class Follower:
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
+        self._waiting: dict[TopicPartition, _Waiting] = {}
 
     def initial(self) -> Offsets:
         """Return the offsets at which a new stream starts.
 
         Raises:
             UsageError: as for a batch query.
+            ReadError: in mode ``failfast``: damage, where the stream starts at the end.
         """
         found = {}
         for replica in wanted_replicas(self.options):
             with replica.open(self.options) as partition:
                 if self.options.starting.kind == "latest":
-                    found[replica.key] = self._end(partition)
+                    found[replica.key] = self._end(partition).offset
                 else:
                     found[replica.key] = resolve_start(self.options.starting, partition, replica.key)
         return found
 
-    def latest(self) -> Offsets:
-        """Return the present end of each log."""
+    def latest(self, *, is_final: bool = False) -> Offsets:
+        """Return the present end of each log.
+
+        A log that goes on ending with the same incomplete entry is reported in a warning.
+
+        Args:
+            is_final: whether the query ends there; an incomplete entry is then reported at once.
+
+        Raises:
+            ReadError: in mode ``failfast``: damage near the end of a log.
+        """
         found = {}
         for replica in wanted_replicas(self._unbounded):
             with replica.open(self.options) as partition:
-                found[replica.key] = self._end(partition)
+                end = self._end(partition)
+            found[replica.key] = end.offset
+            self._note(replica.key, end.incomplete, is_final)
         return found
+
+    def _note(self, key: TopicPartition, incomplete: Location | None, is_final: bool) -> None:  # noqa: FBT001
+        """Count the triggers at which a log ends with an incomplete entry, and warn of it once."""
+        waiting = self._waiting.get(key)
+        if incomplete is None:
+            self._waiting.pop(key, None)
+            return
+        if waiting is None or waiting.at != incomplete:
+            waiting = self._waiting[key] = _Waiting(incomplete, time.monotonic())
+        waiting.triggers += 1
+        is_late = time.monotonic() - waiting.since >= PATIENT_SECONDS and waiting.triggers >= PATIENT_TRIGGERS
+        if (is_final or is_late) and not waiting.is_reported:
+            waiting.is_reported = True
+            text = "seglog: %s:%d: the log ends with an incomplete entry (%d triggers): it is read once it is whole"
+            LOGGER.warning(text, incomplete.path, incomplete.position, waiting.triggers)
 
     @property
     def _unbounded(self) -> ReadOptions:
         """The options without a start: a start would have to name every partition, even new ones."""
         return replace(self.options, starting=type(self.options.starting)("earliest"))
 
-    def _end(self, partition: Partition) -> int:
-        if self.options.is_committed_only:
-            return partition.last_stable_offset
-        return max(written_up_to(partition), partition.log_start_offset)
+    def _end(self, partition: Partition) -> LogEnd:
+        try:
+            end = written_up_to(partition, self.options.mode)
+            if self.options.is_committed_only:
+                return replace(end, offset=self._stable(partition, end.offset))
+        except FormatError as error:
+            from seglog_format.spark.executing import ReadError, explained  # noqa: PLC0415 - brings Arrow
+
+            raise ReadError(explained(error)) from error
+        return replace(end, offset=max(end.offset, partition.log_start_offset))
+
+    def _stable(self, partition: Partition, end: int) -> int:
+        """Return the last stable offset; after damage it is not known which transactions were committed.
+
+        Raises:
+            FormatError: in mode ``failfast``: whole entries follow damage.
+        """
+        transactions = partition.transactions
+        if transactions.damage is not None and transactions.end_offset < end:
+            if self.options.mode == FAIL_FAST:
+                raise transactions.damage
+            LOGGER.warning("seglog: no record after damage is committed for certain: %s", transactions.damage)
+        return partition.last_stable_offset
 
     def next(
         self, start: Mapping[TopicPartition, int], latest: Offsets, *, rows: int | None = None, size: int | None = None
@@ -169,33 +250,78 @@ def _that_reach(pieces: Iterable[Piece]) -> list[Piece]:
     return [replace(piece, has_to_reach=piece.is_last) for piece in pieces]
 
 
-def written_up_to(partition: Partition) -> int:
-    """Return the offset after the last whole entry with a right checksum."""
+def written_up_to(partition: Partition, mode: str) -> LogEnd:
+    """Return the end of a log.
+
+    Args:
+        partition: the log.
+        mode: what to do about damage: ``failfast`` raises, the others pass over it.
+
+    Raises:
+        FormatError: in mode ``failfast``: an entry near the end cannot be framed, and is not merely incomplete.
+    """
+    incomplete = None
     for segment in reversed(partition.segments):
-        found = _written_in(segment)
+        is_last = segment is partition.segments[-1]
+        found, waiting = _written_in(segment, mode, is_last=is_last)
+        incomplete = waiting if is_last else incomplete
         if found is not None:
-            return found
-        if segment is not partition.segments[0]:
-            continue
-    return partition.segments[0].base_offset if partition.segments else 0
+            return LogEnd(found, incomplete)
+    return LogEnd(partition.segments[0].base_offset if partition.segments else 0, incomplete)
 
 
-def _written_in(segment: LogSegment) -> int | None:
-    """Return the same for one segment, walking from the last index entry; None if there is no such entry."""
-    index = segment.offset_index
-    positions = [index.entries[-1].position] if index is not None and index.entries else []
+def _written_in(segment: LogSegment, mode: str, *, is_last: bool) -> tuple[int | None, Location | None]:
+    """Return the end of one segment, None if it has no entry, and the place of an incomplete entry.
+
+    The walk begins at the last index entry. An index may be wrong: damage counts only if a walk from the start of the
+    segment also meets it.
+    """
+    index, size = segment.offset_index, segment.source.size
+    positions = [] if index is None else [entry.position for entry in index.entries[-1:] if entry.position < size]
     for position in (*positions, 0):
-        reached: int | None = None
-        try:
-            for frame in segment.ordered_frames(position):
-                if frame.end == segment.source.size and not checksum_is_valid(frame):
-                    break
-                reached = frame.header.next_offset
-        except FormatError:
-            pass  # the segment is read up to the damage
-        if reached is not None:
-            return reached
-    return None
+        walked = _walked(segment, position, is_last=is_last)
+        if walked.error is None and (walked.reached is not None or not position):
+            return walked.reached, walked.incomplete
+    if mode == FAIL_FAST:
+        assert walked.error is not None
+        raise walked.error
+    later = salvage_scan(segment.source.view(walked.position, size), segment.allowed, segment.path)
+    reached = later.last_offsets[-1] + 1 if later.last_offsets else walked.reached
+    at_end = [walked.position + each.start for each in later.damaged if walked.position + each.end == size]
+    return reached, Location(segment.path, at_end[0]) if at_end else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """What a walk along the entries of a segment has met.
+
+    Attributes:
+        reached: the offset after the last whole entry; None if there is none.
+        position: where the walk ended.
+        incomplete: the same, if an incomplete entry is there.
+        error: the damage there, if there is any.
+    """
+
+    reached: int | None
+    position: int
+    incomplete: Location | None = None
+    error: FormatError | None = None
+
+
+def _walked(segment: LogSegment, position: int, *, is_last: bool) -> _Walked:
+    reached: int | None = None
+    frames = segment.frames(position)
+    try:
+        for frame in in_order(frames, segment.path, segment.allowed, segment.base_offset - 1):
+            if frame.end == segment.source.size and not checksum_is_valid(frame):
+                return _Walked(reached, frame.position, Location(segment.path, frame.position))
+            reached = frame.header.next_offset
+        error = unexpected_end(frames.tail, segment.source, segment.allowed, segment.path, is_last=is_last)
+    except FormatError as damage:
+        error = damage.with_traceback(None)
+    tail = frames.tail
+    is_incomplete = error is None and tail.kind in {TailKind.PARTIAL, TailKind.TRAILING}
+    return _Walked(reached, frames.position, Location(segment.path, tail.position) if is_incomplete else None, error)
 
 
 def offset_after(partition: Partition, start: int, size: int) -> int:

@@ -67,9 +67,19 @@ def parse_offsets(text: str) -> OffsetChoice:
 
 
 def parse_numbers(text: str) -> dict[TopicPartition, int]:
-    """Parse numbers by topic and partition, in JSON."""
-    found = json.loads(text)
-    return {(str(topic), int(number)): int(value) for topic, each in found.items() for number, value in each.items()}
+    """Parse numbers by topic and partition, in JSON.
+
+    Raises:
+        ValueError: the text is something else.
+    """
+    try:
+        found = json.loads(text)
+        return {
+            (str(topic), int(number)): int(value) for topic, each in found.items() for number, value in each.items()
+        }
+    except (ValueError, TypeError, AttributeError) as error:
+        msg = 'expected a number for each partition, such as {"orders": {"0": 23, "1": 42}}'
+        raise ValueError(msg) from error
 
 
 def offsets_as_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:

@@ -37,7 +37,6 @@ class Piece:
         topic_id: of the topic; None if it has none.
         is_last: whether no other segment of the log follows.
         has_to_reach: whether the log has reached ``to_offset`` before: if it ends earlier, it was truncated meanwhile.
-        copy: whether to read the file through windows instead of mapping it.
         limit: maximum bytes that one entry may decompress to.
         remote: opens a log in a remote store; None for any other log.
     """
@@ -55,7 +54,6 @@ class Piece:
     topic_id: str | None = None
     is_last: bool = False
     has_to_reach: bool = False
-    copy: bool = False
     limit: int = 0
     remote: RemoteLog | None = None
 
@@ -69,7 +67,6 @@ class Piece:
             SegmentFiles(self.base_offset, Path(self.log if self.remote is None else self.remote.path)),
             next_base_offset=self.last_allowed + 1,
             limit=self.limit,
-            copy=self.copy,
             storage=storage,
         )
 

@@ -33,23 +33,23 @@ class PlainStreamReader(DataSourceStreamReader):
         self.options = options
         self.schema = schema
         self._target: dict[tuple[str, int], int] | None = None
+        self._follower = Follower(options)
 
     def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802 - Spark's names, from here on
         """Return the offsets at which a new stream starts."""
-        return offsets_as_json(Follower(self.options).initial())
+        return offsets_as_json(self._follower.initial())
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: ANN401, N802
         """Return the offsets at which the next step ends. Spark before 4.2 passes neither a start nor a limit."""
-        follower = Follower(self.options)
-        latest = follower.latest() if self._target is None else self._target
+        latest = self._follower.latest() if self._target is None else self._target
         if start is None:
             return offsets_as_json(latest)
         rows, size = getattr(limit, "max_rows", None), getattr(limit, "max_bytes", None)
-        return offsets_as_json(follower.next(offsets_from_json(start), latest, rows=rows, size=size))
+        return offsets_as_json(self._follower.next(offsets_from_json(start), latest, rows=rows, size=size))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the tasks between two offsets."""
-        tasks = Follower(self.options).tasks(offsets_from_json(start), offsets_from_json(end))
+        tasks = self._follower.tasks(offsets_from_json(start), offsets_from_json(end))
         return [Part(task, EVERYTHING) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -171,7 +171,6 @@ def pieces_of(
                 to_offset=end,
                 topic_id=replica.topic_id,
                 is_last=is_last,
-                copy=replica.log_directory.is_in_use,
                 limit=options.limit,
                 remote=remote_log(segment, partition.listing.storage),
             )
@@ -312,7 +311,7 @@ def _cut_at(piece: Piece, segment: LogSegment, size: int, target: int) -> Iterat
 
 def _indexed(piece: Piece, index: str, storage: LogStorage) -> LogSegment:
     files = SegmentFiles(piece.base_offset, Path(piece.log), offset_index=Path(index))
-    return LogSegment(files, limit=piece.limit, copy=piece.copy, storage=storage)
+    return LogSegment(files, limit=piece.limit, storage=storage)
 
 
 def _packed(parts: Iterable[tuple[Piece, int]], target: int) -> Iterator[list[Piece]]:

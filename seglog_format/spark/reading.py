@@ -10,14 +10,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.engine.columnar import run_reader, scan_request, scan_start
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
 from seglog_format.log.partition import Partition
+from seglog_format.log.scanning import SegmentSource
 from seglog_format.model import Frame, RecordBatchHeader
 from seglog_format.scan_statistics import ScanStatistics
 from seglog_format.spark.arrow import SparkColumns
 from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected_end
 from seglog_format.spark.options import DROP_CORRUPT, FAIL_FAST, PERMISSIVE
-from seglog_format.spark.piece_source import PieceSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,11 +25,91 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seglog_format.engine.columnar import ReadRun
+    from seglog_format.log.scanning import FallbackEntry
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.spark.filters import Narrowed
     from seglog_format.spark.pieces import Piece, Task
     from seglog_format.spark.task_storage import TaskStorage
+    from seglog_format.storage.byte_source import Window
+
+
+# -- the bytes of a piece, for the columnar engine ---------------------------------------------------------------------
+
+
+class PieceSource:
+    """Gives the engine the bytes of a piece, and the fallback decoder for entries that the fast path does not cover.
+
+    Attributes:
+        end_of_log: position after the last whole entry, once the fallback decoder has found that none follows.
+    """
+
+    def __init__(self, piece: Piece, segment: LogSegment, transactions: Transactions | None) -> None:
+        to_offset = piece.to_offset
+        if transactions is not None:
+            to_offset = min(to_offset, transactions.last_stable_offset)
+        self.to_offset = to_offset
+        self.end_of_log: int | None = None
+        self._piece = piece
+        self._segment = segment
+        self._fallback = SegmentSource(segment, to_offset, transactions)
+
+    @property
+    def path(self) -> str:
+        """Path of the log on this machine."""
+        return self._segment.path
+
+    @property
+    def size(self) -> int:
+        """Size of the log; bytes outside of the piece are missing if the log is in a store."""
+        return self._segment.source.size
+
+    def view(self, start: int, end: int) -> memoryview:
+        """Return bytes of the log."""
+        return self._segment.source.view(start, end)
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """Return a window of the log."""
+        return self._segment.source.window(position, at_least)
+
+    @property
+    def file(self) -> str:
+        """Path of the log."""
+        return self._piece.log
+
+    @property
+    def allowed_offsets(self) -> tuple[int, int]:
+        """Lowest and highest offset that the piece can hold."""
+        return self._piece.base_offset, self._piece.last_allowed
+
+    def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:
+        """Decode the entry at a position with the fallback decoder; return None where the log ends.
+
+        Raises:
+            FormatError: the entry is damaged or refused, or reaches into the next piece.
+        """
+        entry = self._fallback.fallback(position, previous, floor)
+        end = self._piece.end
+        if entry is None:
+            self.end_of_log = position
+            return None
+        if end is not None and entry.end > end:
+            at = Location(self._piece.log, position, "batch_length", 4)
+            expected = f"an entry that ends at or before {end}, where the offset index has one start"
+            raise CorruptRecordError(at, "SEG-IDX-009", expected=expected, found=f"its end at {entry.end}")
+        return entry
+
+    def decompressed(self, position: int, limit: int) -> bytes | None:
+        """Return the decompressed content of the entry at a position; None if it is damaged or exceeds the limit."""
+        return self._fallback.decompressed(position, limit)
+
+    def end_of_damaged(self, position: int) -> int | None:
+        """Return the position after a damaged entry; None if no entry follows."""
+        return self._fallback.end_of_damaged(position)
+
+
+# -- on an executor ----------------------------------------------------------------------------------------------------
+
 
 LOGGER: Final = logging.getLogger(__name__)
 
@@ -75,8 +155,10 @@ class TaskReader:
         for piece in task.pieces:
             with closing(storage.segment(piece)) as segment:
                 yield from self._piece(piece, segment, transactions)
-        if transactions is not None and transactions.damage is not None:
-            yield from self._undecided(task.pieces[-1], transactions.damage)
+        damage = None if transactions is None else transactions.damage
+        # A step of a stream may end before it: all transactions of the step are then known.
+        if damage is not None and transactions is not None and transactions.end_offset < task.pieces[-1].to_offset:
+            yield from self._undecided(task.pieces[-1], damage)
         if self._lost:
             LOGGER.warning("seglog: mode %s left out %d damaged ranges", DROP_CORRUPT, self._lost)
 
@@ -117,11 +199,11 @@ class TaskReader:
             segment.release_before(run.position)
         yield from self._damage_rows_all(piece, damaged)
         if source.end_of_log is not None:
+            if self.mode == FAIL_FAST:
+                refuse_unexpected_end(piece, segment, source.end_of_log)
             if piece.has_to_reach and run.floor < piece.to_offset:
                 msg = f"{piece.log} was cut back: it ends at offset {run.floor}, and had reached {piece.to_offset}"
                 raise UsageError(msg)
-            if self.mode == FAIL_FAST:
-                refuse_unexpected_end(piece, segment, source.end_of_log)
 
     def _batch_rows(self, segment: LogSegment, position: int) -> int:
         """Return the number of rows of about `BATCH_SIZE`, by the first entry; the engine limits compressed entries."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.errors import UsageError
 from seglog_format.storage.log_storage import LOCAL
-from seglog_format.storage.object_files import ObjectFiles, objects_at
+from seglog_format.storage.object_store import ObjectFiles, objects_at
 from seglog_format.tier.joined_storage import JoinedStorage
 from seglog_format.tier.keys import KeyRing
 from seglog_format.tier.layouts import layout_named
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.spark.options import ReadOptions
     from seglog_format.storage.log_storage import LogStorage
-    from seglog_format.storage.object_files import Objects
-    from seglog_format.storage.object_store import StoredFile
+    from seglog_format.storage.object_store import Objects, StoredFile
     from seglog_format.tier.joined_storage import RemoteFile
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import time
 from collections import defaultdict
-from dataclasses import astuple, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from dataclasses import asdict, astuple, dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.checksum import crc32c
@@ -14,18 +17,20 @@ from seglog_format.codec.compress import compress
 from seglog_format.codec.encode import codec_named
 from seglog_format.errors import UsageError
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP, RecordBatchHeader
-from seglog_format.names import partition_directory_name
+from seglog_format.names import FileKind, partition_directory_name, require_written_directory, segment_file_name
 from seglog_format.record_model import Record
 from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, RECORD_BATCH_HEADER
+from seglog_format.spark.partitioning import Spreader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     import pyarrow as pa
 
     from seglog_format.record_model import RecordBatch
     from seglog_format.spark.write_options import WriteOptions
+
 
 RECORD_OVERHEAD: Final = 10
 """Approximate bytes of a record besides key, value and headers."""
@@ -50,10 +55,12 @@ class Staged:
 
 @dataclass
 class _Open:
-    """A staged file that is being written, and the records to write next."""
+    """A staged file that is being written, and the records to write next.
+
+    The file is closed between its batches: one task may write more partitions than a process may have open files.
+    """
 
     path: Path | None = None
-    file: BinaryIO | None = None
     size: int = 0
     first: int = 0
     next_offset: int = 0
@@ -67,30 +74,40 @@ class Stager:
     Args:
         directory: of the attempt; created at first use.
         options: of the write.
+        task: its number.
     """
 
-    def __init__(self, directory: Path, options: WriteOptions) -> None:
+    def __init__(self, directory: Path, options: WriteOptions, task: int = 0) -> None:
         self._directory = directory
         self._options = options
         self._open: defaultdict[tuple[str, int], _Open] = defaultdict(_Open)
         self._staged: list[Staged] = []
+        self._spreader = Spreader(options, task)
+        self._file_count = 0
         self._has_offsets = False
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows.
 
         Raises:
-            UsageError: a row without topic, with a topic or partition that no directory can have, or with an offset
-                that is not above the one before it.
+            UsageError: a row without topic, with a topic or partition that no directory can have, without a partition
+                if it has an offset or the number of partitions is not known, or with an offset that is not above the
+                one before it.
         """
         self._has_offsets = "offset" in batch.schema.names
-        for (topic, partition), offset, record in _rows(batch, self._options):
+        for (topic, named), offset, record in _rows(batch, self._options):
             if topic is None:
                 msg = "seglog: a row has no topic: add a column topic, or give the option topic"
                 raise UsageError(msg)
-            self._add(topic, partition, record if offset is None else replace(record, offset=offset))
+            if self._has_offsets and (named is None or offset is None):
+                missing = "partition" if named is None else "offset"
+                msg = f"seglog: a row of {topic} has no {missing}, though rows have offsets"
+                raise UsageError(msg)
+            size = _size_of(record)
+            partition = self._spreader.partition_of(topic, named, record.key, size)
+            self._add(topic, partition, record if offset is None else replace(record, offset=offset), size)
 
-    def _add(self, topic: str, partition: int, record: Record) -> None:
+    def _add(self, topic: str, partition: int, record: Record, size: int) -> None:
         if (topic, partition) not in self._open:
             partition_directory_name(topic, partition)
         of = self._open[topic, partition]
@@ -102,7 +119,6 @@ class Stager:
                 " seglog_format.spark.prepared(frame), which sorts rows by their offsets"
             )
             raise UsageError(msg)
-        size = _size_of(record)
         starts_again = of.records and record.offset - of.records[0].offset > INT32_MAX
         if of.records and (of.waiting + size > self._options.batch_size or starts_again):
             self._write(topic, partition, of)
@@ -118,31 +134,31 @@ class Stager:
             of.records, base_offset=first, codec=codec, partition_leader_epoch=0, keeps_offsets=True
         )  # fmt: skip
         data = encoded(batch)
-        if of.file is not None and (of.size + len(data) > self._options.segment_size or last - of.first > INT32_MAX):
+        if of.path is not None and (of.size + len(data) > self._options.segment_size or last - of.first > INT32_MAX):
             self._finish(topic, partition, of, first)
-        if of.file is None:
+        if of.path is None:
             self._directory.mkdir(parents=True, exist_ok=True)
-            of.path = self._directory / f"{len(self._staged) + len(self._open)}.{first}.batches"
-            of.file, of.size, of.first = of.path.open("xb"), 0, first
-        of.file.write(data)
+            of.path, of.size, of.first = self._directory / f"{self._file_count}.batches", 0, first
+            of.path.touch(exist_ok=False)
+            self._file_count += 1
+        with of.path.open("ab") as file:
+            file.write(data)
         of.size += len(data)
         of.records, of.waiting = [], 0
 
     def _finish(self, topic: str, partition: int, of: _Open, next_offset: int) -> None:
-        assert of.file is not None
         assert of.path is not None
-        of.file.flush()
-        os.fsync(of.file.fileno())
-        of.file.close()
+        with of.path.open("ab") as file:
+            os.fsync(file.fileno())
         self._staged.append(Staged(topic, partition, str(of.path), of.first, next_offset - 1))
-        of.file, of.path = None, None
+        of.path = None
 
     def finish(self) -> tuple[Staged, ...]:
         """Write waiting records, and flush all files to disk."""
         for (topic, partition), of in self._open.items():
             if of.records:
                 self._write(topic, partition, of)
-            if of.file is not None:
+            if of.path is not None:
                 self._finish(topic, partition, of, of.next_offset)
         return tuple(self._staged)
 
@@ -152,8 +168,8 @@ def _size_of(record: Record) -> int:
     return len(record.key or b"") + len(record.value or b"") + headers + RECORD_OVERHEAD
 
 
-def _rows(batch: pa.RecordBatch, options: WriteOptions) -> Iterator[tuple[tuple[Any, int], int | None, Record]]:
-    """Yield partition, offset (if the rows have one), and record of each row."""
+def _rows(batch: pa.RecordBatch, options: WriteOptions) -> Iterator[tuple[tuple[Any, Any], int | None, Record]]:
+    """Yield topic and partition as the row names them, offset (if the rows have one), and record of each row."""
     count, names = len(batch), batch.schema.names
     columns = {name: batch.column(name).to_pylist() for name in names if name != "timestamp"}
     now_ms = int(time.time() * 1000)
@@ -161,14 +177,13 @@ def _rows(batch: pa.RecordBatch, options: WriteOptions) -> Iterator[tuple[tuple[
     times = _milliseconds(batch.column("timestamp"), missing_ms) if "timestamp" in names else [now_ms] * count
     nothing: list[Any] = [None] * count
     topics = columns.get("topic", [options.topic] * count)
-    numbers = columns.get("partition", [0] * count)
-    offsets = columns.get("offset", nothing)
+    numbers, offsets = columns.get("partition", nothing), columns.get("offset", nothing)
     keys, headers = columns.get("key", nothing), columns.get("headers", nothing)
     for row, value in enumerate(columns["value"]):
         pairs = [((each["key"] or "").encode(), each["value"]) for each in headers[row] or ()]
         record = new_record(key=_bytes(keys[row]), value=_bytes(value), timestamp_ms=times[row], headers=pairs)
         topic = topics[row] if topics[row] is not None else options.topic
-        yield (topic, numbers[row] or 0), offsets[row], record
+        yield (topic, numbers[row]), offsets[row], record
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:
@@ -227,3 +242,107 @@ def put_varint(target: bytearray, value: int) -> None:
         target.append(zigzag & 0x7F | 0x80)
         zigzag >>= 7
     target.append(zigzag)
+
+
+# -- the manifest: the changes of a write, stored in the log directory until they are done -----------------------------
+
+
+STAGING: Final = "_seglog_staging"
+MANIFEST: Final = "_seglog_commit."
+SUFFIX: Final = ".json"
+_JOB = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A staged file, and the segment that it becomes.
+
+    Attributes:
+        directory: name of the partition directory.
+        file: path of the staged file below the log directory, with slashes.
+        base: base offset of the segment.
+        keeps: whether the file already has its final offsets.
+    """
+
+    directory: str
+    file: str
+    base: int
+    keeps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The changes of a write.
+
+    Attributes:
+        job: its name.
+        interval: bytes between index entries.
+        segments: the new segments.
+    """
+
+    job: str
+    interval: int
+    segments: tuple[Placement, ...]
+
+    def encoded(self) -> bytes:
+        """Encode it as JSON."""
+        return json.dumps(asdict(self)).encode()
+
+
+def staging_path(root: Path, job: str) -> Path:
+    """Return the directory where a write stages its files.
+
+    Raises:
+        UsageError: the job's name could lead out of the log directory.
+    """
+    return root / STAGING / _checked_job(job)
+
+
+def manifest_path(root: Path, job: str) -> Path:
+    """Return the path of a write's manifest.
+
+    Raises:
+        UsageError: the job's name could lead out of the log directory.
+    """
+    return root / f"{MANIFEST}{_checked_job(job)}{SUFFIX}"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest and check every name in it.
+
+    Raises:
+        UsageError: it is no manifest, or a name in it leads out of its directory.
+    """
+    try:
+        return _parsed(json.loads(path.read_text(encoding="utf-8")), path)
+    except (ValueError, TypeError, KeyError, RecursionError, UsageError) as error:
+        msg = f"seglog: {path} is no manifest of a write: {error!r}: remove it if it is not yours"
+        raise UsageError(msg) from error
+
+
+def _parsed(values: Mapping[str, Any], path: Path) -> Manifest:
+    job = _checked_job(values["job"])
+    if manifest_path(path.parent, job) != path:
+        msg = f"job {job} has another manifest"
+        raise UsageError(msg)
+    return Manifest(job, int(values["interval"]), tuple(_placement(each, job) for each in values["segments"]))
+
+
+def _placement(values: Mapping[str, Any], job: str) -> Placement:
+    placement = Placement(
+        str(values["directory"]), str(values["file"]), int(values["base"]), keeps=bool(values["keeps"])
+    )
+    require_written_directory(placement.directory)
+    segment_file_name(placement.base, FileKind.LOG)
+    parts = PurePosixPath(placement.file).parts
+    if parts[:2] != (STAGING, job) or ".." in parts or "\0" in placement.file or "\\" in placement.file:
+        msg = f"{placement.file!r} is no staged file"
+        raise UsageError(msg)
+    return placement
+
+
+def _checked_job(job: object) -> str:
+    if not isinstance(job, str) or not _JOB.fullmatch(job):
+        msg = f"{job!r} is no name of a write"
+        raise UsageError(msg)
+    return job

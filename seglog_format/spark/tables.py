@@ -13,7 +13,7 @@ import pyarrow as pa
 from seglog_format.checks import verify
 from seglog_format.engine.columnar import batch_tables
 from seglog_format.field_names import kafka_name
-from seglog_format.log.segment_source import SegmentSource
+from seglog_format.log.scanning import SegmentSource
 from seglog_format.model import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from seglog_format.engine.columnar import BatchTable
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.remote_store import KnowsTiered
+    from seglog_format.log.scanning import FallbackEntry
     from seglog_format.log.segment import LogSegment
-    from seglog_format.log.segment_source import FallbackEntry
     from seglog_format.spark.pieces import DirectoryTask, Piece, Task
     from seglog_format.spark.task_storage import TaskStorage
     from seglog_format.storage.log_storage import LogStorage

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.errors import UsageError
 from seglog_format.model import CompressionCodec
 from seglog_format.names import require_topic
-from seglog_format.spark.names import one_of, refuse
-from seglog_format.spark.options import parse_size, parsed
+from seglog_format.spark.options import one_of, parse_count, parse_size, parsed, refuse
 from seglog_format.state.index_build import INDEX_INTERVAL_BYTES
 
 if TYPE_CHECKING:
@@ -18,7 +17,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-OPTIONS: Final = ("path", "topic", "codec", "segmentBytes", "batchBytes", "indexInterval")
+NO_PARTITION: Final = (
+    "fill the column partition, or give the option partitions, the number of partitions of the topic: rows are then"
+    " spread as Kafka's producer spreads them"
+)
+
+OPTIONS: Final = ("path", "topic", "partitions", "codec", "segmentBytes", "batchBytes", "indexInterval")
 
 COLUMNS: Final = {
     "key": ("binary", "string"),
@@ -42,6 +46,7 @@ class WriteOptions:
     Attributes:
         path: of the log directory.
         topic: the topic of rows without one.
+        partitions: the number of partitions of each topic, among which rows without one are spread; None: not known.
         codec: of the batches.
         segment_size: maximum bytes of a segment, unless one batch alone has more.
         batch_size: approximate bytes of a batch before compression.
@@ -50,6 +55,7 @@ class WriteOptions:
 
     path: Path
     topic: str | None = None
+    partitions: int | None = None
     codec: CompressionCodec = CompressionCodec.NONE
     segment_size: int = SEGMENT_SIZE
     batch_size: int = BATCH_SIZE
@@ -77,6 +83,7 @@ def parse_write_options(raw: Mapping[str, str]) -> WriteOptions:
     return WriteOptions(
         Path(path.removeprefix("file://")).absolute(),
         topic,
+        parsed(given, "partitions", parse_count),
         labels[one_of("codec", given.get("codec", "none"), labels)],
         parsed(given, "segmentBytes", parse_size) or SEGMENT_SIZE,
         parsed(given, "batchBytes", parse_size) or BATCH_SIZE,
@@ -88,7 +95,8 @@ def check_written_schema(schema: StructType, options: WriteOptions) -> None:
     """Refuse rows that cannot be written unchanged.
 
     Raises:
-        UsageError: an unknown column, another type, no value or no topic.
+        UsageError: an unknown column, another type, no value, no topic, or no partition though the number of partitions
+            is not known or rows bring offsets.
     """
     for field in schema.fields:
         if field.name not in COLUMNS:
@@ -100,4 +108,10 @@ def check_written_schema(schema: StructType, options: WriteOptions) -> None:
     names = schema.fieldNames()
     if "value" not in names or ("topic" not in names and options.topic is None):
         msg = "seglog: rows need a column value, and a column topic or the option topic"
+        raise UsageError(msg)
+    if "partition" not in names and "offset" in names:
+        msg = "seglog: rows with a column offset need a column partition"
+        raise UsageError(msg)
+    if "partition" not in names and options.partitions is None:
+        msg = f"seglog: rows have no partition: {NO_PARTITION}"
         raise UsageError(msg)

@@ -49,12 +49,12 @@ class SeglogWriter(DataSourceArrowWriter):
         """Stage the rows of a task."""
         from pyspark import TaskContext  # noqa: PLC0415 - on executors
 
-        from seglog_format.spark.manifest import staging_path  # noqa: PLC0415
-        from seglog_format.spark.staging import Stager  # noqa: PLC0415
+        from seglog_format.spark.staging import Stager, staging_path  # noqa: PLC0415 - the same
 
         context = TaskContext.get()
-        task = "0" if context is None else f"{context.partitionId()}_{context.taskAttemptId()}"
-        stager = Stager(staging_path(self.options.path, self.job) / f"task_{task}", self.options)
+        number, attempt = (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
+        directory = staging_path(self.options.path, self.job) / f"task_{number}_{attempt}"
+        stager = Stager(directory, self.options, number)
         for batch in iterator:
             stager.add(batch)
         return StagedMessage(stager.finish())

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from seglog_format.names import FileKind
-from seglog_format.storage.files import replace_file
-from seglog_format.storage.small_files import read_small
+from seglog_format.storage.files import read_small, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

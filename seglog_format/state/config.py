@@ -13,12 +13,15 @@ from seglog_format.state.index_build import INDEX_INTERVAL_BYTES, IndexedOffset
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+
 EnumT = TypeVar("EnumT", bound=Enum)
 
 HOUR_MS: Final = 60 * 60 * 1000
 DAY_MS: Final = 24 * HOUR_MS
 MEBIBYTE: Final = 1 << 20
 UNLIMITED: Final = -1
+AS_WHOLE: Final = -2
+"""Value of a local limit of retention: that of the whole log."""
 
 
 class IndexUnit(Enum):
@@ -135,6 +138,12 @@ class LogConfig:
         flush_messages: flush after so many records, 1 or more.
         flush_ms: flush records that are older than this, 0 or more.
         preallocate: create a segment's log at its full size, filled with zeros.
+        remote_storage_enable: whether the log is tiered (SEG-RET-014); None if it is not known.
+        remote_log_copy_disable: whether brokers copy nothing more to the remote store.
+        remote_log_storage_system_enable: whether the broker has remote storage at all; None if it is not known.
+        local_retention_ms: age at which a copied segment is removed from the disk, -1 for never, -2 for `retention_ms`.
+        local_retention_bytes: size that the removal of copied segments reduces the local part of the log to; -1 for no
+            limit, -2 for `retention_bytes`.
         generation: which brokers to write like.
 
     Examples:
@@ -165,6 +174,11 @@ class LogConfig:
     flush_messages: int = INT64_MAX
     flush_ms: int = INT64_MAX
     preallocate: bool = False
+    remote_storage_enable: bool | None = None
+    remote_log_copy_disable: bool = False
+    remote_log_storage_system_enable: bool | None = None
+    local_retention_ms: int = AS_WHOLE
+    local_retention_bytes: int = AS_WHOLE
     generation: BrokerGeneration = BrokerGeneration.V4_1
 
     def __post_init__(self) -> None:
@@ -179,6 +193,12 @@ class LogConfig:
         if self.message_timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
             msg = "message.timestamp.type is CreateTime or LogAppendTime"
             raise UsageError(msg)
+        if self.remote_storage_enable and self.is_compacted:
+            msg = "a topic with remote.storage.enable=true cannot be compacted: brokers refuse such settings"
+            raise UsageError(msg)
+        if self.remote_storage_enable and self.remote_log_storage_system_enable is False:
+            msg = "a topic with remote.storage.enable=true needs brokers with remote.log.storage.system.enable=true"
+            raise UsageError(msg)
 
     @property
     def is_compacted(self) -> bool:
@@ -189,6 +209,12 @@ class LogConfig:
     def is_deleted(self) -> bool:
         """Return whether retention by time and size is enabled."""
         return DELETE in self.cleanup_policy
+
+    @property
+    def names_remote_storage(self) -> bool:
+        """Return whether a setting only makes sense for a tiered log, or for a broker with remote storage."""
+        local = {self.local_retention_ms, self.local_retention_bytes}
+        return local != {AS_WHOLE} or self.remote_log_copy_disable or bool(self.remote_log_storage_system_enable)
 
     @property
     def roll_ms(self) -> int:
@@ -235,6 +261,8 @@ BOUNDS: Final = {
     "max_message_bytes": (0, INT32_MAX),
     "retention_ms": (UNLIMITED, INT64_MAX),
     "retention_bytes": (UNLIMITED, INT64_MAX),
+    "local_retention_ms": (AS_WHOLE, INT64_MAX),
+    "local_retention_bytes": (AS_WHOLE, INT64_MAX),
     "file_delete_delay_ms": (0, INT64_MAX),
     "delete_retention_ms": (0, INT64_MAX),
     "min_compaction_lag_ms": (0, INT64_MAX),
@@ -261,12 +289,20 @@ def _parsed(name: str, text: str) -> object:
             return _member(TimestampType, name, text)
         case "generation":
             return _member(BrokerGeneration, name, text)
-        case "preallocate":
-            return text.strip().lower() == "true"
+        case "preallocate" | "remote_storage_enable" | "remote_log_copy_disable" | "remote_log_storage_system_enable":
+            return _flag(name, text)
         case "min_cleanable_dirty_ratio":
             return _number(name, text, float)
         case _:
             return _number(name, text)
+
+
+def _flag(name: str, text: str) -> bool:
+    known = {"true": True, "false": False}.get(text.strip().lower())
+    if known is None:
+        msg = f"{kafka_name(name)} is true or false, not {text!r}"
+        raise UsageError(msg)
+    return known
 
 
 def _member(kind: type[EnumT], name: str, text: str) -> EnumT:
@@ -282,4 +318,74 @@ def _number(name: str, text: str, kind: type[int | float] = int) -> int | float:
         return kind(text)
     except ValueError:
         msg = f"{kafka_name(name)} is a number, not {text!r}"
+        raise UsageError(msg) from None
+
+
+# -- conversion of broker settings, as in `server.properties`, to topic settings ---------------------------------------
+
+
+MINUTE_MS: Final = 60_000
+
+IN_UNITS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
+    "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", HOUR_MS)),
+    "segment.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOUR_MS)),
+    "retention.ms": (
+        ("log.retention.ms", 1),
+        ("log.retention.minutes", MINUTE_MS),
+        ("log.retention.hours", HOUR_MS),
+    ),
+    "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
+}
+"""Topic settings that follow several settings of a broker, each with its unit: the first given wins (SEG-RET-013)."""
+
+RENAMED: Final[Mapping[str, str]] = {
+    "log.segment.bytes": "segment.bytes",
+    "log.index.size.max.bytes": "segment.index.bytes",
+    "log.index.interval.bytes": "index.interval.bytes",
+    "message.max.bytes": "max.message.bytes",
+    "log.retention.bytes": "retention.bytes",
+    "log.segment.delete.delay.ms": "file.delete.delay.ms",
+    "log.cleaner.delete.retention.ms": "delete.retention.ms",
+    "log.cleaner.min.compaction.lag.ms": "min.compaction.lag.ms",
+    "log.cleaner.max.compaction.lag.ms": "max.compaction.lag.ms",
+    "log.cleaner.min.cleanable.ratio": "min.cleanable.dirty.ratio",
+    "log.cleanup.policy": "cleanup.policy",
+    "log.message.timestamp.type": "message.timestamp.type",
+    "log.message.timestamp.before.max.ms": "message.timestamp.before.max.ms",
+    "log.message.timestamp.after.max.ms": "message.timestamp.after.max.ms",
+    "log.flush.interval.messages": "flush.messages",
+    "log.preallocate": "preallocate",
+    "log.local.retention.ms": "local.retention.ms",
+    "log.local.retention.bytes": "local.retention.bytes",
+}
+"""Topic settings by the names of the broker settings."""
+
+
+def topic_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """Convert settings of a broker, a topic, or both, for `LogConfig.from_properties`.
+
+    A setting of the topic overrides that of its broker. If a topic setting follows several settings of
+    the broker, the first one in the list wins.
+
+    Args:
+        properties: values by name; names that are no broker setting for logs stay unchanged.
+
+    Raises:
+        UsageError: a duration is not a number.
+    """
+    in_units = {name for names in IN_UNITS.values() for name, _ in names}
+    found = {RENAMED[name]: value for name, value in properties.items() if name in RENAMED}
+    for topic_name, names in IN_UNITS.items():
+        given = next(((name, unit) for name, unit in names if properties.get(name, "").strip()), None)
+        if given is not None:
+            found[topic_name] = str(_milliseconds(given[0], properties[given[0]], given[1]))
+    return found | {name: value for name, value in properties.items() if name not in in_units | RENAMED.keys()}
+
+
+def _milliseconds(name: str, text: str, unit: int) -> int:
+    """Convert a duration to milliseconds; a negative number of any unit means no limit, -1."""
+    try:
+        return max(int(text) * unit, -1)
+    except ValueError:
+        msg = f"{name} is a number, not {text!r}"
         raise UsageError(msg) from None

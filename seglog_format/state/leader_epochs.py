@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.errors import UsageError
 from seglog_format.model import INT32_MAX, NO_PARTITION_LEADER_EPOCH, RecordBatchHeader
-from seglog_format.state_model import EpochStart
+from seglog_format.record_model import EpochStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

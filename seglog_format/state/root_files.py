@@ -11,10 +11,9 @@ from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_off
 from seglog_format.codec.properties import encode_clean_shutdown
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.names import FileKind, parse_partition_directory
+from seglog_format.record_model import CheckpointedOffset, CleanShutdown
 from seglog_format.state.directory_lock import DirectoryLock
-from seglog_format.state_model import CheckpointedOffset, CleanShutdown
-from seglog_format.storage.files import replace_file, write_file
-from seglog_format.storage.small_files import read_small
+from seglog_format.storage.files import read_small, replace_file, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

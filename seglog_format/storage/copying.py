@@ -52,27 +52,6 @@ def copy_file(source: Path, target: Path) -> None:
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def copy_start(source: Path, target: Path, size: int) -> None:
-    """Copy the first bytes of a file; later bytes are not read.
-
-    Args:
-        source: a regular file, or a link to one.
-        target: must not exist.
-        size: bytes to copy.
-
-    Raises:
-        WriteError: the copy could not be made.
-    """
-    with write_errors("copying"):
-        with source.open("rb", buffering=0) as old, target.open("xb") as new:
-            left = size
-            while left and (data := old.read(min(PIECE_SIZE, left))):
-                new.write(data)
-                left -= len(data)
-        status = source.stat()
-        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
 def _shares_blocks(source: int, target: int) -> bool:
     if sys.platform == "win32":
         return False

@@ -1,4 +1,4 @@
-"""The bytes of one file, read-only: mapped into memory, or read through windows."""
+"""The bytes of one file, read-only: read through windows, or mapped into memory if the caller asks for it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.closing import Closing
+from seglog_format.arguments import Closing
 from seglog_format.errors import Location, RefusedError, UsageError
 from seglog_format.storage.byte_source import Window
-from seglog_format.storage.file_reader import FileReader, refusal_of
-from seglog_format.storage.regular_file import open_regular
+from seglog_format.storage.file_reader import FileReader, open_regular, refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,10 +37,11 @@ MAX_WHOLE_SIZE: Final = 64 * 2**20
 
 
 class FileBytes(Closing):
-    """A file's bytes, read-only: mapped into memory, or read through windows of bounded size. A context manager.
+    """A file's bytes, read-only: read through windows of bounded size, or mapped into memory. A context manager.
 
     It is a `ByteSource`. With windows, memory use is bounded for files of any size, and neither a file that another
-    process truncates nor a failing disk ends the process: both raise an `UnreadableError`.
+    process truncates nor a failing disk ends the process: both raise an `UnreadableError`. With a mapped file, both end
+    it with SIGBUS.
 
     Attributes:
         path: of the file, as the caller gave it.
@@ -119,20 +119,23 @@ class FileBytes(Closing):
         return memoryview(data)
 
     def forget(self) -> None:
-        """Release the pages read so far: they do not count as memory in use any more, and are loaded again when needed.
+        """Release the memory that holds what was read so far; it is read again when needed.
 
-        Without it, a mapped file of 1 GB that is read as a whole counts as 1 GB of memory in use.
+        Without it, a file that is not used keeps a window, and a mapped file of 1 GB that is read as a whole counts as
+        1 GB of memory in use.
         """
-        if self._mapping is not None and FORGET is not None:
+        if self._reader is not None:
+            self._window = Window(0, NOTHING)
+        elif self._mapping is not None and FORGET is not None:
             self._mapping.madvise(FORGET)
 
     def release_before(self, position: int) -> None:
-        """Release pages whenever a sequential read has advanced `FORGET_SIZE` bytes, or has started again.
+        """Release the pages of a mapped file after each `FORGET_SIZE` bytes of a sequential read, and when it restarts.
 
         Args:
             position: up to which everything was read.
         """
-        if not 0 <= position - self._forgotten <= FORGET_SIZE:
+        if self.is_mapped and not 0 <= position - self._forgotten <= FORGET_SIZE:
             self.forget()
             self._forgotten = position
 
@@ -154,17 +157,16 @@ class FileBytes(Closing):
             return  # a view is still in use: the mapping is closed with the last one
 
 
-def open_bytes(path: str | os.PathLike[str], *, copy: bool = False, max_size: int | None = None) -> FileBytes:
+def open_bytes(path: str | os.PathLike[str], *, mapped: bool = False, max_size: int | None = None) -> FileBytes:
     """Open a regular file for reading.
 
-    The file is mapped, so only the parts in use are read. If another process truncates a mapped file, or its disk
-    fails, access to the missing part ends the process with SIGBUS. So pass ``copy=True`` for a directory that a broker
-    has open (it truncates indexes when it rolls), and if a failing disk has to be reported. Files that cannot be
-    mapped, such as empty ones, are also read through windows.
+    It is read through windows. If it becomes shorter meanwhile, or the disk refuses a part, reading that part raises an
+    `UnreadableError`; what is appended meanwhile is not read.
 
     Args:
         path: of a regular file; symbolic links are followed.
-        copy: read the file through windows instead of mapping it.
+        mapped: map the file instead. Access to a part that another process has cut off, or that the disk refuses, then
+            ends this process with SIGBUS, without an error. Files that cannot be mapped are read through windows.
         max_size: refuse a larger file.
 
     Raises:
@@ -172,28 +174,31 @@ def open_bytes(path: str | os.PathLike[str], *, copy: bool = False, max_size: in
         UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
         RefusedError: it is larger than ``max_size`` (SEG-PDR-020).
     """
-    return open_checked(path, None if max_size is None else partial(refuse_beyond, max_size), copy=copy)
+    check = None if max_size is None else partial(refuse_beyond, max_size)
+    return open_checked(path, check, mapped=mapped)
 
 
-def open_log(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
+def open_log(path: str | os.PathLike[str]) -> FileBytes:
     """Open a `.log` file, as `open_bytes` does.
 
     Raises:
         RefusedError: it is larger than the greatest position, so no broker opens it (SEG-LOG-010).
     """
-    return open_checked(path, refuse_large_log, copy=copy)
+    return open_checked(path, refuse_large_log)
 
 
-def open_index(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
+def open_index(path: str | os.PathLike[str]) -> FileBytes:
     """Open an offset or time index, as `open_bytes` does.
 
     Raises:
         RefusedError: it is larger than a broker can map (SEG-PDR-020).
     """
-    return open_bytes(path, copy=copy, max_size=MAX_LOG_SIZE)
+    return open_bytes(path, max_size=MAX_LOG_SIZE)
 
 
-def open_checked(path: str | os.PathLike[str], check: Callable[[int, str], None] | None, *, copy: bool) -> FileBytes:
+def open_checked(
+    path: str | os.PathLike[str], check: Callable[[int, str], None] | None, *, mapped: bool = False
+) -> FileBytes:
     """Open a regular file as `open_bytes` does, if a check of its size and name raises no error."""
     name = os.fspath(path)
     descriptor, size = _opened(name)
@@ -201,7 +206,7 @@ def open_checked(path: str | os.PathLike[str], check: Callable[[int, str], None]
         closing.callback(os.close, descriptor)
         if check is not None:
             check(size, name)
-        mapping = None if copy or not size else _mapped(descriptor, size)
+        mapping = _mapping(descriptor, size) if mapped and size else None
         if mapping is not None:
             return FileBytes(name, size, mapping)
         closing.pop_all()
@@ -209,13 +214,13 @@ def open_checked(path: str | os.PathLike[str], check: Callable[[int, str], None]
 
 
 def open_whole(path: str | os.PathLike[str]) -> FileBytes:
-    """Open a file that is decoded whole, without mapping it: text, a producer snapshot, a transaction index.
+    """Open a file that is decoded whole: text, a producer snapshot, a transaction index.
 
     Raises:
         UsageError: as for `open_bytes`.
         RefusedError: it is larger than `MAX_WHOLE_SIZE` (SEG-PDR-020).
     """
-    return open_bytes(path, copy=True, max_size=MAX_WHOLE_SIZE)
+    return open_bytes(path, max_size=MAX_WHOLE_SIZE)
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes:
@@ -268,7 +273,7 @@ def _opened(name: str) -> tuple[int, int]:
         raise UsageError(msg) from error
 
 
-def _mapped(descriptor: int, size: int) -> mmap.mmap | None:
+def _mapping(descriptor: int, size: int) -> mmap.mmap | None:
     try:
         return _map(descriptor, size)
     except (OSError, ValueError):  # no address space, a file system that cannot map, or a file truncated meanwhile

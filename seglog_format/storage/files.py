@@ -6,22 +6,99 @@ at a chosen operation.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import sys
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
-from seglog_format.storage.file_bytes import FileBytes
-from seglog_format.storage.file_reader import FileReader
-from seglog_format.storage.regular_file import open_regular
-from seglog_format.storage.rename_to_new import rename_to_new
+from seglog_format.errors import FormatError, Location
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, FileBytes, refuse_beyond
+from seglog_format.storage.file_reader import FileReader, open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from seglog_format.storage.byte_source import Buffer, SourceFile
+
+
+# -- renaming that never replaces a file -------------------------------------------------------------------------------
+
+
+AT_WORKING_DIRECTORY: Final = -100
+NO_REPLACE: Final = 1
+"""Constants of Linux's `renameat2`: relative paths as usual, and an error if the target exists."""
+
+WITHOUT_SUPPORT: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP})
+"""Errors of file systems that cannot rename without replacing, or cannot link."""
+
+
+def rename_to_new(path: Path, target: Path) -> None:
+    """Rename a file to an unused name, atomically if the system and the file system can.
+
+    Args:
+        path: of the file.
+        target: in a directory of the same file system.
+
+    Raises:
+        FileExistsError: the name is used, perhaps by a broken symbolic link; nothing has changed.
+        OSError: renaming failed.
+    """
+    if sys.platform == "win32":
+        path.rename(target)  # on Windows, this never replaces a file
+    elif not _rename_at_once(path, target):
+        _link_to_new(path, target)
+
+
+@cache
+def _renameat2() -> Callable[[bytes, bytes], int] | None:
+    """Return Linux's `renameat2`, set not to replace a file; None if the C library lacks it."""
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        function = library.renameat2
+    except (OSError, AttributeError, TypeError):
+        return None
+    function.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    return lambda path, target: int(function(AT_WORKING_DIRECTORY, path, AT_WORKING_DIRECTORY, target, NO_REPLACE))
+
+
+def _rename_at_once(path: Path, target: Path) -> bool:
+    """Rename a file unless the target exists; return False if the file system cannot do that atomically."""
+    rename = _renameat2()
+    if rename is None:
+        return False
+    if rename(os.fsencode(path), os.fsencode(target)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in WITHOUT_SUPPORT:
+        return False
+    raise OSError(number, os.strerror(number), str(path), None, str(target))
+
+
+def _link_to_new(path: Path, target: Path) -> None:
+    """Rename a file by a hard link; on a file system without hard links, check for the name and then rename.
+
+    Between check and rename no other writer can use the name: writers hold a lock.
+    """
+    try:
+        os.link(path, target, follow_symlinks=False)
+    except (OSError, NotImplementedError) as error:
+        if not isinstance(error, NotImplementedError) and error.errno not in WITHOUT_SUPPORT:
+            raise
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from error
+        path.rename(target)
+    else:
+        path.unlink()
+
+
+# -- the file layer ----------------------------------------------------------------------------------------------------
+
 
 TEMPORARY_SUFFIX: Final = ".tmp"
 """Suffix of a file that is written to replace another one; brokers remove or ignore such files."""
@@ -344,3 +421,207 @@ def write_file(files: Files, path: Path, data: Buffer) -> None:
         handle.fsync()
     finally:
         handle.close()
+
+
+# -- file changes as values: they are planned, can be shown, and are carried out in order ------------------------------
+
+
+COPIED_SIZE: Final = 4 * 2**20
+"""Maximum bytes copied at once."""
+
+
+class FileStep(Protocol):
+    """One file change. `requirement` is the id of the rule that requires it."""
+
+    @property
+    def path(self) -> Path:
+        """The file that changes."""
+
+    @property
+    def requirement(self) -> str:
+        """Id of the rule; empty for a step that only makes earlier ones durable."""
+
+    @property
+    def text(self) -> str:
+        """Short description of the change."""
+
+    def apply(self, files: Files) -> None:
+        """Carry out the step.
+
+        Raises:
+            OSError: an operation on files failed.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete a file."""
+
+    path: Path
+    requirement: str
+
+    @property
+    def text(self) -> str:
+        """Short description of the change."""
+        return "remove"
+
+    def apply(self, files: Files) -> None:
+        """Carry out the step."""
+        files.remove(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Rename a file, and by default replace an existing file of the new name.
+
+    Attributes:
+        path, target: old and new path.
+        requirement: id of the rule.
+        replaces: whether to replace a file that has the new name; if False, the step fails.
+    """
+
+    path: Path
+    target: Path
+    requirement: str
+    replaces: bool = True
+
+    @property
+    def text(self) -> str:
+        """Short description of the change."""
+        return f"rename to {self.target.name}"
+
+    def apply(self, files: Files) -> None:
+        """Carry out the step."""
+        if self.replaces:
+            files.rename(self.path, self.target)
+        else:
+            files.publish(self.path, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Truncate a file; the change is on disk when the step ends."""
+
+    path: Path
+    size: int
+    requirement: str
+
+    @property
+    def text(self) -> str:
+        """Short description of the change."""
+        return f"cut to {self.size} bytes"
+
+    def apply(self, files: Files) -> None:
+        """Carry out the step."""
+        handle = files.open_append(self.path)
+        try:
+            handle.truncate(self.size)
+            handle.fsync()
+        finally:
+            handle.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Replace the content of a file; after a crash the file has the complete old or new content."""
+
+    path: Path
+    data: bytes = field(repr=False)
+    requirement: str
+
+    @property
+    def text(self) -> str:
+        """Short description of the change."""
+        return f"write {len(self.data)} bytes"
+
+    def apply(self, files: Files) -> None:
+        """Carry out the step."""
+        replace_file(files, self.path, self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy a part of a file to a new file, whose content is on disk when the step ends."""
+
+    source: Path
+    start: int
+    end: int
+    path: Path
+    requirement: str
+
+    @property
+    def text(self) -> str:
+        """Short description of the change."""
+        return f"write bytes {self.start} to {self.end} of {self.source.name}"
+
+    def apply(self, files: Files) -> None:
+        """Carry out the step."""
+        handle = files.create(self.path)
+        try:
+            with files.open(self.source) as source:
+                for start in range(self.start, self.end, COPIED_SIZE):
+                    handle.write(source.view(start, min(start + COPIED_SIZE, self.end)))
+            handle.fsync()
+        finally:
+            handle.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Sync the names in a directory to disk before the next step."""
+
+    path: Path
+    requirement: str = ""
+
+    @property
+    def text(self) -> str:
+        """Short description of the change."""
+        return "flush names"
+
+    def apply(self, files: Files) -> None:
+        """Carry out the step."""
+        files.fsync_directory(self.path)
+
+
+def apply_steps(steps: Iterable[FileStep], files: Files) -> None:
+    """Carry out steps in order.
+
+    Raises:
+        OSError: a step failed; the steps before it are done, and a new plan continues from there.
+    """
+    for step in steps:
+        step.apply(files)
+
+
+def settled(steps: Iterable[FileStep], directory: Path) -> tuple[FileStep, ...]:
+    """Add a sync of the directory after the steps, if there are any."""
+    found = tuple(steps)
+    return (*found, Settle(directory)) if found else ()
+
+
+def require_no_links(steps: Iterable[FileStep]) -> None:
+    """Refuse steps on a file that is a symbolic link, or whose directory is one (SEG-PDR-026).
+
+    Raises:
+        FormatError: a step would change a symbolic link, or write through it.
+    """
+    for step in steps:
+        paths = () if isinstance(step, Settle) else (step.path, getattr(step, "target", step.path))
+        for path in chain.from_iterable((path, path.parent) for path in paths):
+            if path.is_symlink():
+                location, found = Location(str(path)), f"a symbolic link; to {step.text} has to be done at its target"
+                raise FormatError(location, "SEG-PDR-026", expected="a file of its own to change", found=found)
+
+
+# -- reading of small files through the file layer ---------------------------------------------------------------------
+
+
+def read_small(files: Files, path: Path) -> bytes:
+    """Return the bytes of a file that is decoded whole, such as a checkpoint.
+
+    Raises:
+        OSError: the file does not exist, or cannot be read.
+        RefusedError: it is larger than `MAX_WHOLE_SIZE` (SEG-PDR-020).
+    """
+    refuse_beyond(MAX_WHOLE_SIZE, files.size(path), str(path))
+    return files.read(path)

@@ -66,12 +66,12 @@ class LogStorage(Protocol):
             UnreadableError: the disk refuses to answer (SEG-PDR-022).
         """
 
-    def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> SourceFile:
+    def open(self, path: Path, *, mapped: bool = False, check: SizeCheck | None = None) -> SourceFile:
         """Open a regular file for reading.
 
         Args:
             path: of the file.
-            copy: read the file through windows, even if it could be mapped (see `open_bytes`).
+            mapped: map the file, if the storage can and its owner does not cut it (see `open_bytes`).
             check: called with the size and the name before anything is read; it raises an error to refuse the file.
 
         Raises:
@@ -109,9 +109,9 @@ class LocalStorage:
             raise refusal_of(str(path), error) from error
         return FileStatus(found.st_size, found.st_mtime)
 
-    def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> SourceFile:
+    def open(self, path: Path, *, mapped: bool = False, check: SizeCheck | None = None) -> SourceFile:
         """Open a regular file, as `open_bytes` does."""
-        return open_checked(path, check, copy=copy)
+        return open_checked(path, check, mapped=mapped)
 
 
 LOCAL: Final = LocalStorage()
@@ -125,5 +125,5 @@ def read_file(storage: LogStorage, path: Path) -> bytes:
         UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
         RefusedError: it is larger than `MAX_WHOLE_SIZE` (SEG-PDR-020).
     """
-    with storage.open(path, copy=True, check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
+    with storage.open(path, check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
         return bytes(source.view(0, source.size))

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.names import MAX_NAME_SIZE, printable
-from seglog_format.storage.files import LOCAL_FILES, TEMPORARY_SUFFIX, FileHandle, Files
-from seglog_format.storage.rename_to_new import rename_to_new
+from seglog_format.storage.files import LOCAL_FILES, TEMPORARY_SUFFIX, FileHandle, Files, rename_to_new
 
 if sys.platform != "win32":
     import fcntl
@@ -100,9 +99,18 @@ def _staged_beside(directory: Path) -> Iterator[Path]:
                 with write_errors("writing"):
                     _sync_all(staging)
                     rename_to_new(staging, directory)
-                    LOCAL_FILES.fsync_directory(directory.parent)
+                    _sync_parent(directory)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+
+
+def _sync_parent(directory: Path) -> None:
+    """Sync the name of a new directory to disk; remove the directory again if that fails."""
+    try:
+        LOCAL_FILES.fsync_directory(directory.parent)
+    except OSError:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError, write_errors
+from seglog_format.storage.child_processes import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 NAME: Final = "seglog-schema.proto"
 SAFE_NAME: Final = re.compile(r"(?!.*\.\.)\w[\w./-]*", re.ASCII)
 """Pattern of file names that stay in the temporary directory."""
+NAMES_REFUSED: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
+"""Errors of names that are too long, or that are those of a file and of a directory."""
 SECONDS: Final = 60
 
 
@@ -46,8 +50,14 @@ def _write(root: Path, name: str, content: str) -> None:
     if not SAFE_NAME.fullmatch(name):
         msg = f"an imported file has the name {name!r}, which is not allowed"
         raise ValueError(msg)
-    (root / name).parent.mkdir(parents=True, exist_ok=True)
-    (root / name).write_text(content, encoding="utf-8")
+    try:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content, encoding="utf-8")
+    except OSError as error:
+        if error.errno not in NAMES_REFUSED:
+            raise
+        msg = f"an imported file cannot have the name {name[:80]!r}: {error.strerror}"
+        raise ValueError(msg) from error
 
 
 def _run(root: Path) -> bytes:
@@ -55,8 +65,12 @@ def _run(root: Path) -> bytes:
     output = root / "descriptors"
     options = ["-I", str(root), "--include_imports", "-o", str(output), NAME]
     try:
-        done = subprocess.run(  # noqa: S603 - our own interpreter
-            [sys.executable, "-m", "grpc_tools.protoc", *options], capture_output=True, check=False, timeout=SECONDS
+        done = run(
+            [sys.executable, "-m", "grpc_tools.protoc", *options],
+            directory=root,
+            capture_output=True,
+            check=False,
+            timeout=SECONDS,
         )
     except subprocess.TimeoutExpired as error:
         msg = f"the schema took more than {SECONDS} seconds to compile"

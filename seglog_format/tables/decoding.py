@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
-from seglog_format.tables.rows import REASON
-from seglog_format.values.column import decoded
-from seglog_format.values.decoder import decoder_of
+from seglog_format.tables.rows import GROUP_SIZE, REASON
+from seglog_format.tables.settings import TEXT_FORMATS
+from seglog_format.values.decoder import decoded, decoder_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seglog_format.tables.settings import TableSettings
     from seglog_format.values.schemas import Schemas
+
+PIECE_ROWS: Final = 1024
+"""Rows that are decoded at once: their values may be many times larger than their bytes."""
 
 
 class Decoded(NamedTuple):
@@ -21,10 +26,12 @@ class Decoded(NamedTuple):
     Attributes:
         rows: those whose keys and values were decoded.
         undecoded: the others, unchanged, with a column for the reason.
+        source: all of them, before decoding.
     """
 
     rows: pa.Table
     undecoded: pa.Table
+    source: pa.Table
 
 
 class RowDecoder:
@@ -38,16 +45,47 @@ class RowDecoder:
         """
         decoders = {name: decoder_of(form, schemas) for name, form in settings.forms.items()}
         self._decoders = {name: decoder for name, decoder in decoders.items() if decoder is not None}
+        self._is_text = settings.format in TEXT_FORMATS
+        self._bytes_as = settings.bytes_as
 
-    def decode(self, rows: pa.Table) -> Decoded:
-        """Decode rows."""
+    def decode(self, rows: pa.Table) -> Iterator[Decoded]:
+        """Decode rows; yield them in one piece, or in several if the decoded values are large."""
+        if not self._decoders:
+            yield self._decoded(rows)
+            return
+        held: list[Decoded] = []
+        size = 0
+        for first in range(0, rows.num_rows, PIECE_ROWS):
+            held.append(self._decoded(rows.slice(first, PIECE_ROWS)))
+            size += held[-1].rows.nbytes
+            if size >= GROUP_SIZE:
+                yield _joined(held)
+                held, size = [], 0
+        if held:
+            yield _joined(held)
+
+    def _decoded(self, rows: pa.Table) -> Decoded:
         reasons: dict[int, str] = {}
         found = rows
         for name, decoder in self._decoders.items():
             column, failures = decoded(decoder, rows.column(name))
             reasons = {failure.row: f"{name}: {failure.reason}" for failure in failures} | reasons
             found = found.set_column(found.schema.get_field_index(name), pa.field(name, decoder.type), column)
-        return Decoded(*_parted(found, rows, reasons)) if reasons else Decoded(found, rows.slice(0, 0))
+        if self._is_text:
+            from seglog_format.tables.text import unwritable  # noqa: PLC0415 - of the formats, one is used
+
+            reasons = unwritable(found, self._bytes_as) | reasons
+        return Decoded(*_parted(found, rows, reasons), rows) if reasons else Decoded(found, rows.slice(0, 0), rows)
+
+
+def _joined(pieces: list[Decoded]) -> Decoded:
+    """Return pieces as one."""
+    undecoded = [piece.undecoded for piece in pieces if piece.undecoded.num_rows]
+    return Decoded(
+        pa.concat_tables([piece.rows for piece in pieces]),
+        pa.concat_tables(undecoded) if undecoded else pieces[0].undecoded,
+        pa.concat_tables([piece.source for piece in pieces]),
+    )
 
 
 def _parted(found: pa.Table, rows: pa.Table, reasons: dict[int, str]) -> tuple[pa.Table, pa.Table]:

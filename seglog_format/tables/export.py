@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.engine.choice import Engine, engine_for
-from seglog_format.errors import UsageError
+from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED
 from seglog_format.storage.object_store import is_address
 from seglog_format.storage.output_directory import OutputDirectory
@@ -22,16 +24,17 @@ from seglog_format.tables.sources import sources_at
 from seglog_format.values.decoder import TYPES, form_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from seglog_format.log.directory import PathOrPaths
     from seglog_format.log.remote_store import RemoteStore
+    from seglog_format.record_model import Message, Record
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.export_run import TableExport
-    from seglog_format.tables.iceberg_catalog import IcebergLocation
-    from seglog_format.tables.outcome import ExportedPartition
+    from seglog_format.tables.iceberg_table import IcebergLocation
+    from seglog_format.tables.progress import ExportedPartition
     from seglog_format.tables.sources import Source
     from seglog_format.values.decoder import Form
     from seglog_format.values.schemas import Schemas
@@ -62,7 +65,7 @@ def _iceberg_location(to: str, catalog: str | None) -> IcebergLocation:
     if find_spec("pyiceberg") is None:
         msg = "Iceberg tables need pyiceberg: pip install 'seglog-format[iceberg]'"
         raise UsageError(msg)
-    from seglog_format.tables.iceberg_catalog import TABLE_NAME, IcebergLocation  # noqa: PLC0415 - needs the extra
+    from seglog_format.tables.iceberg_table import TABLE_NAME, IcebergLocation  # noqa: PLC0415 - needs the extra
 
     if catalog is None and is_address(to):
         msg = f"{to}: an Iceberg table in a store needs a catalog: name one, and give the table's name in it"
@@ -73,6 +76,10 @@ def _iceberg_location(to: str, catalog: str | None) -> IcebergLocation:
         msg = f"{to}: a table of a catalog has a name with a namespace, such as kafka.orders"
         raise UsageError(msg)
     return IcebergLocation(catalog, to)
+
+
+PEEKED_RECORDS: Final = 1_000
+"""Number of records of a partition that may say which Protobuf message a topic holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +132,20 @@ class ExportRequest:
             raise UsageError(msg)
         key, subject = form_of(self.key, f"{topics[0]}-key", schemas), f"{topics[0]}-value"
         own = partial(form_of, schema=self.schema, message=self.message, is_plain=self.is_plain)
-        return key, own(self.value, subject, schemas)
+        value = own(self.value, subject, schemas)
+        return (
+            key.with_message_of(_first_of(sources, self.remote, lambda record: record.key), schemas),
+            value.with_message_of(_first_of(sources, self.remote, lambda record: record.value), schemas),
+        )
+
+
+def _first_of(
+    sources: tuple[Source, ...], remote: RemoteStore | None, part: Callable[[Record | Message], bytes | None]
+) -> Iterator[bytes | None]:
+    """Yield a part of the first records of each partition, up to damage."""
+    for source in sources:
+        with suppress(FormatError), source.open(remote) as partition:
+            yield from map(part, islice(partition.records(on_gap=lambda _: None), PEEKED_RECORDS))
 
 
 def requested_export(request: ExportRequest) -> AbstractContextManager[TableExport]:
@@ -142,6 +162,10 @@ def requested_export(request: ExportRequest) -> AbstractContextManager[TableExpo
         _refuse_inside(Path(request.to), request.paths)
     forms = request.forms(sources, schemas)
     settings = TableSettings(request.format, tuple(request.partition_by), request.isolation, request.bytes_as, *forms)
+    if request.format == ICEBERG:
+        from seglog_format.tables.rows import iceberg_schema  # noqa: PLC0415 - loads Arrow
+
+        iceberg_schema(settings)  # refuses types before the table is there
     options = ExportOptions(
         request.file_size, request.is_followed, request.remote, schemas, request.is_strict, request.statistics
     )
@@ -192,7 +216,7 @@ def export(  # noqa: PLR0913 - the parameters of an export
         schemas: those that keys and values were written by; by default of ``_schemas-0`` in the same log directory.
         schema: text of the reader's schema of values; by default the newest of the topic's subject. The table keeps
             the schema that it was begun with.
-        message: name of a Protobuf message; by default the first of the schema.
+        message: name of a Protobuf message; by default that of the first value that names one.
         is_plain: values have no header of Schema Registry: they were written by ``schema``.
         is_strict: end at a record that cannot be decoded.
         remote: the store with tiered segments of the partitions, from `open_tier`.

@@ -14,13 +14,13 @@ from seglog_format.tables.table import opened
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seglog_format.log.gap_watch import OnGap
+    from seglog_format.log.gaps import OnGap
     from seglog_format.log.partition import Partition
     from seglog_format.log.remote_store import RemoteStore
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.storage.output_directory import Output
-    from seglog_format.tables.iceberg_catalog import IcebergLocation
-    from seglog_format.tables.outcome import ExportedPartition
+    from seglog_format.tables.iceberg_table import IcebergLocation
+    from seglog_format.tables.progress import ExportedPartition
     from seglog_format.tables.settings import TableSettings
     from seglog_format.tables.sources import Source
     from seglog_format.tables.table import Table
@@ -93,7 +93,7 @@ class TableExport:
         from seglog_format.tables.undecoded import UndecodedRows  # noqa: PLC0415 - as above
 
         is_followed, is_strict = self._options.is_followed, self._options.is_strict
-        with source.open(self._options.remote, copy=is_followed) as partition:
+        with source.open(self._options.remote) as partition:
             return PartitionExport(
                 source.key,
                 partition,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote
 
+from seglog_format.errors import UsageError
+from seglog_format.storage.files import TEMPORARY_SUFFIX
 from seglog_format.storage.output_directory import unhidden
-from seglog_format.tables.file_names import file_name, parsed_name
 from seglog_format.tables.file_part import FilePart
-from seglog_format.tables.manifest import Manifest
+from seglog_format.tables.progress import progress_of_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +21,129 @@ if TYPE_CHECKING:
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.progress import Progress, TopicPartition
     from seglog_format.tables.settings import TableSettings
+
+
+# -- names of the files of a table: directories of its partitioning, as Hive names them, and the first offset ----------
+
+
+NO_DAY: Final = "__HIVE_DEFAULT_PARTITION__"
+"""Hive's name of the directory for null."""
+PART_NAME: Final = re.compile(r"(?:(?P<topic>.*)-(?P<partition>\d{1,10})-)?(?P<offset>\d{20})\.(?P<suffix>\w+)")
+
+
+def file_name(settings: TableSettings, key: TopicPartition, first_offset: int, day: str | None = None) -> str:
+    """Return the name of a file, below the table's directory.
+
+    Args:
+        settings: of the table.
+        key: its partition.
+        first_offset: a lower bound of the offsets of its rows.
+        day: of its rows, such as ``2026-11-24``; None for rows without a time.
+    """
+    topic, partition = quote(key[0], safe=""), key[1]
+    levels = {"topic": topic, "partition": partition, "day": NO_DAY if day is None else day}
+    above = "".join(f"{level}={levels[level]}/" for level in settings.partition_by)
+    stem = "" if _is_known_by_directory(settings) else f"{topic}-{partition}-"
+    return f"{above}{stem}{first_offset:020}.{settings.suffix}"
+
+
+def _is_known_by_directory(settings: TableSettings) -> bool:
+    return {"topic", "partition"} <= set(settings.partition_by)
+
+
+def parsed_name(settings: TableSettings, name: str) -> tuple[TopicPartition, int] | None:
+    """Return the partition and first offset in the name of a file; None for a name that no file of the table has."""
+    *above, last = name.split("/")
+    found = PART_NAME.fullmatch(last)
+    levels = dict(level.partition("=")[::2] for level in above)
+    if found is None or tuple(levels) != settings.partition_by or found["suffix"] != settings.suffix:
+        return None
+    topic = levels.get("topic") if found["topic"] is None else found["topic"]
+    partition = levels.get("partition") if found["partition"] is None else found["partition"]
+    if topic is None or partition is None or not partition.isdecimal():
+        return None
+    key, offset, day = (unquote(topic), int(partition)), int(found["offset"]), levels.get("day")
+    return (key, offset) if name == file_name(settings, key, offset, None if day == NO_DAY else day) else None
+
+
+# -- the manifest: a small file of a table that lists its progress, and is replaced after other files are written ------
+
+
+MANIFEST_NAME: Final = "_seglog.json"
+"""Name of the manifest; because of the underscore, readers of tables skip it."""
+KIND: Final = "seglog table"
+VERSION: Final = 1
+
+
+class Manifest:
+    """The progress of a table that is on disk.
+
+    Attributes:
+        settings: of the table when it was created.
+    """
+
+    def __init__(self, output: Output, settings: TableSettings) -> None:
+        """Read the manifest, or write an empty one into a new directory.
+
+        Raises:
+            UsageError: the location has other content, or a table of another form.
+            WriteError: the manifest cannot be read or written.
+        """
+        self._output = output
+        self.settings = settings
+        self._progress: dict[TopicPartition, Progress] = {}
+        data = output.read(MANIFEST_NAME)
+        if data is None:
+            self._begin()
+        else:
+            self._load(data)
+
+    def __getitem__(self, key: TopicPartition) -> Progress | None:
+        return self._progress.get(key)
+
+    def store(self, key: TopicPartition, progress: Progress) -> None:
+        """Record the progress of a partition; when this returns it is on disk."""
+        self._output.replace(MANIFEST_NAME, _data(self.settings, {**self._progress, key: progress}))
+        self._progress[key] = progress
+
+    def _begin(self) -> None:
+        others = [name for name in self._output.listed() if name != MANIFEST_NAME + TEMPORARY_SUFFIX]
+        if others:
+            msg = f"{self._output.address} is not empty, and not a table of an export: it has no {MANIFEST_NAME}"
+            raise UsageError(msg)
+        self._output.replace(MANIFEST_NAME, _data(self.settings, {}))
+
+    def _load(self, data: bytes) -> None:
+        name = f"{self._output.address}/{MANIFEST_NAME}"
+        try:
+            stored = json.loads(data)
+            if not isinstance(stored, dict) or stored.get("kind") != KIND or stored.get("version") != VERSION:
+                raise ValueError("kind and version")  # noqa: EM101, TRY003, TRY301 - reported below
+            found = {_key(each): progress_of_json(each) for each in stored["partitions"]}
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            msg = f"{name}: not a manifest of version {VERSION}: {error}"
+            raise UsageError(msg) from error
+        self.settings = self.settings.continued(stored.get("table"), self._output.address)
+        self._progress = found
+
+
+def _key(value: dict[str, Any]) -> TopicPartition:
+    topic, partition = value["topic"], value["partition"]
+    if not isinstance(topic, str) or type(partition) is not int:
+        raise ValueError("topic and partition")  # noqa: EM101, TRY003 - the field is all there is to say
+    return topic, partition
+
+
+def _data(settings: TableSettings, partitions: dict[TopicPartition, Progress]) -> bytes:
+    lines = [
+        json.dumps({"topic": topic, "partition": partition, **progress.as_json()}, separators=(",", ":"))
+        for (topic, partition), progress in sorted(partitions.items())
+    ]
+    head = json.dumps({"kind": KIND, "version": VERSION, "table": settings.as_json()})
+    return (head[:-1] + ', "partitions": [\n' + ",\n".join(lines) + "\n]}\n").encode()
+
+
+# -- a table of files --------------------------------------------------------------------------------------------------
 
 
 @contextmanager

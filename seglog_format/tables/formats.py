@@ -22,7 +22,6 @@ class RowFile(Protocol):
         """Write rows.
 
         Raises:
-            UsageError: the format cannot hold them.
             WriteError: writing failed.
         """
 

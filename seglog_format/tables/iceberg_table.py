@@ -4,27 +4,219 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from seglog_format.errors import UsageError
+from pyiceberg.expressions import And, EqualTo
+
+from seglog_format.errors import SeglogError, UsageError, WriteError
 from seglog_format.storage.iceberg_files import IcebergStore
 from seglog_format.storage.output_directory import OutputDirectory, unhidden
 from seglog_format.tables.file_part import FilePart
-from seglog_format.tables.iceberg_catalog import DATA, catalog_errors, opened_catalog
-from seglog_format.tables.iceberg_progress import progress_of_table, property_of, segments_property_of, texts_of
-from seglog_format.tables.rows import iceberg_schema
+from seglog_format.tables.progress import Progress, progress_of_json
+from seglog_format.tables.rows import digest_of_last, iceberg_schema, last_epoch, last_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
 
-    from seglog_format.tables.iceberg_catalog import IcebergLocation
-    from seglog_format.tables.progress import Progress, TopicPartition
+    from seglog_format.tables.progress import TopicPartition
     from seglog_format.tables.settings import TableSettings
+
+
+# -- the catalog of an Iceberg table: one in the table's directory, or any that pyiceberg's configuration names --------
+
+
+CATALOG_NAME: Final = "seglog"
+CATALOG_FILE: Final = "catalog.db"
+TABLE_NAME: Final = "seglog.records"
+"""Name of the table in a catalog of its own."""
+DATA: Final = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergLocation:
+    """The location of an Iceberg table.
+
+    Attributes:
+        catalog: its name in pyiceberg's configuration; None for a directory with a catalog of its own.
+        table: its name in the catalog, with its namespace.
+        directory: of the table; None if the catalog chooses it.
+    """
+
+    catalog: str | None
+    table: str
+    directory: Path | None = None
+
+    @property
+    def address(self) -> str:
+        """The location, as text for messages."""
+        return self.table if self.directory is None else str(self.directory)
+
+    def beside(self, suffix: str) -> IcebergLocation:
+        """Return a table beside this one: in a directory beside it, or with another name in its catalog."""
+        if self.directory is None:
+            return replace(self, table=f"{self.table}_{suffix}")
+        return replace(self, directory=self.directory.with_name(f"{self.directory.name}-{suffix}"))
+
+
+@contextmanager
+def catalog_errors(work: str) -> Iterator[None]:
+    """Turn any error of a catalog or its files in this block into a `WriteError`.
+
+    Args:
+        work: name of the interrupted work.
+
+    Raises:
+        WriteError: an operation failed; the errors that catalogs raise are from many libraries.
+    """
+    try:
+        yield
+    except SeglogError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        msg = f"{work} stopped: {reason}"
+        raise WriteError(msg) from error
+
+
+@contextmanager
+def opened_catalog(location: IcebergLocation) -> Iterator[Catalog]:
+    """Open the catalog of a location; lock its directory, if it has one, against other exports of this machine.
+
+    Raises:
+        UsageError: there is no such catalog, the directory has other content, or another process writes to it.
+        WriteError: the catalog does not answer.
+    """
+    with ExitStack() as stack:
+        if location.directory is not None:
+            _take(location.directory, stack)
+        with catalog_errors(f"opening the catalog of {location.address}"):
+            catalog = _loaded_catalog(location)
+        stack.callback(_closed, catalog)
+        yield catalog
+
+
+def _take(directory: Path, stack: ExitStack) -> None:
+    output = OutputDirectory(directory)
+    stack.enter_context(output.held())
+    names = set(output.listed())
+    if names - {DATA} and CATALOG_FILE not in names:  # the data directory is created before the catalog
+        msg = f"{directory} is not empty, and not an Iceberg table of an export: it has no {CATALOG_FILE}"
+        raise UsageError(msg)
+    stack.enter_context(OutputDirectory(directory / DATA).held())
+
+
+def _loaded_catalog(location: IcebergLocation) -> Catalog:
+    if location.directory is None:
+        from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - needs the extra
+
+        return load_catalog(location.catalog)
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - as above
+
+    from seglog_format.storage.iceberg_files import SYNCED_IO_NAME  # noqa: PLC0415 - as above
+
+    path = location.directory.absolute()
+    settings = {"uri": f"sqlite:///{path / CATALOG_FILE}", "warehouse": path.as_uri(), "py-io-impl": SYNCED_IO_NAME}
+    return SqlCatalog(CATALOG_NAME, **settings)
+
+
+def _closed(catalog: Any) -> None:  # noqa: ANN401 - some catalogs have connections to close
+    close = getattr(catalog, "close", None)
+    if close is not None:
+        close()
+
+
+# -- the progress of an Iceberg table, from its snapshots, or else from its rows ---------------------------------------
+
+
+PREFIX: Final = "seglog.progress."
+"""Prefix of properties of snapshots; the partition's directory name follows it."""
+SEGMENTS_PREFIX: Final = "seglog.segments."
+"""Prefix of properties of the table with the closed segments of a log, which only serve to notice compaction."""
+
+FIRST: Final = 1
+"""Sequence number of the first snapshot of a table: while it exists, no snapshot was expired."""
+
+
+def property_of(key: TopicPartition) -> str:
+    """Return the name of the property that holds the progress of a partition."""
+    return f"{PREFIX}{key[0]}-{key[1]}"
+
+
+def segments_property_of(key: TopicPartition) -> str:
+    """Return the name of the property that holds the closed segments of a partition."""
+    return f"{SEGMENTS_PREFIX}{key[0]}-{key[1]}"
+
+
+def texts_of(progress: Progress) -> tuple[str, str]:
+    """Return the values of both properties."""
+    found = progress.as_json()
+    segments = found.pop("segments")
+    return json.dumps(found), json.dumps(segments)
+
+
+def progress_of_table(table: Table, key: TopicPartition) -> Progress | None:
+    """Return the progress of a table in a partition; None if the table does not have the partition.
+
+    The newest snapshot that mentions the partition decides. If snapshots were expired and no other mentions it, the
+    rows decide.
+
+    Raises:
+        UsageError: the value of a property is not a progress.
+    """
+    name = property_of(key)
+    oldest: Snapshot | None = None
+    for snapshot in _ancestors(table):
+        oldest = snapshot
+        text = snapshot.summary[name] if snapshot.summary is not None else None
+        if text is not None:
+            return _parsed(text, table, key)
+    is_complete = oldest is None or oldest.sequence_number == FIRST
+    return None if is_complete else _of_rows(table, key)
+
+
+def _ancestors(table: Table) -> Iterator[Snapshot]:
+    snapshot = table.current_snapshot()
+    while snapshot is not None:
+        yield snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.metadata.snapshot_by_id(parent)
+
+
+def _parsed(text: str, table: Table, key: TopicPartition) -> Progress:
+    segments = table.properties.get(segments_property_of(key), "[]")
+    try:
+        return progress_of_json(json.loads(text) | {"segments": json.loads(segments)})
+    except (ValueError, TypeError, RecursionError) as error:
+        msg = f"{'.'.join(table.name())}: {property_of(key)} is not the progress of an export: {error}"
+        raise UsageError(msg) from error
+
+
+def _of_rows(table: Table, key: TopicPartition) -> Progress | None:
+    is_ours = And(EqualTo("topic", key[0]), EqualTo("partition", key[1]))
+    offsets = table.scan(row_filter=is_ours, selected_fields=("offset",)).to_arrow().column("offset")
+    if not len(offsets):
+        return None
+    greatest = max(offsets.to_pylist())
+    row = table.scan(row_filter=And(is_ours, EqualTo("offset", greatest))).to_arrow()
+    return Progress(
+        next_offset=greatest + 1,
+        leader_epoch=last_epoch(row),
+        last_offset=last_offset(row),
+        last_row=digest_of_last(row),
+        row_count=len(offsets),
+    )
+
+
+# -- an Iceberg table --------------------------------------------------------------------------------------------------
+
 
 SETTINGS_PROPERTY: Final = "seglog.table"
 RETRIES_PROPERTY: Final = "commit.retry.num-retries"

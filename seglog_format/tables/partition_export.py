@@ -2,35 +2,183 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from queue import Empty, Queue
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import pyarrow.compute as pc
 
 from seglog_format.errors import FormatError, UndecodedRecordError
-from seglog_format.log.gap_watch import warn_of_gap
-from seglog_format.tables.changes import changes_of, closed_segments, damage_change, missing_change
-from seglog_format.tables.outcome import ExportedPartition
-from seglog_format.tables.progress import Progress
-from seglog_format.tables.read_ahead import read_ahead
+from seglog_format.log.gaps import GapKind, warn_of_gap
+from seglog_format.log.reading import is_committed_only
+from seglog_format.model import MissingOffsets
+from seglog_format.tables.progress import Change, ChangeKind, ExportedPartition, OpenTransaction, Progress
 from seglog_format.tables.rows import REASON, digest_of_last, groups_of, last_epoch, last_offset, scanned_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
-    from seglog_format.log.gap_watch import OnGap
-    from seglog_format.log.gaps import Gap
+    from seglog_format.log.gaps import Gap, OnGap
     from seglog_format.log.partition import Partition
     from seglog_format.scan_statistics import ScanStatistics
-    from seglog_format.tables.decoding import RowDecoder
+    from seglog_format.tables.decoding import Decoded, RowDecoder
     from seglog_format.tables.file_part import FilePart
-    from seglog_format.tables.outcome import Change
-    from seglog_format.tables.progress import TopicPartition
+    from seglog_format.tables.progress import SegmentSize, TopicPartition
     from seglog_format.tables.settings import TableSettings
     from seglog_format.tables.table import Table
     from seglog_format.tables.undecoded import UndecodedRows
+
+
+# -- the changes of a log since a table was written from it ------------------------------------------------------------
+
+
+def closed_segments(partition: Partition, next_offset: int) -> tuple[SegmentSize, ...]:
+    """Return the segments with only records below an offset, except the last of the log, which still grows."""
+    following = [segment.base_offset for segment in partition.segments[1:]]
+    pairs = zip(partition.segments, following, strict=False)
+    return tuple((segment.base_offset, segment.size) for segment, base in pairs if base <= next_offset)
+
+
+def changes_of(partition: Partition, progress: Progress, topic: str, number: int) -> Iterator[Change]:
+    """Yield the changes of the log since the progress was stored.
+
+    Raises:
+        FormatError: the log is damaged at the offset of the table's last row.
+    """
+    start, end = partition.log_start_offset, partition.log_end_offset
+    known = progress.next_offset
+    if end < known:
+        text = f"the log was cut to offset {end} since the last run, and the table has offsets up to {known - 1}"
+        yield Change(ChangeKind.CUT, topic, number, f"{text}: export it again from the start")
+        return
+    found = _last_row(partition, progress)
+    if found and found != progress.last_row:
+        text = f"the log was cut and written again since the last run: its offset {progress.last_offset} is another"
+        yield Change(
+            ChangeKind.REWRITTEN, topic, number, f"{text} record than in the table: export it again from the start"
+        )
+        return
+    if start > known:
+        text = f"offsets {known} to {start - 1} were deleted from the log before they were exported"
+        yield Change(ChangeKind.DELETED, topic, number, text, MissingOffsets(known, start))
+    is_gone = not found and progress.last_offset is not None and progress.last_offset >= start
+    if is_gone or _were_compacted(partition, progress):
+        text = f"the log was compacted since the last run: the table keeps rows below {known} that it may have lost"
+        yield Change(ChangeKind.COMPACTED, topic, number, text)
+
+
+def missing_change(gap: Gap, topic: str, number: int) -> Change | None:
+    """Return the change for a gap that an export skips; None for a gap that a later run may find filled.
+
+    Such gaps are before the log, if a remote store has the offsets, and at its end.
+    """
+    if gap.kind not in {GapKind.BETWEEN_SEGMENTS, GapKind.MISSING_LOG}:
+        return None
+    return Change(ChangeKind.MISSING, topic, number, f"{gap.missing} ({gap.kind.value})", gap.missing)
+
+
+def damage_change(damage: FormatError, gap: Gap | None, topic: str, number: int) -> Change:
+    """Return the change for damage at which an export ends.
+
+    Args:
+        damage: the error.
+        gap: the offsets that it hides; None if they are unknown.
+        topic: of the partition.
+        number: of the partition.
+    """
+    return Change(ChangeKind.DAMAGED, topic, number, str(damage), None if gap is None else gap.missing)
+
+
+def _last_row(partition: Partition, progress: Progress) -> str:
+    """Return the digest of the log's record at the table's last offset; empty if the log no longer has that record."""
+    offset = progress.last_offset
+    if offset is None or offset < partition.log_start_offset:
+        return ""
+    reader = partition.scan(("offset", "timestamp", "key", "value"), offset, offset + 1, layout="binary")
+    rows = reader.read_all()
+    return digest_of_last(rows) if rows.num_rows else ""
+
+
+def _were_compacted(partition: Partition, progress: Progress) -> bool:
+    """Return whether segments were joined or became smaller; segments that retention removed are ignored."""
+    if not partition.segments:
+        return False
+    start = partition.segments[0].base_offset
+    known = dict(progress.segments)
+    now = {segment.base_offset: segment.size for segment in partition.segments}
+    return any(now.get(base) != size for base, size in known.items() if base >= start)
+
+
+# -- an iterator whose items another thread produces one step ahead: reading continues during writing ------------------
+
+
+T = TypeVar("T")
+Step: TypeAlias = "tuple[T | None, BaseException | None]"
+
+POLL_SECONDS: Final = 0.01
+"""Time between attempts to take an item from the reading thread, so it ends when it is no longer needed."""
+
+
+@contextmanager
+def read_ahead(items: Iterable[T]) -> Iterator[Iterator[T]]:
+    """Iterate over items that another thread produces; at most one item waits in between.
+
+    Args:
+        items: only the other thread iterates over them.
+
+    Yields:
+        An iterator over the same items, which also raises their errors. At the end of the block the thread has ended.
+    """
+    queue: Queue[Step[T]] = Queue(maxsize=1)
+    stopped = Event()
+    thread = Thread(target=copy_context().run, args=(_produce, items, queue, stopped), name="seglog-read", daemon=True)
+    thread.start()
+    try:
+        yield _consume(queue)
+    finally:
+        stopped.set()
+        while thread.is_alive():
+            _drain(queue)
+            thread.join(POLL_SECONDS)
+
+
+def _produce(items: Iterable[T], queue: Queue[Step[T]], stopped: Event) -> None:
+    error: BaseException | None = None
+    try:
+        for item in items:
+            queue.put((item, None))
+            if stopped.is_set():
+                break
+    except BaseException as raised:  # noqa: BLE001 - it is raised where the items are used
+        error = raised
+    queue.put((None, error or StopIteration()))
+
+
+def _consume(queue: Queue[Step[T]]) -> Iterator[T]:
+    while True:
+        item, error = queue.get()
+        if isinstance(error, StopIteration):
+            return
+        if error is not None:
+            raise error
+        assert item is not None
+        yield item
+
+
+def _drain(queue: Queue[Step[T]]) -> None:
+    try:
+        while True:
+            queue.get_nowait()
+    except Empty:
+        return
+
+
+# -- the export of one partition ---------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -86,6 +234,7 @@ class PartitionExport:
             stopped_by = error
             self._changes.append(damage_change(error, self._hidden, *self.key))
         after = self._progress
+        is_ended = stopped_by is not None or any(change.is_end for change in self._changes)
         return ExportedPartition(
             *self.key,
             first_offset=first,
@@ -96,7 +245,19 @@ class PartitionExport:
             undecoded_count=0 if self.undecoded is None else self.undecoded.count,
             changes=tuple(self._changes),
             stopped_by=stopped_by,
+            waits_for=None if is_ended else self._waits_for(),
         )
+
+    def _waits_for(self) -> OpenTransaction | None:
+        """Return the open transaction at which the export ended; None if it ended at the end of the log."""
+        if not is_committed_only(self.settings.isolation):
+            return None
+        end = self.partition.log_end_offset if self.end is None else self.end
+        found = {id_: at for id_, at in self.partition.transactions.open_offsets.items() if at < end}
+        if not found:
+            return None
+        producer_id = min(found, key=lambda id_: found[id_])
+        return OpenTransaction(producer_id, self.partition.last_stable_offset, len(found), end)
 
     def _add_new(self, known: Progress | None, first: int) -> None:
         if known is not None:
@@ -144,25 +305,25 @@ class PartitionExport:
                 each.discard()
 
     def _add(self, rows: pa.Table) -> None:
-        found = self.decoder.decode(rows)
-        if not found.undecoded.num_rows:
-            self._write(found.rows, rows)
-        elif self.undecoded is not None:
-            self.undecoded.add(found.undecoded)
-            self._write(found.rows, rows)
-        else:
-            self._stop(found.undecoded, rows)
+        for found in self.decoder.decode(rows):
+            if not found.undecoded.num_rows:
+                self._write(found.rows, found.source)
+            elif self.undecoded is not None:
+                self.undecoded.add(found.undecoded)
+                self._write(found.rows, found.source)
+            else:
+                self._stop(found)
 
-    def _stop(self, undecoded: pa.Table, rows: pa.Table) -> None:
+    def _stop(self, found: Decoded) -> None:
         """Add the rows before the first that cannot be decoded.
 
         Raises:
             UndecodedRecordError: always.
         """
-        offset, reason = undecoded.column("offset")[0].as_py(), undecoded.column(REASON)[0].as_py()
-        before = rows.filter(pc.less(rows.column("offset"), offset))
+        offset, reason = found.undecoded.column("offset")[0].as_py(), found.undecoded.column(REASON)[0].as_py()
+        decoded, before = (rows.filter(pc.less(rows.column("offset"), offset)) for rows in (found.rows, found.source))
         if before.num_rows:
-            self._write(self.decoder.decode(before).rows, before)
+            self._write(decoded, before)
         msg = f"{self.key[0]}-{self.key[1]}: offset {offset}: {reason}"
         raise UndecodedRecordError(msg)
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from seglog_format.model import INT64_MAX
+
+if TYPE_CHECKING:
+    from seglog_format.errors import FormatError, UndecodedRecordError
+    from seglog_format.model import MissingOffsets
+
 
 TopicPartition: TypeAlias = tuple[str, int]
 SegmentSize: TypeAlias = tuple[int, int]
@@ -97,3 +103,129 @@ def _segments(value: object) -> tuple[SegmentSize, ...]:
     if not all(type(number) is int for pair in pairs for number in pair):
         raise ValueError("segments")  # noqa: EM101 - as above
     return tuple(pairs)
+
+
+# -- the outcome of an export: the added rows, and the changes of the log since the last run ---------------------------
+
+
+class ChangeKind(Enum):
+    """The kinds of changes of a log since the last export.
+
+    Attributes:
+        CUT: the log ends before the table does.
+        REWRITTEN: at the offset of the table's last row, the log has a different record.
+        DELETED: records were deleted from the log before the table had them.
+        COMPACTED: records that the table has were compacted.
+        MISSING: offsets are missing from the log before the added ones.
+        DAMAGED: damage hides the records after it: the table ends before it, and so does every later run.
+    """
+
+    CUT = "cut"
+    REWRITTEN = "rewritten"
+    DELETED = "deleted"
+    COMPACTED = "compacted"
+    MISSING = "missing"
+    DAMAGED = "damaged"
+
+    @property
+    def is_reported_by_reader(self) -> bool:
+        """Whether reading the log also reports the change, by `on_gap` or by an error."""
+        return self in {ChangeKind.MISSING, ChangeKind.DAMAGED}
+
+
+class Change(NamedTuple):
+    """A change of a partition since its table was written.
+
+    Attributes:
+        kind: of the change.
+        topic: of the partition.
+        partition: its number.
+        text: the change, and its meaning for the table.
+        missing: the offsets that the log lacks or hides; None if they are unknown.
+    """
+
+    kind: ChangeKind
+    topic: str
+    partition: int
+    text: str
+    missing: MissingOffsets | None = None
+
+    @property
+    def is_end(self) -> bool:
+        """Return whether no export can continue the table: it has rows that differ from the log."""
+        return self.kind in {ChangeKind.CUT, ChangeKind.REWRITTEN}
+
+    @property
+    def is_loss(self) -> bool:
+        """Return whether the table lacks records, or differs from the log; compaction is no loss for the table."""
+        return self.kind is not ChangeKind.COMPACTED
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}: {self.text}"
+
+
+class OpenTransaction(NamedTuple):
+    """The first open transaction of a partition, before which an export of committed records ends.
+
+    Attributes:
+        producer_id: of its producer.
+        first_offset: of its first record.
+        open_count: number of open transactions, with this one.
+        end_offset: where the export would have ended without them.
+    """
+
+    producer_id: int
+    first_offset: int
+    open_count: int
+    end_offset: int
+
+    def __str__(self) -> str:
+        others = f" and {self.open_count - 1} more" if self.open_count > 1 else ""
+        return (
+            f"waits at offset {self.first_offset} for the open transaction of producer {self.producer_id}{others}:"
+            f" offsets {self.first_offset} to {self.end_offset - 1} are not exported"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedPartition:
+    """The outcome for one partition.
+
+    Attributes:
+        topic: its topic.
+        partition: its number.
+        first_offset: the first offset to read.
+        next_offset: first offset that the table does not have.
+        row_count: number of new rows.
+        file_count: number of new files.
+        size: of the new files, in bytes.
+        undecoded_count: number of records that could not be decoded: they are in the table beside this one.
+        changes: of the log since the last run, and the gaps and the damage that this run found.
+        stopped_by: the error at which reading ended; None if it reached the end of the log.
+        waits_for: the open transaction at which an export of committed records ended; None if there is none.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    next_offset: int
+    row_count: int = 0
+    file_count: int = 0
+    size: int = 0
+    undecoded_count: int = 0
+    changes: tuple[Change, ...] = ()
+    stopped_by: FormatError | UndecodedRecordError | None = None
+    waits_for: OpenTransaction | None = None
+
+    def is_complete(self, *, allows_undecoded: bool = False) -> bool:
+        """Return whether the table now has every record that the log has for it.
+
+        Args:
+            allows_undecoded: whether records that could not be decoded count as records that the table has.
+        """
+        return (
+            self.stopped_by is None
+            and self.waits_for is None
+            and (allows_undecoded or not self.undecoded_count)
+            and not any(change.is_loss for change in self.changes)
+        )

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.errors import FormatError, UndecodedRecordError, UsageError
 from seglog_format.tables.settings import COLUMNS, ICEBERG
 from seglog_format.values.decoder import decoder_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seglog_format.log.gap_watch import OnGap
+    from seglog_format.log.gaps import OnGap
     from seglog_format.log.partition import Partition
     from seglog_format.scan_statistics import ScanStatistics
     from seglog_format.tables.settings import TableSettings
@@ -37,7 +37,11 @@ NEVER_NULL: Final = frozenset({"topic", "partition", "offset", "headers", "file"
 
 
 def iceberg_schema(settings: TableSettings) -> pa.Schema:
-    """Return the columns of an Iceberg table."""
+    """Return the columns of an Iceberg table.
+
+    Raises:
+        UsageError: a decoded column has a type that Iceberg does not have.
+    """
     types: dict[str, pa.DataType] = TOPIC_TYPES | {
         "offset": pa.int64(),
         "timestamp": pa.timestamp("us", "UTC"),
@@ -51,8 +55,19 @@ def iceberg_schema(settings: TableSettings) -> pa.Schema:
     }
     decoders = {name: decoder_of(form) for name, form in settings.forms.items()}
     types |= {name: decoder.type for name, decoder in decoders.items() if decoder is not None}
+    for name in settings.forms:
+        _refuse_foreign_types(name, types[name])
     types |= {REASON: pa.string()} if settings.has_reasons else {}
     return pa.schema([pa.field(name, kind, nullable=name not in NEVER_NULL) for name, kind in types.items()])
+
+
+def _refuse_foreign_types(name: str, kind: pa.DataType) -> None:
+    if pa.types.is_null(kind) or pa.types.is_decimal256(kind):
+        msg = f"an Iceberg table cannot hold the type {kind} of {name}: export to another format"
+        raise UsageError(msg)
+    inside = [kind.field(number) for number in range(kind.num_fields)]
+    for each in inside:
+        _refuse_foreign_types(f"{name}.{each.name}", each.type)
 
 
 def groups_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -60,6 +75,7 @@ def groups_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
     Raises:
         FormatError: the scan met damage; all rows before it were yielded.
+        UndecodedRecordError: the format of the table cannot hold a record; likewise.
     """
     held: list[pa.RecordBatch] = []
     size = rows = 0
@@ -72,7 +88,7 @@ def groups_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             if size >= GROUP_SIZE or rows >= GROUP_ROWS:
                 yield pa.Table.from_batches(held)
                 held, size, rows = [], 0, 0
-    except FormatError:
+    except (FormatError, UndecodedRecordError):
         if held:
             yield pa.Table.from_batches(held)
         raise
@@ -103,24 +119,26 @@ def scanned_rows(
         "statistics": statistics,
     }
     batches = map(_with_plain_headers, partition.scan(COLUMNS, *offsets, on_gap=on_gap, **options))
-    return map(_with_microseconds, batches) if settings.format == ICEBERG else batches
+    return _with_microseconds(batches) if settings.format == ICEBERG else batches
 
 
-def _with_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with times in microseconds, as Iceberg has them.
+def _with_microseconds(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches with times in microseconds, as Iceberg has them.
 
     Raises:
-        UsageError: a time is out of range.
+        UndecodedRecordError: a time is out of range; the rows before it were yielded.
     """
-    number = batch.schema.get_field_index("timestamp")
-    times = batch.column(number)
-    as_ms = times.cast(pa.int64())
-    outside = pc.or_(pc.less(as_ms, MIN_CALENDAR_MS), pc.greater(as_ms, MAX_CALENDAR_MS))
-    if pc.any(outside).as_py():
-        offset = batch.column("offset").filter(outside)[0]
-        msg = f"an Iceberg table cannot hold the time of offset {offset}: export to another format"
-        raise UsageError(msg)
-    return batch.set_column(number, "timestamp", times.cast(pa.timestamp("us", "UTC")))
+    for batch in batches:
+        number = batch.schema.get_field_index("timestamp")
+        as_ms = batch.column(number).cast(pa.int64())
+        outside = pc.or_(pc.less(as_ms, MIN_CALENDAR_MS), pc.greater(as_ms, MAX_CALENDAR_MS))
+        first = pc.index(outside, pa.scalar(value=True)).as_py()
+        inside = batch if first < 0 else batch.slice(0, first)
+        yield inside.set_column(number, "timestamp", inside.column(number).cast(pa.timestamp("us", "UTC")))
+        if first >= 0:
+            offset = batch.column("offset")[first]
+            msg = f"an Iceberg table cannot hold the time of offset {offset}: export to another format"
+            raise UndecodedRecordError(msg)
 
 
 def _with_plain_headers(batch: pa.RecordBatch) -> pa.RecordBatch:

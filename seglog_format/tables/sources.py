@@ -39,14 +39,13 @@ class Source:
         """Return whether a broker uses the directory."""
         return is_locked(self.path.absolute().parent)
 
-    def open(self, remote: RemoteStore | None = None, *, copy: bool = False) -> Partition:
+    def open(self, remote: RemoteStore | None = None) -> Partition:
         """Open the partition as it is now.
 
         Args:
             remote: the store with its tiered segments.
-            copy: read through windows even if no broker uses the directory.
         """
-        return open_partition(self.path, copy=copy or None, remote=remote)
+        return open_partition(self.path, remote=remote)
 
 
 def sources_at(paths: Iterable[str | os.PathLike[str]], topics: Collection[str] | None = None) -> tuple[Source, ...]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from seglog_format.storage.output_directory import Output
     from seglog_format.tables.file_part import FilePart
-    from seglog_format.tables.iceberg_catalog import IcebergLocation
+    from seglog_format.tables.iceberg_table import IcebergLocation
     from seglog_format.tables.progress import Progress, TopicPartition
     from seglog_format.tables.settings import TableSettings
 
@@ -40,7 +40,7 @@ def opened(location: Output | IcebergLocation, settings: TableSettings) -> Abstr
         UsageError: the location has other content, or another process writes to it.
         WriteError: the location cannot be written.
     """
-    from seglog_format.tables.iceberg_catalog import IcebergLocation  # noqa: PLC0415 - of the kinds, one is used
+    from seglog_format.tables.iceberg_table import IcebergLocation  # noqa: PLC0415 - of the kinds, one is used
 
     if isinstance(location, IcebergLocation):
         from seglog_format.tables.iceberg_table import opened_iceberg  # noqa: PLC0415 - needs the extra

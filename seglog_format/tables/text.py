@@ -10,20 +10,56 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from seglog_format.errors import UsageError
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from seglog_format.storage.output_directory import OutputFile
 
 BYTES: Final = ("key", "value")
 """Columns of bytes; headers also contain bytes."""
+UTF8: Final = "utf8"
 WRITERS: Final[dict[str, Callable[[bytes], str]]] = {
     "utf8": bytes.decode,
     "hex": bytes.hex,
     "base64": lambda value: b64encode(value).decode("ascii"),
 }
+
+
+def unwritable(rows: pa.Table, bytes_as: str) -> dict[int, str]:
+    """Return the rows that a text file cannot hold, because bytes in them are not UTF-8, each with the reason."""
+    if bytes_as != UTF8:
+        return {}
+    return {
+        row: f"{name}: not UTF-8, as which the table holds bytes: {error}"
+        for name in ("headers", *BYTES)
+        for row, error in _not_utf8(rows.column(name))
+    }
+
+
+def _not_utf8(column: pa.ChunkedArray) -> Iterator[tuple[int, UnicodeDecodeError]]:
+    if column.type == pa.string() or (column.type == pa.binary() and _is_utf8(column)):
+        return
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            _require_utf8(value)
+        except UnicodeDecodeError as error:
+            yield row, error
+
+
+def _is_utf8(column: pa.ChunkedArray) -> bool:
+    try:
+        column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _require_utf8(value: Any) -> None:  # noqa: ANN401 - decoded objects
+    if isinstance(value, bytes):
+        value.decode()
+    elif isinstance(value, (dict, list, tuple)):
+        for each in value.values() if isinstance(value, dict) else value:
+            _require_utf8(each)
 
 
 class TextFile:
@@ -39,17 +75,8 @@ class TextFile:
         return self._file.size
 
     def write(self, rows: pa.Table) -> None:
-        """Write rows.
-
-        Raises:
-            UsageError: a key, value or header is not UTF-8, and bytes are to be written as UTF-8.
-        """
-        offset: int = rows.column("offset")[0].as_py()
-        try:
-            self._file.write(self._text_of(rows))
-        except UnicodeDecodeError as error:
-            msg = f"after offset {offset} a key, value or header is not UTF-8: write bytes as hex or base64"
-            raise UsageError(msg) from error
+        """Write rows."""
+        self._file.write(self._text_of(rows))
 
     def _text_of(self, rows: pa.Table) -> bytes:
         raise NotImplementedError

@@ -26,7 +26,7 @@ class UndecodedRows:
     records that it already has are not added again.
 
     Attributes:
-        count: number of rows added.
+        count: number of records that could not be decoded, also those that a stopped run has added.
     """
 
     def __init__(self, key: TopicPartition, opened: Callable[[], Table]) -> None:
@@ -47,13 +47,13 @@ class UndecodedRows:
         table = self._opened()
         if self._part is None:
             self._progress = table.progress_of(self._key) or Progress()
+        self.count += rows.num_rows
         new = rows.filter(pc.greater_equal(rows.column("offset"), self._progress.next_offset))
         if not new.num_rows:
             return
         if self._part is None:
             self._part = table.begin(self._key, new.column("offset")[0].as_py())
         self._part.write(new)
-        self.count += new.num_rows
         offset = last_offset(new)
         self._progress = self._progress.after(
             next_offset=offset + 1, last_offset=offset, row_count=self._progress.row_count + new.num_rows

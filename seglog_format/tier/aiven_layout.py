@@ -2,29 +2,257 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import CorruptIndexError, Location
-from seglog_format.model import INT32_MAX
+from seglog_format.codec.compression import decompress
+from seglog_format.codec.compression.zstd import decompress_whole
+from seglog_format.errors import (
+    CorruptIndexError,
+    CorruptRecordError,
+    FormatError,
+    Location,
+    RefusedError,
+    UnsupportedVersionError,
+    UsageError,
+)
+from seglog_format.model import INT32_MAX, INT64_MAX, CompressionCodec
+from seglog_format.names import FileKind
 from seglog_format.object_names import ObjectKind, ObjectName, parse_object_name, parse_topic_directory
+from seglog_format.record_model import EpochStart
 from seglog_format.storage.file_bytes import refuse_beyond
-from seglog_format.tier.aiven_manifest import MAX_MANIFEST_SIZE, read_manifest
-from seglog_format.tier.chunked_bytes import ChunkedBytes
-from seglog_format.tier.envelope import IV_SIZE, TAG_SIZE, PieceCipher, decompressed_chunk
-from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
+from seglog_format.tier.chunked_bytes import ChunkedBytes, ChunkIndex, read_chunk_index
+from seglog_format.tier.json_fields import json_object
 from seglog_format.tier.layout import SegmentFacts, StoredObject
+from seglog_format.tier.records import RemotePartitionId, RemoteSegmentId
 from seglog_format.tier.stored_segment import LogFile, SmallFile, StoredSegment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seglog_format.names import FileKind
-    from seglog_format.tier.aiven_manifest import IndexSpan, Manifest
-    from seglog_format.tier.chunk_cache import ChunkCache
-    from seglog_format.tier.chunk_index import Chunk
+    from seglog_format.tier.chunked_bytes import Chunk, ChunkCache
+    from seglog_format.tier.json_fields import JsonFields
     from seglog_format.tier.keys import KeyRing
     from seglog_format.tier.layout import ObjectReader
+
+
+# -- manifests of the Aiven plug-in ------------------------------------------------------------------------------------
+
+
+MAX_MANIFEST_SIZE: Final = 16 * 2**20
+VERSION: Final = "1"
+
+INDEX_NAMES: Final = {
+    "offset": FileKind.OFFSET_INDEX,
+    "timestamp": FileKind.TIME_INDEX,
+    "producerSnapshot": FileKind.PRODUCER_SNAPSHOT,
+    "leaderEpoch": FileKind.LEADER_EPOCH_CHECKPOINT,
+    "transaction": FileKind.TRANSACTION_INDEX,
+}
+"""Files in the object of indexes, by their names in a manifest, in the order of their bytes; the last is optional."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpan:
+    """The position and size of an index in the object of indexes, as stored."""
+
+    position: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Encryption:
+    """The encryption of a segment, from its manifest.
+
+    Attributes:
+        key_id: id of the key pair that wraps the data key.
+        wrapped_key: the data key of this segment, wrapped by RSA.
+        aad: additional data that every piece of the segment is authenticated with.
+    """
+
+    key_id: str
+    wrapped_key: bytes
+    aad: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest.
+
+    Attributes:
+        chunks: of the log.
+        indexes: spans in the object of indexes; without an entry for a transaction index that does not exist.
+        is_compressed: whether each chunk of the log is a zstd frame; indexes are never compressed.
+        encryption: of the segment; None if it is not encrypted.
+        segment: informative description of the segment; None if the manifest has none.
+    """
+
+    chunks: ChunkIndex
+    indexes: Mapping[FileKind, IndexSpan]
+    is_compressed: bool
+    encryption: Encryption | None
+    segment: SegmentFacts | None
+
+    @property
+    def indexes_size(self) -> int:
+        """Size of the object of indexes in bytes."""
+        return max((span.position + span.size for span in self.indexes.values()), default=0)
+
+
+def read_manifest(data: bytes, at: Location) -> Manifest:
+    """Decode a manifest; unknown fields are ignored.
+
+    Args:
+        data: the bytes of the object.
+        at: location of its start.
+
+    Raises:
+        UnsupportedVersionError: its version is not "1" (SEG-TIR-003).
+        CorruptIndexError: a field is missing, wrong, or contradicts another.
+        RefusedError: it is larger than any manifest can be.
+    """
+    refuse_beyond(MAX_MANIFEST_SIZE, len(data), at.path)
+    fields = json_object(data, at, "SEG-TIR-003")
+    version = fields.text("version")
+    if version != VERSION:
+        raise UnsupportedVersionError(at.at("version"), "SEG-TIR-003", expected=f'"{VERSION}"', found=repr(version))
+    return Manifest(
+        read_chunk_index(fields.inner("chunkIndex").under("SEG-TIR-004")),
+        _indexes(fields.inner("segmentIndexes")),
+        fields.boolean("compression"),
+        _encryption(fields.inner("encryption")) if fields.has("encryption") else None,
+        _segment(fields.inner("remoteLogSegmentMetadata")) if fields.has("remoteLogSegmentMetadata") else None,
+    )
+
+
+def _indexes(fields: JsonFields) -> dict[FileKind, IndexSpan]:
+    """Return the spans of the indexes; there must be no gaps between them."""
+    spans, end = {}, 0
+    for name, kind in INDEX_NAMES.items():
+        if kind is FileKind.TRANSACTION_INDEX and not fields.has(name):
+            continue
+        span = fields.inner(name)
+        position, size = span.integer("position", 0, INT32_MAX), span.integer("size", 0, INT32_MAX)
+        if position != end:
+            raise span.wrong(name="position", expected=f"{end}, where the index before it ends", found=position)
+        spans[kind] = IndexSpan(position, size)
+        end = position + size
+    return spans
+
+
+def _encryption(fields: JsonFields) -> Encryption:
+    """Read the wrapped data key; errors do not show any part of it."""
+    key_id, colon, wrapped = fields.text("dataKey").partition(":")
+    if not colon or not key_id:
+        at = fields.at.at("encryption.dataKey")
+        raise CorruptIndexError(at, "SEG-TIR-009", expected="<key pair id>:<base64>", found="no colon")
+    return Encryption(key_id, fields.decoded("dataKey", wrapped), fields.base64("aad"))
+
+
+def _segment(fields: JsonFields) -> SegmentFacts:
+    outer = fields.inner("remoteLogSegmentId")
+    partition = outer.inner("topicIdPartition")
+    named = partition.inner("topicPartition")
+    start = fields.integer("startOffset", 0, INT64_MAX)
+    number = named.integer("partition", 0, INT32_MAX)
+    whose = RemotePartitionId(named.text("topic"), partition.text("topicId"), number)
+    return SegmentFacts(
+        RemoteSegmentId(whose, outer.text("id")),
+        start,
+        fields.integer("endOffset", start, INT64_MAX),
+        _epochs(fields.inner("segmentLeaderEpochs")),
+        noted_ms=fields.integer("eventTimestampMs", -1, INT64_MAX),
+    )
+
+
+def _epochs(fields: JsonFields) -> tuple[EpochStart, ...]:
+    found = []
+    for name, offset in fields.items():
+        is_number = name.isascii() and name.isdecimal() and len(name) <= len(str(INT32_MAX))
+        if not is_number or not isinstance(offset, int) or not 0 <= offset <= INT64_MAX:
+            raise fields.wrong(name, "a leader epoch and its first offset", offset)
+        found.append(EpochStart(int(name), offset))
+    return tuple(sorted(found))
+
+
+# -- decryption and decompression of stored bytes (chapter 47). This module reads no objects ---------------------------
+
+
+IV_SIZE: Final = 12
+TAG_SIZE: Final = 16
+
+
+class PieceCipher:
+    """Decrypts the pieces of one segment by AES-GCM; a piece is IV, encrypted bytes and tag."""
+
+    def __init__(self, data_key: bytes, aad: bytes) -> None:
+        """Create a cipher; the key is kept in memory.
+
+        Args:
+            data_key: 32 bytes.
+            aad: additional data that each piece is authenticated with.
+
+        Raises:
+            UsageError: the package for decryption is not installed.
+        """
+        try:
+            from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - only encrypted segments need it
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - as above
+        except ImportError as error:
+            msg = "encrypted segments need the extra tier: pip install seglog-format[tier]"
+            raise UsageError(msg) from error
+        self._cipher, self._wrong_tag, self._aad = AESGCM(data_key), InvalidTag, aad
+
+    def decrypt(self, piece: bytes | memoryview, at: Location) -> bytes:
+        """Return the decrypted bytes of a piece.
+
+        Raises:
+            CorruptRecordError: the piece is too short, or its tag is wrong (SEG-TIR-008).
+        """
+        if len(piece) < IV_SIZE + TAG_SIZE:
+            raise CorruptRecordError(
+                at, "SEG-TIR-008", expected=f"{IV_SIZE} bytes of IV, {TAG_SIZE} of tag", found=len(piece)
+            )
+        view = memoryview(piece)
+        try:
+            return self._cipher.decrypt(view[:IV_SIZE], view[IV_SIZE:], self._aad)
+        except self._wrong_tag:
+            expected = "bytes that the data key of this segment authenticates"
+            raise CorruptRecordError(at, "SEG-TIR-008", expected=expected, found="others") from None
+
+    def __repr__(self) -> str:
+        return "PieceCipher()"
+
+
+def decompressed_chunk(data: bytes | memoryview, size: int, at: Location) -> bytes:
+    """Decompress a chunk of a log.
+
+    Args:
+        data: one zstd frame.
+        size: number of bytes that it has to decompress to.
+        at: location of the chunk in its object.
+
+    Raises:
+        CorruptRecordError: the data is no zstd frame, or decompresses to another size (SEG-TIR-007).
+    """
+    whole = decompress_whole(data, size)
+    if whole is not None:
+        return whole
+    try:
+        found = decompress(CompressionCodec.ZSTD, data, magic=2, at=at, limit=size)
+    except RefusedError:
+        raise CorruptRecordError(at, "SEG-TIR-007", expected=f"{size} bytes of a log", found="more") from None
+    except FormatError as error:
+        raise CorruptRecordError(
+            at, "SEG-TIR-007", *error.requirements, expected=error.expected, found=error.found
+        ) from None
+    if len(found) != size:
+        raise CorruptRecordError(at, "SEG-TIR-007", expected=f"{size} bytes of a log", found=len(found))
+    return found
+
+
+# -- the layout of the Aiven plug-in -----------------------------------------------------------------------------------
+
 
 KINDS: Final = frozenset({ObjectKind.LOG, ObjectKind.INDEXES, ObjectKind.MANIFEST})
 PARTS: Final = 3

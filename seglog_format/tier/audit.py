@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from seglog_format.checks.finding import Finding, findings_of
 from seglog_format.tier import audit_checks  # noqa: F401 - registers the checks
-from seglog_format.tier.audit_subjects import DroppedRecord, StoredObjects, StrayObjects, TieredLog
+from seglog_format.tier.audit_checks import DroppedRecord, StoredObjects, StrayObjects, TieredLog
 from seglog_format.tier.metadata_topic import read_local_log, read_metadata_topic
-from seglog_format.tier.states import SegmentState
+from seglog_format.tier.records import SegmentState
 from seglog_format.tier.stored_findings import compared_findings, name_in, stored_findings
 from seglog_format.tier.tier import key_of
 
@@ -77,7 +77,7 @@ def audit_tier(
         log = read_local_log(logs, whose)
         if log is not None:
             counted.logs += 1
-            own = replace(rules, log_start_offset=log.log_start_offset, local_size=log.size)
+            own = replace(rules, log_start_offset=log.log_start_offset, local_size=log.only_local_size(remote))
             yield from findings_of(TieredLog(f"{whose.topic}-{whose.partition}", remote, log, own))
     yield from _stray_findings(tier, list(topic.partitions.values()))
 

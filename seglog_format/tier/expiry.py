@@ -6,20 +6,18 @@ It is the decision of Kafka's `RemoteLogManager`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from seglog_format.tier.lineage import Lineage, with_records
-from seglog_format.tier.states import SegmentState
+from seglog_format.cleaning.retention import RetentionLimits
+from seglog_format.state.config import UNLIMITED
+from seglog_format.tier.records import SegmentState
+from seglog_format.tier.segments import Lineage, with_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.tier.ids import RemoteSegmentId
-    from seglog_format.tier.records import RemoteSegment
+    from seglog_format.tier.records import RemoteSegment, RemoteSegmentId
     from seglog_format.tier.segments import RemoteSegments
-
-UNLIMITED: Final = -1
-"""Value of a retention setting that means no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +41,15 @@ class RetentionRules:
     local_size: int = 0
     at_limit: bool = False
 
+    @property
+    def limits(self) -> RetentionLimits:
+        """The limits of the whole log."""
+        return RetentionLimits(self.retention_ms, self.retention_size)
+
     def is_too_old(self, segment: RemoteSegment) -> bool:
         """Return whether the newest record of a segment is past the retention time."""
-        until = self.now_ms - self.retention_ms
-        return self.retention_ms > UNLIMITED and until >= 0 and segment.max_timestamp_ms < until + self.at_limit
+        age_ms = self.now_ms - segment.max_timestamp_ms + self.at_limit
+        return self.now_ms >= self.retention_ms and self.limits.is_past(age_ms)
 
 
 @dataclass(slots=True)
@@ -54,11 +57,11 @@ class _Expiry:
     remote: RemoteSegments
     lineage: Lineage
     rules: RetentionRules
-    excess: int = 0
+    size_left: int = 0
     taken: dict[RemoteSegmentId, RemoteSegment] = field(default_factory=dict)
 
     def run(self) -> None:
-        self.excess = self._excess()
+        self.size_left = self._size()
         for segment in self._in_order():
             if segment.state is SegmentState.DELETE_SEGMENT_STARTED:
                 self.taken[segment.id] = segment
@@ -69,16 +72,14 @@ class _Expiry:
     def _in_order(self) -> Iterator[RemoteSegment]:
         return (segment for epoch, _ in self.lineage.epochs for segment in self.remote.of_epoch(epoch))
 
-    def _excess(self) -> int:
-        """Return the number of bytes by which the log exceeds its retention size."""
-        if self.rules.retention_size <= UNLIMITED:
-            return 0
+    def _size(self) -> int:
+        """Return the size of the whole log: of its remote segments, and of those that are only local."""
         counted = {
             segment.id: segment.size
             for segment in self._in_order()
             if segment.state is SegmentState.COPY_SEGMENT_FINISHED and self.lineage.holds(segment)
         }
-        return max(sum(counted.values()) + self.rules.local_size - self.rules.retention_size, 0)
+        return sum(counted.values()) + self.rules.local_size
 
     def _take_if_due(self, segment: RemoteSegment) -> bool:
         """Take a segment if it is due for deletion; return whether later segments have to be checked also."""
@@ -99,13 +100,13 @@ class _Expiry:
     def _is_too_old(self, segment: RemoteSegment) -> bool:
         is_too_old = self.rules.is_too_old(segment)
         if is_too_old:
-            self.excess = max(self.excess - segment.size, 0)
+            self.size_left -= segment.size
         return is_too_old
 
     def _is_too_much(self, segment: RemoteSegment) -> bool:
-        is_too_much = self.excess > 0 and segment.size <= self.excess
+        is_too_much = self.rules.limits.is_over(self.size_left - segment.size)
         if is_too_much:
-            self.excess -= segment.size
+            self.size_left -= segment.size
         return is_too_much
 
     def _take_below_first_epoch(self) -> None:

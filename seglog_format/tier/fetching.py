@@ -8,12 +8,12 @@ from seglog_format.codec.checkpoints import encode_offset_checkpoint, encode_par
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.model import GREATEST_OFFSET
 from seglog_format.names import NUMBERED_KINDS, FileKind, partition_directory_name, segment_file_name
-from seglog_format.state_model import CheckpointedOffset
+from seglog_format.record_model import CheckpointedOffset
 from seglog_format.storage.copying import pieces_of
 from seglog_format.storage.new_directory import all_or_nothing
 from seglog_format.tier.joining import newest_epochs
-from seglog_format.tier.lineage import Lineage
 from seglog_format.tier.object_facts import remote_segments_of
+from seglog_format.tier.segments import Lineage
 from seglog_format.tier.stored_segment import whole_file
 from seglog_format.tier.tier import key_of
 
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.storage.byte_source import SourceFile
-    from seglog_format.tier.ids import RemoteSegmentId
     from seglog_format.tier.layout import OpenedSegment
-    from seglog_format.tier.records import RemoteSegment
+    from seglog_format.tier.records import RemoteSegment, RemoteSegmentId
     from seglog_format.tier.tier import Tier
 
 

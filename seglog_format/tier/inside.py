@@ -6,11 +6,8 @@ To read remote segments, call `seglog_format.open_tier` instead.
 from __future__ import annotations
 
 from seglog_format.tier.expiry import RetentionRules, expired
-from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
-from seglog_format.tier.lineage import Lineage
-from seglog_format.tier.records import RemoteSegment, remote_event
-from seglog_format.tier.segments import RemoteSegments
-from seglog_format.tier.states import SegmentState
+from seglog_format.tier.records import RemotePartitionId, RemoteSegment, RemoteSegmentId, SegmentState, remote_event
+from seglog_format.tier.segments import Lineage, RemoteSegments
 
 __all__ = [
     "Lineage",

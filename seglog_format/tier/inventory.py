@@ -9,9 +9,9 @@ from seglog_format.errors import FormatError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seglog_format.state_model import EpochStart
-    from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
+    from seglog_format.record_model import EpochStart
     from seglog_format.tier.layout import StoredObject
+    from seglog_format.tier.records import RemotePartitionId, RemoteSegmentId
     from seglog_format.tier.segments import RemoteSegments
     from seglog_format.tier.tier import Tier
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from seglog_format.arguments import Closing
+from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location
 from seglog_format.names import FileKind, segment_file_name
+from seglog_format.storage.byte_source import Window
 from seglog_format.storage.directory_entries import DirectoryEntries
 from seglog_format.storage.log_storage import FileStatus
-from seglog_format.tier.sliced_bytes import SlicedBytes, slice_of
 from seglog_format.tier.stored_segment import MemoryFile
 
 if TYPE_CHECKING:
@@ -20,6 +22,80 @@ if TYPE_CHECKING:
     from seglog_format.tier.layout import OpenedSegment
     from seglog_format.tier.segments import SegmentPart
     from seglog_format.tier.tier import Tier
+
+
+# -- a part of a log: the entries of a range of offsets, if other segments are used for the rest -----------------------
+
+
+class SlicedBytes(Closing):
+    """A part of a file, from one position to another, that is read like a whole file; a `SourceFile`.
+
+    Attributes:
+        path: of the whole file.
+        size: size of the part in bytes.
+    """
+
+    def __init__(self, source: SourceFile, start: int, end: int) -> None:
+        self._source, self._start = source, start
+        self.path = source.path
+        self.size = end - start
+
+    def expect(self, start: int, end: int | None) -> None:
+        """Announce a sequential read of a range."""
+        self._source.expect(start + self._start, min(self.size, end or self.size) + self._start)
+
+    def view(self, start: int, end: int) -> memoryview:
+        """Return the bytes from one position to another, fewer at the end of the part."""
+        return self._source.view(start + self._start, min(end, self.size) + self._start)
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """Return a part that holds the byte at a position."""
+        start, data = self._source.window(position + self._start, min(at_least, self.size - position))
+        cut = max(self._start - start, 0)
+        data = data[cut : self._start + self.size - start]
+        return Window(start + cut - self._start, data)
+
+    def forget(self) -> None:
+        """Release memory, as the whole file does."""
+        self._source.forget()
+
+    def release_before(self, position: int) -> None:
+        """Release memory from time to time, as the whole file does."""
+        self._source.release_before(position + self._start)
+
+    def close(self) -> None:
+        """Close the whole file."""
+        self._source.close()
+
+
+def slice_of(source: SourceFile, first_offset: int, last_offset: int) -> tuple[int, int]:
+    """Return the positions at which the entries of a range of offsets begin and end in a log.
+
+    Args:
+        source: the log.
+        first_offset: first offset of the range.
+        last_offset: last offset of the range, inclusive.
+
+    Raises:
+        FormatError: at damage after which no entry can be found.
+    """
+    start: int | None = None
+    end = 0
+    for frame in walk(source, path=source.path):
+        header = frame.header
+        if header.last_offset < first_offset:
+            end = frame.end
+            continue
+        first = header.last_offset if header.base_offset is None else header.base_offset
+        if first > last_offset:
+            break
+        start = frame.position if start is None else start
+        end = frame.end
+    return end if start is None else start, end
+
+
+# -- a partition directory together with the files of its remote segments ----------------------------------------------
+
 
 PLAIN_KINDS = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
 
@@ -103,7 +179,7 @@ class JoinedStorage:
             return FileStatus(end - start, None)
         return FileStatus(file.part.segment.size or self._opened(file).size(FileKind.LOG), None)
 
-    def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> SourceFile:
+    def open(self, path: Path, *, mapped: bool = False, check: SizeCheck | None = None) -> SourceFile:
         """Open a file for reading.
 
         Raises:
@@ -112,7 +188,7 @@ class JoinedStorage:
         """
         file = self._file(path)
         if file is None:
-            return self._storage.open(path, copy=copy, check=check)
+            return self._storage.open(path, mapped=mapped, check=check)
         opened = self._opened(file)
         if file.kind is FileKind.TRANSACTION_INDEX and file.kind not in opened.kinds:
             return MemoryFile(b"", self.name_of(path))  # not all brokers record that there is none

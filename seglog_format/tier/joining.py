@@ -9,20 +9,22 @@ from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, deco
 from seglog_format.errors import Location, SeglogError, UsageError
 from seglog_format.log.gaps import leader_epochs
 from seglog_format.log.listing import list_partition
+from seglog_format.log.remote_store import RemoteCopies
 from seglog_format.model import GREATEST_OFFSET, MissingOffsets
 from seglog_format.names import FileKind
-from seglog_format.state_model import EpochStart
+from seglog_format.record_model import EpochStart
 from seglog_format.storage.log_storage import read_file
 from seglog_format.tier.joined_storage import JoinedStorage, remote_files
-from seglog_format.tier.lineage import Lineage
+from seglog_format.tier.metadata_topic import METADATA_TOPIC
 from seglog_format.tier.object_facts import remote_segments_of
+from seglog_format.tier.segments import Lineage
 from seglog_format.tier.stored_segment import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from seglog_format.log.listing import PartitionListing
-    from seglog_format.tier.ids import RemotePartitionId
+    from seglog_format.tier.records import RemotePartitionId
     from seglog_format.tier.segments import RemoteSegments, SegmentPart
     from seglog_format.tier.tier import Tier
 
@@ -122,6 +124,37 @@ def served_parts(
     return Served(cut, start, is_guess)
 
 
+def copies_of(
+    listing: PartitionListing, log_end_offset: int, tier: Tier | None, known: KnownSegments | None
+) -> RemoteCopies | None:
+    """Return what a remote store holds of a partition, also of segments that are still in its directory.
+
+    Args:
+        listing: of the directory, whose name must be that of a partition.
+        log_end_offset: of the local log.
+        tier: the remote store; None to use the metadata topic alone.
+        known: remote segments from the metadata topic; None to use the objects alone.
+
+    Returns:
+        None if that is not known: no remote segments of the partition are, or those of several topics of its name.
+
+    Raises:
+        UsageError: the store does not answer.
+        FormatError: a manifest of the store does not follow its layout.
+    """
+    remote, where = _recorded(listing, known or {}, is_unique=True), f"by {METADATA_TOPIC} the remote store"
+    if remote is None and tier is not None and listing.name is not None:
+        topic, number = listing.name.topic_partition
+        remote, where = remote_segments_of(tier, topic, _topic_id(listing), number), "by its objects the remote store"
+    if remote is None:
+        return None
+    lineage = Lineage([EpochStart(*entry) for entry in leader_epochs(listing)], log_end_offset)
+    highest = lineage.highest_copied(remote)
+    parts = [part for part in lineage.served(remote, 0) if tier is None or tier.is_finished(part.segment.id)]
+    held = tuple((part.first_offset, part.last_offset) for part in sorted(parts, key=lambda each: each.first_offset))
+    return RemoteCopies(where, -1 if highest is None else highest[0], held)
+
+
 def gaps_between(parts: Iterable[SegmentPart], wanted: MissingOffsets) -> tuple[MissingOffsets, ...]:
     """Return the wanted offsets that no part holds."""
     gaps, reached = [], wanted.first_offset
@@ -134,13 +167,19 @@ def gaps_between(parts: Iterable[SegmentPart], wanted: MissingOffsets) -> tuple[
     return tuple(gaps)
 
 
-def _recorded(listing: PartitionListing, known: KnownSegments) -> RemoteSegments | None:
-    """Return the remote segments of a partition from the metadata topic; None if it has none."""
+def _recorded(listing: PartitionListing, known: KnownSegments, *, is_unique: bool = False) -> RemoteSegments | None:
+    """Return the remote segments of a partition from the metadata topic; None if it has none.
+
+    Args:
+        listing: of the directory.
+        known: the remote segments of all partitions.
+        is_unique: whether to return None also if the topic id is not known, and several topics had the name.
+    """
     topic_partition = None if listing.name is None else listing.name.topic_partition
     topic_id = _topic_id(listing)
     named = (id_ for id_ in known if (id_.topic, id_.partition) == topic_partition)
-    found = next((id_ for id_ in named if topic_id in {None, id_.topic_id}), None)
-    return None if found is None else known[found]
+    found = [id_ for id_ in named if topic_id in {None, id_.topic_id}]
+    return None if not found or (is_unique and len(found) > 1) else known[found[0]]
 
 
 def _topic_id(listing: PartitionListing) -> str | None:

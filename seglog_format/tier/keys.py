@@ -76,7 +76,7 @@ class KeyRing:
     def _read(self, key_id: str) -> RsaKey:
         shown, variable = printable(key_id), variable_of(key_id)
         if key_id in self._files:
-            with open_bytes(self._files[key_id], copy=True, max_size=MAX_KEY_FILE_SIZE) as file:
+            with open_bytes(self._files[key_id], max_size=MAX_KEY_FILE_SIZE) as file:
                 pem, origin = bytes(file.view(0, file.size)), printable(str(self._files[key_id]))
         elif variable in os.environ:
             pem, origin = os.environ[variable].encode(), variable

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from seglog_format.names import FileKind
     from seglog_format.object_names import ObjectKind
-    from seglog_format.state_model import EpochStart
+    from seglog_format.record_model import EpochStart
     from seglog_format.storage.byte_source import SourceFile
-    from seglog_format.tier.chunk_cache import ChunkCache
-    from seglog_format.tier.ids import RemoteSegmentId
+    from seglog_format.tier.chunked_bytes import ChunkCache
     from seglog_format.tier.keys import KeyRing
+    from seglog_format.tier.records import RemoteSegmentId
 
 
 class StoredObject(NamedTuple):

@@ -10,18 +10,16 @@ from seglog_format.errors import Location
 from seglog_format.names import FileKind
 from seglog_format.object_names import FILE_KINDS, ObjectKind, ObjectName, parse_local_tier_directory, parse_object_name
 from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_beyond, refuse_large_log
-from seglog_format.tier.chunk_index import equal_chunks
-from seglog_format.tier.chunked_bytes import ChunkedBytes
-from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
+from seglog_format.tier.chunked_bytes import ChunkedBytes, equal_chunks
 from seglog_format.tier.layout import SegmentFacts, StoredObject
+from seglog_format.tier.records import RemotePartitionId, RemoteSegmentId
 from seglog_format.tier.stored_segment import LogFile, SmallFile, StoredSegment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seglog_format.state_model import EpochStart
-    from seglog_format.tier.chunk_cache import ChunkCache
-    from seglog_format.tier.chunk_index import Chunk
+    from seglog_format.record_model import EpochStart
+    from seglog_format.tier.chunked_bytes import Chunk, ChunkCache
     from seglog_format.tier.keys import KeyRing
     from seglog_format.tier.layout import ObjectReader
 

@@ -9,7 +9,7 @@ from seglog_format.log.directory import open_log_directory
 from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.remote_store import RemoteOffsets
 from seglog_format.names import FileKind
-from seglog_format.tier.joining import gaps_between, served_parts
+from seglog_format.tier.joining import copies_of, gaps_between, served_parts
 from seglog_format.tier.metadata_topic import METADATA_TOPIC, read_metadata_topic
 
 if TYPE_CHECKING:
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.remote_store import RemoteCopies
     from seglog_format.model import MissingOffsets
-    from seglog_format.tier.ids import RemotePartitionId
+    from seglog_format.tier.records import RemotePartitionId
     from seglog_format.tier.segments import RemoteSegments
 
 
 class LocalMetadataTopic:
     """The partitions of `__remote_log_metadata` in the log directories of partitions; each log directory is read once.
 
-    They show which remote segments hold tiered offsets (`located`), but not whether the objects of these exist.
+    They show which remote segments hold tiered offsets (`located`), and what brokers have copied (`copies`), but not
+    whether the objects of these exist.
     """
 
     def __init__(self) -> None:
@@ -43,6 +45,18 @@ class LocalMetadataTopic:
         if directory not in self._known:
             self._known[directory] = _read(directory)
         return self._known[directory]
+
+    def copies(self, listing: PartitionListing, log_end_offset: int) -> RemoteCopies | None:
+        """Return what the remote store holds of a partition by the records of the topic; None if it has none of it.
+
+        Args:
+            listing: of the directory.
+            log_end_offset: of the local log.
+
+        Raises:
+            FormatError: the log of the metadata topic is damaged.
+        """
+        return copies_of(listing, log_end_offset, None, self.of(listing))
 
     def located(self, listing: PartitionListing, tiered: MissingOffsets) -> RemoteOffsets | None:
         """Return the remote segments in the topic that hold offsets; None if it has none of the partition.

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.codec.application_records import decode_application_record
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_partition_metadata
+from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
 from seglog_format.names import FileKind
 from seglog_format.storage.log_storage import LOCAL, read_file
-from seglog_format.tier.lineage import Lineage
 from seglog_format.tier.records import remote_event
-from seglog_format.tier.segments import replay
+from seglog_format.tier.segments import Lineage, replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.directory import LogDirectories
     from seglog_format.log.listing import PartitionEntry
-    from seglog_format.tier.ids import RemotePartitionId
-    from seglog_format.tier.records import RemoteEvent
+    from seglog_format.tier.records import RemoteEvent, RemotePartitionId
     from seglog_format.tier.segments import RemoteSegments
 
 METADATA_TOPIC: Final = "__remote_log_metadata"
@@ -49,14 +47,20 @@ class LocalLog(NamedTuple):
         lineage: its leader epochs and its log end offset.
         log_start_offset: first offset of the whole log that consumers may read.
         local_start_offset: first offset in the directory.
-        size: of its local segments in bytes.
+        sizes: base offset and size in bytes of each of its local segments.
     """
 
     path: Path
     lineage: Lineage
     log_start_offset: int
     local_start_offset: int
-    size: int
+    sizes: tuple[tuple[int, int], ...]
+
+    def only_local_size(self, remote: RemoteSegments) -> int:
+        """Return the size of the local segments that begin above the highest copied offset (SEG-RLM-013)."""
+        highest = self.lineage.highest_copied(remote)
+        copied = -1 if highest is None else highest[0]
+        return sum(size for base_offset, size in self.sizes if base_offset > copied)
 
 
 def read_metadata_topic(logs: LogDirectories) -> MetadataTopic:
@@ -122,8 +126,8 @@ def read_local_log(logs: LogDirectories, whose: RemotePartitionId) -> LocalLog |
     with logs.opened(entry) as partition:
         local_start = partition.segments[0].base_offset if partition.segments else partition.log_end_offset
         start = starts.get((whose.topic, whose.partition), local_start)
-        size = sum(each.log.stat().st_size for each in partition.listing.segments)
-        return LocalLog(entry.path, Lineage(epochs, partition.log_end_offset), start, local_start, size)
+        sizes = tuple((each.base_offset, each.log.stat().st_size) for each in partition.listing.segments)
+        return LocalLog(entry.path, Lineage(epochs, partition.log_end_offset), start, local_start, sizes)
 
 
 def _topic_id(path: Path) -> str | None:

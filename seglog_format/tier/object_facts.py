@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.names import FileKind, printable
-from seglog_format.state_model import EpochStart
-from seglog_format.tier.ids import RemotePartitionId
-from seglog_format.tier.records import RemoteSegment, SegmentUpdate
+from seglog_format.record_model import EpochStart
+from seglog_format.tier.records import RemotePartitionId, RemoteSegment, SegmentState, SegmentUpdate
 from seglog_format.tier.segments import RemoteSegments
-from seglog_format.tier.states import SegmentState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seglog_format.tier.ids import RemoteSegmentId
     from seglog_format.tier.layout import OpenedSegment
+    from seglog_format.tier.records import RemoteSegmentId
     from seglog_format.tier.tier import Tier
 
 MAX_THREADS: Final = 8

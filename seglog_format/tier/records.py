@@ -4,16 +4,91 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from seglog_format.errors import CorruptRecordError, Location
-from seglog_format.state_model import EpochStart
-from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
-from seglog_format.tier.states import PartitionDeleteState, SegmentState
+from seglog_format.record_model import EpochStart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from enum import IntEnum
+
+
+# -- the identities of tiered partitions and of their remote segments (chapter 46) -------------------------------------
+
+
+class RemotePartitionId(NamedTuple):
+    """A partition of a topic with an id; a topic that is deleted and created again has another id.
+
+    Attributes:
+        topic: name of the topic.
+        topic_id: 22 characters of base64url.
+        partition: number of the partition.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+
+
+class RemoteSegmentId(NamedTuple):
+    """The identity of one attempt to copy a segment.
+
+    Attributes:
+        partition: the partition of the segment.
+        segment_id: 22 characters of base64url; each attempt has its own.
+    """
+
+    partition: RemotePartitionId
+    segment_id: str
+
+
+# -- states of remote segments and of remote partitions, and the allowed transitions (chapter 46) ----------------------
+
+
+class SegmentState(IntEnum):
+    """The progress of copying or deleting a remote segment, with the numbers that records use."""
+
+    COPY_SEGMENT_STARTED = 0
+    COPY_SEGMENT_FINISHED = 1
+    DELETE_SEGMENT_STARTED = 2
+    DELETE_SEGMENT_FINISHED = 3
+
+
+class PartitionDeleteState(IntEnum):
+    """The progress of deleting a remote partition, with the numbers that records use."""
+
+    DELETE_PARTITION_MARKED = 0
+    DELETE_PARTITION_STARTED = 1
+    DELETE_PARTITION_FINISHED = 2
+
+
+_NEXT: Final[Mapping[SegmentState | None, frozenset[SegmentState]]] = MappingProxyType(
+    {
+        None: frozenset({SegmentState.COPY_SEGMENT_STARTED}),
+        SegmentState.COPY_SEGMENT_STARTED: frozenset(
+            {SegmentState.COPY_SEGMENT_FINISHED, SegmentState.DELETE_SEGMENT_STARTED}
+        ),
+        SegmentState.COPY_SEGMENT_FINISHED: frozenset({SegmentState.DELETE_SEGMENT_STARTED}),
+        SegmentState.DELETE_SEGMENT_STARTED: frozenset({SegmentState.DELETE_SEGMENT_FINISHED}),
+        SegmentState.DELETE_SEGMENT_FINISHED: frozenset(),
+    }
+)
+
+
+def may_follow(state: SegmentState | None, target: SegmentState) -> bool:
+    """Return whether one state may follow another; each state may also follow itself (SEG-RLM-004).
+
+    Args:
+        state: the current state; None for an unknown segment.
+        target: the next state.
+    """
+    return state is target or target in _NEXT[state]
+
+
+# -- records of `__remote_log_metadata` as values ----------------------------------------------------------------------
+
 
 VALUE: Final = Location(field="value")
 

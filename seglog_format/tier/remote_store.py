@@ -6,14 +6,15 @@ import time
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import GuessedSegmentsWarning
-from seglog_format.log.gap_watch import warn_caller
+from seglog_format.log.gaps import warn_caller
 from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.remote_store import RemoteOffsets
 from seglog_format.names import FileKind
-from seglog_format.storage.object_files import ObjectFiles, objects_at
-from seglog_format.tier.chunk_cache import DEFAULT_CACHE_SIZE
-from seglog_format.tier.expiry import UNLIMITED, RetentionRules
-from seglog_format.tier.joining import gaps_between, join, served_parts
+from seglog_format.state.config import UNLIMITED
+from seglog_format.storage.object_store import ObjectFiles, objects_at
+from seglog_format.tier.chunked_bytes import DEFAULT_CACHE_SIZE
+from seglog_format.tier.expiry import RetentionRules
+from seglog_format.tier.joining import copies_of, gaps_between, join, served_parts
 from seglog_format.tier.keys import KeyRing
 from seglog_format.tier.layouts import layout_named, layout_of
 from seglog_format.tier.local_metadata import LocalMetadataTopic
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
     from seglog_format.checks.finding import Finding
     from seglog_format.log.directory import LogDirectories
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.remote_store import RemoteCopies
     from seglog_format.model import MissingOffsets
-    from seglog_format.storage.object_files import Traffic
+    from seglog_format.storage.object_store import Traffic
     from seglog_format.tier.audit import AuditExtent
-    from seglog_format.tier.verify import TierExtent
+    from seglog_format.tier.stored_findings import TierExtent
 
 
 class RemoteTier:
@@ -100,6 +102,24 @@ class RemoteTier:
         parts = [part for part in served.parts if self.tier.is_finished(part.segment.id)]
         return RemoteOffsets(self.address, len(parts), gaps_between(parts, tiered))
 
+    def copies(self, listing: PartitionListing, log_end_offset: int) -> RemoteCopies | None:
+        """Return what the store holds of a partition, also of segments that are still in its directory; for `retain`.
+
+        A segment counts if all objects exist that its layout requires; they are not read.
+
+        Args:
+            listing: of the directory.
+            log_end_offset: of the local log.
+
+        Returns:
+            None if the name of the directory is not that of a partition, or no segments of it are known.
+
+        Raises:
+            UsageError: the store does not answer.
+            FormatError: an object of the store does not follow its layout, or the log of the metadata topic is damaged.
+        """
+        return copies_of(listing, log_end_offset, self.tier, self._beside.of(listing))
+
     def verify(self, logs: LogDirectories | None = None, *, extent: TierExtent | None = None) -> Iterator[Finding]:
         """Read every segment whole, and compare its log, indexes, manifest and record with one another.
 
@@ -114,7 +134,7 @@ class RemoteTier:
             UsageError: the store does not answer, or there is no metadata topic in the log directories.
             FormatError: the log of the metadata topic is damaged.
         """
-        from seglog_format.tier.verify import verify_tier  # noqa: PLC0415 - readers do without checks
+        from seglog_format.tier.stored_findings import verify_tier  # noqa: PLC0415 - readers do without checks
 
         return verify_tier(self.tier, None if logs is None else read_metadata_topic(logs), extent=extent)
 

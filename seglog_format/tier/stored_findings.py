@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,16 +14,17 @@ from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.listing import list_partition
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.requirements import Severity
-from seglog_format.tier import audit_checks  # noqa: F401 - registers the checks of a compared segment
-from seglog_format.tier.audit_subjects import ComparedSegment, StoredLog
+from seglog_format.tier.audit_checks import ComparedSegment, StoredLog
+from seglog_format.tier.records import SegmentState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.tier.ids import RemoteSegmentId
     from seglog_format.tier.layout import OpenedSegment
-    from seglog_format.tier.records import RemoteSegment
+    from seglog_format.tier.metadata_topic import MetadataTopic
+    from seglog_format.tier.records import RemoteSegment, RemoteSegmentId
     from seglog_format.tier.tier import Tier
+
 
 COPY_SIZE: Final = 2**20
 KEY_RULE: Final = "SEG-TIR-009"
@@ -131,3 +132,68 @@ def name_in(tier: Tier, segment: RemoteSegmentId) -> str:
         return f"{tier.address}: {topic}-{partition}, segment {segment.segment_id}"
     stored = next(iter(objects.values()))
     return tier.files.name_of(stored.path.removesuffix(stored.kind.value))
+
+
+# -- verification of all segments of a remote store, with or without the metadata topic --------------------------------
+
+
+@dataclass(slots=True)
+class TierExtent:
+    """Counts what a verification has read, while it runs.
+
+    Attributes:
+        segments: number of segments in the store.
+        verified: number of segments whose files were read whole.
+        objects: number of objects in the store.
+    """
+
+    segments: int = 0
+    verified: int = 0
+    objects: int = 0
+
+
+def verify_tier(
+    tier: Tier, topic: MetadataTopic | None = None, *, extent: TierExtent | None = None
+) -> Iterator[Finding]:
+    """Read every segment of a store whole, and compare its log, indexes, manifest and record with one another.
+
+    Args:
+        tier: the store.
+        topic: content of the metadata topic; None to use the objects alone.
+        extent: updated while the verification runs.
+
+    Yields:
+        Findings, in the order of partitions and segments.
+
+    Raises:
+        UsageError: the store does not answer.
+    """
+    counted = TierExtent() if extent is None else extent
+    counted.objects = len(tier.files.files)
+    records = {} if topic is None else _finished(topic)
+    for of_partition in tier.segments.values():
+        for segment in of_partition:
+            counted.segments += 1
+            if not tier.is_finished(segment):
+                yield _unfinished(tier, segment)
+                continue
+            record = records.get(segment.segment_id)
+            compared = [] if record is None else list(compared_findings(tier, record))
+            yield from compared
+            if not compared:
+                counted.verified += 1
+                yield from stored_findings(tier, segment, record)
+
+
+def _finished(topic: MetadataTopic) -> dict[str, RemoteSegment]:
+    """Return the finished segments by segment id, which is unique among all segments."""
+    segments = (segment for remote in topic.partitions.values() for segment in remote.segments.values())
+    return {each.id.segment_id: each for each in segments if each.state is SegmentState.COPY_SEGMENT_FINISHED}
+
+
+def _unfinished(tier: Tier, segment: RemoteSegmentId) -> Finding:
+    """Return the finding for a segment with missing objects; only its record shows whether its upload was finished."""
+    required = " ".join(sorted(kind.value for kind in tier.layout.required(has_aborted=False)))
+    present = " ".join(sorted(kind.value for kind in tier.objects_of(segment)))
+    problem = Problem(Location(name_in(tier, segment)), f"objects {required}", f"objects {present}")
+    return replace(Finding.of("SEG-RLM-015", problem), severity=Severity.WARNING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from seglog_format.closing import Closing
+from seglog_format.arguments import Closing
 from seglog_format.errors import UsageError
 from seglog_format.names import FileKind
 from seglog_format.storage.byte_source import MemoryBytes

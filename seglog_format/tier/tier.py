@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.errors import UsageError
 from seglog_format.object_names import FILE_KINDS, ObjectKind
-from seglog_format.tier.chunk_cache import DEFAULT_CACHE_SIZE, ChunkCache
+from seglog_format.tier.chunked_bytes import DEFAULT_CACHE_SIZE, ChunkCache
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seglog_format.names import FileKind
-    from seglog_format.storage.object_files import ObjectFiles, Traffic
-    from seglog_format.tier.ids import RemoteSegmentId
+    from seglog_format.storage.object_store import ObjectFiles, Traffic
     from seglog_format.tier.keys import KeyRing
     from seglog_format.tier.layout import OpenedSegment, StoredObject, TierLayout
+    from seglog_format.tier.records import RemoteSegmentId
 
 MAX_OPENED: Final = 4096
 """Maximum number of segments whose manifests are cached."""

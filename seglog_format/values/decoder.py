@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from seglog_format.errors import UsageError
+from seglog_format.errors import UndecodedRecordError, UsageError, WriteError
+from seglog_format.values.schema_decoder import SchemaDecoder, of_schema
 from seglog_format.values.schemas import SchemaText, schema_of_json
-from seglog_format.values.undecoded import UndecodedError
-from seglog_format.values.wire import id_and_rest, indexes_and_rest
+from seglog_format.values.shape import CELL_SIZE, WORK
+from seglog_format.values.undecoded import UndecodedError, reason_for
+from seglog_format.values.wire import id_and_rest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from seglog_format.values.schemas import Schemas
+
 
 TYPES: Final = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}
 """Types of schemas, by the kinds that need a schema."""
 KINDS: Final = ("bytes", "string", "json", *TYPES)
 """The ways to decode keys and values."""
-NEEDED: Final = {"avro": ("fastavro",), "json-schema": ("jsonschema",), "protobuf": ("google.protobuf", "grpc_tools")}
+NEEDED: Final = {"json-schema": ("jsonschema",), "protobuf": ("google.protobuf", "grpc_tools")}
 
 
 class Form(NamedTuple):
@@ -33,6 +37,7 @@ class Form(NamedTuple):
         message: name of a Protobuf message; None for the first of the schema.
         is_plain: whether values have no header of Schema Registry: the reader's schema is also the writer's.
         is_chosen: whether the caller gave the schema.
+        is_message_found: whether the message is that of a value, and the caller gave none.
     """
 
     kind: str
@@ -40,6 +45,7 @@ class Form(NamedTuple):
     message: str | None = None
     is_plain: bool = False
     is_chosen: bool = False
+    is_message_found: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return the form as tables store it."""
@@ -47,10 +53,40 @@ class Form(NamedTuple):
         return {"kind": self.kind, "schema": schema, "message": self.message, "plain": self.is_plain}
 
     def continued(self, stored: Form | None) -> Form:
-        """Return the form for a table that has one: the reader's schema stays, unless the caller gave another."""
-        if stored is None or self.is_chosen or stored.kind != self.kind:
+        """Return the form for a table that has one: schema and message stay, unless the caller gave others."""
+        if stored is None or stored.kind != self.kind:
             return self
-        return self._replace(schema=stored.schema)
+        schema = self.schema if self.is_chosen else stored.schema
+        is_given = self.message is not None and not self.is_message_found
+        return self._replace(schema=schema, message=self.message if is_given else stored.message)
+
+    def with_message_of(self, values: Iterable[bytes | None], schemas: Schemas | None) -> Form:
+        """Return the form with the message of the first value that names one of the reader's schema.
+
+        Values of Protobuf name their message by its path in the schema that they were written by. Other forms, and
+        those with a message, do not change.
+
+        Args:
+            values: some values of the column.
+            schemas: as of `decoder_of`.
+        """
+        if self.kind != "protobuf" or self.message is not None or self.is_plain or self.schema is None:
+            return self
+        from seglog_format.values.protobuf import MessageFinder  # noqa: PLC0415 - of the kinds, one is used
+
+        finder = MessageFinder(self.schema)
+        for value in values:
+            try:
+                id_, rest = id_and_rest(value or b"")
+                writer = self.schema if schemas is None else schemas.by_id(id_)
+                name = None if writer is None else of_schema(partial(finder.message_in, rest, writer))
+            except UndecodedError:
+                continue
+            if name is not None:
+                return self._replace(message=name, is_message_found=True)
+            if finder.is_tired:
+                break
+        return self
 
 
 def stored_form(value: object) -> Form | None:
@@ -104,81 +140,6 @@ class TextDecoder:
             raise UndecodedError(msg) from error
 
 
-class SchemaDecoder:
-    """Decodes values that a serializer of Schema Registry has written.
-
-    Attributes:
-        type: of the column.
-    """
-
-    def __init__(self, form: Form, schemas: Schemas | None) -> None:
-        """Prepare for a reader's schema.
-
-        Args:
-            form: with a schema.
-            schemas: of the registry; None to use the reader's schema for each value.
-
-        Raises:
-            UsageError: the schema is not valid for its type, or a library is not installed.
-        """
-        assert form.schema is not None
-        self._form = form
-        self._reader = form.schema
-        self._schemas = schemas
-        shape, self._decode = _by_kind(form)
-        self.type = shape
-
-    def decode(self, data: bytes) -> Any:  # noqa: ANN401 - decoded objects
-        """Decode a value to an object in the form that Arrow accepts.
-
-        Raises:
-            UndecodedError: the header or its schema is missing, or the value does not match the schema.
-        """
-        if self._form.is_plain:
-            return self._decode(data, self._reader, is_plain=True)
-        id_, rest = id_and_rest(data)
-        return self._decode(rest, self._writer(id_), is_plain=False)
-
-    def _writer(self, id_: int) -> SchemaText:
-        if self._schemas is None:
-            return self._reader
-        found = self._schemas.by_id(id_)
-        if found is None:
-            msg = f"schema {id_} is not in the registry's topic"
-            raise UndecodedError(msg)
-        if found.type != self._reader.type:
-            msg = f"schema {id_} is of type {found.type}, not {self._reader.type}"
-            raise UndecodedError(msg)
-        return found
-
-
-def _by_kind(form: Form) -> tuple[pa.DataType, Callable[..., Any]]:
-    """Return the type of a column, and the function that decodes a value's bytes by the writer's schema."""
-    schema = form.schema
-    assert schema is not None
-    if form.kind == "avro":
-        from seglog_format.values.avro import AvroDecoder  # noqa: PLC0415 - of the libraries, one is used
-
-        avro = AvroDecoder(schema)
-        return avro.shape.type, lambda data, writer, is_plain: avro.decode(data, writer)  # noqa: ARG005
-    if form.kind == "json-schema":
-        from seglog_format.values.json_schema import JsonSchemaDecoder  # noqa: PLC0415 - as above
-
-        by_schema = JsonSchemaDecoder(schema)
-        return by_schema.shape.type, lambda data, writer, is_plain: by_schema.decode(data, writer)  # noqa: ARG005
-    from seglog_format.values.protobuf import ProtobufDecoder  # noqa: PLC0415 - as above
-
-    protobuf = ProtobufDecoder(schema, form.message)
-
-    def decode(data: bytes, writer: SchemaText, *, is_plain: bool) -> Any:  # noqa: ANN401 - decoded objects
-        if is_plain:
-            return protobuf.decode_plain(data)
-        indexes, rest = indexes_and_rest(data)
-        return protobuf.decode(rest, writer, indexes)
-
-    return protobuf.shape.type, decode
-
-
 def decoder_of(form: Form, schemas: Schemas | None = None) -> Decoder | None:
     """Return the decoder of a column; None for bytes.
 
@@ -193,11 +154,12 @@ def decoder_of(form: Form, schemas: Schemas | None = None) -> Decoder | None:
         return None
     if form.kind in {"string", "json"}:
         return TextDecoder(is_json=form.kind == "json")
-    for name in NEEDED[form.kind]:
+    for name in NEEDED.get(form.kind, ()):
         if not _is_installed(name):
             msg = f"decoding {form.kind} needs {name}: pip install 'seglog-format[decode]'"
             raise UsageError(msg)
-    return SchemaDecoder(form, schemas)
+    assert form.schema is not None
+    return SchemaDecoder(form.kind, form.schema, schemas, message=form.message, is_plain=form.is_plain)
 
 
 def _is_installed(name: str) -> bool:
@@ -291,3 +253,122 @@ def value_decoder(
         msg = "bytes need no decoder"
         raise UsageError(msg)
     return found
+
+
+# -- decoding of whole columns -----------------------------------------------------------------------------------------
+
+
+PIECE_CELLS: Final = 2**20
+"""Cells after which decoded objects become a piece of the column, which takes less memory."""
+
+
+class Failure(NamedTuple):
+    """A value that does not decode.
+
+    Attributes:
+        row: number of the row, from 0.
+        reason: text of the reason.
+    """
+
+    row: int
+    reason: str
+
+
+def decoded(decoder: Decoder, column: pa.Array | pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[Failure]]:
+    """Return a column of decoded values, and the failures; a value that does not decode is null."""
+    failures: list[Failure] = []
+    pieces: list[pa.Array] = []
+    values: list[Any] = []
+    cells = 0
+    for row, data in enumerate(column.to_pylist()):
+        value, reason = (None, None) if data is None else _decoded(decoder, data)
+        values.append(value)
+        if reason is not None:
+            failures.append(Failure(row, reason))
+        cells += WORK.taken() + (0 if data is None else len(data) // CELL_SIZE)
+        if cells > PIECE_CELLS:
+            pieces.append(_piece(decoder.type, values, row + 1 - len(values), failures))
+            values, cells = [], 0
+    pieces.append(_piece(decoder.type, values, len(column) - len(values), failures))
+    return pa.chunked_array(pieces, decoder.type), sorted(failures)
+
+
+def _decoded(decoder: Decoder, data: bytes) -> tuple[Any, str | None]:
+    """Decode a value, or return why it does not decode.
+
+    The schema and the bytes may be hostile, and the libraries raise errors of any class: whatever the error is, it
+    concerns this value alone.
+
+    Raises:
+        WriteError: a compiler of schemas could not write its files.
+    """
+    try:
+        return decoder.decode(data), None
+    except WriteError:
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        return None, reason_for(error)
+
+
+def _piece(kind: pa.DataType, values: list[Any], first: int, failures: list[Failure]) -> pa.Array:
+    """Return values as Arrow's; add those that do not fit the type, such as a large number in JSON, to the failures."""
+    try:
+        return pa.array(values, kind)
+    except Exception:  # noqa: BLE001 - Arrow raises errors of several classes
+        return pa.concat_arrays([_single(kind, value, first + row, failures) for row, value in enumerate(values)])
+
+
+def _single(kind: pa.DataType, value: Any, row: int, failures: list[Failure]) -> pa.Array:  # noqa: ANN401 - any object
+    try:
+        return pa.array([value], kind)
+    except Exception as error:  # noqa: BLE001 - as above
+        failures.append(Failure(row, f"no value of type {kind!s:.80}: {reason_for(error)}"))
+        return pa.nulls(1, kind)
+
+
+# -- scans whose keys or values are decoded ----------------------------------------------------------------------------
+
+
+OFFSET = "offset"
+
+
+def with_decoded(
+    reader: pa.RecordBatchReader,
+    decoders: Mapping[str, Decoder],
+    on_undecoded: Callable[[UndecodedRecordError], None] | None,
+    *,
+    keeps_offset: bool = True,
+) -> pa.RecordBatchReader:
+    """Return a scan with some columns decoded.
+
+    Args:
+        reader: of the scan, with offsets.
+        decoders: by column.
+        on_undecoded: called for each value that cannot be decoded, which then is null; by default the first such value
+            ends the scan.
+        keeps_offset: whether the result has offsets.
+    """
+    schema = reader.schema
+    for name, decoder in decoders.items():
+        schema = schema.set(schema.get_field_index(name), pa.field(name, decoder.type))
+    if not keeps_offset:
+        schema = schema.remove(schema.get_field_index(OFFSET))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for name, decoder in decoders.items():
+                column, failures = decoded(decoder, columns[name])
+                columns[name] = column.combine_chunks()
+                for failure in failures:
+                    _handle(f"offset {columns[OFFSET][failure.row]}: {name}: {failure.reason}", on_undecoded)
+            yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _handle(text: str, on_undecoded: Callable[[UndecodedRecordError], None] | None) -> None:
+    error = UndecodedRecordError(text)
+    if on_undecoded is None:
+        raise error
+    on_undecoded(error)

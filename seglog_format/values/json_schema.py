@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-from jsonschema.exceptions import SchemaError, ValidationError
-from jsonschema.validators import Draft7Validator, validator_for
-from referencing import Registry, Resource
-from referencing.jsonschema import DRAFT7
+from referencing import Registry
+from referencing.jsonschema import DRAFT7, specification_with
 
-from seglog_format.errors import UsageError
-from seglog_format.values.shape import JSON_TEXT, Shape, list_of, struct_of
+from seglog_format.values.json_checks import checker
+from seglog_format.values.shape import JSON_TEXT, MAX_DEPTH, PLAIN_TEXT, Shape, Visits, list_of, struct_of
 from seglog_format.values.undecoded import UndecodedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from referencing import Resolver
 
     from seglog_format.values.schemas import SchemaText
-
-MAX_TEXT: Final = 80
-"""Maximum characters of a reason that a library gives."""
 
 
 class JsonSchemaDecoder:
@@ -35,49 +32,28 @@ class JsonSchemaDecoder:
         """Prepare for a reader's schema.
 
         Raises:
-            UsageError: the text is not a JSON Schema.
+            Exception: of any class, for text that is not a JSON Schema.
         """
-        try:
-            schema, registry = _parsed(reader)
-            self.shape = _shape(schema, registry.resolver(), 0)
-        except Exception as error:
-            msg = f"the reader's schema: {_short(error)}"
-            raise UsageError(msg) from error
-        self._writers: dict[SchemaText, Any] = {}
+        parsed = _parsed(reader)
+        self.shape = _Shapes().shape(parsed.schema, parsed.registry.resolver(), 0)
 
-    def decode(self, data: bytes, writer: SchemaText) -> Any:  # noqa: ANN401 - decoded objects
-        """Decode a value to an object in the form that Arrow accepts.
+    def prepared(self, writer: SchemaText, *, is_plain: bool) -> Callable[[bytes], Any]:  # noqa: ARG002 - of all kinds
+        """Return the function that decodes values of a writer's schema to objects in the form that Arrow accepts.
 
         Raises:
-            UndecodedError: the value does not match the schemas.
+            Exception: as above.
         """
-        value = parsed_json(data)
-        try:
-            self._writer(writer).validate(value)
-        except UndecodedError:
-            raise
-        except ValidationError as error:
-            msg = f"not what its JSON Schema says: {error.json_path}: {_short(error.message)}"
-            raise UndecodedError(msg) from error
-        except Exception as error:  # references without a target, and circles of references
-            msg = f"not checked by its JSON Schema: {_short(error)}"
-            raise UndecodedError(msg) from error
-        return self.shape.of(value)
+        check = checker(*_parsed(writer))
 
-    def _writer(self, writer: SchemaText) -> Any:  # noqa: ANN401 - a class of the library for each draft
-        if writer not in self._writers:
-            try:
-                schema, registry = _parsed(writer)
-                kind = validator_for(schema, default=Draft7Validator)
-                kind.check_schema(schema)
-            except (ValueError, SchemaError, RecursionError) as error:
-                msg = f"not a JSON Schema: {_short(error)}"
-                raise UndecodedError(msg) from error
-            self._writers[writer] = kind(schema, registry=registry)
-        return self._writers[writer]
+        def decode(data: bytes) -> Any:  # noqa: ANN401 - decoded objects
+            value = parsed_json(data)
+            check(value, len(data))
+            return self.shape.of(value)
+
+        return decode
 
 
-def parsed_json(data: bytes) -> Any:  # noqa: ANN401 - any JSON
+def parsed_json(data: bytes | str) -> Any:  # noqa: ANN401 - any JSON
     """Parse bytes as JSON.
 
     Raises:
@@ -86,77 +62,138 @@ def parsed_json(data: bytes) -> Any:  # noqa: ANN401 - any JSON
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        msg = f"not JSON: {_short(error)}"
+        msg = f"not JSON: {error}"
         raise UndecodedError(msg) from error
 
 
-def _short(error: object) -> str:
-    text = str(error).partition("\n")[0]
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
+class _Parsed(NamedTuple):
+    schema: Any
+    dialect: str
+    registry: Registry[Any]
 
 
-def _parsed(schema: SchemaText) -> tuple[Any, Registry[Any]]:
+def _parsed(schema: SchemaText) -> _Parsed:
     """Return a schema, and the registry that resolves its references without fetching any."""
     registry: Registry[Any] = Registry()
     for name, text in schema.references:
-        registry = registry.with_resource(name, Resource.from_contents(json.loads(text), DRAFT7))
-    main = json.loads(schema.text)
-    return main, registry.with_resource("", Resource.from_contents(main, DRAFT7))
+        other, dialect = _contents(text)
+        registry = registry.with_resource(name, specification_with(dialect, default=DRAFT7).create_resource(other))
+    main, dialect = _contents(schema.text)
+    resource = specification_with(dialect, default=DRAFT7).create_resource(main)
+    return _Parsed(main, dialect, registry.with_resource("", resource))
 
 
-MAX_DEPTH: Final = 32
-"""Maximum depth of nested types; deeper types, and types that contain themselves, are JSON as text."""
+def _contents(text: str) -> tuple[Any, str]:
+    """Return a schema without the dialects of its parts, and its own dialect."""
+    found = parsed_json(text)
+    dialect = found.get(DIALECT) if isinstance(found, dict) else None
+    left = [found]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            if isinstance(each.get(DIALECT), str):
+                del each[DIALECT]
+            left += each.values()
+        elif isinstance(each, list):
+            left += each
+    return found, dialect if isinstance(dialect, str) else ""
 
 
-def _shape(schema: Any, resolver: Resolver[Any], depth: int) -> Shape:  # noqa: ANN401 - parsed JSON
-    if not isinstance(schema, dict) or depth > MAX_DEPTH:
-        return JSON_TEXT
-    if "$ref" in schema:
-        found = resolver.lookup(schema["$ref"])
-        if _reaches_itself(found.contents, found.resolver, schema["$ref"], 0):
+DIALECT: Final = "$schema"
+MAX_REFERRED: Final = 1_000_000
+"""Maximum number of parts of a schema that are visited to find references of types to themselves."""
+OPAQUE: Final = frozenset({"definitions", "$defs", "enum", "default", "const"})
+"""Parts of a schema that are no part of its type."""
+
+
+class _Shapes:
+    """Makes shapes of schemas. Types that contain themselves, or are nested too deeply, are JSON as text."""
+
+    def __init__(self) -> None:
+        self._visits = Visits()
+        self._referred = Visits(MAX_REFERRED)
+        self._recursive: dict[int, bool] = {}
+
+    def shape(self, schema: Any, resolver: Resolver[Any], depth: int) -> Shape:  # noqa: ANN401 - parsed JSON
+        """Return the shape of a schema at a depth of nested types.
+
+        Raises:
+            Exception: of any class: a reference leads nowhere, or the schema is none.
+        """
+        self._visits.add()
+        if not isinstance(schema, dict) or depth > MAX_DEPTH:
             return JSON_TEXT
-        return _shape(found.contents, found.resolver, depth + 1)
-    alternatives = schema.get("oneOf", schema.get("anyOf"))
-    if alternatives is not None:
-        rest = [each for each in alternatives if each != {"type": "null"}]
-        return _shape(rest[0], resolver, depth + 1) if len(rest) == 1 else JSON_TEXT
-    return _typed(schema, resolver, depth)
+        if "$ref" in schema:
+            found = resolver.lookup(schema["$ref"])
+            if self._is_recursive(found.contents, found.resolver):
+                return JSON_TEXT
+            return self.shape(found.contents, found.resolver, depth + 1)
+        alternatives = schema.get("oneOf", schema.get("anyOf"))
+        if alternatives is not None:
+            rest = [each for each in alternatives if each != {"type": "null"}]
+            return _choice([self.shape(each, resolver, depth + 1) for each in rest])
+        return self._typed(schema, resolver, depth)
 
+    def _typed(self, schema: dict[str, Any], resolver: Resolver[Any], depth: int) -> Shape:
+        kinds = _kinds(schema)
+        if kinds == ["object"] and schema.get("properties"):
+            properties = schema["properties"].items()
+            return _checked(struct_of({name: self.shape(each, resolver, depth + 1) for name, each in properties}), dict)
+        if kinds == ["array"] and isinstance(schema.get("items"), dict):
+            return _checked(list_of(self.shape(schema["items"], resolver, depth + 1)), list)
+        return _choice([SCALARS.get(kind, JSON_TEXT) for kind in kinds])
 
-def _typed(schema: dict[str, Any], resolver: Resolver[Any], depth: int) -> Shape:
-    kind = schema.get("type")
-    kinds = [each for each in (kind if isinstance(kind, list) else [kind]) if each != "null"]
-    if len(kinds) != 1:
-        return JSON_TEXT
-    if kinds[0] == "object" and schema.get("properties"):
-        properties = schema["properties"].items()
-        return _object_of({name: _shape(each, resolver, depth + 1) for name, each in properties})
-    if kinds[0] == "array" and isinstance(schema.get("items"), dict):
-        return _checked(list_of(_shape(schema["items"], resolver, depth + 1)), list)
-    return SCALARS.get(kinds[0] or "", JSON_TEXT)
+    def _is_recursive(self, schema: Any, resolver: Resolver[Any]) -> bool:  # noqa: ANN401 - as above
+        """Return whether a type contains itself, directly or through others."""
+        if id(schema) not in self._recursive:
+            self._recursive[id(schema)] = self._reaches(schema, resolver)
+        return self._recursive[id(schema)]
 
-
-def _reaches_itself(schema: Any, resolver: Resolver[Any], target: str, depth: int) -> bool:  # noqa: ANN401 - as above
-    """Return whether a schema refers to a target, directly or through others."""
-    if depth > MAX_DEPTH:
-        return True
-    if isinstance(schema, list):
-        return any(_reaches_itself(each, resolver, target, depth + 1) for each in schema)
-    if not isinstance(schema, dict):
+    def _reaches(self, target: Any, resolver: Resolver[Any]) -> bool:  # noqa: ANN401 - as above
+        left = [(target, resolver)]
+        visited: set[int] = set()
+        while left:
+            schema, at = left.pop()
+            self._referred.add()
+            if isinstance(schema, list):
+                left += [(each, at) for each in schema]
+            if not isinstance(schema, dict):
+                continue
+            if isinstance(schema.get("$ref"), str):
+                found = at.lookup(schema["$ref"])
+                if found.contents is target:
+                    return True
+                if id(found.contents) not in visited:
+                    visited.add(id(found.contents))
+                    left.append((found.contents, found.resolver))
+            left += [(each, at) for name, each in schema.items() if name not in OPAQUE]
         return False
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        if reference == target:
-            return True
-        found = resolver.lookup(reference)
-        if _reaches_itself(found.contents, found.resolver, target, depth + 1):
-            return True
-    inside = [each for name, each in schema.items() if name not in {"definitions", "$defs", "enum", "default", "const"}]
-    return any(_reaches_itself(each, resolver, target, depth + 1) for each in inside)
 
 
-def _object_of(fields: dict[str, Shape]) -> Shape:
-    return _checked(struct_of(fields), dict)
+def _kinds(schema: dict[str, Any]) -> list[str]:
+    """Return the types of a schema's values besides null: those that it names, or else of the values that it lists."""
+    named = schema.get("type")
+    if named is None and "enum" in schema:
+        named = sorted({_kind_of(each) for each in schema["enum"]})
+    elif named is None and "const" in schema:
+        named = _kind_of(schema["const"])
+    kinds = [each for each in (named if isinstance(named, list) else [named or "any"]) if each != "null"]
+    return [each for each in kinds if each != "integer" or "number" not in kinds]
+
+
+def _kind_of(value: Any) -> str:  # noqa: ANN401 - any JSON
+    return JSON_KINDS.get(type(value), "any")
+
+
+JSON_KINDS: Final = {type(None): "null", str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+def _choice(shapes: list[Shape]) -> Shape:
+    """Return the shape of a choice: that which all alternatives have; else plain text if no alternative has parts."""
+    if shapes and all(shape is shapes[0] for shape in shapes):
+        return shapes[0]
+    scalars = {id(shape) for shape in (*SCALARS.values(), PLAIN_TEXT)}
+    return PLAIN_TEXT if shapes and all(id(shape) in scalars for shape in shapes) else JSON_TEXT
 
 
 def _checked(shape: Shape, *kinds: type) -> Shape:
@@ -166,7 +203,7 @@ def _checked(shape: Shape, *kinds: type) -> Shape:
             raise UndecodedError(msg)
         return shape.of(value)
 
-    return Shape(shape.type, change)
+    return shape._replace(change=change)
 
 
 def _integer(value: float) -> int:

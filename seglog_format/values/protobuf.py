@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+from contextlib import suppress
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,10 +19,13 @@ from google.protobuf.message_factory import GetMessageClass
 
 from seglog_format.errors import UsageError
 from seglog_format.storage.protoc import compiled
-from seglog_format.values.shape import Shape, text_of
+from seglog_format.values.shape import MAX_DEPTH, WORK, Shape, Visits, list_of, text_of, width_of
 from seglog_format.values.undecoded import UndecodedError
+from seglog_format.values.wire import indexes_and_rest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from google.protobuf.descriptor import Descriptor, FileDescriptor
 
     from seglog_format.values.schemas import SchemaText
@@ -30,6 +35,10 @@ WELL_KNOWN: Final = (
     "descriptor",
 )
 """Files that protobuf contains, each after those that it imports: registered descriptors do not include them."""
+MAX_REFERENCES: Final = 256
+"""Maximum number of schemas that a schema refers to: each may be compiled by itself."""
+MAX_TRIED: Final = 16
+"""Number of schemas to try before no more values are asked for their message."""
 TYPES: Final = {
     "DOUBLE": pa.float64(),
     "FLOAT": pa.float32(),
@@ -66,86 +75,125 @@ class ProtobufDecoder:
             message: name of the message that the column holds; by default the first of the file.
 
         Raises:
-            UsageError: the text is not a Protobuf schema, or has no such message.
+            UsageError: the schema has no such message.
+            Exception: of any class, for text that is not a Protobuf schema.
         """
-        try:
-            file = _file_of(reader)
-        except UndecodedError as error:
-            msg = f"the reader's schema: {error}"
-            raise UsageError(msg) from error
-        self._message = _named(file, message)
+        self._message = _named(file_of(reader), message)
         self._class: Any = GetMessageClass(self._message)
-        self.shape = _shape(self._message, ())
-        self._writers: dict[SchemaText, FileDescriptor] = {}
+        self.shape = _Shapes().shape(self._message, ())
 
-    def decode(self, data: bytes, writer: SchemaText, indexes: tuple[int, ...]) -> Any:  # noqa: ANN401 - decoded objects
-        """Decode a value to an object in the form that Arrow accepts.
-
-        Args:
-            data: the message.
-            writer: the schema that it was written by.
-            indexes: path to its type in the writer's file.
+    def prepared(self, writer: SchemaText, *, is_plain: bool) -> Callable[[bytes], Any]:
+        """Return the function that decodes values of a writer's schema to objects in the form that Arrow accepts.
 
         Raises:
-            UndecodedError: the value is not a message of the column's type.
+            Exception: as above.
         """
-        name = _at(self._writer(writer), indexes)
-        if name != self._message.full_name:
-            msg = f"a message {name}, and the column holds {self._message.full_name}"
-            raise UndecodedError(msg)
-        return self.decode_plain(data)
+        if is_plain:
+            return self._decode
+        names = MessageNames(file_of(writer))
 
-    def decode_plain(self, data: bytes) -> Any:  # noqa: ANN401 - as above
-        """Decode a message of the column's type.
+        def decode(data: bytes) -> Any:  # noqa: ANN401 - decoded objects
+            indexes, rest = indexes_and_rest(data)
+            name = names.at(indexes)
+            if name != self._message.full_name:
+                msg = f"a message {name}, and the column holds {self._message.full_name}"
+                raise UndecodedError(msg)
+            return self._decode(rest)
 
-        Raises:
-            UndecodedError: the value is not such a message.
-        """
+        return decode
+
+    def _decode(self, data: bytes) -> Any:  # noqa: ANN401 - as above
         try:
-            return self.shape.of(self._class.FromString(data))
-        except (DecodeError, ValueError) as error:
+            message = self._class.FromString(data)
+        except DecodeError as error:
             msg = f"not a Protobuf message {self._message.full_name}: {error}"
             raise UndecodedError(msg) from error
+        return self.shape.of(message)
 
-    def _writer(self, writer: SchemaText) -> FileDescriptor:
-        if writer not in self._writers:
-            self._writers[writer] = _file_of(writer)
-        return self._writers[writer]
+
+class MessageNames:
+    """The names of the messages in a file, by their paths of indexes."""
+
+    def __init__(self, file: FileDescriptor) -> None:
+        self._outer = list(file.message_types_by_name.values())
+
+    def at(self, indexes: tuple[int, ...]) -> str:
+        """Return the full name of the message at a path.
+
+        Raises:
+            UndecodedError: there is none.
+        """
+        inside: Sequence[Descriptor] = self._outer
+        name = ""
+        for index in indexes:
+            if not 0 <= index < len(inside):
+                msg = f"its schema has no message at {list(indexes)}"
+                raise UndecodedError(msg)
+            name, inside = inside[index].full_name, inside[index].nested_types
+        return name
+
+
+class MessageFinder:
+    """Finds the names of the messages that values hold, as far as a reader's schema has these messages."""
+
+    def __init__(self, reader: SchemaText) -> None:
+        self._reader = reader
+        self._names: dict[SchemaText, MessageNames | None] = {}
+
+    @property
+    def is_tired(self) -> bool:
+        """Return whether many schemas were tried."""
+        return len(self._names) >= MAX_TRIED
+
+    def message_in(self, data: bytes, writer: SchemaText) -> str | None:
+        """Return the full name of a value's message, by the path of indexes before it.
+
+        Args:
+            data: the value, after the id of its schema.
+            writer: its schema.
+
+        Returns:
+            None if an earlier value showed that the schema cannot be used, or if the reader's schema lacks the message.
+
+        Raises:
+            Exception: of any class; both may be hostile.
+        """
+        if writer not in self._names:
+            self._names[writer] = None
+            self._names[writer] = MessageNames(file_of(writer))
+        names = self._names[writer]
+        if names is None:
+            return None
+        name = names.at(indexes_and_rest(data)[0])
+        try:
+            file_of(self._reader).pool.FindMessageTypeByName(name)
+        except KeyError:
+            return None
+        return name
 
 
 def _named(file: FileDescriptor, message: str | None) -> Descriptor:
+    """Return the message of a name, with or without the file's package; the first message for None."""
     names = list(file.message_types_by_name)
     if message is None and names:
         return file.message_types_by_name[names[0]]
-    package = f"{file.package}." if file.package else ""
-    try:
-        return file.pool.FindMessageTypeByName(message if message is None or "." in message else package + message)
-    except (KeyError, TypeError):
-        msg = f"the reader's schema has no message {message or 'at all'}"
-        raise UsageError(msg) from None
+    for name in (f"{file.package}.{message}", message) if message is not None else ():
+        with suppress(KeyError, TypeError):
+            return file.pool.FindMessageTypeByName(name)
+    msg = f"the reader's schema has no message {message or 'at all'}"
+    raise UsageError(msg)
 
 
-def _at(file: FileDescriptor, indexes: tuple[int, ...]) -> str:
-    """Return the name of the message at a path of indexes."""
-    inside: Any = list(file.message_types_by_name.values())
-    found = None
-    for index in indexes:
-        if not 0 <= index < len(inside):
-            msg = f"its schema has no message at {list(indexes)}"
-            raise UndecodedError(msg)
-        found = inside[index]
-        inside = found.nested_types
-    assert found is not None
-    name: str = found.full_name
-    return name
-
-
-def _file_of(schema: SchemaText) -> FileDescriptor:
+@lru_cache(maxsize=16)
+def file_of(schema: SchemaText) -> FileDescriptor:
     """Return the descriptor of a schema; its types are in a pool of their own.
 
     Raises:
         UndecodedError: the schema does not compile.
     """
+    if len(schema.references) > MAX_REFERENCES:
+        msg = f"the schema refers to {len(schema.references)} others"
+        raise UndecodedError(msg)
     described = _described(schema.text)
     if described is None:
         files = _compiled(schema.text, dict(schema.references))
@@ -157,7 +205,7 @@ def _file_of(schema: SchemaText) -> FileDescriptor:
         for each in files:
             pool.AddSerializedFile(each.SerializeToString())
         return pool.FindFileByName(files[-1].name)
-    except (TypeError, KeyError) as error:
+    except (TypeError, KeyError) as error:  # names that files lack, or have twice
         msg = f"not a Protobuf schema: {error}"
         raise UndecodedError(msg) from error
 
@@ -196,48 +244,59 @@ def _well_known() -> list[FileDescriptorProto]:
     return files
 
 
-def _shape(message: Descriptor, above: tuple[str, ...]) -> Shape:
-    if message.full_name in above or not message.fields:
-        return Shape(pa.string(), _as_text)
-    inside = (*above, message.full_name)
-    fields = [(field, _field_shape(field, inside)) for field in message.fields]
-    kind = pa.struct([pa.field(field.name, shape.type) for field, shape in fields])
-    plans = [(field.name, field.has_presence, shape) for field, shape in fields]
+class _Shapes:
+    """Makes shapes of messages. Messages that contain themselves, or are nested too deeply, are JSON as text."""
 
-    def change(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a message of any type
-        return {
-            name: None if has_presence and not value.HasField(name) else shape.of(getattr(value, name))
-            for name, has_presence, shape in plans
-        }
+    def __init__(self) -> None:
+        self._visits = Visits()
 
-    return Shape(kind, change)
+    def shape(self, message: Descriptor, above: tuple[str, ...]) -> Shape:
+        """Return the shape of a message.
+
+        Raises:
+            UndecodedError: it has too many fields.
+        """
+        self._visits.add()
+        if message.full_name in above or len(above) > MAX_DEPTH or not message.fields:
+            return Shape(pa.string(), _as_text)
+        inside = (*above, message.full_name)
+        fields = [(field, self._field(field, inside)) for field in message.fields]
+        kind = pa.struct([pa.field(field.name, shape.type) for field, shape in fields])
+        plans = [(field.name, field.has_presence, shape) for field, shape in fields]
+
+        def change(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a message of any type
+            return {
+                name: None if has_presence and not value.HasField(name) else shape.of(getattr(value, name))
+                for name, has_presence, shape in plans
+            }
+
+        return Shape(kind, change, width_of([shape for _, shape in fields]))
+
+    def _field(self, field: FieldDescriptor, above: tuple[str, ...]) -> Shape:
+        kind = field.message_type
+        if kind is not None and kind.GetOptions().map_entry:
+            keys, values = (self._single(kind.fields_by_name[name], above) for name in ("key", "value"))
+
+            def pairs(found: Any) -> list[Any]:  # noqa: ANN401 - a map of any types
+                WORK.spend(len(found) * (values.width + 1))
+                return [(keys.of(key), values.of(each)) for key, each in found.items()]
+
+            return Shape(pa.map_(keys.type, values.type), pairs)
+        shape = self._single(field, above)
+        return list_of(shape) if field.is_repeated else shape
+
+    def _single(self, field: FieldDescriptor, above: tuple[str, ...]) -> Shape:
+        self._visits.add()
+        if field.message_type is not None:
+            return self.shape(field.message_type, above)
+        if field.enum_type is not None:
+            names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
+            return Shape(pa.string(), lambda number: names.get(number, str(number)))
+        return Shape(SCALARS[field.type])
 
 
-def _as_text(value: Any) -> str:  # noqa: ANN401 - as above
+def _as_text(value: Any) -> str:  # noqa: ANN401 - a message of any type
     return text_of(MessageToDict(value, preserving_proto_field_name=True))
-
-
-def _field_shape(field: FieldDescriptor, above: tuple[str, ...]) -> Shape:
-    kind = field.message_type
-    if kind is not None and kind.GetOptions().map_entry:
-        keys, values = (_single(kind.fields_by_name[name], above) for name in ("key", "value"))
-        return Shape(
-            pa.map_(keys.type, values.type),
-            lambda found: [(keys.of(key), values.of(each)) for key, each in found.items()],
-        )
-    shape = _single(field, above)
-    if field.is_repeated:
-        return Shape(pa.list_(shape.type), lambda found: [shape.of(each) for each in found])
-    return shape
-
-
-def _single(field: FieldDescriptor, above: tuple[str, ...]) -> Shape:
-    if field.message_type is not None:
-        return _shape(field.message_type, above)
-    if field.enum_type is not None:
-        names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
-        return Shape(pa.string(), lambda number: names.get(number, str(number)))
-    return Shape(SCALARS[field.type])
 
 
 SCALARS: Final = {getattr(FieldDescriptor, f"TYPE_{name}"): kind for name, kind in TYPES.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,12 +42,16 @@ QUALIFIED: Final = re.compile(r":(?P<context>\.[^:]*):(?P<name>.*)", re.DOTALL)
 """Subjects of other contexts; each context numbers its schemas separately."""
 
 
+_Reference: TypeAlias = tuple[str, str, int]
+"""Name, subject and version."""
+
+
 class _Stored(NamedTuple):
     context: str
     id: int
     type: str
     text: str
-    references: tuple[tuple[str, str, int], ...]
+    references: tuple[_Reference, ...]
     is_deleted: bool
 
 
@@ -55,7 +59,7 @@ class _Stored(NamedTuple):
 class Schemas:
     """The schemas of a registry, from the records of its topic in their order."""
 
-    _versions: dict[tuple[str, int], _Stored] = field(default_factory=dict)
+    _versions: dict[str, dict[int, _Stored]] = field(default_factory=dict)
     _by_id: dict[int, _Stored] = field(default_factory=dict)
 
     def add(self, key: bytes | None, value: bytes | None) -> None:
@@ -67,23 +71,25 @@ class Schemas:
         if name.get("keytype") == "DELETE_SUBJECT":
             self._delete(_plain_subject(subject), _object(value).get("version"))
         elif name.get("keytype") == "SCHEMA" and type(version) is int:
-            self._store((_plain_subject(subject), version), value)
+            self._store(_plain_subject(subject), version, value)
 
-    def _store(self, key: tuple[str, int], value: bytes | None) -> None:
+    def _store(self, subject: str, version: int, value: bytes | None) -> None:
+        versions = self._versions.setdefault(subject, {})
         if not value:  # null, or empty: some registries delete with an empty value
-            self._versions.pop(key, None)  # values by its id may still be there
+            versions.pop(version, None)  # values by its id may still be there
             return
-        stored = _stored(_context_of(key[0]), _object(value))
+        stored = _stored(_context_of(subject), _object(value))
         if stored is not None:
-            self._versions[key] = stored
+            versions[version] = stored
         if stored is not None and stored.context == DEFAULT_CONTEXT:
             self._by_id[stored.id] = stored
 
     def _delete(self, subject: str, last: object) -> None:
         """Mark as deleted the versions that a subject had when it was deleted."""
-        for name, version in self._versions:
-            if name == subject and type(last) is int and version <= last:
-                self._versions[name, version] = self._versions[name, version]._replace(is_deleted=True)
+        versions = self._versions.get(subject, {})
+        for version, stored in versions.items():
+            if type(last) is int and version <= last:
+                versions[version] = stored._replace(is_deleted=True)
 
     def by_id(self, id_: int) -> SchemaText | None:
         """Return the schema with an id of the default context; None if there is none. It may have been deleted."""
@@ -92,14 +98,14 @@ class Schemas:
 
     def latest(self, subject: str) -> SchemaText | None:
         """Return the newest schema of a subject that was not deleted; None if there is none."""
-        versions = [
-            version for (name, version), stored in self._versions.items() if name == subject and not stored.is_deleted
-        ]
-        return self._whole(self._versions[subject, max(versions)]) if versions else None
+        known = self._versions.get(subject, {})
+        versions = [version for version, stored in known.items() if not stored.is_deleted]
+        return self._whole(known[max(versions)]) if versions else None
 
     def subjects(self) -> list[str]:
         """Return the names of all subjects with a schema that was not deleted, sorted."""
-        return sorted({subject for (subject, _), stored in self._versions.items() if not stored.is_deleted})
+        known = self._versions.items()
+        return sorted(subject for subject, all_ in known if any(not stored.is_deleted for stored in all_.values()))
 
     def contexts_of(self, subject: str) -> list[str]:
         """Return the contexts, other than the default one, that have a subject of this name, sorted."""
@@ -107,18 +113,26 @@ class Schemas:
         return sorted(each["context"] for each in found if each["name"] == subject)
 
     def _whole(self, stored: _Stored) -> SchemaText:
-        found: dict[str, str] = {}
-        self._gather(stored, found, set())
-        return SchemaText(stored.type, stored.text, tuple(found.items()))
+        return SchemaText(stored.type, stored.text, tuple(self._referred(stored).items()))
 
-    def _gather(self, stored: _Stored, found: dict[str, str], visited: set[tuple[str, int]]) -> None:
-        """Add the schemas that a schema refers to, each after those that it needs; skip schemas already visited."""
-        for name, subject, version in stored.references:
-            other = self._versions.get((subject, version))
-            if other is not None and (subject, version) not in visited:
-                visited.add((subject, version))
-                self._gather(other, found, visited)
-                found[name] = other.text
+    def _referred(self, stored: _Stored) -> dict[str, str]:
+        """Return the texts of the schemas that a schema refers to, each after those that it needs, by their names."""
+        found: dict[str, str] = {}
+        visited: set[tuple[str, int]] = set()
+        left: list[tuple[str, str, Iterator[_Reference]]] = [("", "", iter(stored.references))]
+        while left:
+            name, text, references = left[-1]
+            for inner, subject, version in references:
+                other = self._versions.get(subject, {}).get(version)
+                if other is not None and (subject, version) not in visited:
+                    visited.add((subject, version))
+                    left.append((inner, other.text, iter(other.references)))
+                    break
+            else:
+                left.pop()
+                if left:
+                    found[name] = text
+        return found
 
 
 def schemas_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> Schemas:
@@ -156,7 +170,7 @@ def _stored(context: str, value: dict[str, Any]) -> _Stored | None:
     return _Stored(context, id_, kind, text, references, bool(value.get("deleted")))
 
 
-def _references(context: str, values: object) -> Iterator[tuple[str, str, int]]:
+def _references(context: str, values: object) -> Iterator[_Reference]:
     """Yield names, subjects and versions; a subject without a context is in the schema's own."""
     for each in values if isinstance(values, list) else ():
         if isinstance(each, dict):

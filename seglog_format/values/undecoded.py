@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+MAX_REASON: Final = 200
+"""Maximum characters of a reason."""
+
 
 class UndecodedError(Exception):
     """The bytes do not match the schema. Callers of the package get the reason as text."""
+
+
+def reason_for(error: Exception) -> str:
+    """Return why bytes or a schema cannot be decoded: one line that is valid text, with the class of other errors."""
+    first = str(error).partition("\n")[0]
+    text = first if isinstance(error, UndecodedError) else f"{type(error).__name__} {first}".rstrip()
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]}..."

@@ -11,21 +11,109 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.cleaning.retention import RetainedSegment
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
+from seglog_format.model import NO_TIMESTAMP, OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
+from seglog_format.state.config import IndexUnit
+from seglog_format.state.index_build import IndexedOffset, IndexInterval
 from seglog_format.writing.roll import ActiveState, RollReason
-from seglog_format.writing.segment_start import SegmentStart
-from seglog_format.writing.sparse_index import SparseIndex
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from seglog_format.model import AbortedTxn, TimestampOffset
+    from seglog_format.model import AbortedTxn
     from seglog_format.packing import Packer
     from seglog_format.state.config import LogConfig
     from seglog_format.storage.files import FileHandle, Files
     from seglog_format.writing.append import Entry
+
+
+# -- the content of a segment when a writer opens it -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentStart:
+    """The content of a segment when it is opened for writing; a new segment is empty.
+
+    Attributes:
+        size: number of bytes of whole entries in the log.
+        first_timestamp_ms: largest timestamp of the first entry, or -1.
+        largest: largest timestamp, with the offset that the time index stores; None if there is none.
+        offset_entry_count: number of entries of the offset index.
+        time_entry_count: number of entries of the time index.
+        last_time_entry_ms: timestamp of the last time index entry, or -1.
+    """
+
+    size: int = 0
+    first_timestamp_ms: int = NO_TIMESTAMP
+    largest: TimestampOffset | None = None
+    offset_entry_count: int = 0
+    time_entry_count: int = 0
+    last_time_entry_ms: int = NO_TIMESTAMP
+
+
+# -- the decision which appends to a log get index entries, by generation of brokers (chapters 40, 41 and 70) ----------
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPoint:
+    """The index entries due at one entry or append: an offset index entry, and the largest timestamp up to its end."""
+
+    offset_entry: OffsetPosition
+    largest: TimestampOffset
+
+
+class SparseIndex:
+    """Decides which of the appends to one segment are indexed.
+
+    Args:
+        config: of the log.
+        base_offset: of the segment.
+        largest: largest timestamp so far, with its offset; None in a new segment.
+    """
+
+    def __init__(self, config: LogConfig, base_offset: int, largest: TimestampOffset | None = None) -> None:
+        self._interval = IndexInterval(
+            config.index_interval_bytes, largest or TimestampOffset(NO_TIMESTAMP, base_offset)
+        )
+        self._unit = config.generation.index_unit
+        self._indexed = config.generation.indexed_offset
+
+    @property
+    def largest(self) -> TimestampOffset:
+        """Largest timestamp so far; -1 and the base offset if there is none."""
+        return self._interval.largest
+
+    def add(self, position: int, entries: Sequence[Entry]) -> list[IndexPoint]:
+        """Add entries that are appended together.
+
+        Args:
+            position: where the first entry starts.
+            entries: in order.
+
+        Returns:
+            The index entries that are due, in order (SEG-ROL-010, SEG-ROL-011).
+        """
+        units = [entries] if self._unit is IndexUnit.APPEND else [[entry] for entry in entries]
+        points = []
+        for unit in units:
+            size = sum(len(entry.data) for entry in unit)
+            if self._interval.add(size, max((entry.largest for entry in unit), key=_timestamp)):
+                points.append(IndexPoint(OffsetPosition(self._offset_of(unit), position), self.largest))
+            position += size
+        return points
+
+    def _offset_of(self, unit: Sequence[Entry]) -> int:
+        return unit[0].first_offset if self._indexed is IndexedOffset.FIRST else unit[-1].last_offset
+
+
+def _timestamp(largest: TimestampOffset) -> int:
+    return largest.timestamp_ms
+
+
+# -- the active segment of a log ---------------------------------------------------------------------------------------
+
 
 SEGMENT_KINDS: Final = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 
@@ -46,10 +134,12 @@ class IndexFile:
         self._layout = layout
         self.max_count = max_size // layout.size
 
-    def append(self, *fields: int) -> None:
-        """Append an entry; if no preallocated slot is free, the file grows by one."""
-        self.handle.write_at(self.count * self._layout.size, self._layout.pack(*fields))
-        self.count += 1
+    def append(self, entries: Sequence[tuple[int, int]]) -> None:
+        """Append entries; if no preallocated slot is free, the file grows."""
+        if entries:
+            data = b"".join([self._layout.pack(*entry) for entry in entries])
+            self.handle.write_at(self.count * self._layout.size, data)
+            self.count += len(entries)
 
     def preallocate(self) -> None:
         """Fill the file with zeros up to its full size (SEG-ROL-013)."""
@@ -202,6 +292,11 @@ class ActiveSegment:
         if not self.size or len(entries) == 1 or offset_index is None:
             return None  # for one entry, `roll_reason` has checked that a slot is free
         offset_count, time_count = offset_index.count, time_index.count if time_index is not None else 0
+        most = len(entries)  # index entries that are due
+        if offset_count + most <= offset_index.max_count and (
+            time_index is None or time_count + most < time_index.max_count
+        ):
+            return None
         last_ms = self._last_time_entry_ms
         for point in deepcopy(self._sparse).add(self.size, entries):
             if offset_count >= offset_index.max_count:
@@ -224,9 +319,9 @@ class ActiveSegment:
         if not position:
             self._first_timestamp_ms = self._rolling_timestamp(entries)
         self.ensure_indexes()
-        for point in self._sparse.add(position, entries):
-            self._add_offset_entry(point.offset_entry.offset, point.offset_entry.position)
-            self._add_time_entry(point.largest, is_last=False)
+        points = self._sparse.add(position, entries)
+        self._add_offset_entries([point.offset_entry for point in points])
+        self._add_time_entries([point.largest for point in points], is_last=False)
 
     def _write_log(self, data: bytes) -> None:
         try:
@@ -242,20 +337,24 @@ class ActiveSegment:
         counted = entries[:1] if self._config.generation.rolls_by_first_entry else entries
         return max(entry.header.max_timestamp_ms for entry in counted)
 
-    def _add_offset_entry(self, offset: int, position: int) -> None:
+    def _add_offset_entries(self, due: Sequence[OffsetPosition]) -> None:
         index = self._handles.offset_index
         assert index is not None
-        if index.count < index.max_count:  # several entries of one append may be due, but only one slot free
-            index.append(offset - self.base_offset, position)
+        free = index.max_count - index.count  # several entries of one append may be due, but only one slot free
+        index.append([(entry.offset - self.base_offset, entry.position) for entry in due[: max(free, 0)]])
 
-    def _add_time_entry(self, largest: TimestampOffset, *, is_last: bool) -> None:
-        """Add an entry if its timestamp is larger than that of the last entry; keep a slot for the final entry."""
+    def _add_time_entries(self, due: Sequence[TimestampOffset], *, is_last: bool) -> None:
+        """Add the entries whose timestamps are larger than that of the entry before; keep a slot for the final one."""
         index = self._handles.time_index
-        if index is None or largest.timestamp_ms <= self._last_time_entry_ms:
+        if index is None:
             return
-        if is_last or index.count < index.max_count - 1:
-            index.append(largest.timestamp_ms, largest.offset - self.base_offset)
-            self._last_time_entry_ms = largest.timestamp_ms
+        entries: list[tuple[int, int]] = []
+        free = index.max_count - index.count - 1
+        for largest in due:
+            if largest.timestamp_ms > self._last_time_entry_ms and (is_last or len(entries) < free):
+                entries.append((largest.timestamp_ms, largest.offset - self.base_offset))
+                self._last_time_entry_ms = largest.timestamp_ms
+        index.append(entries)
 
     def add_aborted(self, transactions: Sequence[AbortedTxn]) -> None:
         """Append entries to the transaction index; create it for the first one (SEG-TXN-001)."""
@@ -277,7 +376,7 @@ class ActiveSegment:
 
     def seal(self) -> None:
         """Write the final time index entry, and truncate all files to their content (SEG-ROL-014, SEG-ROL-018)."""
-        self._add_time_entry(self._sparse.largest, is_last=True)
+        self._add_time_entries([self._sparse.largest], is_last=True)
         for index in (self._handles.offset_index, self._handles.time_index):
             if index is not None:
                 index.trim()

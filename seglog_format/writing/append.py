@@ -16,9 +16,9 @@ from seglog_format.codec.build import (
     with_offset,
     with_timestamps,
 )
+from seglog_format.codec.control_record import EndMarker, end_marker_of
 from seglog_format.codec.decode import check_header, verify_checksum
 from seglog_format.codec.encode import codec_named, encode_batch
-from seglog_format.codec.end_marker import EndMarker, end_marker_of
 from seglog_format.codec.framing import walk
 from seglog_format.errors import AppendError, Location
 from seglog_format.model import (

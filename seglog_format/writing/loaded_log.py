@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
+from seglog_format.cleaning.retention import RetainedSegment
+from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_offset_checkpoint
 from seglog_format.codec.framing import walk
-from seglog_format.errors import Location, UsageError
-from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.log.index_file import OffsetIndex, TimeIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot, newest_readable_snapshot
-from seglog_format.log.time_index import TimeIndex
 from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, TimestampOffset
-from seglog_format.names import FileKind, parse_file_name, segment_file_name
+from seglog_format.names import FileKind, parse_file_name, parse_partition_directory, segment_file_name
 from seglog_format.state.leader_epochs import EpochRises, LeaderEpochs
 from seglog_format.state.producer_state import ProducerStates, states_of
 from seglog_format.storage.byte_source import MemoryBytes
-from seglog_format.storage.small_files import read_small
-from seglog_format.writing.segment_start import SegmentStart
+from seglog_format.storage.files import read_small
+from seglog_format.writing.active_segment import SegmentStart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from seglog_format.model import Frame
-    from seglog_format.state_model import EpochStart
+    from seglog_format.record_model import EpochStart
+    from seglog_format.state.config import LogConfig
     from seglog_format.storage.files import Files
 
     IndexT = TypeVar("IndexT", OffsetIndex, TimeIndex)
+
 
 LEFTOVERS: Final = frozenset({".deleted", ".cleaned", ".tmp"})
 """Suffixes of files that every broker removes when it starts."""
@@ -90,6 +93,36 @@ def load_log(files: Files, directory: Path, log_start_offset: int, *, has_produc
     epochs.start_at(max(log_start_offset, base_offsets[0]))
     newest_epoch = newer[-1].epoch if newer else known
     return LoadedLog(base_offsets, start, end_offset, producers, epochs, newest_epoch, bool(newer))
+
+
+def require_not_tiered(files: Files, directory: Path, config: LogConfig) -> None:
+    """Refuse a log that begins in a remote store: a writer would move its start to the first segment on the disk.
+
+    Args:
+        files: file layer of the directory.
+        directory: of the partition.
+        config: the settings of the log.
+
+    Raises:
+        UsageError: the settings say that the log is tiered; or they say nothing of it, and the checkpointed log start
+            offset is below the first segment (SEG-PDR-028).
+    """
+    if config.remote_storage_enable:
+        msg = f"{directory}: a tiered log, with remote.storage.enable=true, is not written"
+        raise UsageError(msg)
+    checkpoint = directory.parent / FileKind.LOG_START_OFFSET_CHECKPOINT.value
+    if config.remote_storage_enable is None and files.exists(directory) and files.exists(checkpoint):
+        with suppress(FormatError):
+            offsets = decode_offset_checkpoint(read_small(files, checkpoint)).by_partition
+            start = offsets.get(parse_partition_directory(directory.name).topic_partition)
+            meanings = filter(None, map(parse_file_name, files.names(directory)))
+            logs = (each.base_offset for each in meanings if each.kind is FileKind.LOG and not each.suffix)
+            first = min(logs, default=0)
+            if start is not None and start < first:
+                msg = (
+                    f"{directory}: the log begins at {start}, its first segment at {first}: a tiered log is not written"
+                )
+                raise UsageError(msg)
 
 
 class StoredSegment:
@@ -255,3 +288,57 @@ def _last_epoch_starts(segments: Sequence[StoredSegment]) -> list[EpochStart]:
         if rises.has_entries:
             break
     return rises.starts
+
+
+# -- the closed segments of a log that is open for writing, with the values that retention needs (chapter 72) ----------
+
+
+class ClosedSegments:
+    """The segments before the active one.
+
+    Segments that existed when the log was opened are read at first use. Their largest timestamp is taken from the time
+    index, as brokers do, so no log has to be read. Each counts as ending where the next segment begins.
+
+    Args:
+        files: file layer of the directory.
+        directory: of the partition.
+        base_offsets: of the segments when the log is opened, ascending; the last one is active.
+    """
+
+    def __init__(self, files: Files, directory: Path, base_offsets: Iterable[int]) -> None:
+        self._files = files
+        self._directory = directory
+        self._known: dict[int, RetainedSegment] = {}
+        self._ends = dict(pairwise(base_offsets))
+
+    @property
+    def base_offsets(self) -> tuple[int, ...]:
+        """Base offsets, oldest first."""
+        return tuple(self._ends)
+
+    def add(self, base_offset: int, next_offset: int) -> None:
+        """Add a segment that was closed at an offset."""
+        self._ends[base_offset] = next_offset
+
+    def remove(self, base_offset: int) -> None:
+        """Remove a segment."""
+        del self._ends[base_offset]
+        self._known.pop(base_offset, None)
+
+    def segments(self) -> list[RetainedSegment]:
+        """Return all closed segments, oldest first.
+
+        Raises:
+            OSError: a file cannot be read.
+            FormatError: a segment has no time index, and its log cannot be read to its end.
+        """
+        return [self._segment(base_offset, end) for base_offset, end in self._ends.items()]
+
+    def _segment(self, base_offset: int, next_offset: int) -> RetainedSegment:
+        found = self._known.get(base_offset)
+        if found is None:
+            segment = StoredSegment(self._files, self._directory, base_offset)
+            path, largest = segment.path(FileKind.LOG), segment.largest_timestamp_ms()
+            size, modified_ms = self._files.size(path), self._files.modified_ms(path)
+            found = self._known[base_offset] = RetainedSegment(base_offset, next_offset, size, largest, modified_ms)
+        return found

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.closing import Closing
+from seglog_format.arguments import Closing
 from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.names import partition_directory_name
 from seglog_format.state.config import LogConfig

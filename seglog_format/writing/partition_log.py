@@ -14,12 +14,10 @@ from seglog_format.names import FileKind, parse_file_name, parse_partition_direc
 from seglog_format.recovery.apply import RecoveryOptions, recover_partition
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.state.producer_state import Origin, ProducerStates
-from seglog_format.storage.file_steps import Rename
-from seglog_format.storage.files import replace_file, write_file
+from seglog_format.storage.files import Rename, replace_file, write_file
 from seglog_format.writing.active_segment import ActiveSegment
 from seglog_format.writing.append import Entry, incoming
-from seglog_format.writing.closed_segments import ClosedSegments
-from seglog_format.writing.loaded_log import load_log
+from seglog_format.writing.loaded_log import ClosedSegments, load_log
 from seglog_format.writing.roll import RollReason, jitter_ms, new_base_offset, roll_reason
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from seglog_format.state.config import LogConfig
     from seglog_format.state.root_files import RootFiles
     from seglog_format.storage.environment import Environment
-    from seglog_format.writing.segment_start import SegmentStart
+    from seglog_format.writing.active_segment import SegmentStart
 
 
 @dataclass(frozen=True, slots=True)

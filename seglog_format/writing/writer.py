@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from seglog_format.closing import Closing
-from seglog_format.errors import UsageError
+from seglog_format.arguments import Closing
+from seglog_format.errors import UsageError, WriteError
 from seglog_format.model import NO_PARTITION_LEADER_EPOCH
 from seglog_format.names import require_written_directory
 from seglog_format.state.config import LogConfig
@@ -21,17 +21,140 @@ from seglog_format.state.root_files import CheckpointedState, RootFiles
 from seglog_format.storage.environment import Environment
 from seglog_format.writing.append import Assignment, as_follower, as_leader
 from seglog_format.writing.checking import Checked, check_as_leader, encoded
-from seglog_format.writing.failure_guard import FailureGuard
+from seglog_format.writing.loaded_log import require_not_tiered
 from seglog_format.writing.partition_log import Appended, open_log
-from seglog_format.writing.shared_flush import SharedFlush
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seglog_format.cleaning.retention import RetentionPlan
     from seglog_format.record_model import Record, RecordBatch
     from seglog_format.storage.byte_source import Buffer
+    from seglog_format.storage.environment import Condition
+    from seglog_format.writing.append import Entry
+
+
+# -- the guard that stops all writing to a log after a failure, or after it was closed (chapter 71) --------------------
+
+
+class FailureGuard:
+    """Stores the first failed file operation; nothing is written after it (SEG-FLS-008).
+
+    Args:
+        path: of the partition directory, for error messages.
+
+    Attributes:
+        is_closed: whether the log is closed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.is_closed = False
+        self._path = path
+        self._failure: OSError | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether an operation failed."""
+        return self._failure is not None
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Refuse all further writes if a file operation in this block fails (SEG-FLS-008).
+
+        Raises:
+            WriteError: an operation failed.
+        """
+        try:
+            yield
+        except OSError as error:
+            self._failure = self._failure or error
+            self.check()
+
+    def check(self) -> None:
+        """Raise an error after a failure.
+
+        Raises:
+            WriteError: an earlier operation failed.
+        """
+        if self._failure is not None:
+            msg = f"{self._path}: {self._failure.strerror or self._failure}; nothing more is written to this log"
+            raise WriteError(msg) from self._failure
+
+    def check_open(self) -> None:
+        """Raise an error after a failure, or if the log is closed.
+
+        Raises:
+            UsageError: the log is closed.
+            WriteError: an earlier operation failed.
+        """
+        self.check()
+        if self.is_closed:
+            msg = f"{self._path} is closed"
+            raise UsageError(msg)
+
+
+# -- flushes shared by threads -----------------------------------------------------------------------------------------
+
+
+class SharedFlush:
+    """Flushes of one log, one at a time (SEG-FLS-003).
+
+    Args:
+        condition: protects the state of this object; it is not held during a flush.
+        flush: flushes everything that was appended before the call.
+        reached: returns the offset up to which the log is flushed.
+        check: raises an error if the log has failed.
+    """
+
+    def __init__(
+        self,
+        condition: Condition,
+        *,
+        flush: Callable[[], None],
+        reached: Callable[[], int],
+        check: Callable[[], None],
+    ) -> None:
+        self._condition = condition
+        self._flush = flush
+        self._reached = reached
+        self._check = check
+        self._is_busy = False
+
+    def wait_for(self, offset: int) -> None:
+        """Wait until everything below an offset is on disk; flush, unless another thread does.
+
+        Raises:
+            WriteError: the log has failed.
+        """
+        while self._is_my_turn(offset):
+            try:
+                self._flush()
+            finally:
+                with self._condition:
+                    self._is_busy = False
+                    self._condition.notify_all()
+
+    def _is_my_turn(self, offset: int) -> bool:
+        """Wait; return True if this thread has to flush, False if nothing is left to flush."""
+        with self._condition:
+            while self._is_busy and self._reached() < offset:
+                self._condition.wait()
+            self._check()
+            if self._reached() >= offset:
+                return False
+            self._is_busy = True
+            return True
+
+    def unless_busy(self, action: Callable[[], None]) -> None:
+        """Run an action that must not run during a flush; skip it if a flush is running, which does it at its end."""
+        with self._condition:
+            if not self._is_busy:
+                action()
+
+
+# -- the writer of a partition -----------------------------------------------------------------------------------------
+
 
 Acks: TypeAlias = Literal["written", "flushed"]
 """When an append returns: after its bytes are written, or after they are on disk."""
@@ -54,7 +177,7 @@ class PartitionWriter(Closing):
 
     Raises:
         UsageError: the name is not that of a partition directory, another process writes here, files of an interrupted
-            replacement are left, or the log has a newer leader epoch.
+            replacement are left, the log has a newer leader epoch, or it is tiered.
         WriteError: a file could not be created.
 
     Examples:
@@ -91,6 +214,7 @@ class PartitionWriter(Closing):
         )
         self._last_flush_ms = self.environment.clock()
         with self._guard.failing():
+            require_not_tiered(self.environment.files, self.path, self.config)
             self._root = root or RootFiles(self.path.parent, self.environment)
         self._own_root = self._root if root is None else None
         try:
@@ -220,6 +344,18 @@ class PartitionWriter(Closing):
             appended = self._log.append(entries, Origin.REPLICATION) if entries else None
         if appended is not None:
             self._flush_if_asked(appended, acks)
+        return appended
+
+    def append_prepared(self, entries: Sequence[Entry]) -> Appended:
+        """Append one or more entries that were made for this log, as a follower; they are not checked.
+
+        Raises:
+            UsageError: the writer is closed, or this process was forked since the log was opened.
+            WriteError: writing failed, now or before.
+        """
+        with self._writing():
+            appended = self._log.append(entries, Origin.REPLICATION)
+        self._flush_if_asked(appended, "written")
         return appended
 
     def become_leader(self, leader_epoch: int) -> None:

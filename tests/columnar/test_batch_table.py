@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("numba")
 
 from helpers.support import authentic, authentic_names, vector
+from helpers.walking import each_of
 from helpers.whole_table import batch_table
 
 from seglog_format.codec.decode import checksum_is_valid
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from seglog_format.model import Frame
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_the_table_equals_the_walk(name: str) -> None:
     for path in sorted(authentic(name).rglob("*.log")):
         assert_table_equals_walk(path.read_bytes())
@@ -43,7 +44,7 @@ def assert_table_equals_walk(data: bytes) -> None:
             assert table.column(name)[row] == value, name
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_each_checksum_is_verified(name: str) -> None:
     for path in sorted(authentic(name).rglob("*.log")):
         data = path.read_bytes()

@@ -25,7 +25,7 @@ from seglog_format.codec.build import build_batch, build_message_entry, new_reco
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import FormatError
-from seglog_format.log.segment_source import SegmentSource
+from seglog_format.log.scanning import SegmentSource
 from seglog_format.model import CompressionCodec
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ pytest.importorskip("numba")
 import pyarrow as pa
 from helpers.scans import assert_equal_reading, segment_directory
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 
 from proofs.fuzz.random_logs import random_log
 from seglog_format.codec.build import build_batch, new_record
@@ -35,7 +36,7 @@ def _small_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("_small_parts")
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("seed", range(12))
+@each_of("seed", range(12))
 def test_logs_by_chance(seed: int, layout: str, tmp_path: Path) -> None:
     log = random_log(seed)
     directory = segment_directory(tmp_path / "chance-0", log.data, log.base_offset)
@@ -45,7 +46,7 @@ def test_logs_by_chance(seed: int, layout: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_small_parts")
-@pytest.mark.parametrize("name", authentic_names()[::6])
+@each_of("name", authentic_names()[::6])
 def test_what_brokers_wrote(name: str) -> None:
     for path in sorted({found.parent for found in authentic(name).rglob("*.log")}):
         assert_equal_reading(path, layout="binary")

@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("numba")
 
+from helpers.walking import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,7 +80,7 @@ def test_lz4_sequences(sequences: list[Step], last: int, are_possible: bool) -> 
     same_as_lz4(lz4_block([(20, 6, 3)], 12), block)
 
 
-@pytest.mark.parametrize("distance", [1, 2, 3, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 63, 64, 70])
+@each_of("distance", [1, 2, 3, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 63, 64, 70])
 def test_lz4_matches_end_at_every_distance_from_the_limits(distance: int) -> None:
     for match in (4, 5, 7, 8, 11, 16, 17, 18, 19, 20, 31, 33, 64, 80):
         for last in (0, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 45, 46, 50, 60, 62, 63, 64, 65):
@@ -87,7 +88,7 @@ def test_lz4_matches_end_at_every_distance_from_the_limits(distance: int) -> Non
             assert same_as_lz4(block, is_sound=last > 11) is not None or last < 12
 
 
-@pytest.mark.parametrize("literals", [*range(12, 19), *range(57, 67)])
+@each_of("literals", [*range(12, 19), *range(57, 67)])
 def test_lz4_literals_end_at_every_distance_from_the_limits(literals: int) -> None:
     for before in (0, 1, 14, 15, 16):
         for last in range(0, 66, 3):
@@ -145,7 +146,7 @@ def test_snappy_elements(found: list[Element], surplus: int, are_possible: bool)
     same_as_snappy(snappy_block(found, surplus))
 
 
-@pytest.mark.parametrize("distance", [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 70])
+@each_of("distance", [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 70])
 def test_snappy_copies_end_at_every_distance_from_the_limits(distance: int) -> None:
     for size in (1, 4, 5, 11, 15, 16, 17, 31, 32, 33, 48, 63, 64):
         for rest in (0, 1, 2, 3, 14, 15, 16, 17, 46, 47, 48, 59, 60, 61, 62, 63, 64, 65, 66):
@@ -156,7 +157,7 @@ def test_snappy_copies_end_at_every_distance_from_the_limits(distance: int) -> N
                     assert content is not None
 
 
-@pytest.mark.parametrize("size", [1, 14, 15, 16, 17, 59, 60, 61, 62, 64, 65, 255, 256, 257])
+@each_of("size", [1, 14, 15, 16, 17, 59, 60, 61, 62, 64, 65, 255, 256, 257])
 def test_snappy_literals_end_at_every_distance_from_the_limits(size: int) -> None:
     for width in (0, 1, 2, 3, 4) if size <= 256 else (2, 3, 4):
         for copies in range(5):
@@ -237,7 +238,7 @@ def test_a_xerial_header_is_one_to_the_last_bit() -> None:
 
 
 @pytest.mark.req("SEG-COD-012")
-@pytest.mark.parametrize("size", [*range(1, 70), 255, 4096, 65_535])
+@each_of("size", [*range(1, 70), 255, 4096, 65_535])
 def test_lz4_blocks_with_checksums(size: int) -> None:
     """Of every length around the stripes of the checksum; a wrong one is left to the reference, which refuses it."""
     content = random.Random(size).randbytes(size)  # noqa: S311 - the same each time

@@ -11,6 +11,7 @@ pytest.importorskip("numba")
 
 from helpers.scans import segment_directory
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 
 from proofs.fuzz.random_logs import random_log
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
@@ -74,13 +75,13 @@ def until_damage(found: Iterable[Any]) -> Iterator[Any]:
         yield from found
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_every_authentic_log_tells_the_same(name: str) -> None:
     for path in sorted({path.parent for path in authentic(name).rglob("*.log")}):
         assert_equal_columns(path)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@each_of("seed", range(25))
 def test_logs_by_chance_tell_the_same(seed: int, tmp_path: Path) -> None:
     log = random_log(seed)
     directory = segment_directory(tmp_path / "chance-0", log.data, log.base_offset)

@@ -11,13 +11,14 @@ pytest.importorskip("numba")
 
 from helpers.scans import segment_directory
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofs.fuzz.random_logs import random_log
 from seglog_format import open_partition
 from seglog_format.errors import FormatError
-from seglog_format.log import header_walk
+from seglog_format.log import entry_table
 from seglog_format.log.entry_table import EntryTable
 from seglog_format.log.listing import list_partition
 from seglog_format.log.segment import LogSegment
@@ -31,14 +32,14 @@ if TYPE_CHECKING:
 KNOWN = ("positions", "last_offsets", "max_timestamps", "running_maxima", "position", "tail", "next_offset")
 
 
-def table_of(files: SegmentFiles, target: int, patch: pytest.MonkeyPatch, *, has_kernels: bool, copy: bool) -> object:
+def table_of(files: SegmentFiles, target: int, patch: pytest.MonkeyPatch, *, has_kernels: bool, mapped: bool) -> object:
     """All that is known once an offset was looked for, and then the end."""
-    patch.setattr(header_walk, "is_loaded", lambda: has_kernels)
-    patch.setattr(header_walk, "LOADED_SIZE", -1)
+    patch.setattr(entry_table, "is_loaded", lambda: has_kernels)
+    patch.setattr(entry_table, "LOADED_SIZE", -1)
     found: list[object] = []
-    with LogSegment(files, copy=copy) as segment:
+    with LogSegment(files, mapped=mapped) as segment:
         found.append(segment.next_offset)
-    with LogSegment(files, copy=copy) as segment:
+    with LogSegment(files, mapped=mapped) as segment:
         with suppress(FormatError):  # which `damage` tells
             number = segment.number_of(target)
             found.append(None if number is None else segment.entries.positions[number])
@@ -48,11 +49,11 @@ def table_of(files: SegmentFiles, target: int, patch: pytest.MonkeyPatch, *, has
     return found
 
 
-def assert_same(path: Path, target: int, *, copy: bool = False) -> None:
+def assert_same(path: Path, target: int, *, mapped: bool = False) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for files in list_partition(path).segments:
-            wanted = table_of(files, target, patch, has_kernels=False, copy=copy)
-            assert table_of(files, target, patch, has_kernels=True, copy=copy) == wanted
+            wanted = table_of(files, target, patch, has_kernels=False, mapped=mapped)
+            assert table_of(files, target, patch, has_kernels=True, mapped=mapped) == wanted
 
 
 @settings(deadline=None, max_examples=100)
@@ -70,10 +71,10 @@ def test_random_logs(
     for flipped_byte, value in flips:
         data[flipped_byte % len(data)] = value
     path = segment_directory(tmp_path_factory.mktemp("t") / "t-0", bytes(data[: len(data) - cut]), log.base_offset)
-    assert_same(path, log.base_offset + where, copy=bool(seed % 2))
+    assert_same(path, log.base_offset + where, mapped=bool(seed % 2))
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_logs_of_brokers(name: str) -> None:
     for path in authentic(name).iterdir():
         if path.is_dir() and any(path.glob("*.log")):
@@ -85,8 +86,8 @@ def test_the_end_of_a_large_log_is_found_by_kernels(tmp_path: Path, monkeypatch:
     path = segment_directory(tmp_path / "t-0", log.data, log.base_offset)
     with open_partition(path) as partition:
         wanted = partition.log_end_offset
-    monkeypatch.setattr(header_walk, "is_loaded", lambda: True)
-    monkeypatch.setattr(header_walk, "LOADED_SIZE", -1)
+    monkeypatch.setattr(entry_table, "is_loaded", lambda: True)
+    monkeypatch.setattr(entry_table, "LOADED_SIZE", -1)
     monkeypatch.setattr(EntryTable, "_add", None)  # what Python adds one by one
     with open_partition(path) as partition:
         assert partition.log_end_offset == wanted
@@ -95,9 +96,9 @@ def test_the_end_of_a_large_log_is_found_by_kernels(tmp_path: Path, monkeypatch:
 def test_a_single_lookup_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = random_log(1)
     path = segment_directory(tmp_path / "t-0", log.data, log.base_offset)
-    monkeypatch.setattr(header_walk, "is_loaded", lambda: False)
-    monkeypatch.setattr(header_walk, "LOADED_SIZE", -1)
-    monkeypatch.setattr(header_walk, "columnar", None)
+    monkeypatch.setattr(entry_table, "is_loaded", lambda: False)
+    monkeypatch.setattr(entry_table, "LOADED_SIZE", -1)
+    monkeypatch.setattr(entry_table, "columnar", None)
     with open_partition(path) as partition:
         assert partition.log_end_offset > log.base_offset
 
@@ -119,8 +120,8 @@ def test_checksums_are_those_that_the_reference_verifies(
 
 def verified(path: Path, steps: int, patch: pytest.MonkeyPatch, *, has_kernels: bool) -> list[str]:
     """Return the first wrong checksum, or none, as it is met in some steps."""
-    patch.setattr(header_walk, "is_loaded", lambda: has_kernels)
-    patch.setattr(header_walk, "LOADED_SIZE", -1)
+    patch.setattr(entry_table, "is_loaded", lambda: has_kernels)
+    patch.setattr(entry_table, "LOADED_SIZE", -1)
     found: list[str] = []
     with LogSegment(list_partition(path).segments[0]) as segment:
         count = len(segment.entries.positions)
@@ -137,8 +138,8 @@ def test_kernels_verify_what_a_timestamp_lookup_passes_over(tmp_path: Path, monk
     path = segment_directory(tmp_path / "t-0", log.data, log.base_offset)
     with open_partition(path) as partition:
         wanted = partition.offset_for_timestamp(INT64_MAX)
-    monkeypatch.setattr(header_walk, "is_loaded", lambda: True)
-    monkeypatch.setattr(header_walk, "LOADED_SIZE", -1)
+    monkeypatch.setattr(entry_table, "is_loaded", lambda: True)
+    monkeypatch.setattr(entry_table, "LOADED_SIZE", -1)
     monkeypatch.setattr(LogSegment, "verify_entry", None)  # what Python verifies one by one
     with open_partition(path) as partition:
         assert partition.offset_for_timestamp(INT64_MAX) == wanted

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("numba")
 
 from helpers.scans import expected, scanned, segment_directory
+from helpers.walking import each_of
 
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
@@ -73,7 +74,7 @@ def changes(data: bytes) -> Iterator[bytes]:
 @pytest.mark.filterwarnings(
     "ignore:.*nothing readable:seglog_format.errors.MissingOffsetsWarning"
 )  # the only segment is damaged
-@pytest.mark.parametrize("name", INPUTS)
+@each_of("name", INPUTS)
 def test_every_change_has_the_same_verdict(name: str, tmp_path: Path) -> None:
     after = encode_batch(build_batch(RECORDS, base_offset=6))
     every = 1 if FULL else 5

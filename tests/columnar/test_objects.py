@@ -15,6 +15,7 @@ pytest.importorskip("numba")
 from helpers.batches import patched
 from helpers.scans import segment_directory
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 from test_hostile_scan import FULL, INPUTS, changes
 
 from proofs.fuzz.random_logs import random_log
@@ -24,7 +25,7 @@ from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import object_layout, objects, record_run
 from seglog_format.engine import choice
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log import known_records, reading
+from seglog_format.log import reading
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.segment import LogSegment
@@ -77,7 +78,7 @@ def assert_same_records(path: Path, **shared: Any) -> None:
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names(), share=2)
 def test_records_of_authentic_logs(name: str) -> None:
     for path in sorted({path.parent for path in authentic(name).rglob("*.log")}):
         assert_same_records(path)
@@ -137,12 +138,12 @@ def test_reading_on_behind_a_record_whose_header_lies(position: int, value: int,
 
 def test_lookups_keep_no_more_than_they_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are forgotten in the order in which they were met, and one too large for all is never kept."""
-    monkeypatch.setattr(known_records, "MAX_KNOWN_SIZE", 2 * 30 * (known_records.OBJECT_SIZE + 200))
+    monkeypatch.setattr(reading, "MAX_KNOWN_SIZE", 2 * 30 * (reading.OBJECT_SIZE + 200))
     data = b"".join(
         encode_batch(build_batch([new_record(value=b"v" * size)] * 30, base_offset=base))
         for base, size in ((0, 100), (30, 100), (60, 100), (90, 100), (120, 100_000))
     )
-    known = known_records.KnownRecords()
+    known = reading.KnownRecords()
     with LogSegment(list_partition(segment_directory(tmp_path / "kept-0", data)).segments[0]) as segment:
         for offset in (*range(0, 150, 7), *range(149, 0, -11)):
             found = known.find(segment, offset)
@@ -168,7 +169,7 @@ def test_a_record_found_by_way_of_the_index_is_the_one(seed: int, tmp_path: Path
         files = list_partition(directory).segments[0]
         for offset in dice.sample(range(ends[0] - 2, ends[1] + 2), min(50, ends[1] - ends[0])):
             with LogSegment(files) as segment:
-                found = known_records.KnownRecords().find(segment, offset, trust_index=True)
+                found = reading.KnownRecords().find(segment, offset, trust_index=True)
             assert found is None or found == known.get(offset)
 
 
@@ -184,7 +185,7 @@ def test_a_sound_index_leads_to_each_record(tmp_path: Path) -> None:
         wanted = by_reference(partition)[0]
     for offset in range(300):
         with LogSegment(files) as segment:
-            assert known_records.KnownRecords().find(segment, offset, trust_index=True) == wanted[offset]
+            assert reading.KnownRecords().find(segment, offset, trust_index=True) == wanted[offset]
 
 
 def large_log(directory: Path) -> Path:

@@ -16,6 +16,7 @@ from helpers.batches import batch, patched, record
 from helpers.damage import Case, damaged_cases
 from helpers.messages import message, wrapper
 from helpers.support import authentic, authentic_names, states, vectors
+from helpers.walking import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_hostile_scan import FULL, INPUTS, changes, with_right_checksum
@@ -98,7 +99,7 @@ def looked_at(data: bytes, base_offset: int, monkeypatch: pytest.MonkeyPatch) ->
     return positions
 
 
-@pytest.mark.parametrize("name", REGULAR)
+@each_of("name", REGULAR)
 def test_what_is_regular_is_passed_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked_at(REGULAR[name], 0, monkeypatch) == []
     assert assert_same_findings(REGULAR[name]) == []
@@ -109,7 +110,7 @@ def test_every_codec_is_passed_over(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert looked_at(INPUTS[name], 0, monkeypatch) == []
 
 
-@pytest.mark.parametrize("name", UNCOVERED)
+@each_of("name", UNCOVERED)
 def test_an_uncovered_entry_is_reported(name: str) -> None:
     assert assert_same_findings(UNCOVERED[name] + patched(REGULAR["one"], 0, "q", 100, seal=False))
 
@@ -125,7 +126,7 @@ UNUSUAL = {"null-of-another-number": batch(record()[:4] + b"\x03" + record()[5:]
 SMALL = {**{name: data for name, data in (REGULAR | UNCOVERED | UNUSUAL).items() if len(data) < 1000}, **INPUTS}
 
 
-@pytest.mark.parametrize("name", SMALL)
+@each_of("name", SMALL)
 def test_every_change_has_the_same_findings(name: str) -> None:
     before, after = REGULAR["two"], patched(REGULAR["producer"], 0, "q", 50, seal=False)
     entry = with_right_checksum(patched(SMALL[name], 0, "q", 4, seal=False)) if SMALL[name][16] == 2 else SMALL[name]
@@ -181,7 +182,7 @@ def test_logs_by_chance_have_the_same_findings(seed: int, flips: list[tuple[int,
     assert_same_findings(bytes(data), log.base_offset)
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_authentic_directories_have_the_same_findings(name: str) -> None:
     for state in states(authentic(name)):
         assert list(verify(state, engine=Engine.COLUMNAR)) == list(verify(state, engine=Engine.REFERENCE))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from helpers.support import REPOSITORY
+from helpers.walking import each_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ def numba_modules(path: Path) -> Iterator[str]:
             yield from ((f"{node.module}.{each.name}" if inner else str(node.module)) for each in node.names)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+@each_of("path", MODULES, ids=lambda path: path.stem)
 def test_only_the_module_that_checks_the_version_goes_behind_the_interface_of_numba(path: Path) -> None:
     if path.stem != WITH_VERSION_CHECK:
         assert set(numba_modules(path)) <= EXTENDING

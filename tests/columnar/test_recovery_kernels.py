@@ -10,6 +10,7 @@ pytest.importorskip("numba")
 
 from helpers.batches import patched
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_hostile_scan import FULL, changes, with_right_checksum
@@ -73,7 +74,7 @@ def assert_same(data: bytes, base_offset: int = 0) -> None:
             assert side_files(data, base_offset, chosen, KERNELS, end) == expected, data.hex()
 
 
-@pytest.mark.parametrize("name", SMALL)
+@each_of("name", SMALL)
 def test_every_change_recovers_to_the_same(name: str) -> None:
     entry = patched(SMALL[name], 0, "q", 4, seal=False)
     entry = with_right_checksum(entry) if entry[16] == 2 else entry
@@ -144,7 +145,7 @@ def partitions(root: Path) -> list[Path]:
     return [path for path in (root, *root.iterdir()) if path.is_dir() and any(path.glob("*.log"))]
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_authentic_directories_recover_to_the_same(name: str) -> None:
     for path in partitions(authentic(name)):
         listing = list_partition(path)

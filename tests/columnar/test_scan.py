@@ -17,6 +17,7 @@ pytest.importorskip("numba")
 import pyarrow as pa
 from helpers.scans import assert_equal_reading, count_fallbacks, expected, scanned, segment_directory
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 
 from proofs.fuzz.delivered_rows import COLUMNS
 from proofs.fuzz.random_logs import random_log
@@ -38,7 +39,7 @@ def partitions(name: str) -> list[Path]:
     return sorted({path.parent for path in authentic(name).rglob("*.log")})
 
 
-@pytest.mark.parametrize("name", authentic_names())
+@each_of("name", authentic_names())
 def test_every_authentic_log_reads_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fallbacks = count_fallbacks(monkeypatch)
     for path in partitions(name):
@@ -46,13 +47,13 @@ def test_every_authentic_log_reads_the_same(name: str, monkeypatch: pytest.Monke
     assert not fallbacks, "brokers write nothing that the engine would leave to the reference"
 
 
-@pytest.mark.parametrize("name", [name for name in authentic_names() if "txn" in name])
+@each_of("name", [name for name in authentic_names() if "txn" in name])
 def test_transactions_read_the_same(name: str) -> None:
     for path in partitions(name):
         assert_equal_reading(path, isolation="read_committed")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_of("seed", range(40))
 def test_logs_by_chance_read_the_same(seed: int, tmp_path: Path) -> None:
     log = random_log(seed)
     directory = segment_directory(tmp_path / "chance-0", log.data, log.base_offset)

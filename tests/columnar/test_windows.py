@@ -11,6 +11,7 @@ pytest.importorskip("numba")
 
 from helpers.scans import count_fallbacks, expected, outcome, scanned, segment_directory
 from helpers.support import authentic, authentic_names
+from helpers.walking import each_of
 from helpers.whole_table import batch_table
 
 from proofs.fuzz.delivered_rows import COLUMNS, row_of, rows_of
@@ -58,19 +59,19 @@ def windows_of(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def assert_same_through_windows(path: Path, on: dict[str, Any]) -> None:
     shared = {name: on[name] for name in ("isolation",) if name in on}
-    with open_partition(path, copy=True) as partition, open_partition(path, copy=False) as mapped:
+    with open_partition(path) as partition, open_partition(path, mapped=True) as mapped:
         wanted = expected(mapped, **shared)
         assert scanned(partition, **on) == wanted
         middle = (mapped.log_start_offset + mapped.log_end_offset) // 2
         assert scanned(partition, **on, from_offset=middle) == expected(mapped, **shared, from_offset=middle)
 
 
-@pytest.mark.parametrize("name", authentic_names()[::3])
+@each_of("name", authentic_names()[::3])
 def test_authentic_logs_read_the_same_and_without_the_reference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     windows_of(4096, monkeypatch)
     fallbacks = count_fallbacks(monkeypatch)
     for path in sorted({path.parent for path in authentic(name).rglob("*.log")}):
-        with open_partition(path, copy=True) as partition, open_partition(path, copy=False) as mapped:
+        with open_partition(path) as partition, open_partition(path, mapped=True) as mapped:
             for way in ({}, {"layout": "large_binary", "threads": 2}):
                 wanted = outcome([row] for row in rows_of(mapped.scan(COLUMNS)))
                 assert outcome([row] for row in rows_of(partition.scan(COLUMNS, **way))) == wanted
@@ -93,7 +94,7 @@ def test_logs_by_chance_read_the_same(
         del data[len(data) - dice.choice((0, 0, 1, 30)) :]
     directory = segment_directory(tmp_path / "chance-0", bytes(data), log.base_offset)
     assert_same_through_windows(directory, WAYS[seed % len(WAYS)])
-    with open_partition(directory, copy=True) as partition, open_partition(directory, copy=False) as mapped:
+    with open_partition(directory) as partition, open_partition(directory, mapped=True) as mapped:
         reported: dict[bool, list[str]] = {True: [], False: []}
         found = {
             each: scanned(one, on_corrupt=lambda error, each=each: reported[each].append(str(error)))
@@ -116,11 +117,11 @@ def test_objects_of_windows_are_the_same(seed: int, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(RecordRun, "__init__", noted)
     log = random_log(seed)
     directory = segment_directory(tmp_path / "chance-0", log.data, log.base_offset)
-    with open_partition(directory, copy=False) as mapped:
+    with open_partition(directory, mapped=True) as mapped:
         wanted = expected(mapped)
     monkeypatch.setattr(choice, "LOADED_SIZE", 1)
     monkeypatch.setattr(choice, "START_SIZE", 1)
-    with open_partition(directory, copy=True) as partition:
+    with open_partition(directory) as partition:
         found = outcome([row] for row in map(row_of, partition.records()))
     assert runs, "the reference has read"
     assert found == wanted
@@ -131,7 +132,7 @@ def test_tables_and_places_are_the_same(seed: int, tmp_path: Path, small_windows
     log = random_log(seed)
     path = tmp_path / "0.log"
     path.write_bytes(log.data)
-    with open_bytes(path, copy=True) as source:
+    with open_bytes(path) as source:
         found, wanted = batch_table(source), batch_table(log.data)
         assert found.end == wanted.end
         assert (found.rows == wanted.rows).all()

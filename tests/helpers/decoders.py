@@ -1,4 +1,4 @@
-"""The two decoders of entries, held against each other: the same values, and the same errors."""
+"""The two decoders of entries, held against each other (the same values and errors)."""
 
 from __future__ import annotations
 

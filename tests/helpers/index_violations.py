@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seglog_format.log.index_rules import Violation
     from seglog_format.log.log_outline import LogOutline
     from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
 
 
 def offset_index_violations(

@@ -1,7 +1,7 @@
 """Every fixed layout, read from and written to bytes that are spelled out here, field by field.
 
 `problems` runs in a process of its own too, in which two neighbouring fields of a declaration are swapped: then it has
-to name a problem of reading, one of writing, and one of reading by the declarations themselves.
+to name a problem of reading, one of writing, and one of each by the declarations themselves.
 """
 
 from __future__ import annotations
@@ -108,8 +108,7 @@ def read_messages() -> bool:
 
 
 def read_indexes() -> bool:
-    from seglog_format.log.offset_index import OffsetIndex
-    from seglog_format.log.time_index import TimeIndex
+    from seglog_format.log.index_file import OffsetIndex, TimeIndex
 
     offsets = [(one.offset, one.position) for one in OffsetIndex.from_bytes(OFFSET_INDEX, 10).entries]
     times = [(one.timestamp_ms, one.offset) for one in TimeIndex.from_bytes(TIME_INDEX, 10).entries]
@@ -127,7 +126,7 @@ def read_transaction_index() -> bool:
 def read_snapshot() -> bool:
     from seglog_format.codec.plain.producer_snapshot import decode_producer_snapshot
     from seglog_format.errors import Location
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
 
     return decode_producer_snapshot(SNAPSHOT, Location()).producers == (ProducerStateEntry(*SNAPSHOT_FIELDS),)
 
@@ -136,7 +135,7 @@ def read_control_record() -> bool:
     from seglog_format.codec.control_record import decode_control_record
     from seglog_format.errors import Location
     from seglog_format.model import ControlRecordType
-    from seglog_format.state_model import ControlRecord
+    from seglog_format.record_model import ControlRecord
 
     wanted = ControlRecord(0, 1, ControlRecordType.COMMIT, {"version": 0, "coordinatorEpoch": 7})
     return decode_control_record(CONTROL_KEY, END_MARKER, Location()) == wanted
@@ -147,7 +146,7 @@ def reference_reads_control_record() -> bool:
     from seglog_format.codec.reference.control_records import BY_DECLARATION as READER
     from seglog_format.errors import Location
     from seglog_format.model import ControlRecordType
-    from seglog_format.state_model import ControlRecord
+    from seglog_format.record_model import ControlRecord
 
     wanted = ControlRecord(0, 1, ControlRecordType.COMMIT, {"version": 0, "coordinatorEpoch": 7})
     return decode_control_record(CONTROL_KEY, END_MARKER, Location(), READER) == wanted
@@ -182,12 +181,10 @@ def reference_reads_entries() -> bool:
 
 def reference_reads_side_files() -> bool:
     from seglog_format.codec.reference.decoders import declared
-    from seglog_format.log.offset_index import OffsetIndex
+    from seglog_format.log.index_file import OffsetIndex, TimeIndex, TransactionIndex
     from seglog_format.log.producer_snapshot import ProducerSnapshot
-    from seglog_format.log.time_index import TimeIndex
-    from seglog_format.log.transaction_index import TransactionIndex
     from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
 
     return (
         tuple(OffsetIndex(declared(OFFSET_INDEX), 10).entries),
@@ -267,7 +264,37 @@ def write_log() -> bool:
 
 def write_snapshot() -> bool:
     from seglog_format.codec.producer_snapshot import encode_producer_snapshot
-    from seglog_format.state_model import ProducerStateEntry
+    from seglog_format.record_model import ProducerStateEntry
+
+    return encode_producer_snapshot([ProducerStateEntry(*SNAPSHOT_FIELDS)]) == SNAPSHOT
+
+
+def reference_writes_entries() -> bool:
+    from seglog_format import Engine, encode_batch
+    from seglog_format.codec.reference.building import encode_message
+    from seglog_format.model import MessageHeader, RecordBatchHeader
+    from seglog_format.types import RecordBatch
+
+    headers = MessageHeader(4, 0, 0, 0, 0x40), MessageHeader(4, 0, 0, 1, 8, 100)
+    batch = encode_batch(RecordBatch(0, RecordBatchHeader(*HEADER_FIELDS), ()), engine=Engine.REFERENCE)
+    return [batch, *(encode_message(header, b"k", b"v") for header in headers)] == [HEADER, MESSAGE_0, MESSAGE_1]
+
+
+def reference_writes_slots() -> bool:
+    from seglog_format.codec.reference.index_entries import slots
+    from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
+
+    offset, time, aborted = slots(OFFSET_INDEX_ENTRY), slots(TIME_INDEX_ENTRY), slots(TRANSACTION_INDEX_ENTRY)
+    return (
+        offset.pack(2, 16) + offset.pack(7, 512),
+        time.pack(100, 2) + time.pack(200, 7),
+        aborted.pack(*TRANSACTION_FIELDS),
+    ) == (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+
+def reference_writes_snapshot() -> bool:
+    from seglog_format.codec.reference.building import encode_producer_snapshot
+    from seglog_format.record_model import ProducerStateEntry
 
     return encode_producer_snapshot([ProducerStateEntry(*SNAPSHOT_FIELDS)]) == SNAPSHOT
 
@@ -281,7 +308,7 @@ READING = (
     read_snapshot,
     read_control_record,
 )
-BY_DECLARATION = (reference_reads_entries, reference_reads_side_files, reference_reads_control_record)
+REFERENCE_READING = (reference_reads_entries, reference_reads_side_files, reference_reads_control_record)
 WRITING = (
     write_batch,
     write_messages,
@@ -292,7 +319,19 @@ WRITING = (
     write_control_record,
 )
 
-CHECKS = {"reading": READING, "writing": WRITING, "reference": BY_DECLARATION}
+REFERENCE_WRITING = (
+    reference_writes_entries,
+    reference_writes_slots,
+    reference_writes_snapshot,
+    write_control_record,  # there is no other writer of control records
+)
+
+CHECKS = {
+    "reading": READING,
+    "writing": WRITING,
+    "reference-reading": REFERENCE_READING,
+    "reference-writing": REFERENCE_WRITING,
+}
 
 
 def problems(checks: tuple[Callable[[], bool], ...]) -> Iterator[str]:
@@ -330,7 +369,7 @@ def swap_declared(name: str, first: str, second: str) -> None:
 
 
 def is_noticed(name: str, text: str) -> list[str]:
-    """Return what notices these layouts: reading, writing, the reference; found out in a child process."""
+    """Return what notices these layouts: the keys of `CHECKS`; found out in a child process."""
     child = os.fork()
     if child == 0:
         os.fsync = lambda _descriptor: None
@@ -352,7 +391,7 @@ def main() -> None:
 
     for part in sys.stdin.read().split("== ")[1:]:
         name, _, text = part.partition("\n")
-        sys.stdout.write(f"{' '.join([name, *is_noticed(name, text)])}\n")
+        sys.stdout.write(f"{name} noticed by {' '.join(is_noticed(name, text))}\n")
         sys.stdout.flush()
 
 

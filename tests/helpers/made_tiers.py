@@ -22,12 +22,10 @@ from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
 from seglog_format.generation.generate import generate
 from seglog_format.generation.recipe import recipe_from
-from seglog_format.state_model import EpochStart
+from seglog_format.record_model import EpochStart
 from seglog_format.storage.byte_source import MemoryBytes
-from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
 from seglog_format.tier.local_layout import epochs_from
-from seglog_format.tier.records import RemoteSegment
-from seglog_format.tier.states import SegmentState
+from seglog_format.tier.records import RemotePartitionId, RemoteSegment, RemoteSegmentId, SegmentState
 
 if TYPE_CHECKING:
     from pathlib import Path

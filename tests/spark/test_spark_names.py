@@ -12,6 +12,7 @@ pytest.importorskip("numba")
 import pyarrow as pa
 from helpers.hostile_names import TOPICS, below
 from helpers.spark_partitions import partition
+from helpers.walking import each_of
 
 from seglog_format.errors import UsageError
 from seglog_format.spark import finish_commits
@@ -37,7 +38,7 @@ def write(root: Path, topic: str, number: int = 0) -> None:
 
 
 @pytest.mark.req("SEG-PDR-002")
-@pytest.mark.parametrize("topic", TOPICS[:-1], ids=ascii)  # the last is no text for Arrow
+@each_of("topic", TOPICS[:-1])
 def test_a_row_of_such_a_topic_changes_nothing(topic: str, tmp_path: Path) -> None:
     root = tmp_path / "deep" / "root"
     partition(root / "orders-0", 3)
@@ -57,7 +58,7 @@ def test_a_row_of_a_negative_partition_changes_nothing(number: int, tmp_path: Pa
 
 
 @pytest.mark.req("SEG-PDR-002")
-@pytest.mark.parametrize("topic", TOPICS, ids=ascii)
+@each_of("topic", TOPICS)
 def test_a_staged_file_of_such_a_topic_is_not_committed(topic: str, tmp_path: Path) -> None:
     root = tmp_path / "deep" / "root"
     partition(root / "orders-0", 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+from helpers.walking import each_of
 
 from seglog_format.errors import UsageError
 from seglog_format.spark.options import OPTIONS, parse_duration, parse_options, parse_size
@@ -32,7 +33,7 @@ def test_several_paths_come_as_json() -> None:
     assert parse_options({"paths": '["a", "b"]'}).paths == ("a", "b")
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "value", "hint"),
     [
         ("startingOffset", "earliest", "did you mean startingOffsets"),
@@ -46,8 +47,11 @@ def test_several_paths_come_as_json() -> None:
         ("splitBytes", "-1", "a number of bytes"),
         ("maxLateness", "-1s", "such as 500ms"),
         ("startingOffsets", "soon", "startingOffsets"),
-        ("startingOffsets", '["orders"]', "startingOffsets"),
-        ("assign", "[1]", "assign"),
+        ("startingOffsets", "[1]", "startingOffsets cannot be '[1]': expected a number for each partition, such as {"),
+        ("startingOffsets", '{"orders": 1}', "expected a number for each partition, such as {"),
+        ("endingOffsetsByTimestamp", "latest", "expected a number for each partition, such as {"),
+        ("assign", "[1]", "assign cannot be '[1]': expected a list for each topic, such as {"),
+        ("assign", '{"orders": 1}', "expected a list for each topic, such as {"),
         ("subscribePattern", "(", "subscribePattern"),
         ("paths", '{"a": 1}', "paths"),
     ],

@@ -15,7 +15,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from proofs.spark.readers import rows, struct_type
 from seglog_format.errors import UsageError
-from seglog_format.log.partition import open_partition
 from seglog_format.spark.executing import ReadError, batches_of
 from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.following import Follower
@@ -187,8 +186,8 @@ def test_timestamps_are_looked_up_without_reading_an_index_whole(orders: Path, m
         msg = "an index was read whole"
         raise AssertionError(msg)
 
-    monkeypatch.setattr("seglog_format.log.time_index.usable_time_slots", fail)
-    monkeypatch.setattr("seglog_format.log.offset_index.usable_offset_slots", fail)
+    monkeypatch.setattr("seglog_format.log.index_file.usable_time_slots", fail)
+    monkeypatch.setattr("seglog_format.log.index_file.usable_offset_slots", fail)
     for first in (0, 37, 105, 222, 350, 380):
         bounds = (START_MS + first * 1000, START_MS + (first + 3) * 1000)
         by_options = {"startingTimestamp": str(bounds[0]), "endingTimestamp": str(bounds[1])}
@@ -322,9 +321,3 @@ def test_ten_thousand_segments_are_planned_in_seconds(tmp_path: Path) -> None:
     planned = pieces(tmp_path / "logs")
     assert len(planned) == 2000
     assert time.process_time() - start < 5, "ten thousand may take ten seconds on a busy machine"
-
-
-def test_the_copy_is_for_logs_that_a_broker_writes(orders: Path) -> None:
-    with open_partition(orders / "orders-0") as opened:
-        assert len(opened.segments) > 2
-    assert not any(piece.copy for piece in pieces(orders))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seglog_format.errors import UsageError
-from seglog_format.spark import launchers, python
+from seglog_format.spark import sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,27 +43,27 @@ def _shown(program: str, path: str | None, *arguments: str) -> str:
 
 
 def test_only_the_archives_of_spark_are_left_out(scratch: Path) -> None:
-    spark = python.installed_spark()
+    spark = sessions.installed_spark()
     assert spark is not None
-    program = python.worker_python("local[2]")
+    program = sessions.worker_python("local[2]")
     assert Path(program).is_relative_to(scratch)
     path = f"{spark}/python/lib/pyspark.zip:/a b/*:{spark}/jars/spark-core.jar:/c"
     assert _shown(program, path, "d e", "*") == f"/a b/*:/c {sys.prefix} ['d e', '*']"
     assert _shown(program, f"{spark}/python/lib/pyspark.zip") == f" {sys.prefix} []"
     assert _shown(program, f"{spark}-other/x") == f"{spark}-other/x {sys.prefix} []"
-    assert python.worker_python("local") == program
+    assert sessions.worker_python("local") == program
 
 
 def test_other_machines_have_no_launcher_of_ours(scratch: Path) -> None:
-    assert python.worker_python("spark://somewhere:7077") == sys.executable
+    assert sessions.worker_python("spark://somewhere:7077") == sys.executable
     assert not list(scratch.iterdir())
 
 
 def test_a_spark_that_is_found_by_a_path_stays_where_it_is(monkeypatch: pytest.MonkeyPatch, scratch: Path) -> None:
     other = ModuleSpec("pyspark", None, origin="/opt/spark/python/pyspark/__init__.py")
     for found in (other, ModuleSpec("pyspark", None), None):
-        monkeypatch.setattr(python, "find_spec", lambda _, found=found: found)
-        assert python.worker_python("local[*]") == sys.executable
+        monkeypatch.setattr(sessions, "find_spec", lambda _, found=found: found)
+        assert sessions.worker_python("local[*]") == sys.executable
     assert not list(scratch.iterdir())
 
 
@@ -71,17 +71,17 @@ def test_where_programs_may_not_be_started_from_there_is_no_launcher(
     monkeypatch: pytest.MonkeyPatch, scratch: Path
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert python.worker_python("local[2]") == sys.executable
+    assert sessions.worker_python("local[2]") == sys.executable
     assert list(scratch.iterdir())
 
 
 def test_nobody_else_s_directory_is_taken(monkeypatch: pytest.MonkeyPatch, scratch: Path) -> None:
     owner = scratch.stat().st_uid
-    program = launchers.written("python", "bin/python", "")
+    program = sessions.written("python", "bin/python", "")
     program.parent.parent.rename(scratch / program.parent.parent.name.replace(f"-{owner}-", f"-{owner + 1}-"))
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
     with pytest.raises(UsageError, match="belongs to another user"):
-        launchers.written("python", "bin/python", "")
+        sessions.written("python", "bin/python", "")
 
 
 def test_workers_run_on_the_installed_spark(spark: SparkSession) -> None:
@@ -91,4 +91,4 @@ def test_workers_run_on_the_installed_spark(spark: SparkSession) -> None:
         return [pyspark.__file__]
 
     (found,) = spark.sparkContext.parallelize([0], 1).mapPartitions(where).collect()
-    assert Path(found) == python.installed_spark() / "__init__.py"  # type: ignore[operator]
+    assert Path(found) == sessions.installed_spark() / "__init__.py"  # type: ignore[operator]

@@ -15,6 +15,7 @@ from helpers.scans import segment_directory
 from helpers.spark_partitions import START_MS, partition
 from helpers.spark_plans import pieces, read
 from helpers.support import authentic
+from helpers.walking import each_of
 
 from proofs.fuzz.random_logs import random_log
 from proofs.spark.readers import ALL, REFERENCE, reference_rows, rows, rows_by_directory, struct_type
@@ -22,13 +23,10 @@ from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.partition import open_partition
-from seglog_format.spark import reading
 from seglog_format.spark.arrow import spark_headers, spark_timestamps
 from seglog_format.spark.columns import CORRUPT, RECORDS, check_schema, projection
 from seglog_format.spark.executing import ReadError
 from seglog_format.spark.options import parse_options
-from seglog_format.storage import file_bytes
-from seglog_format.storage.file_bytes import FileBytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
 DAMAGE_SEEDS = range(60)
 COUNT, IN_BATCH = 200, 10
-FORGOTTEN = 1500
 
 
 @pytest.fixture(scope="module")
@@ -78,19 +75,6 @@ def test_every_column_in_any_order(tmp_path: Path) -> None:
     assert (second["sequence"], second["position"], second["codec"]) == (12, 0, "none")
     assert first["file"] == str(directory / f"{40:020d}.log")
     assert first["isTransactional"] is False
-
-
-@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
-def test_what_was_read_of_a_segment_is_let_go(orders: Path, isolation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = rows(read(orders, isolationLevel=isolation))
-    forgotten: list[str] = []
-    monkeypatch.setattr(file_bytes, "FORGET_SIZE", FORGOTTEN)
-    monkeypatch.setattr(reading, "MAX_ROWS", IN_BATCH)
-    monkeypatch.setattr(reading, "MIN_ROWS", IN_BATCH)
-    monkeypatch.setattr(reading, "BATCH_SIZE", 1)
-    monkeypatch.setattr(FileBytes, "forget", lambda self: forgotten.append(self.path))
-    assert rows(read(orders, isolationLevel=isolation)) == expected
-    assert {str(path) for path in orders.glob("*.log") if path.stat().st_size > 2 * FORGOTTEN} <= set(forgotten)
 
 
 def test_constant_columns_alone(orders: Path) -> None:
@@ -167,7 +151,7 @@ def outcome(found: Iterator[dict[str, Any]] | Any) -> Any:
         return "damage" if isinstance(error, FormatError) or isinstance(error.__cause__, FormatError) else error
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each_of("seed", range(30))
 def test_logs_by_chance_read_as_the_reference_reads_them(seed: int, tmp_path: Path) -> None:
     log = random_log(seed)
     directory = segment_directory(tmp_path / "chance-0", log.data, log.base_offset)

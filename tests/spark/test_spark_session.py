@@ -226,8 +226,10 @@ def test_a_stream_delivers_every_record_once_across_restarts(spark: SparkSession
 
 
 def test_what_is_written_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    frame = spark.range(500).selectExpr(
-        "cast(id as string) as value", "int(id % 3) as partition", "timestamp_millis(1700000000000 + id) as timestamp"
+    frame = spark.range(5000).selectExpr(
+        "concat(id, repeat('x', 100)) as value",
+        "int(id % 3) as partition",
+        "timestamp_millis(1700000000000 + id) as timestamp",
     )
     writer = prepared(frame).write.format("seglog").option("topic", "numbers").option("codec", "zstd")
     with pytest.raises(AnalysisException, match='use either the "Append"'):
@@ -235,7 +237,7 @@ def test_what_is_written_is_read(spark: SparkSession, tmp_path: Path) -> None:
     for _ in range(2):
         writer.mode("append").save(str(tmp_path))
     found = load(spark, tmp_path).groupBy("partition").agg({"offset": "max", "value": "count"}).orderBy("partition")
-    assert [tuple(row) for row in found.collect()] == [(0, 333, 334), (1, 333, 334), (2, 331, 332)]
+    assert [tuple(row) for row in found.collect()] == [(0, 3333, 3334), (1, 3333, 3334), (2, 3331, 3332)]
     assert load(spark, tmp_path, table="findings").where("severity != 'note'").count() == 0
     copy = load(spark, tmp_path).drop("timestampType")
     prepared(copy).write.format("seglog").mode("append").save(str(tmp_path / "copy"))

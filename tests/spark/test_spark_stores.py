@@ -23,8 +23,7 @@ from seglog_format.spark.filters import Narrowed
 from seglog_format.spark.options import TABLES
 from seglog_format.storage import object_store
 from seglog_format.storage.object_store import Store, StoredFile, is_address
-from seglog_format.storage.remote_bytes import BLOCK_SIZE
-from seglog_format.storage.remote_storage import RemoteStorage
+from seglog_format.storage.remote_storage import BLOCK_SIZE, RemoteStorage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

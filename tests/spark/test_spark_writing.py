@@ -15,6 +15,7 @@ pytest.importorskip("numba")
 import pyarrow as pa
 from helpers.spark_partitions import partition
 from helpers.support import authentic
+from helpers.walking import each_of
 
 from proofs.spark.readers import read, rows, struct_type
 from seglog_format import encode_batch, verify
@@ -23,8 +24,7 @@ from seglog_format.log.partition import open_partition
 from seglog_format.model import GREATEST_OFFSET, CompressionCodec
 from seglog_format.spark import committing, finish_commits
 from seglog_format.spark.committing import abort, commit
-from seglog_format.spark.manifest import MANIFEST, STAGING
-from seglog_format.spark.staging import Stager, encoded
+from seglog_format.spark.staging import MANIFEST, STAGING, Stager, encoded
 from seglog_format.spark.write_options import WriteOptions, check_written_schema, parse_write_options
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.storage.files import LocalFiles
@@ -102,6 +102,72 @@ def test_writes_are_appended_and_rolled(tmp_path: Path) -> None:
         assert opened.segments[-1].offset_index is not None
     assert len(values(tmp_path, subscribe="new")) == 4
     assert problems(tmp_path) == []
+
+
+@each_of("seed", range(24))
+def test_rows_of_many_partitions_in_any_order_come_back(seed: int, tmp_path: Path) -> None:
+    """Rows of up to 50 partitions are interleaved; sizes lie on both sides of the limits of a batch and a segment."""
+    dice = random.Random(seed)  # noqa: S311
+    has_offsets = seed % 3 == 0
+    topics = ["a", "b", "c"][: dice.randrange(1, 4)]
+    names = [(dice.choice(topics), dice.randrange(50)) for _ in range(dice.choice([1, 2, 7, 50]))]
+    batch_size, segment_size = dice.choice([(400, 1500), (400, 2**20), (3000, 3000), (2**16, 2**17), (2**16, 2**30)])
+    wanted: dict[tuple[str, int], list[tuple[int, bytes]]] = {}
+    tasks: list[list[tuple[str, int, int, bytes]]] = [[] for _ in range(dice.randrange(1, 5))]
+    for number in range(dice.randrange(50, 600)):
+        topic, partition_number = names[min(int(dice.expovariate(0.2)), len(names) - 1)]
+        task = tasks[hash_of(topic, partition_number) % len(tasks) if has_offsets else dice.randrange(len(tasks))]
+        value = b"%d " % number + bytes(dice.choice([0, 0, batch_size // 9, batch_size - 30, batch_size + 1]))
+        task.append((topic, partition_number, 3 * number, value))
+    for topic, partition_number, offset, value in itertools.chain(*tasks):
+        rows_ = wanted.setdefault((topic, partition_number), [])
+        rows_.append((offset if has_offsets else len(rows_), value))
+    sizes = {"batch_size": batch_size, "segment_size": segment_size}
+    files = [
+        staged(tmp_path, "j", str(n), *arrow_rows(each, dice, has_offsets), **sizes) for n, each in enumerate(tasks)
+    ]
+    committed(tmp_path, "j", *files, keeps_offsets=has_offsets)
+    found: dict[tuple[str, int], list[tuple[int, bytes]]] = {}
+    for row in rows(read(tmp_path)):
+        found.setdefault((row["topic"], row["partition"]), []).append((row["offset"], row["value"]))
+    assert found == wanted
+    assert has_offsets or problems(tmp_path) == []
+    assert not (tmp_path / STAGING).exists()
+
+
+def hash_of(topic: str, number: int) -> int:
+    return ord(topic) + number
+
+
+def arrow_rows(
+    task: list[tuple[str, int, int, bytes]], dice: random.Random, has_offsets: bool  # noqa: FBT001
+) -> list[pa.RecordBatch]:  # fmt: skip
+    """Return the rows of a task, in Arrow batches of any size."""
+    made, start = [], 0
+    while start < len(task):
+        part = task[start : start + dice.randrange(1, 200)]
+        topic, number, offset, value = zip(*part, strict=True)
+        columns = {"topic": topic, "partition": pa.array(number, pa.int32()), "value": pa.array(value, pa.binary())}
+        made.append(pa.RecordBatch.from_pydict({**columns, **({"offset": offset} if has_offsets else {})}))
+        start += len(part)
+    return made
+
+
+def test_one_task_writes_more_partitions_than_a_process_may_have_open_files(tmp_path: Path) -> None:
+    """And each of them has more than one batch."""
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    each = [(number, b"x" * 300) for _ in range(3) for number in range(400)]
+    made = pa.RecordBatch.from_pydict(
+        {"partition": pa.array([number for number, _ in each], pa.int32()), "value": [value for _, value in each]}
+    )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (300, limits[1]))
+    try:
+        files = staged(tmp_path, "j", "0", made, topic="orders", batch_size=200)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert len(files) == 400
 
 
 def test_only_the_attempts_that_spark_names_appear(tmp_path: Path) -> None:
@@ -211,7 +277,7 @@ def test_batches_continue_in_the_leader_epoch_that_the_partition_has(tmp_path: P
     assert read(tmp_path).num_rows > 3, "the checksums are still right"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_of("seed", range(20))
 def test_the_quick_encoder_writes_what_the_schema_says(seed: int) -> None:
     from seglog_format import build_batch, new_record
 
@@ -260,7 +326,7 @@ def test_columns_that_cannot_be_written(schema: str, message: str, tmp_path: Pat
 
 def test_text_is_written_and_a_topic_by_option(tmp_path: Path) -> None:
     made = pa.RecordBatch.from_pydict({"value": ["é", None], "key": ["k", None]})
-    committed(tmp_path, "j", staged(tmp_path, "j", "0", made, topic="words"))
+    committed(tmp_path, "j", staged(tmp_path, "j", "0", made, topic="words", partitions=1))
     assert [(row["topic"], row["partition"], row["value"]) for row in rows(read(tmp_path))] == [
         ("words", 0, "é".encode()),
         ("words", 0, None),

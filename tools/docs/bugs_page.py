@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.bugs import read_program
-from seglog_conformance.cases import load_cases
+from seglog_conformance.cases import every_case
 from seglog_conformance.registry import adapters
+
+from tools.reports import birth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +30,7 @@ TEXT: Final = """\
 # Defects that were fixed
 
 {holding} defects of {implementations} implementations that are publicly known: an older release fails the cases that
-name the rule, and a newer one passes them. `{command}` asks both again.
+name the rule, and a newer one passes them. `seglog conform bugs` asks both again. {birth}
 
 Each has the smallest log of its cases. To see a defect without the suite, serve that log, and run the program of the
 library on it, with the older release and with the newer one:
@@ -51,7 +53,7 @@ def pages(notice: str) -> dict[str, str]:
     """
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     known = {adapter.name: adapter for adapter in adapters()}
-    lines = [notice + TEXT.format(**report)]
+    lines = [notice + TEXT.format(**report, birth=birth(report))]
     for name in dict.fromkeys(bug["testee"] for bug in report["bugs"]):
         lines += _library(known[name], [bug for bug in report["bugs"] if bug["testee"] == name])
     return {PAGE: "\n".join([*lines, ""])}
@@ -106,4 +108,4 @@ def _asked() -> dict[str, list[str]]:
 
 @cache
 def _cases() -> dict[str, Case]:
-    return {case.id: case for case in load_cases()}
+    return {case.id: case for case in every_case()}

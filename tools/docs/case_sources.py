@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_conformance.cases import load_cases
+from seglog_conformance.cases import every_case
 from seglog_conformance.features import missing_feature
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def pages(notice: str) -> dict[str, str]:
     Args:
         notice: says that the page is generated.
     """
-    cases = load_cases()
+    cases = every_case()
     total = sum(said(case) != OURS for case in cases)
     head = INTRODUCTION.format(asked=total, total=len(cases), rest=len(cases) - total)
     rows = "\n".join(_rows(cases))

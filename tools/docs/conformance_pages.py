@@ -7,10 +7,14 @@ from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_conformance.cases import every_case
+from seglog_conformance.environment import suite_digest
+from seglog_conformance.judging import SINCE
 from seglog_conformance.known import WITHHELD, Known, known_path, read_known
 from seglog_conformance.registry import adapters
 
 from tools.docs import causes, verdicts
+from tools.reports import birth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,14 +32,15 @@ rests on and the reason for the expected answer. A cell gives the passed cases o
 implementation is not asked about a function that it does not have. The page of an implementation gives the reason of
 each failure, with the first cases of each reason; `conformance/known_failures/NAME.toml` lists all cases, and the run
 fails if any other result differs. [Another page](pairs.md) shows who reads what the producers of these libraries write,
-and [a third](bugs.md) which known defects of older releases the suite shows.
+and [a third](bugs.md) which known defects of older releases the suite shows. To test your own implementation, [write an
+adapter](../how-to/write-an-adapter.md), [run the cases in your own test runner](../how-to/test-in-your-own-runner.md),
+and [check it by property tests](property-tests.md).
 
 No case is about style. `must` cases are about data that is lost, changed or not exchanged. `should` cases are
 mostly about bytes that no correct writer makes, and that a reader meets after a crash or an attack. `may` cases are
 about quality. A reader that only reads bytes that a broker has checked can fail many `should` cases without harm.
 
-These tables come from `{command}`: Python {versions[python]}, {machine[cores]} cores; {took}.
-{second}
+{birth} The run took {took}. {second}{scale}{today}
 """
 
 REPORTING: Final = """\
@@ -88,9 +93,25 @@ def _introduction(report: Json) -> str:
         libraries=len(libraries),
         languages=len(languages),
         families=len(families),
-        took="all of them in " + ", and again in ".join(f"{minutes} minutes" for minutes in report["minutes"]),
+        birth=birth(report),
+        scale=_left_out(report.get("leftOut", 0)),
+        today=_cases_since(report),
+        took=", and the second one ".join(f"{minutes} minutes" for minutes in report["minutes"]),
         second=_second_run(report["differencesOfTheSecondRun"]) + (f" {note}." if (note := report.get("note")) else ""),
     )
+
+
+def _left_out(count: int) -> str:
+    """Return a sentence about cases of the family scale that the run did not ask; empty if it asked them."""
+    return f" It did not ask the {count} cases of the family `scale`, and no number here counts them." if count else ""
+
+
+def _cases_since(report: Json) -> str:
+    """Return a sentence about cases that were added or changed after the run; empty if there are none."""
+    cases, run_count = every_case(), report["cases"] + report.get("leftOut", 0)
+    if suite_digest(cases) == report["casesSha256"]:
+        return ""
+    return f" Cases have changed since: today the suite has {len(cases):,}, and the run had {run_count:,}."
 
 
 def _second_run(differences: list[str] | None) -> str:
@@ -216,4 +237,6 @@ def _cases(name: str, version: str, group: list[Known]) -> Iterator[str]:
 
 def _plain(reason: str) -> str:
     """Return a reason as Markdown text: nothing in it is markup."""
+    if reason.startswith(SINCE):
+        return f"they hold since Kafka {reason.removeprefix(SINCE)}, and it implements an older release"
     return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", reason)

@@ -10,6 +10,7 @@ from seglog_format import LogConfig
 from seglog_format.cli.inside import structures
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
 from tools.docs.spreads import shown
+from tools.reports import birth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,9 +113,8 @@ batches, with records before the requested offset, which it drops.
 
 ## How this was measured
 
-`{command}` on {machine[system]}, {machine[architecture]}, {machine[cores]} cores, Python {machine[python]}; the load
-was {machine[loadAverage]} when it began. Each time is the median of {rounds} rounds, with the least and the most. Bytes
-and processor time depend little on other processes; seconds do.
+{birth} Each time is the median of {rounds} rounds, with
+the least and the most. Bytes and processor time depend little on other processes; seconds do.
 """
 
 SCALE_TEXT: Final = """\
@@ -184,13 +184,9 @@ more memory.
 - **Compacted topics with ever new keys**: compaction never removes a record, and each pass copies all retained records
   besides the new ones.
 
-{command_line}
+{birth} Each time is the median of {rounds} rounds, with
+the least and the most.
 """  # noqa: E501 - rows of tables
-
-COMMAND_LINE: Final = """\
-Measured by `{command}` on {machine[system]}, {machine[architecture]}, {machine[cores]} cores, Python
-{machine[python]}; the load was {machine[loadAverage]} when it began. Each time is the median of {rounds} rounds, with
-the least and the most."""
 
 
 def pages(notice: str) -> dict[str, str]:
@@ -231,7 +227,7 @@ def _facts(report: dict[str, Any]) -> dict[str, Any]:
         "scale_rows": "\n".join(map(_scale_row, rows)),
         "segment_factor": rows[-1]["segments"] / rows[0]["segments"],
         "open_factor": rows[-1]["openAndFindSeconds"]["median"] / rows[0]["openAndFindSeconds"]["median"],
-        "command_line": COMMAND_LINE.format(**report),
+        "birth": birth(report),
     }
 
 

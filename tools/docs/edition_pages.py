@@ -15,9 +15,10 @@ PAGE: Final = "docs/specification/changes.md"
 INTRODUCTION: Final = """\
 # Editions and their changes
 
-The specification is published in editions, named by year and month. A rule keeps its id for ever. This page is computed
-from the rules of each edition. Where an edition was wrong, the [errata](../spec/D-errata.md) say so, and whom it
-concerns. `seglog explain` shows whether a rule changed in the present edition.
+The specification is published in numbered editions. A rule keeps its id for ever. This page is computed from the rules
+of each edition. Where an edition was wrong, the [errata](../spec/D-errata.md) say so, and whom it concerns; they name
+an edition by its year and month. `seglog explain` shows whether a rule changed in the present edition. The rules of the
+present edition are also [a file for programs](../reference/rules.json).
 
 Links that stay, whatever becomes of chapters and pages:
 
@@ -28,8 +29,8 @@ Links that stay, whatever becomes of chapters and pages:
 | a rule in its chapter | the anchor `#seg-idx-004` |
 | everything that holds a rule | `reference/requirements/#seg-idx-004` |
 
-| edition | published | Kafka | rules |
-|---|---|---|---:|
+| edition | year and month | published | Kafka | rules |
+|---:|---|---|---|---:|
 """
 MARK_NAMES: Final = {"level": "level", "binds": "binds", "since": "since", "brokers": "kept by brokers"}
 
@@ -44,12 +45,15 @@ def pages(notice: str) -> dict[str, str]:
     lines = [notice + INTRODUCTION.rstrip("\n")]
     lines += [_row(edition, state) for edition, state in reversed(known)]
     for (old, before), (new, after) in reversed(list(pairwise(known))):
-        lines += ["", f"## {new.version}, compared with {old.version}", "", *change_list(before, after, new)]
+        anchor = f"{new.version}-compared-with-{old.version}".replace(".", "")  # the link of a time without numbers
+        lines += ["", f"## {new.title}, compared with edition {old.number} {{ #{anchor} }}", ""]
+        lines += change_list(before, after, new)
     return {PAGE: "\n".join(lines) + "\n"}
 
 
 def _row(edition: Edition, state: State) -> str:
-    return f"| {edition.version} | {edition.published or 'draft'} | {edition.kafka} | {len(state)} |"
+    published = edition.published or "draft"
+    return f"| {edition.number} | {edition.version} | {published} | {edition.kafka} | {len(state)} |"
 
 
 def change_list(old: State, new: State, edition: Edition) -> Iterator[str]:
@@ -66,24 +70,40 @@ def change_list(old: State, new: State, edition: Edition) -> Iterator[str]:
     same = len(new) - len(added) - len(changed)
     counts = f"{len(added)} rules are new, {len(changed) - len(reworded)} changed, {len(gone)} withdrawn"
     yield f"{counts}, {len(reworded)} only reworded; {same} are the same."
+    texts = [key for key, marks in changed.items() if "text" in marks]
+    if edition.meaning is None:
+        yield from _titled("### Another text", _texts(old, new, texts))
+    else:
+        rows = _texts(old, new, [key for key in texts if key in edition.meaning])
+        yield from _titled("### Changed in meaning", rows)
     if added:
         yield from ("", "### New", "")
         yield from (f"- {key} ({new[key]['level']}): {new[key]['text']}" for key in added)
     if gone:
         yield from ("", "### Withdrawn", "")
         yield from (f"- `{key}`: {old[key]['text']}" for key in gone)
-    texts = [key for key, marks in changed.items() if "text" in marks]
-    if edition.meaning is not None:
-        yield from _texts(old, new, [key for key in texts if key in edition.meaning], "Changed in meaning")
-    yield from _texts(old, new, [key for key in texts if key not in (edition.meaning or ())], "Worded otherwise")
     yield from _marks(old, new, changed)
     yield from _moved(old, new, [key for key, marks in changed.items() if "chapter" in marks])
+    if edition.meaning is not None:
+        yield from _reworded(_texts(old, new, [key for key in texts if key not in edition.meaning]))
 
 
-def _texts(old: State, new: State, keys: list[str], title: str) -> Iterator[str]:
-    if keys:
-        yield from ("", f"### {title}", "", "| rule | was | is |", "|---|---|---|")
-        yield from (f"| {key} | {_cell(old[key]['text'])} | {_cell(new[key]['text'])} |" for key in keys)
+def _titled(title: str, rows: list[str]) -> Iterator[str]:
+    if rows:
+        yield from ("", title, "", *rows)
+
+
+def _reworded(rows: list[str]) -> Iterator[str]:
+    """Yield the table of rules that say the same in other words, folded: an implementer can skip it."""
+    if rows:
+        yield from ("", "### Worded otherwise", "")
+        yield f"<details markdown><summary>{len(rows) - 2} rules</summary>"
+        yield from ("", *rows, "", "</details>")
+
+
+def _texts(old: State, new: State, keys: list[str]) -> list[str]:
+    rows = [f"| {key} | {_cell(old[key]['text'])} | {_cell(new[key]['text'])} |" for key in keys]
+    return ["| rule | was | is |", "|---|---|---|", *rows] if rows else []
 
 
 def _marks(old: State, new: State, changed: dict[str, list[str]]) -> Iterator[str]:

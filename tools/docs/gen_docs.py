@@ -19,10 +19,13 @@ import click
 from seglog_format import errors
 from seglog_format.cli.inside import STATUSES
 from seglog_format.cli.main import seglog
-from tools import demo_data
+from tools import demo_data, reports
 from tools.docs import (
+    algorithm_blocks,
     bugs_page,
     case_sources,
+    catalogue_page,
+    chapter_tables,
     conformance_pages,
     departures_page,
     design_pages,
@@ -44,6 +47,7 @@ from tools.docs import (
     trace_data,
     transcripts,
     verdicts,
+    witness_part,
 )
 from tools.requirement_trace import Trace, join
 from tools.rules import broker_marks
@@ -64,6 +68,7 @@ ABOUT = {
     "python": "the functions of the package, and the enums and settings that they take",
     "python-types": "the types of what they return",
     "python-spark": "what Spark jobs use of the package",
+    "python-testing": "strategies of hypothesis for tests of any reader or writer",
     "machine-readable": "layouts as JSON, and Kaitai Struct declarations, for readers in any language",
     "speed": "how fast appending is, in terms of Kafka's own classes",
 }
@@ -78,8 +83,10 @@ def generated() -> dict[str, str]:
         "docs/reference/errors.md": errors_page(),
         "docs/reference/command-line.md": command_line_page(),
         "docs/reference/speed.md": report_pages.speed_page(NOTICE),
+        reports.README: reports.page(),
         man_page.PAGE: man_page.page(),
         **machine_readable.pages(),
+        **dict(algorithm_blocks.pages()),
         **state_pictures.pages(),
         **trace_data.pages(traces),
         **edition_pages.pages(NOTICE),
@@ -95,8 +102,11 @@ def generated() -> dict[str, str]:
         **pairs_page.pages(NOTICE),
         **bugs_page.pages(NOTICE),
         **case_sources.pages(NOTICE),
+        **catalogue_page.pages(NOTICE),
+        **witness_part.pages(),
         **kafka_next_pages.pages(NOTICE),
         **structure_pages.pages(NOTICE),
+        **chapter_tables.pages(),
         **tier_page.pages(NOTICE),
     }
     return pages | {"docs/reference/index.md": index_page(pages)}
@@ -281,6 +291,8 @@ def main() -> int:
             (REPOSITORY / path).write_text(pages[path], encoding="utf-8")
         elif not check:
             (REPOSITORY / path).unlink()
+    if old := [name for name, report in reports.every().items() if reports.other_code(report)]:
+        print(f"warning: {len(old)} reports measured other code than today's: {', '.join(old)}")
     return 1 if check and out_of_date(pages) else 0
 
 

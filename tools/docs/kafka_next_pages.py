@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tools.docs.report_pages import REPORTS
 from tools.kafka_next.text import page
+from tools.reports import birth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,8 @@ answers of Kafka's storage classes and client to the cases of the [conformance s
 includes every name. Signatures and code are compared in the packages that decide which bytes a broker writes and how it
 reads them. The comparison of code ignores the positions of constants and instructions, and uses the current names of
 classes that were moved.
+
+{birth}
 """
 
 
@@ -43,7 +46,7 @@ def name_of(report: Path) -> str:
 def text(path: Path, notice: str) -> str:
     """Return the text of a page."""
     report = json.loads(path.read_text(encoding="utf-8"))
-    return "\n".join([notice + INTRODUCTION.format(**report), *page(report)]).rstrip() + "\n"
+    return "\n".join([notice + INTRODUCTION.format(**report, birth=birth(report)), *page(report)]).rstrip() + "\n"
 
 
 def entries() -> Iterator[str]:

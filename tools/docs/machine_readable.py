@@ -1,4 +1,4 @@
-"""The format for programs: one JSON file with the layout of every structure, and Kaitai Struct declarations."""
+"""The format for programs: layouts of all structures and rules of the edition as JSON, Kaitai Struct declarations."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.inside import kaitai_set, structures
+from seglog_format.cli.inside import editions, kaitai_set, structures
+from tools.rules import requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.types import Requirement
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 KAITAI = "docs/reference/kaitai"
 LAYOUT = "docs/reference/layout.json"
+RULES = "docs/reference/rules.json"
 LAYOUT_VERSION = 1
 """Version of the layout; it changes when a program that reads the layout must change."""
 
 
 def pages() -> dict[str, str]:
     """Return the content of every file, by path below the repository."""
-    return {LAYOUT: layout_text(), **{f"{KAITAI}/{name}": text for name, text in kaitai_set().items()}}
+    return {
+        LAYOUT: layout_text(),
+        RULES: rules_text(),
+        **{f"{KAITAI}/{name}": text for name, text in kaitai_set().items()},
+    }
 
 
 def layout() -> dict[str, Any]:
@@ -36,6 +44,27 @@ def layout_text() -> str:
         lines += [f"  {line}" for line in _structure(structure)]
         lines[-1] += "" if structure is made[-1] else ","
     return "\n".join([*lines, " ]", "}"]) + "\n"
+
+
+def rules_text() -> str:
+    """Return the rules of the present edition as JSON, with a rule on each line."""
+    present = editions()[-1]
+    edition = {key: getattr(present, key) for key in ("number", "version", "published", "kafka")}
+    rules = ",\n".join(f"  {json.dumps(_rule(entry), ensure_ascii=False)}" for entry in requirements().values())
+    return f'{{\n "edition": {json.dumps(edition)},\n "rules": [\n{rules}\n ]\n}}\n'
+
+
+def _rule(entry: Requirement) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "level": entry.level,
+        "binds": list(entry.binds),
+        "since": {"version": entry.since, "basis": entry.since_basis} if entry.since else None,
+        "brokers": {"kept": entry.brokers.kept, "version": entry.brokers.version, "basis": entry.brokers.basis},
+        "check": entry.check,
+        "chapter": entry.chapter,
+        "text": entry.text,
+    }
 
 
 def _structure(structure: dict[str, Any]) -> Iterator[str]:

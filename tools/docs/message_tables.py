@@ -40,9 +40,9 @@ def tables(module: str) -> Iterator[str]:
                 numbers = " or ".join(str(number) for number, one in sorted(records.items()) if one is record)
                 yield f"\n## {record.type}\n"
                 yield f"In `{topic}`, where the key starts with {numbers}. Behind the version of the key:\n"
-                yield _table(record.key)
+                yield fields_table(record.key)
                 yield "\nBehind the version of the value:\n"
-                yield _table(record.value)
+                yield fields_table(record.value)
                 yield from (_codes(path, names) for path, names in CODES.get(record.type, {}).items())
     if module == "metadata_records":
         yield f"\n{coverage().sentence()} {sentence_of_releases()}\n"
@@ -50,7 +50,7 @@ def tables(module: str) -> Iterator[str]:
             for number, definition in sorted(definitions.items()):
                 yield f"\n## {definition.name}\n"
                 yield f"Type {number} in `{topic}`{_until(definition)}.\n"
-                yield _table(definition)
+                yield fields_table(definition)
 
 
 def _codes(path: str, names: dict[int, str]) -> str:
@@ -62,7 +62,12 @@ def _until(definition: MessageDefinition) -> str:
     return f", up to the releases {last}" if last else ""
 
 
-def _table(definition: MessageDefinition) -> str:
+def fields_table(definition: MessageDefinition) -> str:
+    """Return a table of the fields of a message, with the versions that have each.
+
+    Args:
+        definition: the message.
+    """
     latest = definition.latest
     found: dict[str, tuple[str, list[int]]] = {}
     order: list[str] = []

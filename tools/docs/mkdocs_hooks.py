@@ -111,6 +111,7 @@ def _conformance_pages() -> list[object]:
         return []
     return [
         {"Results": "conformance/index.md"},
+        {"Property tests": "conformance/property-tests.md"},
         {"Pairs": "conformance/pairs.md"},
         {"Fixed defects": "conformance/bugs.md"},
         {"What answers rest on": "conformance/sources.md"},
@@ -142,7 +143,7 @@ def _contents() -> str:
     lines = [
         "# Specification",
         "",
-        f"Edition {present.version}, {state}, for Kafka {present.kafka}: [what changed](../specification/changes.md).",
+        f"Edition {present.number}, {state}, for Kafka {present.kafka}: [what changed](../specification/changes.md).",
         "",
         "Each rule has a number that never changes, a level, and a note of whom it binds. **MUST**: Kafka's own code",
         "enforces it, or data are lost or corrupted where it does not hold. **SHOULD** and **MAY**: everything else.",

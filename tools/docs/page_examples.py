@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tools.rules import requirements
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 SPEC: Final = Path(__file__).resolve().parents[2] / "spec"
 INVALID: Final = re.compile(
@@ -51,17 +53,34 @@ def real_files(module: str) -> Iterator[str]:
         yield f"```console\n$ {command} | head -n {LONGEST}\n```"
 
 
-def broken_examples(chapter: str) -> Iterator[str]:
-    """Yield the lines of "Illegal encodings": every invalid example of a chapter, folded.
+def unusual_examples(chapter: str) -> Iterator[str]:
+    """Yield, folded, the examples of a chapter that a validator notes and a reader accepts: those of a MAY.
 
     Args:
         chapter: stem of its file.
     """
-    found = list(INVALID.finditer((SPEC / f"{chapter}.md").read_text(encoding="utf-8")))
+    yield from _folded(match for match in _examples(chapter) if requirements()[match["rule"]].level == "MAY")
+
+
+def broken_examples(chapter: str) -> Iterator[str]:
+    """Yield the lines of "Illegal encodings": every example of a chapter that breaks a MUST or a SHOULD, folded.
+
+    Args:
+        chapter: stem of its file.
+    """
+    found = [match for match in _examples(chapter) if requirements()[match["rule"]].level != "MAY"]
     if not found:
         return
     yield "\n## Illegal encodings\n"
     yield "What a reader refuses, or a validator reports, and the rule that says so. The tests read each of them.\n"
+    yield from _folded(found)
+
+
+def _examples(chapter: str) -> Iterator[re.Match[str]]:
+    return INVALID.finditer((SPEC / f"{chapter}.md").read_text(encoding="utf-8"))
+
+
+def _folded(found: Iterable[re.Match[str]]) -> Iterator[str]:
     for match in found:
         summary = f"<summary markdown>{match['rule']}</summary>"
         yield f"<details markdown>{summary}\n\n```text\n{match['bytes']}```\n\n</details>\n"

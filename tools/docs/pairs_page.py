@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tools.docs import causes
+from tools.reports import birth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ idempotent; whole clients wrote committed transactions through a stock broker. W
 the endpoint of `seglog serve`; decoders got the bytes of the segment, and Kafka's storage classes the file. Each log is
 compared with what its writer was given, and each reader with what the reference reads in the log.
 
-`{command}` makes these tables. A cell has the equal logs of those that were read; where some differ, it is bold. A
+{birth} A cell has the equal logs of those that were read; where some differ, it is bold. A
 reader is not asked about a codec that it does not have.
 """
 
@@ -59,7 +60,7 @@ def _introduction(report: Json) -> str:
         pairs=pairs,
         equal=pairs - sum(len(log["differs"]) for log in logs),
         subjects=", ".join(report["subjects"]),
-        command=report["command"],
+        birth=birth(report),
     )
 
 

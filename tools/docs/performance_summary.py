@@ -29,8 +29,8 @@ LOOKUP: Final = Work("lookup: one offset in an open segment", "lookup-warm", "u1
 ENCODE: Final = Work("encode: columns into batches", "encode", "u100")
 
 CLOSE: Final = """\
-The figures are medians of one run on a machine with {machine[cores]} cores ({machine[processor]}), with the log in
-memory; targets, limits and method follow below."""
+The figures are medians of one run at commit `{commit}`, on {date}, on a machine with {cores} cores ({processor}),
+with the log in memory; targets, limits and method follow below."""
 
 
 def lines(report: dict[str, Any]) -> Iterator[str]:
@@ -41,7 +41,7 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
     """
     yield ""
     yield from _sentences(report)
-    yield CLOSE.format(**report)
+    yield CLOSE.format(**report["made"]["machine"], date=report["made"]["date"], commit=report["made"]["commit"][:8])
     yield ""
     yield "| work | data | unit | seglog-format | best other library | Kafka's own |"
     yield "|---|---|---|---:|---|---|"

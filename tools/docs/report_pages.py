@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tools.reports import birth
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -15,11 +17,10 @@ SPEED = """\
 # Speed
 
 The writer is a reference: it is written to be read, checks each record as a leader does, and is slow. These figures say
-how slow, in terms of Kafka's own classes, which appended the same batches in the same run, in turns:
-`{command}`, median of {rounds} rounds, files in memory, no flush.
+how slow, in terms of Kafka's own classes, which appended the same batches in the same run, in turns: median of {rounds}
+rounds, files in memory, no flush.
 
-Kafka {versions[kafka]}, {versions[java]}, Python {machine[python]}, {machine[system]} on {machine[architecture]} with
-{machine[cores]} cores; its load was {machine[loadAverage]} when it began. Figures of a busy machine waver; ratios less.
+{birth} Kafka {versions[kafka]}, {versions[java]}. Figures of a busy machine vary; ratios vary less.
 
 `LogSegment.append` writes bytes and index entries only. `UnifiedLog.appendAsLeader` does what `append` does: it checks
 the batch, gives offsets, follows producers, and then writes. `append_as_follower` takes offsets unchanged, and looks
@@ -34,7 +35,13 @@ def speed_page(notice: str) -> str:
         notice: says that the page is generated.
     """
     report = json.loads((REPORTS / "append.json").read_text(encoding="utf-8"))
-    return "\n".join([notice + SPEED.format(**report).rstrip(), *_cases(report["cases"]), ""])
+    return "\n".join(
+        [
+            notice + SPEED.format(**report, birth=birth(report), versions=report["made"]["versions"]).rstrip(),
+            *_cases(report["cases"]),
+            "",
+        ]
+    )
 
 
 def _cases(cases: list[dict[str, Any]]) -> Iterator[str]:

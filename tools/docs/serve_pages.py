@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from proofs.report_facts import spread
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
 from tools.docs.spreads import shown
+from tools.reports import birth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,8 +92,7 @@ the least and the most. By then a start had used {on_a_processor} ms of processo
 loading code: Python with the library of the command line and nothing else takes {bare} ms here. The server lists
 directories at its start, and opens no log before a client asks for it. The load was {first_byte_ms[load_average]}.
 
-Kafka {kafka}, Python {machine[python]}, {machine[system]} on {machine[architecture]} with {machine[cores]} cores; the
-load was {machine[loadAverage]} at the end.{caveat} To measure again, run `python benchmarks/serve.py`.
+{birth} The broker was Kafka {kafka}.{caveat}
 """
 
 CAVEAT: Final = """ So other processes had the cores most of the time: these figures show that it works, and say little
@@ -109,10 +109,12 @@ def pages(notice: str) -> dict[str, str]:
 
 
 def _ratios(report: dict[str, Any]) -> dict[str, Any]:
-    rates, machine, first = report["megabytes_a_second"], report["machine"], report["first_byte_ms"]
+    rates, machine, first = report["megabytes_a_second"], report["made"]["machine"], report["first_byte_ms"]
     large, small = (median(rates[work]["seglog serve"]) for work in ("1 client", "one batch a fetch"))
     return {
         **report,
+        "birth": birth(report),
+        "kafka": report["made"]["versions"]["kafka"],
         "caveat": CAVEAT if machine["loadAverage"] > 2 * machine["cores"] else "",
         "single": large / small,
         "wall": shown(spread(first["wall"])),

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_conformance.cases import load_cases
+from seglog_conformance.cases import every_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def fixtures_page() -> str:
 def families() -> dict[tuple[int, str], list[Case]]:
     """Return the cases of the conformance suite, by number and name of their family."""
     found: dict[tuple[int, str], list[Case]] = {}
-    for case in load_cases():
+    for case in every_case():
         found.setdefault((case.family, case.family_name), []).append(case)
     return found
 

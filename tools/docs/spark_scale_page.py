@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tools.reports import birth
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,7 +23,8 @@ INTRODUCTION: Final = """\
 # Spark at scale
 
 Memory, planning and processor time of the [Spark data source](../how-to/query-with-spark.md) as data grows, with an
-estimate for a petabyte. Measured by `{command}` with {cores} cores; each figure is that of one run.
+estimate for a petabyte. {birth} Each figure is that
+of one run.
 
 The logs were generated, with batches of 16 KiB, correct checksums and the indexes that a broker would write.
 
@@ -146,7 +149,7 @@ def pages(notice: str) -> dict[str, str]:
 def _parts(report: dict[str, Any]) -> Iterator[str]:
     load = max(_loads(report))
     reported = (BUSY if load >= BUSY_FROM else QUIET).format(load=load)
-    yield INTRODUCTION.format(command=report["command"], cores=report["cores"], load=reported)
+    yield INTRODUCTION.format(birth=birth(report), load=reported)
     yield from _memory(report)
     planning = report["planning"]
     yield PLANNING.format(**planning)

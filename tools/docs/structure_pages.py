@@ -93,7 +93,7 @@ def _page(module: str, group: list[Structure]) -> Iterator[str]:
     yield from page_examples.real_files(module)
     if chapter is not None:
         entries = [entry for entry in requirements().values() if entry.chapter == chapter]
-        yield from _unusual(entries)
+        yield from _unusual(entries, chapter)
         yield from page_examples.broken_examples(chapter)
         yield from _rules(entries)
 
@@ -107,7 +107,7 @@ def _structure(structure: Structure) -> Iterator[str]:
     yield table(structure)
 
 
-def _unusual(entries: list[Requirement]) -> Iterator[str]:
+def _unusual(entries: list[Requirement], chapter: str) -> Iterator[str]:
     """Yield encodings that look unusual but are valid: rules of level MAY, and departures of brokers."""
     lines = [f"- {entry.title} ({entry.id})" for entry in entries if entry.level == "MAY"]
     lines += [
@@ -118,6 +118,8 @@ def _unusual(entries: list[Requirement]) -> Iterator[str]:
     if lines:
         yield "\n## Unusual, and valid\n"
         yield from lines
+        yield ""
+        yield from page_examples.unusual_examples(chapter)
 
 
 def _rules(entries: list[Requirement]) -> Iterator[str]:

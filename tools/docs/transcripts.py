@@ -18,6 +18,8 @@ import sys
 import traceback
 from pathlib import Path
 
+from seglog_conformance.toolchains import child_processes
+
 BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELISION = "..."
 WIDTH = 120
@@ -66,11 +68,11 @@ def _output(command: str, shown: list[str], directory: Path) -> list[str]:
 def run(command: str, directory: Path) -> list[str]:
     """Return the lines that a command prints, errors included; ``seglog`` is that of this environment."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    environment = os.environ | {"PATH": path, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
-    result = subprocess.run(
-        ["bash", "-c", command],  # noqa: S607 - whichever bash there is
-        cwd=directory,
-        env=environment,
+    environment = {"PATH": path, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+    result = child_processes.run(
+        ["bash", "-c", command],
+        directory=directory,
+        changes=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",

@@ -50,8 +50,7 @@ def page(outside_fences: Callable[[str, Callable[[str], str]], str]) -> str:
         outside_fences: applies a change to a text, except for fenced blocks in it.
     """
     present = editions()[-1]
-    edition = f"Edition {present.version}" + ("" if present.published else " (draft)")
-    texts = [FRONT.format(edition=edition, kafka=present.kafka)]
+    texts = [FRONT.format(edition=present.title, kafka=present.kafka)]
     for stem, path in parts().items():
         text = path.read_text(encoding="utf-8")
         texts.append(outside_fences(text, lambda text, stem=stem: _within(text, stem)))  # type: ignore[misc]

@@ -7,10 +7,8 @@ is the median of several rounds, with the least and the most.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
-import platform
 import random
 import socket
 import struct
@@ -23,8 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from seglog_conformance.toolchains import child_processes
 
-from proofs.report_facts import spread
+from proofs.report_facts import run_conditions, spread, write_report
 from seglog_format import encode_columns, open_partition, rebuild_indexes, walk
 
 if TYPE_CHECKING:
@@ -163,7 +162,8 @@ def zero_copy(path: Path, rounds: int) -> dict[str, Any]:
 def _sent(path: Path, way: str) -> float:
     with socket.create_server(("127.0.0.1", 0)) as server:
         reader = multiprocessing.Process(target=_drain, args=(server.getsockname(),))
-        reader.start()
+        with child_processes.isolated_interpreters():
+            reader.start()
         connection, _ = server.accept()
         with connection, path.open("rb", buffering=0) as file:
             start = time.process_time()
@@ -245,24 +245,10 @@ def main() -> int:
     parser.add_argument("--mib", type=int, default=64, help="size of the logs")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    machine = {
-        "system": platform.system(),
-        "architecture": platform.machine(),
-        "cores": os.cpu_count(),
-        "loadAverage": round(os.getloadavg()[0], 1),
-        "python": platform.python_version(),
-    }
-    command = f"python -m tools.docs.why_figures --mib {options.mib} --rounds {options.rounds}"
-    report = {
-        "command": command,
-        "rounds": options.rounds,
-        "machine": machine,
-        **measured(options.mib * MIB, options.rounds),
-    }
-    written = json.dumps(report, indent=1) + "\n"
-    if options.report:
-        options.report.write_text(written, encoding="utf-8")
-    else:
+    conditions = run_conditions(f"python -m tools.docs.why_figures --mib {options.mib} --rounds {options.rounds}")
+    found = {"rounds": options.rounds, **measured(options.mib * MIB, options.rounds)}
+    written = write_report(options.report, conditions, found)
+    if options.report is None:
         print(written, end="")
     return 0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tools.docs.spreads import distances
+from tools.reports import birth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +23,7 @@ serve --writable`, encoders of libraries through a small client to the same serv
 committed), the time of the append and messages of magic 0 and 1 are in the file as the named library encoded them;
 Kafka's own cleaner compacted the compacted logs, and removed a sixth of their records.
 
-`{command}`, on {machine[cores]} cores, {machine[system]}; the load was {machine[loadAverage]} at the start and
-{loadAverageAtEnd} at the end. Each log is opened, read to its end and closed, by `{call}`; before that, every record
+{birth} Each log is opened, read to its end and closed, by `{call}`; before that, every record
 was compared with the intended one. The logs of a codec take turns; the median of {rounds} passes counts, in processor
 time. {spread} Each cell has thousands of records a second and the ratio to the best writer of the same codec.{marks}
 """
@@ -39,7 +39,9 @@ def lines() -> Iterator[str]:
         return
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     marks = MARKS if any(map(_mark, report["cells"])) else ""
-    yield TEXT.format(**report, spread=distances([row["seconds"] for row in report["cells"]]), marks=marks).rstrip()
+    yield TEXT.format(
+        **report, birth=birth(report), spread=distances([row["seconds"] for row in report["cells"]]), marks=marks
+    ).rstrip()
     yield from _table(report["cells"])
     yield from _verdict(report)
     yield from _missing(report["missing"])

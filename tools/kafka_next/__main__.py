@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from pathlib import Path
@@ -11,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.toolchains import complaints
 
-from tools.kafka_next import answers, classes, definitions, introspection, jars, text
+from proofs.report_facts import SUITE, run_conditions, write_report
+from tools import witnesses
+from tools.kafka_next import answers, asked_again, classes, definitions, introspection, jars, required, text
 from tools.kafka_next.compare import compared, compared_trees
 from tools.message_definitions import RELEASES, order
 
@@ -40,6 +41,8 @@ def compare(base: str, release: str, *, with_answers: bool = True, say: Callable
     (settings, features), (new_settings, new_features) = (
         introspection.read(introspection.ask(*each)) for each in (old, new)
     )
+    say("asking the recorded witnesses again")
+    facts = asked_again.ask_again(base, release, witnesses.read().facts)
     say("comparing classes")
     report = {
         "base": base,
@@ -48,6 +51,7 @@ def compare(base: str, release: str, *, with_answers: bool = True, say: Callable
         "sent": compared_trees(sent, new_sent),
         "features": compared(features, new_features),
         "settings": compared_trees(settings, new_settings),
+        "facts": facts,
         "classes": classes.compare_classes(old, new),
         "answers": {},
     }
@@ -78,11 +82,12 @@ def _release(given: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what is new, removed and changed; write the report if it is requested."""
+    """Print what has to change here, and write the report with all differences if it is requested."""
     parser = argparse.ArgumentParser(prog="python -m tools.kafka_next", description=__doc__)
     parser.add_argument("release", type=_release)
     parser.add_argument("--base", type=_release, help="compare with this release; else with the last known one before")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the result there as JSON")
+    parser.add_argument("--all", action="store_true", help="print all differences, not only what to change here")
     parser.add_argument("--no-answers", action="store_true", help="do not ask Kafka's classes the conformance cases")
     given = parser.parse_args(arguments)
     if unusable := complaints(PROGRAMS):
@@ -97,9 +102,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except (jars.JarsError, ValueError) as error:
         parser.exit(1, f"{parser.prog}: {error}\n")
-    print(f"# What changed in Kafka {given.release} since {base}", "", *text.page(report), sep="\n")
-    if given.report:
-        given.report.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if given.all:
+        print(f"# What changed in Kafka {given.release} since {base}", "", *text.page(report), sep="\n")
+    print(*required.page(report), sep="\n")
+    command = f"make kafka-next VERSION={given.release} BASE={base}"
+    conditions = run_conditions(command, versions={"kafka": f"{base} and {given.release}"}, measures=SUITE)
+    write_report(given.report, conditions, report)
     return 0
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.toolchains import child_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -59,7 +60,9 @@ def disassemble(jars: Path, names: Iterable[str]) -> Iterator[str]:
     wanted = sorted(names)
     for start in range(0, len(wanted), AT_ONCE):
         command = ["javap", "-p", "-c", "-constants", "-cp", path, *wanted[start : start + AT_ONCE]]
-        yield from subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        yield from child_processes.run(
+            command, directory=child_processes.NOWHERE, check=True, capture_output=True, text=True
+        ).stdout.splitlines()
 
 
 def parse(lines: Iterable[str], rename: Callable[[str], str] = str) -> dict[str, Class]:

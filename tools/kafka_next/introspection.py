@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.toolchains import child_processes
 
 from tools.kafka_next.jars import own
 
@@ -18,11 +20,18 @@ Settings = dict[str, dict[str, "Facts"]]
 """Type, default and allowed values of settings, by name and by the class that declares them."""
 
 
-def ask(jars: Path, release: str) -> list[str]:
-    """Return the lines of ``Introspect.java`` about a release."""
+@cache
+def ask(jars: Path, release: str) -> tuple[str, ...]:
+    """Return the lines of ``Introspect.java`` about a release; the report and the witnesses both ask."""
     paths = [str(jar) for jar in own(jars, release)]
     command = ["java", "-cp", str(jars / "*"), str(PROGRAM), *paths]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    done = child_processes.run(command, directory=child_processes.NOWHERE, check=True, capture_output=True, text=True)
+    return tuple(done.stdout.splitlines())
+
+
+def simple_name(name: str) -> str:
+    """Return the name of a class without its package."""
+    return name.rpartition(".")[2]
 
 
 def read(lines: Iterable[str]) -> tuple[Settings, dict[str, Facts]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.toolchains import child_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,7 @@ def fetch(release: str) -> Path:
         home.mkdir(parents=True, exist_ok=True)
         (home / "pom.xml").write_text(POM.format(broker=BROKER, release=release), encoding="utf-8")
         command = ["mvn", "-q", "-B", PLUGIN, f"-DoutputDirectory={home / 'jars'}", "-DincludeScope=runtime"]
-        run = subprocess.run(command, cwd=home, check=False, capture_output=True, text=True)
+        run = child_processes.run(command, directory=home, check=False, capture_output=True, text=True)
         if run.returncode:
             said = ANSI.sub("", run.stdout).strip().partition("\n")[0]
             msg = f"Maven cannot fetch Kafka {release}: {said}"

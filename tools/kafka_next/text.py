@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tools.kafka_next.features import undescribed
+from tools.kafka_next.introspection import simple_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -72,6 +75,8 @@ def _features(report: Json) -> Iterator[str]:
     yield from (f"- `{name}` is gone" for name in found.get("gone", {}))
     for name, levels in found.get("changed", {}).items():
         yield f"- `{name}`: " + "; ".join(f"`{level}` {_level_change(values)}" for level, values in levels.items())
+    for name, number in undescribed(found):
+        yield f"- **`{name}` {number} has no row in appendix B: find out what it changes on disk**"
     if found:
         yield ""
 
@@ -90,10 +95,12 @@ def _settings(report: Json) -> Iterator[str]:
         yield ""
     yield from (f"- `{name}` is gone" for name in found.get("gone", {}))
     for name, change in found.get("changed", {}).items():
-        yield from (f"- `{name}` is declared in {_simple(holder)}, too" for holder in change.get("new", {}))
-        yield from (f"- `{name}` is no longer declared in {_simple(holder)}" for holder in change.get("gone", {}))
+        yield from (f"- `{name}` is declared in {simple_name(holder)}, too" for holder in change.get("new", {}))
+        yield from (f"- `{name}` is no longer declared in {simple_name(holder)}" for holder in change.get("gone", {}))
         for holder, facts in change.get("changed", {}).items():
-            yield from (f"- `{name}` in {_simple(holder)}: {fact} {_change(values)}" for fact, values in facts.items())
+            yield from (
+                f"- `{name}` in {simple_name(holder)}: {fact} {_change(values)}" for fact, values in facts.items()
+            )
     if found.keys() - {"new"}:
         yield ""
 
@@ -103,7 +110,7 @@ def _rows(holders: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     alike: dict[tuple[str, ...], set[str]] = {}
     for holder, facts in holders.items():
         cells = (facts["type"], _code(facts["default"]), _code(facts["allowed"]) if facts["allowed"] else "")
-        alike.setdefault(cells, set()).add(_simple(holder))
+        alike.setdefault(cells, set()).add(simple_name(holder))
     for cells, names in alike.items():
         yield " | ".join([*map(_cell, cells), ", ".join(sorted(names))])
 
@@ -120,7 +127,7 @@ def _names(report: Json) -> Iterator[str]:
     if found.get("moved"):
         yield from ("| class | was in | is in |", "|---|---|---|")
         for old, new in found["moved"].items():
-            yield f"| `{_simple(new)}` | `{_package(old)}` | `{_package(new)}` |"
+            yield f"| `{simple_name(new)}` | `{_package(old)}` | `{_package(new)}` |"
         yield ""
     if found.get("jar"):
         yield from ("| class | was in the jar | is in the jar |", "|---|---|---|")
@@ -135,7 +142,7 @@ def _names(report: Json) -> Iterator[str]:
 
 def _signatures(report: Json) -> Iterator[str]:
     for name, change in report["classes"]["signatures"].items():
-        yield from (f"### {_simple(name)}", "", f"`{name}`", "")
+        yield from (f"### {simple_name(name)}", "", f"`{name}`", "")
         if "header" in change:
             before, after = change["header"]
             yield f"- `{before}` is now `{after}`"
@@ -169,10 +176,6 @@ def _answers(report: Json) -> Iterator[str]:
             yield f"- `{case}`: {verdicts}; other at {', '.join(f'`{path}`' for path in difference['at'])}"
         if count:
             yield ""
-
-
-def _simple(name: str) -> str:
-    return name.rpartition(".")[2]
 
 
 def _package(name: str) -> str:

@@ -64,8 +64,8 @@ def mapped(path: Path) -> memoryview:
 
 
 def opened(request: Request) -> Partition:
-    """Open the partition of the log."""
-    return open_partition(Path(request["path"]).parent, trust_indexes=TRUSTING in request["how"])
+    """Open the partition of the log, mapped as the logs of the other contenders are."""
+    return open_partition(Path(request["path"]).parent, trust_indexes=TRUSTING in request["how"], mapped=True)
 
 
 def partition_of(request: Request) -> Partition:

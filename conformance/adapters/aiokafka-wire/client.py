@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
-from record_builders import record_of
+from record_builders import AIOKAFKA_ERRORS, record_of
 from seglog_adapter import serve
 from wire_consumer import CONSUMER_FEATURES, MAX_SIZE, POLL_SECONDS, answered, checks_crc
 from wire_producer import IDEMPOTENT, LINGER_MS, MAX_REQUEST_SIZE, TRANSACTIONAL, WAIT_SECONDS, produced
@@ -92,7 +92,7 @@ serve(
         "homepage": "https://github.com/aio-libs/aiokafka",
         "issues": "https://github.com/aio-libs/aiokafka/issues",
     },
-    CONSUMER_FEATURES,
+    {**CONSUMER_FEATURES, "errors": AIOKAFKA_ERRORS},
     decode=decode,
     encode=encode,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
-from record_builders import Encoder, record_of
+from record_builders import AIOKAFKA_ERRORS, Encoder, record_of
 from seglog_adapter import CODECS, RefusedError, decoded, serve
 
 import aiokafka
@@ -56,6 +56,7 @@ serve(
         "batchMeta": ["nextOffset", "isTransactional", "isControl"],
         "bytesKeys": False,
         "partialTail": False,
+        "errors": AIOKAFKA_ERRORS,
     },
     decode=decode,
     encode=Encoder(DefaultRecordBatchBuilder, LegacyRecordBatchBuilder),

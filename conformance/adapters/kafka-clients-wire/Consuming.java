@@ -27,7 +27,7 @@ public final class Consuming {
     private static final String FEATURES = """
         {"magic": [0, 1, 2], "codec": ["none", "gzip", "snappy", "lz4", "zstd"], "crc": true, "control": "hidden",
          "headers": "ordered", "batchMeta": false, "bytesKeys": false, "partialTail": false,
-         "afterError": true}
+         "afterError": true, "errors": ["org.apache.kafka.*", "org.xerial.snappy.*"]}
         """;
 
     private Consuming() {

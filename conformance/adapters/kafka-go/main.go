@@ -19,7 +19,7 @@ func main() {
 		},
 		"features": object{
 			"magic": []int{0, 1, 2}, "codec": codecs, "crc": true, "control": "hidden", "headers": "ordered",
-			"batchMeta": false, "bytesKeys": true, "partialTail": false,
+			"batchMeta": false, "bytesKeys": true, "partialTail": false, "errors": returnedErrors,
 		},
 	}, map[string]func(Request) (object, error){"decode": decode, "encode": encode})
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
-from record_builders import Encoder, record_of
+from record_builders import KAFKA_PYTHON_ERRORS, Encoder, record_of
 from seglog_adapter import CODECS, TIMESTAMP_TYPES, RefusedError, decoded, serve
 
 import kafka
@@ -115,6 +115,7 @@ serve(
         + list(NO_PRODUCER),
         "bytesKeys": False,
         "partialTail": True,
+        "errors": KAFKA_PYTHON_ERRORS,
     },
     decode=decode,
     encode=Encoder(DefaultRecordBatchBuilder, LegacyRecordBatchBuilder),

@@ -65,5 +65,5 @@ serve({
   homepage: 'https://github.com/tulios/kafkajs', issues: 'https://github.com/tulios/kafkajs/issues'
 }, {
   magic: [0, 1, 2], codec: ['none', 'gzip'], crc: false, control: 'hidden', headers: 'unordered', batchMeta: false,
-  bytesKeys: false, partialTail: false
+  bytesKeys: false, partialTail: false, errors: ['KafkaJS*', 'Error'] // it throws plain errors on purpose, as zlib does
 }, { decode, encode })

@@ -109,5 +109,5 @@ serve({
   homepage: 'https://github.com/tulios/kafkajs', issues: 'https://github.com/tulios/kafkajs/issues'
 }, {
   magic: [0, 1, 2], codec: ['none', 'gzip'], crc: false, control: 'surfaced', headers: 'unordered', batchMeta: false,
-  bytesKeys: false, partialTail: false
+  bytesKeys: false, partialTail: false, errors: ['KafkaJS*', 'Error']
 }, { decode, encode })

@@ -27,6 +27,9 @@ def hello(_request):
             "batchMeta": ["baseOffset", "crc", "producerId"],  # reported fields of batches; true: all; false: none
             "bytesKeys": True,  # header keys are bytes, not text
             "partialTail": False,  # it reports where the last whole batch ends
+            # By ValueError it refuses another magic, a wrong checksum and wrong lengths; a time that datetime cannot
+            # hold is the same error by accident, and no name tells them apart.
+            "errors": ["kio.serial.errors.*", "builtins.ValueError"],
         },
     }
 
@@ -50,7 +53,9 @@ def decode(request):
                 }
             )
     except Exception as error:  # any exception is a refusal
-        return {"ok": False, "reject": {"class": "other", "message": repr(error)}, "batches": batches}
+        name = f"{type(error).__module__}.{type(error).__qualname__}"
+        reject = {"class": "other", "message": repr(error), "error": name}
+        return {"ok": False, "reject": reject, "batches": batches}
     return {"ok": True, "batches": batches}
 
 

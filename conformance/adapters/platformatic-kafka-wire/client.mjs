@@ -62,6 +62,12 @@ async function encode (request) {
   })
 }
 
+/** What its documentation names, besides the plain errors that it and zlib throw; not RangeError and TypeError. */
+const ownErrors = [
+  'Error', 'GenericError', 'MultipleErrors', 'AuthenticationError', 'NetworkError', 'OutOfBoundsError', 'ProtocolError',
+  'ResponseError', 'TimeoutError', 'UnexpectedCorrelationIdError', 'UnfinishedWriteBufferError', 'Unsupported*', 'UserError'
+]
+
 /** What an error says, and those that it was made of, down to the answer of the broker. */
 function reasons (error) {
   return [error.message, ...(error.errors ?? []).flatMap(reasons)]
@@ -72,5 +78,5 @@ serve({
   language: 'JavaScript', homepage: 'https://github.com/platformatic/kafka', issues: 'https://github.com/platformatic/kafka/issues'
 }, {
   magic: [2], codec: hasZstd ? codecs : codecs.slice(0, 4), crc: false, control: 'hidden', headers: 'ordered',
-  batchMeta: false, bytesKeys: true, partialTail: false
+  batchMeta: false, bytesKeys: true, partialTail: false, errors: ownErrors
 }, { decode, encode })

@@ -69,5 +69,5 @@ serve({
   magic: [2], codec: hasZstd ? codecs : codecs.slice(0, 4), crc: false, control: 'surfaced', headers: 'ordered',
   batchMeta: ['magic', 'baseOffset', 'lastOffset', 'codec', 'baseTimestamp', 'maxTimestamp', 'producerId', 'producerEpoch',
     'baseSequence', 'isTransactional', 'isControl', 'partitionLeaderEpoch'],
-  bytesKeys: true, partialTail: false
+  bytesKeys: true, partialTail: false, errors: ['Error', 'OutOfBoundsError', 'UnsupportedCompressionError']
 }, { decode, encode })

@@ -21,7 +21,7 @@ func main() {
 		},
 		"features": object{
 			"magic": []int{0, 1, 2}, "codec": codecs, "crc": true, "control": "surfaced", "headers": "ordered",
-			"batchMeta": false, "bytesKeys": true, "partialTail": false,
+			"batchMeta": false, "bytesKeys": true, "partialTail": false, "errors": returnedErrors,
 		},
 	}, map[string]func(Request) (object, error){"decode": decode, "encode": encode})
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seglog_conformance.reference.scratch import config_of
 from seglog_conformance.reference.wire import rejection
@@ -34,23 +34,8 @@ def _number(holder: Json, name: str, default: int = 0) -> int:
 
 
 def _roll(request: Json, config: LogConfig) -> Json:
-    active, given = request["listing"][-1], request["incoming"]
-    state = ActiveState(
-        base_offset=_number(active, "baseOffset"),
-        size=_number(active, "size"),
-        first_timestamp_ms=_number(active, "firstTimestamp", -1),
-        created_ms=_number(active, "created"),
-        jitter_ms=_number(active, "jitter"),
-        is_offset_index_full=active.get("isOffsetIndexFull", False),
-        is_time_index_full=active.get("isTimeIndexFull", False),
-    )
-    incoming = Incoming(
-        size=_number(given, "size"),
-        max_timestamp_ms=_number(given, "maxTimestamp", -1),
-        first_offset=_number(given, "firstOffset"),
-        last_offset=_number(given, "lastOffset"),
-        magic=given.get("magic", 2),
-    )
+    active = request["listing"][-1]
+    state, incoming = ActiveState(**active_of(active)), Incoming(**incoming_of(request["incoming"]))
     reason = roll_reason(state, incoming, config, _number(request, "now"))
     if reason is None:
         return {"ok": True, "decision": "keep", "reason": None, "segments": [str(state.base_offset)]}
@@ -60,7 +45,31 @@ def _roll(request: Json, config: LogConfig) -> Json:
     return {**answer, "segments": [str(state.base_offset)]}
 
 
-def _facts(one: Json) -> dict[str, int]:
+def active_of(one: Json) -> dict[str, Any]:
+    """Return the properties of a listed segment that the decision to roll uses."""
+    return {
+        "base_offset": _number(one, "baseOffset"),
+        "size": _number(one, "size"),
+        "first_timestamp_ms": _number(one, "firstTimestamp", -1),
+        "created_ms": _number(one, "created"),
+        "jitter_ms": _number(one, "jitter"),
+        "is_offset_index_full": one.get("isOffsetIndexFull", False),
+        "is_time_index_full": one.get("isTimeIndexFull", False),
+    }
+
+
+def incoming_of(given: Json) -> dict[str, int]:
+    """Return the properties of an append that the decision to roll uses."""
+    return {
+        "size": _number(given, "size"),
+        "max_timestamp_ms": _number(given, "maxTimestamp", -1),
+        "first_offset": _number(given, "firstOffset"),
+        "last_offset": _number(given, "lastOffset"),
+        "magic": _number(given, "magic", 2),
+    }
+
+
+def facts_of(one: Json) -> dict[str, int]:
     """Return the properties of a listed segment that both retention and compaction use."""
     return {
         "base_offset": _number(one, "baseOffset"),
@@ -71,8 +80,17 @@ def _facts(one: Json) -> dict[str, int]:
     }
 
 
+def sizes_of(one: Json) -> dict[str, int]:
+    """Return the properties of a listed segment that compaction uses in addition."""
+    return {
+        "offset_index_size": _number(one, "offsetIndexSize"),
+        "time_index_size": _number(one, "timeIndexSize"),
+        "first_timestamp_ms": _number(one, "firstTimestamp", -1),
+    }
+
+
 def _retain(request: Json, config: LogConfig) -> Json:
-    segments = [RetainedSegment(**_facts(one)) for one in request["listing"]]
+    segments = [RetainedSegment(**facts_of(one)) for one in request["listing"]]
     mark = request.get("highWatermark")
     plan = plan_retention(
         segments,
@@ -91,15 +109,7 @@ def _retain(request: Json, config: LogConfig) -> Json:
 
 
 def _compact(request: Json, config: LogConfig) -> Json:
-    segments = [
-        CompactedSegment(
-            **_facts(one),
-            offset_index_size=_number(one, "offsetIndexSize"),
-            time_index_size=_number(one, "timeIndexSize"),
-            first_timestamp_ms=_number(one, "firstTimestamp", -1),
-        )
-        for one in request["listing"]
-    ]
+    segments = [CompactedSegment(**facts_of(one), **sizes_of(one)) for one in request["listing"]]
     known = {
         name: int(request[key])
         for key, name in (

@@ -23,9 +23,9 @@ from seglog_conformance.reference.scratch import (
 from seglog_conformance.reference.wire import rejection
 from seglog_format.checks import verify as verify_files
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, SeglogError
-from seglog_format.log.engine_storage import storage_for
 from seglog_format.log.partition import DEFAULT_MAX_BYTES, partition_at
 from seglog_format.log.producer_snapshot import ProducerSnapshot, newest_readable_snapshot
+from seglog_format.log.scanning import storage_for
 from seglog_format.model import Frame
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, recover_partition
 from seglog_format.recovery.truncation import truncate_to

@@ -18,11 +18,10 @@ from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lines.logs import batch_line
 from seglog_format.lines.options import LineOptions
-from seglog_format.lines.read import LineReader
-from seglog_format.lines.rebuild_batch import rebuilt_batch
+from seglog_format.lines.rebuild import LineReader, rebuilt_batch
 from seglog_format.lines.records import RecordLines
 from seglog_format.lines.sources import Source, SourceKind
-from seglog_format.log.engine_storage import bytes_for
+from seglog_format.log.scanning import bytes_for
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import TailKind
 from seglog_format.recovery.index_settings import IndexSettings
@@ -127,14 +126,14 @@ def _as_text(value: Any) -> Any:  # noqa: ANN401 - any JSON value
             return value
 
 
-def encode(request: Json) -> Json:
+def encode(request: Json, engine: Engine = Engine.AUTO) -> Json:
     """Return the bytes of batches."""
     pieces = []
     try:
         for number, batch in enumerate(request["batches"], 1):
             line = _with_numbers({"isValid": True, "partitionLeaderEpoch": -1, **batch})
             records = [LineReader(number, _with_numbers({"isValid": True, **one}), "hex") for one in batch["records"]]
-            pieces.append(encode_batch(rebuilt_batch(LineReader(number, line, "hex"), records)))
+            pieces.append(encode_batch(rebuilt_batch(LineReader(number, line, "hex"), records), engine=engine))
     except (UsageError, FormatError) as error:
         return rejection(error)
     return {"ok": True, "data": b"".join(pieces).hex()}

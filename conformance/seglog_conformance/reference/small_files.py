@@ -22,12 +22,11 @@ from seglog_format.lines.side_files import (
     transaction_index_lines,
 )
 from seglog_format.lines.sources import Source, SourceKind
-from seglog_format.log.engine_storage import bytes_for
+from seglog_format.log.index_file import TransactionIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.log.scanning import bytes_for
 from seglog_format.names import FileKind, parse_file_name, parse_partition_directory
-from seglog_format.state.broker_settings import topic_settings
-from seglog_format.state.config import LogConfig, kafka_name
+from seglog_format.state.config import LogConfig, kafka_name, topic_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from seglog_conformance.protocol import Json
 
-READING: Final[dict[str, Callable[[Json, Engine], Json]]] = {
+BY_ENGINE: Final[dict[str, Callable[[Json, Engine], Json]]] = {
     "decode": decode,
+    "encode": encode,
     "index": index,
     "lookup": lookup,
     "recover": recover,
@@ -29,9 +30,8 @@ READING: Final[dict[str, Callable[[Json, Engine], Json]]] = {
     "read": read,
     "verify": verify,
 }
-"""Operations for which the engine reads."""
-WRITING: Final[dict[str, Callable[[Json], Json]]] = {
-    "encode": encode,
+"""Operations whose bytes the engine reads or writes."""
+OTHERS: Final[dict[str, Callable[[Json], Json]]] = {
     "validate": validate,
     "truncate": truncate,
     "decide": decide,
@@ -105,13 +105,13 @@ class Reference:
             "ok": True,
             "protocol": PROTOCOL_VERSION,
             "implementation": implementation,
-            "ops": [*READING, *WRITING],
+            "ops": [*BY_ENGINE, *OTHERS],
             "features": FEATURES,
         }
 
     def answer(self, request: Json) -> Json:
         """Return the answer to one request."""
-        if (reading := READING.get(request["op"])) is not None:
-            return reading(request, self._engine)
-        operation = WRITING.get(request["op"])
+        if (by_engine := BY_ENGINE.get(request["op"])) is not None:
+            return by_engine(request, self._engine)
+        operation = OTHERS.get(request["op"])
         return {"skip": {"feature": f"op:{request['op']}"}} if operation is None else operation(request)

@@ -3,50 +3,45 @@ import java.nio.file.*;
 import java.util.*;
 import java.util.regex.*;
 
-/** An adapter in Java, without a library for JSON: change hello, decode and lookup; leave the rest. */
+/** An adapter in Java, without a library for JSON: change hello, and fill in what your library has; leave the rest. */
 public class Adapter {
+    // What the library does: Adapter::decode, say. What stays null is not listed, and not asked. Any exception is a
+    // refusal; throw new Skip("...") where the library cannot be asked for something.
+
+    /** Adds the records that are delivered, as far as it gets: records.add(record(...)). */
+    interface Decoder { void decode(byte[] data, List<String> records) throws Exception; }
+    static final Decoder DECODE = null;
+
+    /** Returns the bytes of batches: maps with the fields of the protocol, read by number, bytes and list. */
+    interface Encoder { byte[] encode(List<Map<String, Object>> batches) throws Exception; }
+    static final Encoder ENCODE = null;
+
+    /** Returns the bytes of ".index" and ".timeindex", and of ".txnindex" if transactions were aborted. */
+    interface Indexer { Map<String, byte[]> index(byte[] data, long baseOffset, long intervalBytes) throws Exception; }
+    static final Indexer INDEX = null;
+
+    /** Returns {position, baseOffset} of the batch that a reader begins at, or null; a directory holds the files. */
+    interface Finder { long[] lookup(Path directory, long offset) throws Exception; }
+    static final Finder LOOKUP = null;
+
     static String hello(String version) {
+        Map<String, Object> all = new TreeMap<>();
+        all.put("decode", DECODE);
+        all.put("encode", ENCODE);
+        all.put("index", INDEX);
+        all.put("lookup", LOOKUP);
+        all.values().removeIf(Objects::isNull);
         return """
             "ok":true,"protocol":1,\
             "implementation":{"name":"your-library","version":"%s","language":"Java"},\
-            "ops":["decode","lookup"],\
+            "ops":[%s],\
             "features":{"magic":[2],"codec":["none","gzip"],"crc":true,"control":"hidden","headers":"ordered",\
-            "batchMeta":false,"bytesKeys":true,"partialTail":false,"indexEntry":false}""".formatted(version);
+            "batchMeta":false,"bytesKeys":true,"partialTail":false,"indexEntry":false}""".formatted(
+                version, all.isEmpty() ? "" : "\"" + String.join("\",\"", all.keySet()) + "\"");
     }
 
-    /** Adds what is delivered, as far as it gets; whatever it throws is a refusal. */
-    static void decode(byte[] data, List<String> records) throws Exception {
-        // for each record of your library: records.add(record(...));
-        throw new IllegalStateException("call your library here, with " + data.length + " bytes");
-    }
-
-    /** The batch that a reader begins at, or "null"; a directory holds the files of the partition. */
-    static String lookup(Path directory, long offset) throws Exception {
-        // return "{\"position\":" + position + ",\"baseOffset\":\"" + baseOffset + "\"}";
-        throw new IllegalStateException("call your library here, with " + directory + " and " + offset);
-    }
-
-    static String lookedUp(String line) {
-        String offset = field(line, "offset");
-        if (offset.isEmpty()) return "\"skip\":{\"reason\":\"it finds offsets only\"}";
-        try {
-            Path directory = Files.createTempDirectory("lookup");
-            String files = line.replaceFirst(".*\"files\":\\{([^}]*)}.*", "$1");
-            for (Matcher file = Pattern.compile("\"([^\"]+)\":\"([0-9a-f]*)\"").matcher(files); file.find(); )
-                Files.write(directory.resolve(file.group(1)), HexFormat.of().parseHex(file.group(2)));
-            try {
-                return "\"ok\":true,\"found\":" + lookup(directory, Long.parseLong(offset));
-            } finally {
-                for (File file : directory.toFile().listFiles()) file.delete();
-                Files.delete(directory);
-            }
-        } catch (Throwable error) {
-            return refusal(error);
-        }
-    }
-
-    static String refusal(Throwable error) {
-        return "\"ok\":false,\"reject\":{\"class\":\"other\",\"message\":" + text(error.toString()) + "}";
+    static class Skip extends RuntimeException {
+        Skip(String reason) { super(reason); }
     }
 
     /** Absolute offset, milliseconds; null is null. Headers are keys and values in turn. */
@@ -68,30 +63,95 @@ public class Adapter {
         return safe.append('"').toString();
     }
 
-    static String answer(String line, String version) {
-        if (field(line, "op").equals("hello")) return hello(version);
-        if (field(line, "op").equals("lookup")) return lookedUp(line);
-        List<String> records = new ArrayList<>();
-        String start = "\"ok\":true";
-        try {
-            decode(HexFormat.of().parseHex(field(line, "data")), records);
-        } catch (Throwable error) {
-            start = refusal(error);
+    // What a request has: objects are maps, arrays lists; texts, numbers, true and false are texts.
+
+    static final Pattern TOKEN = Pattern.compile("\"([^\"\\\\]*+(?:\\\\.[^\"\\\\]*+)*+)\"|[{}\\[\\]]|[^\\s\",:{}\\[\\]]+");
+    static final Object END = new Object();
+
+    static Object parsed(Matcher tokens) {
+        if (!tokens.find()) throw new IllegalArgumentException("a request that ends early");
+        if (tokens.group(1) != null) return tokens.group(1);
+        switch (tokens.group()) {
+            case "{":
+                Map<String, Object> map = new LinkedHashMap<>();
+                for (Object key; (key = parsed(tokens)) != END; ) map.put((String) key, parsed(tokens));
+                return map;
+            case "[":
+                List<Object> list = new ArrayList<>();
+                for (Object one; (one = parsed(tokens)) != END; ) list.add(one);
+                return list;
+            case "}", "]":
+                return END;
+            case "null":
+                return null;
+            default:
+                return tokens.group();
         }
-        return start + ",\"batches\":[{\"records\":[" + String.join(",", records) + "]}]";
     }
 
-    static String field(String line, String name) {
-        Matcher match = Pattern.compile("\"" + name + "\":\"?([^\",}]*)").matcher(line);
-        return match.find() ? match.group(1) : "";
+    static byte[] bytes(Object field) {
+        return field == null ? null : HexFormat.of().parseHex((String) field);
+    }
+
+    static long number(Object field) {
+        return field == null ? 0 : Long.parseLong((String) field);
+    }
+
+    @SuppressWarnings("unchecked")
+    static <T> List<T> list(Object field) {
+        return field == null ? List.of() : (List<T>) field;
+    }
+
+    static String lookedUp(Map<?, ?> request) throws Exception {
+        if (request.get("offset") == null) throw new Skip("it finds offsets only");
+        Path directory = Files.createTempDirectory("lookup");
+        try {
+            for (Map.Entry<?, ?> file : ((Map<?, ?>) request.get("files")).entrySet())
+                Files.write(directory.resolve((String) file.getKey()), bytes(file.getValue()));
+            long[] found = LOOKUP.lookup(directory, number(request.get("offset")));
+            return found == null ? "null" : "{\"position\":" + found[0] + ",\"baseOffset\":\"" + found[1] + "\"}";
+        } finally {
+            for (File file : directory.toFile().listFiles()) file.delete();
+            Files.delete(directory);
+        }
+    }
+
+    static String indexed(Map<?, ?> request) throws Exception {
+        long interval = number(request.get("indexIntervalBytes"));
+        List<String> files = new ArrayList<>();
+        INDEX.index(bytes(request.get("data")), number(request.get("baseOffset")), interval)
+            .forEach((ending, content) -> files.add("\"" + ending + "\":" + hex(content)));
+        return "{" + String.join(",", files) + "}";
+    }
+
+    static String answer(Map<?, ?> request, String version) {
+        List<String> records = new ArrayList<>();
+        String op = (String) request.get("op"), start = "\"ok\":true";
+        try {
+            switch (op) {
+                case "hello": return hello(version);
+                case "decode": DECODE.decode(bytes(request.get("data")), records); break;
+                case "encode": return start + ",\"data\":" + hex(ENCODE.encode(list(request.get("batches"))));
+                case "index": return start + ",\"files\":" + indexed(request);
+                default: return start + ",\"found\":" + lookedUp(request);
+            }
+        } catch (Skip skip) {
+            return "\"skip\":{\"reason\":" + text(skip.getMessage()) + "}";
+        } catch (Throwable error) {
+            start = "\"ok\":false,\"reject\":{\"class\":\"other\",\"message\":" + text(error.toString())
+                + ",\"error\":" + text(error.getClass().getName()) + "}";
+        }
+        return op.equals("decode") ? start + ",\"batches\":[{\"records\":[" + String.join(",", records) + "]}]" : start;
     }
 
     public static void main(String[] arguments) throws IOException {
         PrintStream out = System.out;
         System.setOut(System.err); // keeps output of the library apart from the answers
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
-        for (String line; (line = in.readLine()) != null && !field(line, "op").equals("stop"); ) {
-            out.println("{\"seq\":" + field(line, "seq") + "," + answer(line, arguments[0]) + "}");
+        for (String line; (line = in.readLine()) != null; ) {
+            Map<?, ?> request = (Map<?, ?>) parsed(TOKEN.matcher(line));
+            if (request.get("op").equals("stop")) break;
+            out.println("{\"seq\":" + request.get("seq") + "," + answer(request, arguments[0]) + "}");
             out.flush();
         }
     }

@@ -1,4 +1,4 @@
-// An adapter in JavaScript: change hello, decode and lookup; leave the rest.
+// An adapter in JavaScript: change hello, and fill in the functions that your library has; leave the rest.
 import { createInterface } from "node:readline";
 import { mkdtempSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,11 +7,28 @@ import { join } from "node:path";
 // Keeps output of the library apart from the answers.
 for (const name of ["log", "info", "debug"]) console[name] = console.error;
 
+// What the library does, each a function: const decode = async (data, records) => {...}. What stays null is not listed,
+// and not asked. Any exception is a refusal; throw new Skip("...") where the library cannot be asked for something.
+class Skip extends Error {}
+
+// Adds the records delivered before an exception: records.push(record(...)).
+const decode = null; // (data, records) =>
+
+// Returns the bytes of batches, which have the fields of the protocol: BigInt(batch.baseOffset), bytes(record.key).
+const encode = null; // (batches) =>
+
+// Returns { ".index": bytes, ".timeindex": bytes }, and ".txnindex" if transactions were aborted.
+const index = null; // (data, baseOffset, intervalBytes) =>
+
+// Returns the batch that a reader begins at: { position, baseOffset: String(baseOffset) }, or null; a directory holds
+// the files of the partition.
+const lookup = null; // (directory, offset) =>
+
 const hello = () => ({
   ok: true,
   protocol: 1,
   implementation: { name: "your-library", version: process.argv[2], language: "JavaScript" },
-  ops: ["decode", "lookup"], // leave out what it cannot do
+  ops: Object.entries({ decode, encode, index, lookup }).flatMap(([name, operation]) => (operation ? [name] : [])),
   features: {
     magic: [2],
     codec: ["none", "gzip"],
@@ -26,6 +43,7 @@ const hello = () => ({
 });
 
 const hex = (data) => (data === null || data === undefined ? null : Buffer.from(data).toString("hex"));
+const bytes = (text) => (text === null || text === undefined ? null : Buffer.from(text, "hex"));
 
 // Absolute offset, milliseconds; both as BigInt or text, never as a number above 2^53.
 export const record = (offset, timestamp, key, value, headers) => ({
@@ -36,42 +54,41 @@ export const record = (offset, timestamp, key, value, headers) => ({
   headers: headers.map(([name, content]) => [hex(name), hex(content)]),
 });
 
-// Adds the records delivered before an exception; any exception is a refusal.
-async function decode(data, records) {
-  // for each record of your library: records.push(record(...))
-  throw new Error(`call your library here, with ${data.length} bytes`);
-}
-
-// The batch that a reader begins at, or null; a directory holds the files of the partition.
-async function lookup(directory, offset) {
-  // return { position, baseOffset: String(baseOffset) };
-  throw new Error(`call your library here, with ${directory} and ${offset}`);
-}
-
 async function lookedUp(request) {
-  if (request.offset === undefined) return { skip: { reason: "it finds offsets only" } };
+  if (request.offset === undefined) throw new Skip("it finds offsets only");
   const directory = mkdtempSync(join(tmpdir(), "lookup-"));
   try {
-    for (const [name, content] of Object.entries(request.files)) {
-      writeFileSync(join(directory, name), Buffer.from(content, "hex"));
-    }
-    return { ok: true, found: await lookup(directory, BigInt(request.offset)) };
-  } catch (error) {
-    return { ok: false, reject: { class: "other", message: String(error) } };
+    for (const [name, content] of Object.entries(request.files)) writeFileSync(join(directory, name), bytes(content));
+    return { found: await lookup(directory, BigInt(request.offset)) };
   } finally {
     rmSync(directory, { recursive: true });
   }
 }
 
+const operations = {
+  hello,
+  lookup: lookedUp,
+  async decode(request, records) {
+    await decode(bytes(request.data), records);
+    return { batches: [{ records }] };
+  },
+  async encode(request) {
+    return { data: hex(await encode(request.batches)) };
+  },
+  async index(request) {
+    const files = await index(bytes(request.data), BigInt(request.baseOffset ?? 0), Number(request.indexIntervalBytes));
+    return { files: Object.fromEntries(Object.entries(files).map(([ending, content]) => [ending, hex(content)])) };
+  },
+};
+
 async function answer(request) {
-  if (request.op === "hello") return hello();
-  if (request.op === "lookup") return lookedUp(request);
   const records = [];
   try {
-    await decode(Buffer.from(request.data, "hex"), records);
-    return { ok: true, batches: [{ records }] };
+    return { ok: true, ...(await operations[request.op](request, records)) };
   } catch (error) {
-    return { ok: false, reject: { class: "other", message: String(error) }, batches: [{ records }] };
+    if (error instanceof Skip) return { skip: { reason: error.message } };
+    const delivered = request.op === "decode" ? { batches: [{ records }] } : {};
+    return { ok: false, reject: { class: "other", message: String(error), error: error?.constructor?.name ?? "Error" }, ...delivered };
   }
 }
 

@@ -1,4 +1,4 @@
-"""An adapter in Python: change `implementation`, `ops`, `features`, `decode` and `lookup`; leave the rest."""
+"""An adapter in Python: change `hello`, the functions below it, and `OPERATIONS`; leave the rest."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def hello(_request):
         "ok": True,
         "protocol": 1,
         "implementation": {"name": "your-library", "version": your_library.__version__, "language": "Python"},
-        "ops": ["decode", "lookup"],  # leave out the operations that it lacks
+        "ops": list(OPERATIONS),
         "features": {
             "magic": [2],  # of 0, 1, 2: those it can read
             "codec": ["none", "gzip"],  # of none, gzip, snappy, lz4, zstd
@@ -32,8 +32,21 @@ def hello(_request):
     }
 
 
+class SkipError(Exception):
+    """The library cannot be asked for this."""
+
+
 def text(data):
     return None if data is None else bytes(data).hex()
+
+
+def content(field):
+    return None if field is None else bytes.fromhex(field)
+
+
+def refused(error):
+    name = f"{type(error).__module__}.{type(error).__qualname__}"
+    return {"ok": False, "reject": {"class": "other", "message": repr(error), "error": name}}
 
 
 def decode(request):
@@ -53,23 +66,63 @@ def decode(request):
                     }
                 )
     except Exception as error:  # any exception is a refusal
-        return {"ok": False, "reject": {"class": "other", "message": repr(error)}, "batches": batches}
+        return {**refused(error), "batches": batches}
     return {"ok": True, "batches": batches}
+
+
+def encode(request):
+    pieces = []
+    for batch in request["batches"]:  # with the fields that `decode` reports; all of them are in the protocol
+        is_usual = batch["magic"] == 2 and batch["timestampType"] == "CreateTime" and not batch["isControl"]
+        is_ours = int(batch["producerId"]) < 0 and batch["deleteHorizonMs"] is None
+        counts = int(batch["lastOffset"]) - int(batch["baseOffset"]) == len(batch["records"]) - 1 >= 0
+        if not is_usual or not is_ours or not counts or batch["codec"] != "none":
+            raise SkipError("it writes no such batches")
+        records = [
+            (
+                int(one["offset"]),
+                int(one["timestamp"]),
+                content(one["key"]),
+                content(one["value"]),
+                [(content(key), content(value)) for key, value in one.get("headers") or ()],
+            )
+            for one in batch["records"]
+        ]
+        pieces.append(your_library.encode(batch, records))
+    return {"ok": True, "data": b"".join(pieces).hex()}
+
+
+def index(request):
+    log, base_offset = bytes.fromhex(request["data"]), int(request.get("baseOffset", 0))
+    files = your_library.indexes(log, base_offset, int(request["indexIntervalBytes"]))
+    return {"ok": True, "files": {ending: bytes(found).hex() for ending, found in files.items()}}  # ".index", ...
 
 
 def lookup(request):
     if "offset" not in request:
-        return {"skip": {"reason": "it finds offsets only"}}
+        raise SkipError("it finds offsets only")
     with tempfile.TemporaryDirectory() as directory:
-        for name, content in request["files"].items():
-            Path(directory, name).write_bytes(bytes.fromhex(content))
+        for name, found in request["files"].items():
+            Path(directory, name).write_bytes(bytes.fromhex(found))
         found = your_library.find(directory, int(request["offset"]))  # the batch that holds the offset
     return {"ok": True, "found": found and {"position": found.position, "baseOffset": str(found.base_offset)}}
+
+
+# What the library has: add "encode": encode and "index": index, and take away what it lacks. No others are asked.
+OPERATIONS = {"decode": decode, "lookup": lookup}
+
+
+def answer(request):
+    try:
+        return {"hello": hello, **OPERATIONS}[request["op"]](request)
+    except SkipError as reason:
+        return {"skip": {"reason": str(reason)}}
+    except Exception as error:  # any exception is a refusal
+        return refused(error)
 
 
 for line in sys.stdin:
     request = json.loads(line)
     if request["op"] == "stop":
         break
-    answer = {"hello": hello, "decode": decode, "lookup": lookup}[request["op"]](request)
-    print(json.dumps({"seq": request["seq"], **answer}), file=out, flush=True)
+    print(json.dumps({"seq": request["seq"], **answer(request)}), file=out, flush=True)

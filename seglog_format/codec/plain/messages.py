@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32
-from seglog_format.codec.message_rules import MessageReader, StoredMessage, check_message, refuse_cut_short
+from seglog_format.codec.record_rules import MessageReader, StoredMessage, check_message, refuse_cut_short
 from seglog_format.model import MessageHeader
 from seglog_format.schema.fixed_fields import (
     BYTES_LENGTH,

@@ -15,7 +15,7 @@ from seglog_format.codec.producer_snapshot import (
     check_version,
     require_crc,
 )
-from seglog_format.state_model import ProducerStateEntry
+from seglog_format.record_model import ProducerStateEntry
 
 if TYPE_CHECKING:
     from seglog_format.errors import Location

@@ -79,6 +79,6 @@ class DeclaredStorage:
         """Return size and time of a file."""
         return self._storage.status(path)
 
-    def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> SourceFile:
+    def open(self, path: Path, *, mapped: bool = False, check: SizeCheck | None = None) -> SourceFile:
         """Open a regular file; as `LogStorage.open`."""
-        return DeclaredFile(self._storage.open(path, copy=copy, check=check), BY_DECLARATION)
+        return DeclaredFile(self._storage.open(path, mapped=mapped, check=check), BY_DECLARATION)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from construct import Array
@@ -10,7 +11,7 @@ from construct import Array
 from seglog_format.codec.index_entries import check_transaction_version
 from seglog_format.codec.reference.framing import model_of
 from seglog_format.model import AbortedTxn
-from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.schema.offset_index import OffsetIndexEntry
 from seglog_format.schema.time_index import TimeIndexEntry
 from seglog_format.schema.transaction_index import TransactionIndexEntry
@@ -63,11 +64,14 @@ class DeclaredSlots:
 DECLARED: Final[Mapping[Packer, Packer]] = {
     OFFSET_INDEX_ENTRY: DeclaredSlots(OffsetIndexEntry, ("relative_offset", "position"), OFFSET_INDEX_ENTRY),
     TIME_INDEX_ENTRY: DeclaredSlots(TimeIndexEntry, ("timestamp_ms", "relative_offset"), TIME_INDEX_ENTRY),
+    TRANSACTION_INDEX_ENTRY: DeclaredSlots(
+        TransactionIndexEntry, tuple(field.name for field in fields(AbortedTxn)), TRANSACTION_INDEX_ENTRY
+    ),
 }
 
 
 def slots(fast: Packer) -> Packer:
-    """Return the packer by declaration that replaces the one of an offset or time index."""
+    """Return the packer by declaration that replaces the one of an index."""
     return DECLARED[fast]
 
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from construct import Struct
 
-from seglog_format.codec.message_rules import MessageReader, StoredMessage, check_message, refuse_cut_short
-from seglog_format.codec.parse import CONSTRUCT_ERRORS
+from seglog_format.codec.record_rules import MessageReader, StoredMessage, check_message, refuse_cut_short
 from seglog_format.codec.reference.checksum import crc32
 from seglog_format.codec.reference.framing import model_of
 from seglog_format.model import MessageHeader
-from seglog_format.schema.fields import position_of
+from seglog_format.schema.fields import CONSTRUCT_ERRORS, position_of
 from seglog_format.schema.message_set import MESSAGES, MessageV0
 from seglog_format.schema.record_batch import EntryPrefix
 from seglog_format.schema.tracing import trace

@@ -15,10 +15,10 @@ from seglog_format.codec.producer_snapshot import (
 )
 from seglog_format.codec.reference.checksum import crc32c
 from seglog_format.codec.reference.framing import model_of
+from seglog_format.record_model import ProducerStateEntry
 from seglog_format.schema.fields import position_of
 from seglog_format.schema.producer_snapshot import ProducerSnapshotHeader
 from seglog_format.schema.producer_snapshot import ProducerStateEntry as ProducerStateEntrySchema
-from seglog_format.state_model import ProducerStateEntry
 
 if TYPE_CHECKING:
     from seglog_format.errors import Location

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.codec.parse import CONSTRUCT_ERRORS, explain
+from seglog_format.codec.parse import explain
 from seglog_format.codec.record_rules import (
     record_offset,
     record_sequence,
@@ -15,6 +15,7 @@ from seglog_format.codec.record_rules import (
     require_size,
 )
 from seglog_format.record_model import Record, RecordHeader
+from seglog_format.schema.fields import CONSTRUCT_ERRORS
 from seglog_format.schema.record import Record as RecordSchema
 
 if TYPE_CHECKING:

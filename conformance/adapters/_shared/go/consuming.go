@@ -21,6 +21,7 @@ func consumerFeatures(checksCrc bool) object {
 	return object{
 		"magic": []int{0, 1, 2}, "codec": codecs, "crc": checksCrc, "control": "hidden", "headers": "ordered",
 		"batchMeta": false, "bytesKeys": true, "partialTail": false, "afterError": true,
+		"errors": returnedErrors,
 	}
 }
 

@@ -114,6 +114,10 @@ type Batch struct {
 	Records              []Record `json:"records"`
 }
 
+// returnedErrors declares every error: a function returns its errors on purpose, and an accident is a panic, which ends the
+// process.
+var returnedErrors = []string{"*"}
+
 var codecs = []string{"none", "gzip", "snappy", "lz4", "zstd"}
 
 func codecID(name string) int {
@@ -224,9 +228,9 @@ func answer(operation func(Request) (object, error), request Request) object {
 	case Skip:
 		found = object{"skip": object{"reason": failure.Reason}}
 	case Refusal:
-		found = object{"ok": false, "reject": rejected(failure.Err), "batches": failure.Batches}
-		if failure.Batches == nil {
-			found["batches"] = []Batch{}
+		found = object{"ok": false, "reject": rejected(failure.Err)}
+		if request.Op == "decode" {
+			found["batches"] = append([]Batch{}, failure.Batches...)
 		}
 		if failure.After != nil {
 			found["after"] = failure.After

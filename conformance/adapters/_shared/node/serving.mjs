@@ -40,7 +40,7 @@ const kinds = [['crc', 'crc'], ['compress', 'compression'], ['codec', 'compressi
 function rejected (error) {
   const text = `${error.name ?? 'Error'}: ${error.message ?? error}`
   const kind = kinds.find(([word]) => text.toLowerCase().includes(word))
-  return { class: kind ? kind[1] : 'other', message: text.slice(0, 300) }
+  return { class: kind ? kind[1] : 'other', message: text.slice(0, 300), error: error.constructor?.name ?? 'Error' }
 }
 
 /** An exception whose stack names no file of the library is a fault of the adapter, unless a client has reported it. */

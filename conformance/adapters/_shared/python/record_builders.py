@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from seglog_adapter import CODECS, SkipError, as_stored, header_pair, hexed, unhexed, why_unencodable
+from seglog_adapter import CODECS, GZIP_ERRORS, SkipError, as_stored, header_pair, hexed, unhexed, why_unencodable
+
+KAFKA_PYTHON_ERRORS = ["kafka.errors.*", *GZIP_ERRORS, "snappy.*", "zstandard.*", "builtins.RuntimeError"]
+"""Errors of kafka-python, and of the packages that decompress for it.
+
+`RuntimeError` is all that the package lz4 raises for a damaged frame. Assertions, index errors and the errors of
+`struct` are left out: the documentation names none of them.
+"""
+
+AIOKAFKA_ERRORS = ["aiokafka.errors.*", *GZIP_ERRORS, "cramjam.*", "builtins.RuntimeError"]
+"""Errors of aiokafka, and of the packages that decompress for it.
+
+Its reader of messages raises `RuntimeError` itself, for a codec that it does not know.
+"""
 
 UNLIMITED = 1 << 30
 """Batch size in bytes that no case reaches."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMP_TYPES = {None: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 ADAPTERS = str(Path(__file__).resolve().parent.parent.parent)
+GZIP_ERRORS = ["zlib.error", "gzip.BadGzipFile", "builtins.EOFError"]
+"""Errors by which Python's own `gzip` refuses a stream; `EOFError` says that it is cut."""
 CLASSES = (
     ("crc", "crc"),
     ("checksum", "crc"),
@@ -109,7 +111,9 @@ def reject(error: BaseException) -> dict[str, Any]:
     """Return a refusal; its class is guessed from the message, and only informative."""
     text = f"{type(error).__name__}: {error}"
     kind = next((name for word, name in CLASSES if word in text.lower()), "other")
-    return {"class": getattr(error, "kind", kind), "message": text[:300]}
+    if isinstance(error, RefusedError):
+        return {"class": error.kind, "message": text[:300]}
+    return {"class": kind, "message": text[:300], "error": f"{type(error).__module__}.{type(error).__qualname__}"}
 
 
 def decoded(batches: Iterator[dict[str, Any]], end: Callable[[], dict[str, Any]] = dict) -> dict[str, Any]:

@@ -5,6 +5,9 @@ use std::io::{BufRead, Write};
 
 pub const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
 
+/// Every error: a function returns its errors on purpose, and an accident is a panic, which ends the process.
+pub const RETURNED_ERRORS: [&str; 1] = ["*"];
+
 /// What an operation comes to instead of an answer.
 pub enum Other {
     /// The library has no way to be asked this.

@@ -16,7 +16,7 @@ fn main() {
         json!({"name": "kafka-protocol", "version": env!("ADAPTER_VERSION"), "language": "Rust",
             "homepage": "https://github.com/tychedelia/kafka-protocol-rs", "issues": "https://github.com/tychedelia/kafka-protocol-rs/issues"}),
         json!({"magic": [2], "codec": CODECS, "crc": true, "control": "surfaced", "headers": "ordered", "batchMeta": ["magic", "codec"],
-            "bytesKeys": false, "partialTail": false}),
+            "bytesKeys": false, "partialTail": false, "errors": RETURNED_ERRORS}),
         |op, request| match op {
             "decode" => Some(decode(request)),
             "encode" => Some(encode(request)),

@@ -20,7 +20,7 @@ fn main() {
         json!({"magic": [2], "codec": CODECS, "crc": true, "control": "hidden", "headers": "ordered",
             "batchMeta": ["baseOffset", "lastOffset", "codec", "timestampType", "baseTimestamp", "maxTimestamp", "producerId",
                 "producerEpoch", "baseSequence", "isTransactional", "isControl", "partitionLeaderEpoch"],
-            "bytesKeys": false, "partialTail": false}),
+            "bytesKeys": false, "partialTail": false, "errors": RETURNED_ERRORS}),
         |op, request| match op {
             "decode" => Some(decode(request)),
             "encode" => Some(encode(request)),

@@ -44,7 +44,7 @@ final class Serving {
     static void run(String name, String features, Map<String, Operation> operations) throws IOException {
         ObjectNode hello = JSON.createObjectNode();
         hello.putObject("implementation").put("name", name).put("version", AppInfoParser.getVersion())
-            .put("language", "Java").put("homepage", "https://kafka.apache.org")
+            .put("implements", AppInfoParser.getVersion()).put("language", "Java").put("homepage", "https://kafka.apache.org")
             .put("issues", "https://issues.apache.org/jira/projects/KAFKA");
         hello.set("features", JSON.readTree(features));
         PrintStream answers = System.out;
@@ -101,8 +101,9 @@ final class Serving {
     /** Turn an answer into a refusal; its class is a guess from the words, and informs only. */
     static void reject(ObjectNode answer, Throwable thrown) {
         String text = thrown + (thrown.getCause() == null ? "" : ": " + thrown.getCause());
+        answer.remove(java.util.List.of("accept", "object"));
         answer.put("ok", false).putObject("reject").put("class", kind(text)).put("message", text)
-            .put("error", thrown.getClass().getSimpleName());
+            .put("error", thrown.getClass().getName());
     }
 
     private static String kind(String text) {

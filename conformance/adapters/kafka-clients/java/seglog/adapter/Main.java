@@ -12,6 +12,7 @@ public final class Main {
     private static final String FEATURES = """
         {"magic": [0, 1, 2], "codec": ["none", "gzip", "snappy", "lz4", "zstd"], "crc": true, "control": "surfaced",
          "headers": "ordered", "batchMeta": true, "bytesKeys": false, "partialTail": true, "policy": ["read"],
+         "errors": ["org.apache.kafka.*", "kafka.*", "org.xerial.snappy.*", "java.io.IOException"],
          "recordFields": ["offset", "timestamp", "key", "value", "headers", "sequence", "control", "coordinatorEpoch"]}
         """;
 

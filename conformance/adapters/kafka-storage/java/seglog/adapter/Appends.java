@@ -12,6 +12,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.RecordBatch;
@@ -125,6 +126,7 @@ final class Appends {
                 .put("firstOffset", Long.toString(firstOffset(batch, isLeader))).put("lastOffset", Long.toString(batch.lastOffset()))
                 .put("maxTimestamp", Long.toString(batch.maxTimestamp()));
             Batches.decode(MemoryRecords.readableRecords(ByteBuffer.wrap(data)).batches(), ByteBuffer.wrap(data), true, entry);
+            entry.remove(List.of("consumed", "tail"));
         }
     }
 

@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
 import java.util.TreeSet;
 import org.apache.kafka.common.KafkaException;
@@ -50,8 +51,9 @@ final class Lives {
                     }
                 }
                 answer.put("nextOffset", Long.toString(opened.log.logEndOffset()))
-                    .put("logStartOffset", Long.toString(opened.log.logStartOffset()))
-                    .put("lastStableOffset", Long.toString(opened.log.lastStableOffset()));
+                    .put("logStartOffset", Long.toString(opened.log.logStartOffset()));
+                opened.log.updateHighWatermark(opened.log.logEndOffset()); // of the only replica
+                answer.put("lastStableOffset", Long.toString(opened.log.lastStableOffset()));
             }
             scratch.put(answer.putObject("files"));
             scratch.putDeleted(answer.putArray("deleted"));
@@ -83,18 +85,19 @@ final class Lives {
     private static void append(JsonNode step, UnifiedLog log, ObjectNode result) throws IOException {
         MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(Serving.unhexed(step.get("records"))));
         LogSegment active = log.activeSegment();
+        long end = log.logEndOffset();
         LogAppendInfo info;
         try {
             info = step.path("as").asText("leader").equals("leader")
                 ? Release.append(log, records, step.path("leaderEpoch").asInt(0), Appends.origin(step))
                 : log.appendAsFollower(records, step.path("leaderEpoch").asInt(Integer.MAX_VALUE));
         } catch (KafkaException | IllegalArgumentException error) {
-            result.putObject("reject").put("class", "policy").put("error", error.getClass().getSimpleName())
+            result.putObject("reject").put("class", "policy").put("error", error.getClass().getName())
                 .put("message", String.valueOf(error.getMessage()));
             return;
         }
         result.put("firstOffset", Long.toString(info.firstOffset())).put("lastOffset", Long.toString(info.lastOffset()))
-            .put("recoveryPoint", Long.toString(log.recoveryPoint()));
+            .put("recoveryPoint", Long.toString(log.recoveryPoint())).put("isDuplicate", log.logEndOffset() == end);
         if (log.activeSegment() == active) {
             result.putNull("rolled");
         }
@@ -173,12 +176,28 @@ final class Lives {
         LogToClean dirty = new LogToClean(log, offsets.firstDirty(), offsets.firstUncleanable(), false);
         answer.put("firstDirtyOffset", Long.toString(dirty.firstDirtyOffset()))
             .put("firstUncleanableOffset", Long.toString(dirty.firstUncleanableOffset()));
+        ArrayNode groups = Serving.JSON.createArrayNode();
         if (dirty.cleanableBytes() > 0) {
             SkimpyOffsetMap map = new SkimpyOffsetMap(options.path("mostKeys").asInt(MANY_KEYS) * BYTES_PER_KEY);
             Throttler throttler = new Throttler(Double.MAX_VALUE, Long.MAX_VALUE, "none", "none", time);
             Cleaner cleaner =
-                new Cleaner(0, map, BUFFER_SIZE, Integer.MAX_VALUE, FULL, throttler, time, partition -> { });
+                new Cleaner(0, map, BUFFER_SIZE, Integer.MAX_VALUE, FULL, throttler, time, partition -> { }) {
+                    @Override
+                    public List<List<LogSegment>> groupSegmentsBySize(List<LogSegment> segments, int size, int indexSize,
+                            long firstUncleanable) throws IOException {
+                        List<List<LogSegment>> found = super.groupSegmentsBySize(segments, size, indexSize, firstUncleanable);
+                        found.forEach(group -> putBases(group, groups.addArray()));
+                        return found;
+                    }
+                };
             answer.put("endOffset", Long.toString(cleaner.doClean(dirty, time.milliseconds()).getKey()));
         }
+        if (dirty.cleanableBytes() == 0 || !groups.isEmpty()) {
+            answer.set("groups", groups);
+        }
+    }
+
+    private static void putBases(List<LogSegment> segments, ArrayNode bases) {
+        segments.forEach(segment -> bases.add(Long.toString(segment.baseOffset())));
     }
 }

@@ -18,6 +18,7 @@ public final class Main {
          "earliestLocal": true, "logStartOffset": true, "readAll": true, "abortedLookup": true, "newestSnapshot": true,
          "appended": ["data", "firstOffset", "lastOffset", "maxTimestamp", "batches"], "logState": true, "leaderEpochs": true,
          "recovery": ["like-brokers"],
+         "errors": ["org.apache.kafka.*", "kafka.*", "org.xerial.snappy.*", "java.io.IOException"],
          "recordFields": ["offset", "timestamp", "key", "value", "headers", "sequence", "control", "coordinatorEpoch"]}
         """;
 

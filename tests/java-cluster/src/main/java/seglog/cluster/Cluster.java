@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.stream.Stream;
 
 /**
  * Answers requests about clusters with Kafka's own classes: one JSON object per line in, one per line out.
@@ -18,16 +19,20 @@ import java.util.Map;
 public final class Cluster {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    private static final Map<String, Operation> OPERATIONS = Map.of(
-        "image", Images::image,
-        "fill", Filled::fill,
-        "create", Written::create,
-        "write", Written::write,
-        "describe", Written::describe,
-        "served", Served::served,
-        "groups", Served::groups,
-        "lag", Served::lag,
-        "settings", Served::settings);
+    private static final Map<String, Operation> OPERATIONS = Map.ofEntries(
+        Map.entry("image", Images::image),
+        Map.entry("fill", Filled::fill),
+        Map.entry("create", Written::create),
+        Map.entry("write", Written::write),
+        Map.entry("describe", Written::describe),
+        Map.entry("served", Served::served),
+        Map.entry("groups", Served::groups),
+        Map.entry("lag", Served::lag),
+        Map.entry("settings", Served::settings),
+        Map.entry("deleteRecords", Written::deleteRecords),
+        Map.entry("configure", Written::configure),
+        Map.entry("consume", Consumed::consume),
+        Map.entry("elect", Elections::elect));
 
     private Cluster() {
     }
@@ -50,11 +55,16 @@ public final class Cluster {
     private static ObjectNode answer(JsonNode request) {
         ObjectNode answer = JSON.createObjectNode();
         try {
-            OPERATIONS.get(request.path("op").asText()).run(request, answer);
+            operation(request.path("op").asText()).run(request, answer);
         } catch (Exception | LinkageError thrown) {
             answer.put("error", thrown.getClass().getSimpleName());
             answer.put("message", String.valueOf(thrown.getMessage()));
         }
         return answer;
+    }
+
+    private static Operation operation(String name) {
+        return Stream.of(OPERATIONS, Coordinators.OPERATIONS, Shares.OPERATIONS)
+            .filter(operations -> operations.containsKey(name)).findFirst().orElseThrow().get(name);
     }
 }

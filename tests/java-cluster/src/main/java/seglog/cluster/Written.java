@@ -12,10 +12,16 @@ import java.util.Map;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.DeletedRecords;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** Makes topics with replicas, writes to them, and tells who leads them. */
@@ -80,6 +86,28 @@ final class Written {
                     partition.isr().stream().map(node -> node.id()).sorted().forEach(isr::add);
                 }
             });
+        }
+    }
+
+    /** Deletes the records of a {@code partition} of a {@code topic} below an {@code offset}; -1 is the log end. */
+    static void deleteRecords(JsonNode request, ObjectNode answer) throws Exception {
+        TopicPartition partition = new TopicPartition(request.path("topic").asText(), request.path("partition").asInt());
+        RecordsToDelete deleted = RecordsToDelete.beforeOffset(request.path("offset").asLong());
+        try (Admin admin = Admin.create(Served.common(request))) {
+            DeletedRecords done = admin.deleteRecords(Map.of(partition, deleted)).lowWatermarks().get(partition)
+                .get(LIMIT_S, TimeUnit.SECONDS);
+            answer.put("begin", done.lowWatermark());
+        }
+    }
+
+    /** Sets the {@code settings} of a {@code topic}. */
+    static void configure(JsonNode request, ObjectNode answer) throws Exception {
+        ConfigResource topic = new ConfigResource(ConfigResource.Type.TOPIC, request.path("topic").asText());
+        Collection<AlterConfigOp> changes = new ArrayList<>();
+        request.get("settings").properties().forEach(setting -> changes.add(new AlterConfigOp(
+            new ConfigEntry(setting.getKey(), setting.getValue().asText()), AlterConfigOp.OpType.SET)));
+        try (Admin admin = Admin.create(Served.common(request))) {
+            Filled.done(admin.incrementalAlterConfigs(Map.of(topic, changes)).all());
         }
     }
 }

@@ -1,5 +1,7 @@
 package org.apache.kafka.storage.internals.log;
 
+import java.io.IOException;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import org.apache.kafka.common.TopicPartition;
@@ -9,7 +11,7 @@ import org.apache.kafka.storage.internals.utils.Throttler;
 import scala.runtime.BoxedUnit;
 
 /** The cleaner, by the name that it has since 4.1. */
-public final class Cleaner {
+public class Cleaner {
     private final kafka.log.Cleaner before;
 
     public Cleaner(int id, OffsetMap map, int bufferSize, int maxBufferSize, double loadFactor, Throttler throttler,
@@ -18,6 +20,12 @@ public final class Cleaner {
             check.accept(partition);
             return BoxedUnit.UNIT;
         });
+    }
+
+    /** Before 4.1 the cleaner calls its own method, of Scala's lists: nothing is known of its groups. */
+    public List<List<LogSegment>> groupSegmentsBySize(List<LogSegment> segments, int size, int indexSize,
+            long firstUncleanable) throws IOException {
+        throw new UnsupportedOperationException();
     }
 
     public Map.Entry<Long, Object> doClean(LogToClean log, long nowMs) {

@@ -1,0 +1,122 @@
+"""Part of family 51: logs that Kafka's own classes write and compact, where what is usual once occurs at its limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from authoring import compact_scenarios, write_scenarios
+from authoring.batches import DELETE_HORIZON, TRANSACTIONAL, Batch, Rec
+from authoring.casefile import must
+from authoring.codecs import gzip
+from authoring.control import marker
+from authoring.scenarios import NOW, append, follow, keyed, sent
+from authoring.segments import aborted, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authoring.scenarios import Scenario
+
+INT32_MAX: Final = 2**31 - 1
+LOOK: Final = {"do": "look"}
+EDGES: Final = (127, 128, 255, 256, 32767, 32768, 65535, 65536)
+
+
+def derived_scenarios() -> Iterator[Scenario]:
+    """Yield what Kafka's classes are asked."""
+    for scenario in (*_cleaned(), *_written()):
+        yield replace(scenario, name=f"derived-{scenario.name}")
+
+
+def of(base: int, *pairs: tuple[bytes | None, bytes | None], **fields: object) -> Batch:
+    """Return a batch of records with these keys and values."""
+    recs = tuple(Rec(key=key, value=value, time=at) for at, (key, value) in enumerate(pairs))
+    return Batch(base=base, recs=recs, base_timestamp=NOW, **fields)  # type: ignore[arg-type]
+
+
+def _cleaned() -> Iterator[Scenario]:
+    """Yield empty keys and values in the cleaner, and transactions from offset 0 on."""
+    clean = compact_scenarios.scenario
+    keys = must("SEG-CMP-008", "SEG-CMP-009")
+    empty_key = "An empty key is a key like any other: its newest record stays."
+    yield clean("empty-key", empty_key, keys, (0, [of(0, (b"", b"1"), (b"a", b"2"), (b"", b"3")), keyed(3, "a")]))
+    yield clean("empty-key-later", empty_key, keys, (0, [of(0, (b"", b"1"), (b"a", b"2"))]), (10, [of(10, (b"", b"3"))]))  # fmt: skip
+    yield clean("empty-key-and-none", empty_key, keys, (0, [of(0, (b"", b"1"), (None, b"2"), (b"b", b"3")), of(3, (None, b"4"))]))  # fmt: skip
+    yield clean("empty-key-zero-key", empty_key, keys, (0, [of(0, (b"", b"1"), (b"\0", b"2"), (b"\0\0", b"3"))]))
+    tombs = must("SEG-CMP-010", "SEG-CMP-011", since="3.1")
+    yield clean("empty-key-tombstone", "A tombstone of the empty key.", tombs, (0, [of(0, (b"", b"1"), (b"a", b"2")), of(2, (b"", None))]))  # fmt: skip
+    empty_value = "An empty value is no tombstone: the record stays, and its batch gets no delete horizon."
+    yield clean("empty-value", empty_value, tombs, (0, [of(0, (b"a", b"1"), (b"b", b"2")), of(2, (b"a", b""))]))
+    yield clean("empty-value-beside-tombstone", empty_value, tombs, (0, [of(0, (b"a", b"1")), of(1, (b"a", b""), (b"b", None))]))  # fmt: skip
+    yield clean("empty-value-replaced", empty_value, tombs, (0, [of(0, (b"a", b""), (b"b", b"")), of(2, (b"a", b"1"))]))
+    yield clean("empty-value-at-once", empty_value, tombs, (0, [of(0, (b"a", b"")), of(1, (b"b", None))]), config={"delete.retention.ms": "0"})  # fmt: skip
+    yield clean("empty-value-gzip", empty_value, tombs, (0, [of(0, (b"a", b""), (b"c", b"x"), codec="gzip", compress=gzip), keyed(2, "c")]), batches=True)  # fmt: skip
+    horizon = NOW + 100_000
+    waiting = Batch(
+        attributes=DELETE_HORIZON,
+        base_timestamp=horizon,
+        max_timestamp=NOW + 1,
+        recs=(Rec(key=b"a", value=None, time=NOW - horizon), Rec(key=b"b", value=b"", time=NOW + 1 - horizon)),
+    )
+    yield clean("empty-value-at-the-horizon", "At the delete horizon the tombstone goes, and the empty value stays.", tombs, (0, [waiting]))  # fmt: skip
+    since_0 = must("SEG-CMP-003")
+    why = "A transaction is open since offset 0: nothing is compacted."
+    first = compact_scenarios.part(0, "x")
+    yield clean("open-since-0", why, since_0, (0, [first, keyed(1, "a", "a")]), (10, [keyed(10, "a")]))
+    yield clean("open-since-0-others-ended", why, since_0, (0, [first, keyed(1, "a"), keyed(2, "a")]), (10, [keyed(10, "a"), replace(compact_scenarios.ended("COMMIT", 11), producer_id=8)]))  # fmt: skip
+    yield clean("ended-since-0", "A transaction from offset 0 on has ended: its records are compacted.", must("SEG-CMP-008", "SEG-CMP-014"), (0, [first, keyed(1, "x"), compact_scenarios.ended("COMMIT", 2)]))  # fmt: skip
+    control = must("SEG-CMP-013", "SEG-CMP-014", since="3.1")
+    mixed = [compact_scenarios.part(0, "a"), compact_scenarios.ended("COMMIT", 1), compact_scenarios.part(2, "a", 1), compact_scenarios.ended("ABORT", 3), keyed(4, "z")]  # fmt: skip
+    yield clean("commit-then-abort", "One producer commits, then aborts: the committed record stays.", control, (0, mixed), more=((name_of(0, ".txnindex"), aborted(9, 2, 3, 4)),))  # fmt: skip
+    turned = [compact_scenarios.part(0, "a"), compact_scenarios.ended("ABORT", 1), compact_scenarios.part(2, "a", 1), compact_scenarios.ended("COMMIT", 3), keyed(4, "z")]  # fmt: skip
+    yield clean("abort-then-commit", "One producer aborts, then commits: the committed record stays.", control, (0, turned), more=((name_of(0, ".txnindex"), aborted(9, 0, 1, 2)),))  # fmt: skip
+    which = must("SEG-CMP-008", "SEG-CMP-018", "SEG-CMP-019")
+    limits = "The numbers of the records that stay are at the limits of their types."
+    many = tuple((b"h", b"%d" % at) for at in range(300))
+    headed = Batch(recs=(Rec(key=b"a", headers=many), Rec(key=b"b"), Rec(key=b"c", headers=((b"n" * 300, b"v" * 300),))), base_timestamp=NOW)  # fmt: skip
+    yield clean("limits-headers", limits, which, (0, [headed, keyed(3, "b")]))
+    long = Batch(recs=(*(Rec(key=b"%d" % size + b"k" * size, value=b"v" * size) for size in EDGES[:4]), Rec(key=b"z")), base_timestamp=NOW)  # fmt: skip
+    yield clean("limits-lengths", limits, which, (0, [long, keyed(5, "z")]))
+    spread = Batch(recs=tuple(Rec(key=b"k%d" % delta, delta=delta) for delta in (0, *EDGES)), base_timestamp=NOW)
+    yield clean("limits-offsets", limits, which, (0, [spread, keyed(70_000, "k0")]), active=(100_000, (keyed(100_000, "z"),)))  # fmt: skip
+    early = [of(at, (b"%d" % at, b"v")) for at in range(4)]
+    timed = [replace(one, base_timestamp=time) for one, time in zip(early, (0, INT32_MAX + 1, 2**32, NOW), strict=True)]
+    yield clean("limits-times", limits, which, (0, [*timed, keyed(4, "0", "1")]))
+    far = {"producer_id": 2**53 + 1, "producer_epoch": 2**15 - 1, "base_sequence": INT32_MAX}
+    yield clean("limits-producer", "The last batch of a producer stays, with the numbers of the producer.", must("SEG-CMP-015"), (0, [keyed(0, "a", **far), keyed(1, "a")]))  # fmt: skip
+
+
+def _written() -> Iterator[Scenario]:
+    """Yield sequences over epochs, and transactions from offset 0 on, while the log is open."""
+    write = write_scenarios.scenario
+    same = "A newer epoch begins with sequences that the older one has used: the batch is no duplicate."
+    once = must("SEG-APP-008", "SEG-ROL-015")
+    yield write("newer-epoch", same, once, append(sent(7, 0)), append(sent(7, 0, epoch=1)), append(sent(7, 0, epoch=1)))
+    yield write("newer-epoch-longer", same, once, append(sent(7, 0, count=3)), append(sent(7, 3, count=3)), append(sent(7, 0, count=3, epoch=5)), {"do": "roll"}, append(sent(7, 3, epoch=5)))  # fmt: skip
+    wraps = must("SEG-APP-007", "SEG-ROL-015")
+    yield write("wraps", "After the greatest sequence comes 0.", wraps, append(sent(7, INT32_MAX - 1, count=2)), append(sent(7, 0, count=2)), append(sent(7, INT32_MAX - 1, count=2)))  # fmt: skip
+    yield write("wraps-inside", "A batch has the greatest sequence and those from 0 on.", wraps, append(sent(7, INT32_MAX - 1, count=4)), append(sent(7, 3)), append(sent(7, 2)), append(sent(7, INT32_MAX - 1, count=4)))  # fmt: skip
+    for last in (127, 255, 32767, 65535):
+        yield write(f"sequence-{last}", f"The last sequence is {last}.", wraps, append(sent(7, last)), append(sent(7, last + 2)), append(sent(7, last + 1)), append(sent(7, last)))  # fmt: skip
+    listed = must("SEG-TXN-003", "SEG-ROL-015")
+    why = "A transaction is open since offset 0, while others end."
+    opened, other = sent(7, 0, attributes=TRANSACTIONAL), sent(8, 0, attributes=TRANSACTIONAL)
+
+    def ended(kind: str, producer: int) -> Batch:
+        return replace(marker(kind, 0, producer_id=producer, producer_epoch=0, at=NOW), base=0)
+
+    coordinator = {"origin": "coordinator"}
+    yield write("open-since-0", why, listed, append(opened), append(other), append(ended("ABORT", 8), **coordinator), LOOK)  # fmt: skip
+    yield write("open-since-0-alone", why, listed, append(opened), {"do": "roll"}, append(sent(9, 0)), LOOK)
+    yield write("commits-and-aborts", "Only aborted transactions are listed, never a committed one.", listed, append(opened), append(other), append(ended("COMMIT", 7), **coordinator), append(ended("ABORT", 8), **coordinator), append(sent(7, 1, attributes=TRANSACTIONAL)), append(ended("COMMIT", 7), **coordinator))  # fmt: skip
+    yield write("commits-alone", "Only aborted transactions are listed, never a committed one.", listed, append(opened), append(ended("COMMIT", 7), **coordinator), append(other), append(ended("COMMIT", 8), **coordinator))  # fmt: skip
+    limits = must("SEG-ROL-010", "SEG-ROL-011", since="4.1")
+    text = "The numbers of a log are at the limits of their types."
+    at = [follow(Batch(base=base, base_timestamp=NOW + at)) for at, base in enumerate((0, *EDGES, INT32_MAX))]
+    yield write("limits-offsets", text, limits, *at, index_interval_bytes="0")
+    times = [append(Batch(base_timestamp=time), now=NOW) for time in (0, INT32_MAX, INT32_MAX + 1, 2**32, NOW)]
+    yield write("limits-times", text, limits, *times, index_interval_bytes="0", segment_ms=str(2**62))
+    producers = must("SEG-ROL-015", "SEG-FLS-004")
+    for producer in (127, 256, 65536, 2**31, 2**32, 2**53 + 1, 2**63 - 1):
+        yield write(f"limits-producer-{producer}", text, producers, append(sent(producer, 0, count=2, epoch=2**15 - 1)))

@@ -1,0 +1,1 @@
+"""Log directories whose files shrink, grow and vanish while they are read."""

@@ -1,0 +1,109 @@
+"""What keeps a broker from starting on a log directory, or from serving a partition in it, beside the logs themselves.
+
+`fixtures/witnesses/broker_starts.json` has what stock brokers do.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from seglog_format.codec.checkpoints import decode_partition_metadata
+from seglog_format.errors import FormatError, Location, UnreadableError
+from seglog_format.log.gaps import unsnapshotted_gap
+from seglog_format.log.listing import list_partition
+from seglog_format.log.side_files import meta_properties_of
+from seglog_format.names import METADATA_TOPICS, FileKind
+from seglog_format.storage.file_bytes import read_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.log.gaps import Gap
+    from seglog_format.log.listing import LogDirectoryListing
+
+KRAFT_VERSION = 1
+"""Version of `meta.properties` in a KRaft cluster (SEG-LDR-005)."""
+
+
+class StartEffect(Enum):
+    """What a broker does."""
+
+    REFUSES = "no broker starts"
+    STRAY = "a broker renames the directory to -stray, and begins an empty partition"
+
+
+class StartProblem(NamedTuple):
+    """Something that a broker does not accept when it starts.
+
+    Attributes:
+        error: where it is, what is expected and found, and the rule.
+        effect: what a broker does.
+    """
+
+    error: FormatError
+    effect: StartEffect
+
+    def __str__(self) -> str:
+        return f"{self.effect.value}: {self.error}"
+
+
+def start_problems(listing: LogDirectoryListing) -> Iterator[StartProblem]:
+    """Yield what a broker does not accept in a log directory; its small files are read, not its logs.
+
+    SEG-LDR-001, SEG-LDR-008, SEG-CKP-009 and SEG-PDR-029.
+    """
+    yield from (StartProblem(misnamed, StartEffect.REFUSES) for misnamed in listing.misnamed)
+    for directory in without_topic_ids(listing):
+        yield StartProblem(without_topic_id(directory), StartEffect.STRAY)
+    for entry in listing.partitions:
+        if not entry.name.state:
+            find = _unsnapshotted if entry.name.topic in METADATA_TOPICS else _unreadable_topic_id
+            error = find(entry.path)
+            if error is not None:
+                yield StartProblem(error, StartEffect.REFUSES)
+
+
+def _unsnapshotted(directory: Path) -> FormatError | None:
+    gap = unsnapshotted_gap(list_partition(directory))
+    return None if gap is None else without_snapshot(gap)
+
+
+def without_snapshot(gap: Gap) -> FormatError:
+    """Return the error of a metadata log whose first records are neither in it nor in a snapshot (SEG-PDR-029)."""
+    expected = f"a metadata snapshot with an end offset of {gap.next_offset} or more"
+    return FormatError(Location(gap.path, field="offset"), "SEG-PDR-029", expected=expected, found="none")
+
+
+def _unreadable_topic_id(directory: Path) -> FormatError | None:
+    path = directory / FileKind.PARTITION_METADATA.value
+    try:
+        if path.exists():
+            decode_partition_metadata(read_whole(path), Location(str(path)))
+    except UnreadableError:
+        return None  # of the disk, which is reported where the file is read
+    except FormatError as error:
+        return error
+    return None
+
+
+def without_topic_ids(listing: LogDirectoryListing) -> list[Path]:
+    """Return the partition directories in use that lack `partition.metadata` in a KRaft cluster (SEG-LDR-008)."""
+    in_use = (entry for entry in listing.partitions if not entry.name.state and entry.name.topic not in METADATA_TOPICS)
+    without = [entry.path for entry in in_use if not (entry.path / FileKind.PARTITION_METADATA.value).exists()]
+    return without if without and has_kraft(listing) else []
+
+
+def without_topic_id(directory: Path) -> FormatError:
+    """Return the error of a partition directory that lacks `partition.metadata` (SEG-LDR-008)."""
+    where = Location(str(directory), field="partition.metadata")
+    return FormatError(where, "SEG-LDR-008", expected="a file with the id of the topic", found="none")
+
+
+def has_kraft(listing: LogDirectoryListing) -> bool:
+    """Return whether a log directory is of a KRaft cluster, as far as it shows (SEG-LDR-008)."""
+    if any(entry.name.topic in METADATA_TOPICS for entry in listing.partitions):
+        return True
+    properties = meta_properties_of(listing.path)
+    return properties is not None and properties.version == KRAFT_VERSION

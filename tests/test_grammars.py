@@ -1,0 +1,237 @@
+"""The grammars of text files in the chapters accept exactly what the decoders accept (chapters 11 and 51)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from abnf import Node, ParseError, Rule
+from helpers.broker_names import texts
+from helpers.support import REPOSITORY
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from seglog_format.codec.checkpoints import (
+    decode_leader_epoch_checkpoint,
+    decode_offset_checkpoint,
+    decode_partition_metadata,
+)
+from seglog_format.decimal_text import parse_decimal
+from seglog_format.errors import FormatError, Location
+from seglog_format.schema.text import properties
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BLOCK: Final = re.compile(r"^```abnf\n(.*?)^```", re.MULTILINE | re.DOTALL)
+AT: Final = Location("some/file")
+
+
+def grammar(chapter: str) -> type[Rule]:
+    """Return the rules that the blocks of a chapter define."""
+
+    class Grammar(Rule):
+        pass
+
+    text = (REPOSITORY / "spec" / f"{chapter}.md").read_text(encoding="utf-8")
+    joined = "".join(BLOCK.findall(text))
+    Grammar.load_grammar(joined.replace("\n", "\r\n"))
+    return Grammar
+
+
+CHECKPOINTS: Final = grammar("51-checkpoints")
+PROPERTIES: Final = grammar("11-log-directory")
+
+
+def parsed(rules: type[Rule], name: str, text: str) -> Node | None:
+    """Return what a rule makes of a whole text; None if it does not accept it."""
+    try:
+        return rules(name).parse_all(text)
+    except ParseError:
+        return None
+
+
+def found(node: Node, name: str) -> list[str]:
+    """Return the texts of all parts of a name, in order."""
+    if node.name == name:
+        return [node.value]
+    return [text for child in node.children for text in found(child, name)]
+
+
+def by_grammar(name: str, fields: tuple[tuple[str, int], ...], data: bytes) -> list[tuple[object, ...]] | None:
+    """Return the entries of a checkpoint by its grammar and the three conditions beside it; None if it is refused."""
+    node = parsed(CHECKPOINTS, name, data.decode("utf-8", "surrogateescape"))
+    if node is None:
+        return None
+    numbers = {field: [parse_decimal(text, bits=bits) for text in found(node, field)] for field, bits in fields}
+    versions, counts = ([parse_decimal(text, bits=32) for text in found(node, part)] for part in ("version", "count"))
+    columns = [*([found(node, "topic")] if name == "offset-checkpoint" else []), *numbers.values()]
+    entries = list(zip(*columns, strict=True))
+    fits = all(number is not None for column in numbers.values() for number in column)
+    if fits and versions in ([], [0]) and counts in ([], [len(entries)]):
+        return entries
+    return None
+
+
+def by_decoder(decode: Callable[[bytes], list[tuple[object, ...]]], data: bytes) -> list[tuple[object, ...]] | None:
+    """Return the entries that a decoder finds; None if it refuses the file."""
+    try:
+        return decode(data)
+    except FormatError:
+        return None
+
+
+def offsets(data: bytes) -> list[tuple[object, ...]]:
+    return [(entry.topic, entry.partition, entry.offset) for entry in decode_offset_checkpoint(data, AT).entries]
+
+
+def epochs(data: bytes) -> list[tuple[object, ...]]:
+    return [(entry.epoch, entry.start_offset) for entry in decode_leader_epoch_checkpoint(data, AT).entries]
+
+
+OFFSET_FIELDS: Final = (("partition", 32), ("offset", 64))
+EPOCH_FIELDS: Final = (("epoch", 32), ("start-offset", 64))
+
+SPACES: Final = st.text(" \t\v\f", min_size=0, max_size=3)
+ENDS: Final = st.sampled_from(["\n", "\r", "\r\n", "\n\n", "", "\u2028", "\x85"])
+NUMBERS: Final = st.one_of(
+    st.integers(-(2**63) - 1, 2**63).map(str),
+    st.sampled_from(["0", "1", "2", "+7", "-1", "007", "\u0667", "1e3", "", "2147483648", "\U0001d7d8"]),
+)
+TOPICS: Final = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+LINES: Final = st.lists(
+    st.one_of(
+        st.tuples(TOPICS, SPACES, NUMBERS, SPACES, NUMBERS, SPACES),
+        st.tuples(NUMBERS, SPACES, NUMBERS, SPACES),
+    ).map("".join),
+    max_size=3,
+)
+
+
+@st.composite
+def checkpoint_files(draw: st.DrawFn) -> bytes:
+    """Draw a checkpoint file that is nearly one: mostly the right version, count and fields."""
+    lines = draw(LINES)
+    version = draw(st.one_of(st.just("0"), NUMBERS))
+    count = draw(st.one_of(st.just(str(len(lines))), NUMBERS))
+    whole = "".join(line + draw(ENDS) for line in [version, count, *lines])
+    return whole.encode()[: draw(st.one_of(st.none(), st.integers(0, 40)))]
+
+
+@pytest.mark.req("SEG-CKP-003", "SEG-CKP-004", "SEG-CKP-005", "SEG-CKP-006")
+@given(checkpoint_files())
+@example(b"")
+@example(b"0")
+@example(b"0\n1\n 0 5")
+@example(b"0\r\n2\rorders  \t0 1\norders 1 2  ")
+@example(b"0\n1\n\xff 0 0\n")
+def test_a_checkpoint_of_offsets_is_what_the_grammar_and_the_decoder_accept(data: bytes) -> None:
+    assert by_grammar("offset-checkpoint", OFFSET_FIELDS, data) == by_decoder(offsets, data)
+
+
+@pytest.mark.req("SEG-CKP-003", "SEG-CKP-004", "SEG-CKP-005", "SEG-CKP-006")
+@given(checkpoint_files())
+@example(b"0\n1\n5 0")
+@example(b"0\n1\n\n")
+@example(b"0\n1\n 5 0\n")
+def test_a_checkpoint_of_epochs_is_what_the_grammar_and_the_decoder_accept(data: bytes) -> None:
+    assert by_grammar("epoch-checkpoint", EPOCH_FIELDS, data) == by_decoder(epochs, data)
+
+
+ZERO_ID: Final = re.compile("A{21}[A-P]")
+
+
+def topic_id_by_grammar(data: bytes) -> bool:
+    node = parsed(CHECKPOINTS, "partition-metadata", data.decode("utf-8", "surrogateescape"))
+    if node is None:
+        return False
+    (version,), (topic_id,) = found(node, "version"), found(node, "topic-id")
+    number = parse_decimal(version, bits=32)
+    return number is not None and number >= 0 and not ZERO_ID.fullmatch(topic_id)
+
+
+@pytest.mark.req("SEG-CKP-009")
+@given(
+    st.tuples(
+        st.sampled_from(["version:", "Version:", "version"]),
+        SPACES,
+        NUMBERS,
+        ENDS,
+        st.sampled_from(["topic_id:", "topic_id", "topic-id:"]),
+        SPACES,
+        st.one_of(
+            st.text("AQZaz09_-", min_size=21, max_size=23), st.sampled_from(["A" * 22, "A" * 21 + "Q", "A" * 20 + "=="])
+        ),
+        ENDS,
+        st.text(max_size=3),
+    ).map("".join)
+)
+@example("version: 0\ntopic_id: " + "A" * 21 + "Q")
+@example("version: \u0667\rtopic_id:\t" + "A" * 21 + "Q\r\nmore: 1")
+@example("version: 0\ntopic_id: " + "A" * 22)
+def test_partition_metadata_is_what_the_grammar_and_the_decoder_accept(text: str) -> None:
+    data = text.encode("utf-8", "surrogateescape" if text.isprintable() else "replace")
+    try:
+        decode_partition_metadata(data, AT)
+        accepted = True
+    except FormatError:
+        accepted = False
+    assert topic_id_by_grammar(data) == accepted
+
+
+PIECES: Final = [
+    "a",
+    "b c",
+    "=",
+    ":",
+    " ",
+    "\t",
+    "#",
+    "!",
+    "\\",
+    "\\\n",
+    "\\u0041",
+    "\\u12",
+    "\\t",
+    "\n",
+    "\r\n",
+    "\r",
+    "\f",
+    "\xe9",
+]
+
+
+@pytest.mark.req("SEG-LDR-005")
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+@example("a=1\\")
+@example("a=\\u00e9\n#\\u\n")
+@example("a\\=b = c\\\n  d")
+def test_a_properties_file_is_what_the_grammar_and_the_parser_accept(text: str) -> None:
+    assert (parsed(PROPERTIES, "properties", text) is not None) == (properties(text.encode("iso-8859-1")) is not None)
+
+
+FILES: Final = {
+    "leader-epoch-checkpoint": (CHECKPOINTS, "epoch-checkpoint"),
+    "replication-offset-checkpoint": (CHECKPOINTS, "offset-checkpoint"),
+    "recovery-point-offset-checkpoint": (CHECKPOINTS, "offset-checkpoint"),
+    "cleaner-offset-checkpoint": (CHECKPOINTS, "offset-checkpoint"),
+    "log-start-offset-checkpoint": (CHECKPOINTS, "offset-checkpoint"),
+    "partition.metadata": (CHECKPOINTS, "partition-metadata"),
+    "meta.properties": (PROPERTIES, "properties"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_text_file_of_a_broker_follows_its_grammar(name: str) -> None:
+    rules, rule = FILES[name]
+    every = [text for _, text in texts(name)]
+    assert every, name
+    assert [text for text in every if parsed(rules, rule, text) is None] == []
+
+
+def test_the_digits_of_the_grammar_are_those_of_chapter_00() -> None:
+    for code in range(0x10000):
+        is_digit = unicodedata.category(chr(code)) == "Nd"
+        assert (parsed(CHECKPOINTS, "ND", chr(code)) is not None) == is_digit, hex(code)

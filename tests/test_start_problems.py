@@ -1,0 +1,154 @@
+"""What a broker does not accept in a log directory: named by every command that looks at it, as brokers act.
+
+`fixtures/witnesses/broker_starts.json` has what stock brokers of 3.9.1 and 4.4.0 did with each change.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from helpers.support import FIXTURES, authentic
+
+from seglog_format.cli.main import run
+from seglog_format.log.listing import list_log_directory
+from seglog_format.recovery.start_problems import StartEffect, start_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+WITNESS: Final[dict[str, Any]] = json.loads((FIXTURES / "witnesses" / "broker_starts.json").read_text(encoding="utf-8"))
+PARTITION: Final = "txn-open-0"
+METADATA: Final = "__cluster_metadata-0"
+
+
+def directory(name: str) -> Callable[[Path], None]:
+    def add(logs: Path) -> None:
+        (logs / name).mkdir()
+        (logs / name / "kept").write_bytes(b"x")
+
+    return add
+
+
+def topic_id(data: bytes | None) -> Callable[[Path], None]:
+    def change(logs: Path) -> None:
+        path = logs / PARTITION / "partition.metadata"
+        path.unlink() if data is None else path.write_bytes(data)
+
+    return change
+
+
+def later(snapshot: int | None) -> Callable[[Path], None]:
+    """Have the metadata log begin at 200, with a snapshot at an offset."""
+
+    def change(logs: Path) -> None:
+        for path in [*(logs / METADATA).glob("*.checkpoint"), *(logs / METADATA).glob(f"{0:020}.*")]:
+            path.unlink(missing_ok=True)
+        (logs / METADATA / f"{200:020}.log").touch()
+        if snapshot is not None:
+            (logs / METADATA / f"{snapshot:020}-0000000001.checkpoint").touch()
+
+    return change
+
+
+CHANGES: Final[dict[str, Callable[[Path], None]]] = {
+    "nothing changed": lambda _logs: None,
+    "directory lost+found": directory("lost+found"),
+    "empty directory lost+found": lambda logs: (logs / "lost+found").mkdir(),
+    "directory without a number": directory("backup"),
+    "directory with a number that is none": directory("orders-x"),
+    "hidden directory": directory(".snapshot"),
+    "directory without a topic": directory("-0"),
+    "directory with a suffix": directory("orders-0.bak"),
+    "file in the root": lambda logs: (logs / "notes.txt").write_bytes(b"x") and None,
+    "partition.metadata missing": topic_id(None),
+    "partition.metadata empty": topic_id(b""),
+    "partition.metadata cut short": topic_id(b"version: 0\n"),
+    "partition.metadata unreadable": topic_id(b"hello"),
+    "metadata log from a later offset": later(None),
+    "metadata log from its snapshot": later(200),
+    "metadata log from above its snapshot": later(150),
+    "metadata log from below its snapshot": later(250),
+}
+"""By the name of the case in the witness."""
+BY_SEVERAL: Final = {
+    "partition.metadata of another topic",
+    "partition in two directories",
+    "another cluster id",
+    "meta.properties missing in one of two",
+}
+"""Cases that need the metadata log or the other log directories of a broker; `cluster` and `verify` report them."""
+ACCEPTED: Final = {"hidden directory with a dash", "directory with an illegal topic"}
+"""Names that can be parsed: a broker takes the directories for partitions of topics that it does not know."""
+UNCHANGED: Final = {"metadata log from 0 without snapshots"}
+COMMANDS: Final = ("verify", "recover", "cluster")
+
+
+def made(root: Path, change: Callable[[Path], None]) -> Path:
+    for case in ("root", "cluster-metadata", "txn-open"):
+        shutil.copytree(authentic(f"4.3.0/{case}"), root, dirs_exist_ok=True)
+    change(root)
+    return root
+
+
+def test_every_case_of_the_witness_is_tried() -> None:
+    for found in WITNESS["brokers"].values():
+        assert found.keys() == CHANGES.keys() | BY_SEVERAL | ACCEPTED | UNCHANGED
+
+
+@pytest.mark.parametrize("release", WITNESS["brokers"])
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.req("SEG-LDR-001", "SEG-LDR-008", "SEG-PDR-029")
+def test_effects_are_those_of_brokers(name: str, release: str, tmp_path: Path) -> None:
+    found = [each.effect for each in start_problems(list_log_directory(made(tmp_path, CHANGES[name])))]
+    broker = WITNESS["brokers"][release][name]
+    is_stray = any(added.endswith("-stray") for added in broker["added"])
+    assert found == [StartEffect.REFUSES] * (not broker["starts"]) + [StartEffect.STRAY] * is_stray
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", [name for name, change in CHANGES.items() if change is not CHANGES["nothing changed"]])
+@pytest.mark.req("SEG-LDR-001", "SEG-LDR-008", "SEG-PDR-029")
+def test_commands_name_what_a_broker_refuses(
+    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = made(tmp_path, CHANGES[name])
+    problems = list(start_problems(list_log_directory(logs)))
+    status = run([command, str(logs)])
+    captured = capsys.readouterr()
+    said = captured.out + captured.err
+    for problem in problems:
+        assert status == 1
+        assert problem.error.requirements[0] in said
+        assert command == "verify" or problem.effect.value in said
+
+
+@pytest.mark.req("SEG-PDR-029")
+@pytest.mark.parametrize("command", ["ls", "verify", "cluster"])
+def test_a_metadata_log_is_never_tiered(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = made(tmp_path, later(None))
+    assert run([command, str(logs)]) == 1
+    captured = capsys.readouterr()
+    said = captured.out + captured.err
+    assert "tiered" not in said
+    assert "0 to 199" in said
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.req("SEG-LDR-008")
+def test_only_a_kraft_cluster_needs_the_file(version: int, tmp_path: Path) -> None:
+    logs = made(tmp_path, topic_id(None))
+    shutil.rmtree(logs / METADATA)
+    number = "broker.id=1" if version == 0 else "node.id=1"
+    (logs / "meta.properties").write_text(f"version={version}\n{number}\ncluster.id=x\n")
+    assert len(list(start_problems(list_log_directory(logs)))) == version
+
+
+def test_a_plan_of_recovery_has_a_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = made(tmp_path, topic_id(None))
+    assert run(["recover", "--json", str(logs)]) == 1
+    *_, line = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["type"], line["effect"]) == ("start", StartEffect.STRAY.value)

@@ -313,8 +313,8 @@ def test_a_served_log_that_is_removed_is_an_error_until_it_is_back(root: Path) -
 def test_a_damaged_log_is_read_again_from_time_to_time(
     root: Path, monkeypatch: pytest.MonkeyPatch, waits: float
 ) -> None:
-    monkeypatch.setattr(served_partition, "REREAD_SECONDS", waits)
     assert served_partition.REREAD_SECONDS >= 1
+    monkeypatch.setattr(served_partition, "REREAD_SECONDS", waits)
     log = root / "shaken-0" / LOG
     right = log.read_bytes()
     log.write_bytes(right[:LEFT] + bytes(len(right) - LEFT))

@@ -61,13 +61,29 @@ def test_each_input_has_a_directory_of_its_own(number: int, letter: str, tmp_pat
     (tmp_path / letter).write_text(str(number))
 
 
-def test_a_share_of_the_inputs_is_asked(request: pytest.FixtureRequest) -> None:
-    seen: list[int] = []
+def test_an_input_that_does_not_raise_as_it_should_is_named_too(request: pytest.FixtureRequest) -> None:
+    @each_of("number", range(4))
+    def every_other_raises_nothing(number: int) -> None:
+        with pytest.raises(ZeroDivisionError):
+            1 // (number % 2)
 
-    @each_of("number", range(12), share=3)
-    def is_seen(number: int) -> None:
-        seen.append(number)
+    with pytest.raises(BaseExceptionGroup) as caught:
+        every_other_raises_nothing(request=request)
+    if request.config.getoption("maxfail") != 1:
+        assert caught.value.message == "2 of 4 inputs fail:\n  1\n  3\n"
 
-    is_seen(request=request)
-    wanted = [list(range(12))] if request.config.getoption("whole") else [list(range(k, 12, 3)) for k in range(3)]
-    assert seen in wanted
+
+SEEN: set[int] = set()
+
+
+@pytest.mark.xdist_group("share")
+@pytest.mark.parametrize("variant", ["first", "second", "third"])
+@each_of("number", range(12), share=3)
+def test_variants_ask_all_inputs_together(variant: str, number: int) -> None:
+    assert variant
+    SEEN.add(number)
+
+
+@pytest.mark.xdist_group("share")
+def test_no_input_was_left_out() -> None:
+    assert SEEN in (set(), set(range(12)))

@@ -6,7 +6,6 @@ import shutil
 from functools import wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from zlib import crc32
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -32,8 +31,8 @@ def each_of(
         names: the parameter of the test that gets the input, or those that get the items of a tuple.
         inputs: any number of them.
         ids: names an input, or each item of one that is a tuple.
-        share: of so many inputs one is asked, unless pytest is run with ``--whole``. Which one depends on the other
-            parameters of the test, so that variants of a test ask different inputs.
+        share: of so many inputs one is asked, unless pytest is run with ``--whole``. Successive variants of the test,
+            by its other parameters, ask successive inputs: as many variants as this number ask all of them together.
     """
     taken = (names,) if isinstance(names, str) else names
     values = [(value,) if isinstance(names, str) else tuple(value) for value in inputs]
@@ -46,10 +45,10 @@ def each_of(
 
         @wraps(test)
         def walked(*, request: pytest.FixtureRequest, **fixtures: Any) -> None:  # noqa: ANN401 - of the test
-            failed: list[tuple[str, Exception]] = []
+            failed: list[tuple[str, BaseException]] = []
             skipped: list[BaseException] = []
             apart = 1 if request.config.getoption("whole") else share
-            asked = values[crc32(request.node.name.encode()) % apart :: apart]
+            asked = values[_variant(request) % apart :: apart]
             for number, value in enumerate(asked):
                 given = dict(zip(taken, value, strict=True))
                 try:
@@ -57,14 +56,14 @@ def each_of(
                         test(**given, **_of_one_input(fixtures, number, patched))
                 except pytest.skip.Exception as reason:
                     skipped.append(reason)
-                except Exception as error:  # noqa: BLE001 - whatever an input makes a test raise is its failure
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - each is a failure of this input
                     failed.append((", ".join(map(ids, value)), error))
                     if request.config.getoption("maxfail") == 1:
                         break
             if failed:
                 inputs_that_fail = "\n  ".join(name for name, _ in failed)
                 message = f"{len(failed)} of {len(asked)} inputs fail:\n  {inputs_that_fail}\n"
-                raise ExceptionGroup(message, list(_with_names(failed[:SHOWN])))
+                raise BaseExceptionGroup(message, list(_with_names(failed[:SHOWN])))
             if len(skipped) == len(asked):
                 raise skipped[0]
 
@@ -74,6 +73,12 @@ def each_of(
         return walked  # type: ignore[return-value]
 
     return decorate
+
+
+def _variant(request: pytest.FixtureRequest) -> int:
+    """Return the number of a test among those of its function that differ in parameters."""
+    call = getattr(request.node, "callspec", None)
+    return 0 if call is None else sum(call.indices.values())
 
 
 def _of_one_input(fixtures: dict[str, Any], number: int, patched: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -90,7 +95,7 @@ def _of_one_input(fixtures: dict[str, Any], number: int, patched: pytest.MonkeyP
     return own
 
 
-def _with_names(failed: Iterable[tuple[str, Exception]]) -> Iterator[Exception]:
+def _with_names(failed: Iterable[tuple[str, BaseException]]) -> Iterator[BaseException]:
     for name, error in failed:
         error.add_note(f"with {name}")
         yield error

@@ -16,7 +16,7 @@ from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.log.listing import CLEANED, DELETED, SWAP
 from seglog_format.log.producer_snapshot import ProducerSnapshot, without_strays
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.recovery.producer_states import forgets_producers, states_from_logs
+from seglog_format.recovery.producer_states import forgets_producers, snapshot_steps
 from seglog_format.recovery.segment_split import removal_steps
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.storage.byte_source import starts_with
@@ -100,13 +100,14 @@ def naming_steps(listing: PartitionListing) -> tuple[FileStep, ...]:
 def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
     """Drop and truncate segments, and make all other files agree with the logs."""
     written, epochs = _index_steps_and_epochs(work)
+    removals = tuple(_snapshots(work))
     return (
         *_drops(work),
         *_cuts(work),
         *_first_segment(work),
         *written,
-        *settled((*_orphans(work), *_snapshots(work)), work.directory),
-        *_producers(work),
+        *settled((*_orphans(work), *removals), work.directory),
+        *_producers(work, removals),
         *_epoch_steps(work, epochs),
     )
 
@@ -171,7 +172,7 @@ def _orphans(work: RecoveryWork) -> Iterator[FileStep]:
         yield Remove(file.path, "SEG-RCV-026")
 
 
-def _snapshots(work: RecoveryWork) -> Iterator[FileStep]:
+def _snapshots(work: RecoveryWork) -> Iterator[Remove]:
     """Remove unreadable snapshots, those above the log end offset, and those at which no segment begins.
 
     The last snapshot stays if it is above all base offsets. Brokers remove that one also if it is not at the log end
@@ -198,22 +199,20 @@ def _present_snapshots(work: RecoveryWork) -> list[NamedFile]:
     return [file for file in work.listing.snapshots if file.path not in dropped]
 
 
-def _producers(work: RecoveryWork) -> Iterator[FileStep]:
+def _producers(work: RecoveryWork, removals: Iterable[Remove]) -> Iterator[FileStep]:
     """Write a snapshot of the producers if none remains, and a broker would forget them (SEG-PSN-010).
 
     A broker that is imitated writes one only if it knows the producers: it forgets those of a log without a snapshot.
     """
-    removed = {step.path for step in _snapshots(work)}
+    removed = {step.path for step in removals}
     remains = any(file.path not in removed for file in _present_snapshots(work))
     if remains or not work.circumstances.has_clean_shutdown:
         return
     if work.like_broker and forgets_producers(work.segments, work.listing.snapshots, work.circumstances):
         return
     ends = [(segment, work.end_of(segment)) for segment in work.kept]
-    states = states_from_logs(ends, work.circumstances.log_start_offset)
-    if states.producers:
-        path = work.path_of(work.plan.log_end_offset, FileKind.PRODUCER_SNAPSHOT)
-        yield Replace(path, states.snapshot(), "SEG-PSN-010")
+    path = work.path_of(work.plan.log_end_offset, FileKind.PRODUCER_SNAPSHOT)
+    yield from snapshot_steps(path, ends, work.circumstances.log_start_offset)
 
 
 def _is_readable(path: Path) -> bool:

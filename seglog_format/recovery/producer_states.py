@@ -15,9 +15,11 @@ from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
 from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.plan import reason_to_scan
 from seglog_format.state.producer_state import Origin, ProducerStates
+from seglog_format.storage.files import Replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from seglog_format.log.listing import NamedFile
     from seglog_format.log.segment import LogSegment
@@ -62,6 +64,22 @@ def states_from_logs(ends: Iterable[tuple[LogSegment, int]], log_start_offset: i
             if is_of_producer and header.next_offset > log_start_offset:
                 _apply(states, frame, segment.path)
     return states
+
+
+def snapshot_steps(path: Path, ends: Iterable[tuple[LogSegment, int]], log_start_offset: int) -> Iterator[Replace]:
+    """Write the states at the end of a log as a snapshot, if there are any (SEG-PSN-010).
+
+    Args:
+        path: of the snapshot.
+        ends: as for `states_from_logs`.
+        log_start_offset: the same.
+
+    Raises:
+        UnreadableError: the disk refuses a log (SEG-PDR-022).
+    """
+    states = states_from_logs(ends, log_start_offset)
+    if states.producers:
+        yield Replace(path, states.snapshot(), "SEG-PSN-010")
 
 
 def _apply(states: ProducerStates, frame: Frame, path: str) -> None:

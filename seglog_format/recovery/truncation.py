@@ -23,7 +23,7 @@ from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.opened_segments import opened_segments
 from seglog_format.recovery.plan import circumstances_of
 from seglog_format.recovery.planned_files import read_leader_epochs
-from seglog_format.recovery.producer_states import forgets_producers, states_from_logs
+from seglog_format.recovery.producer_states import forgets_producers, snapshot_steps
 from seglog_format.recovery.segment_files import encode_transaction_index
 from seglog_format.recovery.segment_split import removal_steps
 from seglog_format.state.clean_shutdown import opened_for_change
@@ -295,10 +295,8 @@ def _producers(
     remaining = [file for file in listing.snapshots if file.base_offset <= plan.offset]
     if forgets_producers(kept, remaining, circumstances):
         ends = ((segment, plan.position if segment is kept[-1] else segment.source.size) for segment in kept)
-        states = states_from_logs(ends, circumstances.log_start_offset)
-        if states.producers:
-            path = listing.path / segment_file_name(plan.offset, FileKind.PRODUCER_SNAPSHOT)
-            yield Replace(path, states.snapshot(), "SEG-PSN-010")
+        path = listing.path / segment_file_name(plan.offset, FileKind.PRODUCER_SNAPSHOT)
+        yield from snapshot_steps(path, ends, circumstances.log_start_offset)
 
 
 def _epoch_steps(listing: PartitionListing, plan: TruncationPlan) -> Iterator[FileStep]:

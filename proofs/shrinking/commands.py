@@ -111,6 +111,7 @@ COMMANDS: Final = {
     "dump of everything": Command("dump {root}"),
     "dump, a range": Command("dump --json --from 1000 --to 4000 {partition}", _dumped),
     "dump, headers": Command("dump --no-records {partition}"),
+    "find": Command("find --json item {partition}", _dumped),
     "verify": Command("verify {root}"),
     "inspect": Command("inspect --offset 1500 {log}"),
     "inspect of an index": Command("inspect {index}"),

@@ -98,6 +98,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "dump": "Print the content of files: batches, records, index entries.",
     "inspect": "Show each field in a row, with its bytes and its rule.",
     "explorer": "Show fields and bytes in the browser, with files of yours.",
+    "find": "Find records by key, value, header, offset or time.",
     "verify": "Check files against the numbered requirements.",
     "lookup": "Find an offset or a timestamp, and explain how.",
     "cluster": "Show what a cluster was: topics, settings, groups, lag.",

@@ -101,6 +101,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "find": "Find records by key, value, header, offset or time.",
     "verify": "Check files against the numbered requirements.",
     "lookup": "Find an offset or a timestamp, and explain how.",
+    "transactions": "List open transactions, and which of them hang.",
     "cluster": "Show what a cluster was: topics, settings, groups, lag.",
     "resurrect": "Make a node that Kafka starts from, from a lost cluster's disks.",
     "recover": "Show what recovery cuts and rebuilds, or do it.",

@@ -50,9 +50,8 @@ def export(language: str, ops: str, version: str, known: str | None, output: Pat
     from seglog_format.storage.reports import write_report
 
     wanted = _operations(ops)
-    edition = _edition(version)
     cases, _ = chosen(options["patterns"], options["families"], options["case_paths"], with_scale=True)
-    rules = set(rules_of(edition))
+    rules = set(rules_of(edition := _edition(version)))
     ruled = [case for case in cases if rules.issuperset(case.requirements)]
     path = output / LOOKS[language].file if output.is_dir() else output
     before = _text_of(path) if path.exists() else None

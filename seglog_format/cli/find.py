@@ -66,7 +66,7 @@ def command(  # noqa: PLR0913 - an option each
     """Print the records in each PATH that hold PATTERN in their key, their value or a header.
 
     PATH is a log file, a partition directory, a log directory, or a directory that holds log directories. PATTERN is a
-    text; its letters match as they are. Without --key, --value or --header, all three are searched. TIME is
+    text; upper and lower case differ. Without --key, --value or --header, all three are searched. TIME is
     milliseconds or an ISO time. Records of aborted transactions are searched, control records are not.
 
     The exit status is 0 if a record was found, 1 if none was, and 3 if something could not be read or offsets are

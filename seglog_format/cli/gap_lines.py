@@ -30,7 +30,7 @@ class GapLines:
 
         Args:
             options: the wanted offsets; others are not reported.
-            as_json: whether to write a line about each gap, too.
+            as_json: whether to write a line about each gap as well.
         """
         self._options = options
         self._as_json = as_json

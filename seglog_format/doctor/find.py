@@ -55,7 +55,7 @@ class Wanted:
     def may_be_in(self, frame: Frame) -> bool:
         """Return False if the bytes of a batch show that it holds no wanted record.
 
-        Uncompressed records are stored as they are, so a text that is in one is also in the batch. An expression can
+        A text that is in an uncompressed record is also in the bytes of its batch. An expression can
         depend on where a field begins and ends, which only decoding shows.
         """
         is_readable = not frame.header.codec_id and frame.header.size_in_bytes <= MAX_SEARCHED_SIZE

@@ -30,7 +30,6 @@ from authoring import (
 from authoring.control_fields import control_fields
 from authoring.corners import corners
 from authoring.own_topics import own_topics
-from authoring.shapes import shapes
 
 if TYPE_CHECKING:
     from authoring.casefile import Family
@@ -66,7 +65,5 @@ def all_families() -> tuple[Family, ...]:
     control_family = next(family for family in found if family.name == "control-records")
     control_fields(control_family)
     own_topics(control_family)
-    named = {family.name: family for family in found}
-    corners(named)
-    shapes(named)
+    corners({family.name: family for family in found})
     return tuple(found)

@@ -5,14 +5,11 @@ No log is read for it, only names, sizes and indexes, so ten thousand segments a
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-import pyarrow as pa
 
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import FormatError, UsageError
@@ -21,11 +18,10 @@ from seglog_format.log.segment import LogSegment
 from seglog_format.log.timestamps import is_older
 from seglog_format.log.trusted_lookup import offset_up_to_timestamp
 from seglog_format.model import INT64_MAX, Frame
-from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS, default_columns, projection, require_corrupt
 from seglog_format.spark.discovery import choose, find_replicas
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
 from seglog_format.spark.offsets import EARLIEST_OFFSET, Bounds, resolve_end, resolve_start
-from seglog_format.spark.options import IGNORE, parse_options
+from seglog_format.spark.options import IGNORE
 from seglog_format.spark.pieces import DirectoryTask, Piece, Task
 from seglog_format.spark.remote import opened_tier, remote_log
 
@@ -329,79 +325,3 @@ def _packed(parts: Iterable[tuple[Piece, int]], target: int) -> Iterator[list[Pi
         size += this
     if packed:
         yield packed
-
-
-# -- the plan as values that any program runs: Spark 3.5 has no Python data sources ------------------------------------
-
-
-_ARROW = {
-    "binary": pa.binary(),
-    "string": pa.string(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "boolean": pa.bool_(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    COLUMNS["records"][HEADERS]: pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()})),
-    COLUMNS["records"][CORRUPT]: pa.struct(
-        {
-            "file": pa.string(),
-            "position": pa.int64(),
-            "size": pa.int64(),
-            "requirement": pa.string(),
-            "message": pa.string(),
-        }
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRange:
-    """A part of a query that one task reads; it can be pickled, and read on any machine that sees the same paths.
-
-    Attributes:
-        task: the files and positions to read.
-        options: of the query.
-    """
-
-    task: AnyTask
-    options: ReadOptions
-
-    def read(self, *columns: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the range, in order, as Arrow batches.
-
-        Args:
-            columns: of the table, in order; by default those of a query without a schema. Others are not decoded.
-
-        Raises:
-            UsageError: there is no such column; or mode ``permissive`` lacks the column ``_corrupt``.
-            ReadError: damage or a missing file, as one line; the option ``mode`` tolerates damage.
-        """
-        from seglog_format.spark.executing import batches_of  # noqa: PLC0415 - the engine is for who reads
-
-        names = columns or default_columns(self.options)
-        projection(*names, table=self.options.table)
-        require_corrupt(names, self.options)
-        known = COLUMNS[self.options.table]
-        schema = pa.schema([(name, _ARROW[known[name]]) for name in names])
-        return batches_of(self.task, schema, self.options, EVERYTHING)
-
-
-def plan_ranges(paths: Iterable[str], **options: str) -> list[PlannedRange]:
-    """Plan a query without Spark: cut the logs below some paths into ranges of about the same size.
-
-    Only names, sizes and indexes are read. Ranges are in the order of partitions and offsets; each offset is in one.
-
-    Args:
-        paths: log directories, partition directories, trees that hold them, or addresses in object stores.
-        options: of the data source, such as ``subscribe``, ``startingOffsets``, ``isolationLevel``, ``splitBytes``.
-
-    Returns:
-        The ranges; none if the partitions are empty.
-
-    Raises:
-        UsageError: an unknown option or invalid value, a missing path, or offsets that do not exist.
-        FormatError: damage prevents the lookup of a timestamp.
-    """
-    parsed = parse_options({**options, "paths": json.dumps([*map(str, paths)])})
-    return [PlannedRange(task, parsed) for task in plan(parsed)]

@@ -108,7 +108,7 @@ class PieceSource:
         return self._fallback.end_of_damaged(position)
 
 
-# -- the reading of a task, on an executor -----------------------------------------------------------------------------
+# -- on an executor ----------------------------------------------------------------------------------------------------
 
 
 LOGGER: Final = logging.getLogger(__name__)

@@ -68,10 +68,10 @@ class Coordinator:
     def __init__(self, cluster: Cluster) -> None:
         self._transactions = cluster.coordinators.transactions
         topic = None if cluster.metadata() is None else cluster.image().topic_named(TRANSACTION_STATE)
-        here = {number for name, number in cluster.replicas if name == TRANSACTION_STATE}
-        is_readable = all(cluster.chosen((TRANSACTION_STATE, each)) for each in here)
+        present = {number for name, number in cluster.replicas if name == TRANSACTION_STATE}
+        is_readable = all(cluster.chosen((TRANSACTION_STATE, each)) for each in present)
         self._is_read = is_readable and not cluster.coordinators.problems
-        self.is_whole = topic is not None and self._is_read and here >= set(topic.partitions)
+        self.is_whole = topic is not None and self._is_read and present >= set(topic.partitions)
 
     def standing_of(self, producer_id: int, key: TopicPartition) -> tuple[str | None, Standing]:
         """Return the transactional id of a producer id, and whether its transaction is open in a partition."""

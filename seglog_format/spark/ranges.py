@@ -42,15 +42,10 @@ _ARROW = {
 
 @dataclass(frozen=True, slots=True)
 class PlannedRange:
-    """A part of a query that one task reads; it can be pickled, and read on any machine that sees the same paths.
+    """A part of a query that one task reads; it can be pickled, and read on any machine that sees the same paths."""
 
-    Attributes:
-        task: the files and positions to read.
-        options: of the query.
-    """
-
-    task: AnyTask
-    options: ReadOptions
+    _task: AnyTask
+    _options: ReadOptions
 
     def read(self, *columns: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the range, in order, as Arrow batches.
@@ -64,12 +59,12 @@ class PlannedRange:
         """
         from seglog_format.spark.executing import batches_of  # noqa: PLC0415 - the engine is for who reads
 
-        names = columns or default_columns(self.options)
-        projection(*names, table=self.options.table)
-        require_corrupt(names, self.options)
-        known = COLUMNS[self.options.table]
+        names = columns or default_columns(self._options)
+        projection(*names, table=self._options.table)
+        require_corrupt(names, self._options)
+        known = COLUMNS[self._options.table]
         schema = pa.schema([(name, _ARROW[known[name]]) for name in names])
-        return batches_of(self.task, schema, self.options, EVERYTHING)
+        return batches_of(self._task, schema, self._options, EVERYTHING)
 
 
 def plan_ranges(paths: Iterable[str], **options: str) -> list[PlannedRange]:

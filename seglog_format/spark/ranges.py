@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -67,13 +68,13 @@ class PlannedRange:
         return batches_of(self._task, schema, self._options, EVERYTHING)
 
 
-def plan_ranges(paths: Iterable[str], **options: str) -> list[PlannedRange]:
+def plan_ranges(paths: str | Path | Iterable[str | Path], **options: str) -> list[PlannedRange]:
     """Plan a query without Spark: cut the logs below some paths into ranges of about the same size.
 
     Only names, sizes and indexes are read. Ranges are in the order of partitions and offsets; each offset is in one.
 
     Args:
-        paths: log directories, partition directories, trees that hold them, or addresses in object stores.
+        paths: a path, or several: of log directories, partition directories or trees, or addresses in object stores.
         options: of the data source, such as ``subscribe``, ``startingOffsets``, ``isolationLevel``, ``splitBytes``.
 
     Returns:
@@ -83,5 +84,6 @@ def plan_ranges(paths: Iterable[str], **options: str) -> list[PlannedRange]:
         UsageError: an unknown option or invalid value, a missing path, or offsets that do not exist.
         FormatError: damage prevents the lookup of a timestamp.
     """
-    parsed = parse_options({**options, "paths": json.dumps([*map(str, paths)])})
+    several = [paths] if isinstance(paths, str | Path) else paths
+    parsed = parse_options({**options, "paths": json.dumps([*map(str, several)])})
     return [PlannedRange(task, parsed) for task in plan(parsed)]

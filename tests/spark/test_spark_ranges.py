@@ -45,7 +45,8 @@ def test_ranges_hold_the_rows_of_the_data_source(name: str, orders: Path) -> Non
 
 
 def test_columns_of_a_query_without_a_schema(orders: Path) -> None:
-    ranges = plan_ranges([str(orders / "orders-1")], includeHeaders="true", isolationLevel="read_committed")
+    ranges = plan_ranges(orders / "orders-1", includeHeaders="true", isolationLevel="read_committed")
+    assert plan_ranges(str(orders / "orders-1"), includeHeaders="true", isolationLevel="read_committed") == ranges
     assert table(ranges).column_names[-2:] == ["timestampType", "headers"]
     assert table(ranges).num_rows == 40
 

@@ -14,7 +14,7 @@ import click
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.gap_lines import gap_line
 from seglog_format.cli.options import PATH, json_option, size_of, stats_option, write_scan_statistics
-from seglog_format.cli.output import diagnose, missing_object, write_json, write_text
+from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import remote_options
@@ -328,5 +328,5 @@ def _wait_object(transaction: OpenTransaction) -> dict[str, int]:
 
 
 def _change_object(change: Change) -> dict[str, Any]:
-    missing = {} if change.missing is None else {"missing": missing_object(change.missing)}
+    missing = {} if change.missing is None else {"missing": change.missing.as_object()}
     return {"kind": change.kind.value, "text": change.text, **missing}

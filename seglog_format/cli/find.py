@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -155,9 +156,7 @@ class _Search:
 
     def _look_at_partitions_without_logs(self, path: Path, with_logs: set[Path]) -> None:
         """Report partitions that have lost their logs, which have no file to search."""
-        from contextlib import suppress
-
-        from seglog_format.log.gaps import GapKind, watch_over
+        from seglog_format.log.gaps import watch_over
         from seglog_format.log.listing import list_partition
         from seglog_format.names import parse_partition_directory
 
@@ -167,7 +166,7 @@ class _Search:
                 if directory.is_dir() and not self._options.is_window:
                     for gap in watch_over(list_partition(directory)).gaps({}):
                         diagnose(str(gap))
-                        self.is_incomplete |= gap.kind is not GapKind.TIERED
+                        self.is_incomplete |= gap.is_loss
 
     def _is_searched(self, source: Source) -> bool:
         from seglog_format.lines.sources import SourceKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.output import diagnose, missing_object, write_json
+from seglog_format.cli.output import diagnose, write_json
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.listing import SEGMENT_ENDINGS
 
@@ -87,9 +87,4 @@ def gaps_of(watch: GapWatch, reached: Mapping[int, int]) -> tuple[Gap, ...]:
 
 def gap_line(gap: Gap, directory: Path) -> dict[str, Any]:
     """Return the line about offsets that are not in a partition directory for JSON."""
-    return {"type": "missing" if gap.is_loss else "notHere", "directory": directory.name, **gap_object(gap)}
-
-
-def gap_object(gap: Gap) -> dict[str, Any]:
-    """Return offsets that are not in a directory for JSON."""
-    return {**missing_object(gap.missing), "reason" if gap.is_loss else "where": gap.kind.value}
+    return {"type": "missing" if gap.is_loss else "notHere", "directory": directory.name, **gap.as_object()}

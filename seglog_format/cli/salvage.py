@@ -9,7 +9,7 @@ import click
 
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, path_argument
-from seglog_format.cli.output import missing_object, write_json, write_text
+from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
 from seglog_format.errors import UsageError
@@ -149,7 +149,7 @@ def as_object(directory: str, segment: SalvagedSegment) -> dict[str, Any]:
         "nextOffset": segment.next_offset,
         "written": list(segment.names),
         "damaged": [_damage(damage) for damage in segment.damaged],
-        "missing": [missing_object(missing) for missing in segment.missing],
+        "missing": [missing.as_object() for missing in segment.missing],
     }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.gap_lines import gap_object, gaps_of
+from seglog_format.cli.gap_lines import gaps_of
 from seglog_format.cli.unreadable import NOTHING_READABLE
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import codec_name
@@ -292,8 +292,8 @@ class PartitionSummary:
             "highWatermark": self.high_watermark,
             **(self.contents.as_object() if self.contents else {}),
             "problem": self.problem or None,
-            "notHere": next((gap_object(gap) for gap in self.gaps if not gap.is_loss), None),
-            "missing": [gap_object(gap) for gap in self.gaps if gap.is_loss],
+            "notHere": next((gap.as_object() for gap in self.gaps if not gap.is_loss), None),
+            "missing": [gap.as_object() for gap in self.gaps if gap.is_loss],
         }
 
 

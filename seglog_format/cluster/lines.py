@@ -191,10 +191,7 @@ def replica_lines(replicas: Replicas) -> Iterator[Line]:
                 "logStartOffset": copy.log_start_offset,
                 "logEndOffset": copy.log_end_offset,
                 "size": copy.size,
-                "missing": [
-                    {"firstOffset": gap.first_offset, "nextOffset": gap.next_offset, "reason": gap.kind.value}
-                    for gap in copy.gaps
-                ],
+                "missing": [gap.as_object() for gap in copy.gaps],
             }
 
 

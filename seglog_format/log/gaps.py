@@ -90,6 +90,10 @@ class Gap:
         """Whether nothing known holds the offsets: a remote store holds those of a tiered log."""
         return self.kind is not GapKind.TIERED
 
+    def as_object(self) -> dict[str, int | str]:
+        """Return it for JSON."""
+        return {**self.missing.as_object(), "reason" if self.is_loss else "where": self.kind.value}
+
     @property
     def damage(self) -> CorruptRecordError | None:
         """The damage that explains the gap: a log that was cut, or an entry with a wrong size; None for any other gap.

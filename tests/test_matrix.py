@@ -119,6 +119,14 @@ def by_recover(path: Path, capsys: Capture) -> Said:
     return status, spans([*line["missing"], *(each for each in line["lost"] if each["reason"] != "is dropped")])
 
 
+def by_doctor(path: Path, capsys: Capture) -> Said:
+    """Return what is missing, and what is cut; what follows a cut is whole, and only dropped."""
+    status, lines = lines_of(["doctor", str(path)], capsys)
+    return status, spans(
+        [line["offsets"] for line in lines if line["offsets"] and "SEG-RCV-004" not in line["requirements"]]
+    )
+
+
 def by_salvage(path: Path, capsys: Capture) -> Said:
     status, lines = lines_of(["salvage", str(path), "-o", str(path.parent.parent / "out")], capsys)
     found = [line for line in lines if line["type"] == "missing"]
@@ -149,6 +157,7 @@ IN_FULL: Mapping[str, Callable[[Path, Capture], Said]] = {
     "verify": by_verify,
     "dump": by_dump,
     "recover": by_recover,
+    "doctor": by_doctor,
     "salvage": by_salvage,
     "records": by_records,
     "scan": by_scan,
@@ -163,7 +172,7 @@ def test_what_is_missing_is_the_same_in_every_command(
 ) -> None:
     missing = GAPS[name][-1]
     status, found = IN_FULL[command](built(name, tmp_path), capsys)
-    if command == "verify" and name == "what is tiered":
+    if command in {"verify", "doctor"} and name == "what is tiered":
         assert (status, found) == (FOUND, {(3, 9)})  # nothing says that the store has it
         return
     assert found == missing
@@ -203,7 +212,7 @@ def test_an_export_names_what_is_missing_or_ends_there(
         assert status == (FOUND if missing else WHOLE)
 
 
-@pytest.mark.parametrize("command", ["dump", "salvage", "recover", "verify", "diff", "ls"])
+@pytest.mark.parametrize("command", ["dump", "salvage", "recover", "doctor", "verify", "diff", "ls"])
 @each_of("name", DAMAGED)
 def test_damage_is_the_same_in_every_command(
     name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -218,7 +227,7 @@ def test_damage_is_the_same_in_every_command(
         assert status == (FOUND if name == "a size below zero" else WHOLE)
         return
     assert status == FOUND
-    if command == "recover":  # it also cuts what follows in the segment
+    if command in {"recover", "doctor"}:  # brokers also cut what follows in the segment
         assert min(found)[0] == min(damaged)[0]
     elif command == "salvage" and name == "a record of the last batch":
         assert found == set()  # no batch after it proves which offsets it had
@@ -235,7 +244,9 @@ def test_a_comparison_names_what_is_missing(name: str, tmp_path: Path, capsys: p
     assert status == (FOUND if missing else WHOLE)
 
 
-@pytest.mark.parametrize("command", ["ls", "ls --long", "verify", "dump", "recover", "salvage", "diff", "lookup"])
+@pytest.mark.parametrize(
+    "command", ["ls", "ls --long", "verify", "doctor", "dump", "recover", "salvage", "diff", "lookup"]
+)
 @each_of("kind", ["fifo", "directory", "a link that leads nowhere"])
 def test_what_is_no_file_was_not_read(
     kind: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -31,6 +31,7 @@ COMMANDS = [
     ["dump", "--from", "0", "{}"],
     ["inspect", "{}"],
     ["find", "text", "{}"],
+    ["doctor", "{}"],
     ["verify", "{}"],
     ["lookup", "{}", "0"],
     ["recover", "{}"],

@@ -394,6 +394,7 @@ COMMANDS: Final = {
     "dump --json": ("dump", "--json", "{path}"),
     "dump --from": ("dump", "--from", "30", "{path}"),
     "find": ("find", "text", "{path}"),
+    "doctor": ("doctor", "{path}"),
     "export": ("export", "{path}", "--to", "{out}", "--format", "jsonl"),
     "resurrect": ("resurrect", "{root}", "-o", "{out}"),
     "verify": ("verify", "{path}"),

@@ -122,6 +122,7 @@ COMMANDS: Final = {
     "lookup of a time": Command("lookup --timestamp 1700000003500 {partition}"),
     "diff": Command("diff --json --count 0 {truth}/{name} {partition}", _compared),
     "transactions": Command("transactions {root}"),
+    "doctor": Command("doctor {root}"),
     "cluster": Command("cluster {root}"),
     "resurrect": Command("resurrect {root} -o {out} --unknown-topics", _copied),
     "recover": Command("recover {root}"),

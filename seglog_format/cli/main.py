@@ -99,6 +99,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "inspect": "Show each field in a row, with its bytes and its rule.",
     "explorer": "Show fields and bytes in the browser, with files of yours.",
     "find": "Find records by key, value, header, offset or time.",
+    "doctor": "Say what is wrong, whom it hurts, and what to do next.",
     "verify": "Check files against the numbered requirements.",
     "lookup": "Find an offset or a timestamp, and explain how.",
     "transactions": "List open transactions, and which of them hang.",

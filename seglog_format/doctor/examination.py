@@ -1,0 +1,238 @@
+"""What is wrong with partition and log directories: the owners of the facts are asked, and what they say is ranked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from seglog_format.checks.log_directory import repeated_partitions
+from seglog_format.checks.verify import verify
+from seglog_format.cluster.cluster import Cluster
+from seglog_format.doctor import starts
+from seglog_format.doctor.space import stamped_late
+from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
+from seglog_format.doctor.transactions import Coordinator, Standing, open_transactions
+from seglog_format.errors import Location, UsageError
+from seglog_format.field_names import kafka_name
+from seglog_format.log.directory import LogDirectories, LogDirectory, log_directory_above
+from seglog_format.log.gaps import COMPACTED_TOPICS, tiered_gap
+from seglog_format.log.listing import list_log_directory
+from seglog_format.log.path_kind import PathKind, path_kind
+from seglog_format.names import METADATA_TOPICS
+from seglog_format.recovery.plan import DELETE_STATE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from seglog_format.checks.finding import Finding
+    from seglog_format.doctor.transactions import OpenTransaction
+    from seglog_format.log.listing import PartitionEntry
+    from seglog_format.log.partition import Partition
+    from seglog_format.log.remote_store import KnowsTiered
+
+    Guard: TypeAlias = Callable[[object], AbstractContextManager[None]]
+
+CHECKSUMS: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004"})
+"""Rules without which consumers and followers refuse an entry."""
+UNREAD: Final = frozenset({"SEG-PDR-022", "SEG-PDR-026"})
+"""Rules whose findings say that something could not be read."""
+
+
+class _Place(NamedTuple):
+    """A path to examine.
+
+    Attributes:
+        path: of a log directory, or of a partition directory.
+        directory: the log directory.
+        partition: the path, if it is that of a partition directory; else None.
+    """
+
+    path: Path
+    directory: LogDirectory
+    partition: Path | None
+
+    def holds(self, path: str) -> bool:
+        """Return whether a file is below the path."""
+        return path.startswith(f"{self.path.absolute()}/") or path == str(self.path.absolute())
+
+
+class Examination:
+    """An examination of log directories, or of partitions in them.
+
+    Args:
+        paths: of log directories and partition directories.
+        now_ms: the time, in milliseconds since 1970.
+        remote: knows what a remote store holds.
+        guard: returns a context that handles the errors of a named thing, so that the others are examined.
+
+    Raises:
+        UsageError: a path is no directory of either kind.
+    """
+
+    def __init__(self, paths: Sequence[Path], *, now_ms: int, remote: KnowsTiered, guard: Guard) -> None:
+        self._now_ms, self._remote, self._guard = now_ms, remote, guard
+        self._places = [_place(path) for path in dict.fromkeys(paths)]
+        self._rebuilt: set[str] = set()
+        self.unread = False
+        self.remarks: list[str] = []
+
+    def statements(self) -> list[Statement]:
+        """Return everything that is wrong, worst first, and in the order of the paths."""
+        found: list[Statement] = []
+        if any(place.partition is None for place in self._places):
+            with self._guard("the log directories"):
+                found += starts.about_directories(self._cluster)
+        for place in self._places:
+            found += self._of_place(place)
+        whole = [place.path for place in self._places if place.partition is None]
+        for each in repeated_partitions(whole) if len(whole) > 1 else ():
+            found.append(_repeated(each))
+        return sorted(found, key=lambda each: each.rank)
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        """The cluster of the log directories, and of those that partitions are in."""
+        known = {place.directory.path.absolute(): place.directory for place in self._places}
+        return Cluster(LogDirectories(known.values()))
+
+    @cached_property
+    def _coordinator(self) -> Coordinator:
+        """What the transaction coordinator knows; read where a transaction is open."""
+        coordinator = Coordinator(self._cluster)
+        self.remarks += self._cluster.coordinators.problems
+        return coordinator
+
+    def _of_place(self, place: _Place) -> list[Statement]:
+        found: list[Statement] = []
+        with self._guard(place.path):
+            found += (each for each in starts.about_directory(place.directory) if place.holds(_absolute(each)))
+        entries = [entry for entry in place.directory.listing.partitions if entry.name.state != DELETE_STATE]
+        if place.partition is not None:
+            with self._guard(place.path):
+                found += starts.about_partition(place.partition, place.directory, self._rebuilt)
+            entries = [entry for entry in entries if entry.path.absolute() == place.partition.absolute()]
+        for entry in entries:
+            if place.partition is None:
+                with self._guard(entry.path):
+                    found += starts.about_partition(entry.path, place.directory, self._rebuilt)
+            if not entry.name.state:
+                with self._guard(entry.path):
+                    found += self._of_open(entry, place.directory)
+        findings: list[Finding] = []
+        with self._guard(place.path):
+            findings += (each for each in verify(place.path, remote=self._remote) if each.is_failure)
+        return self._with_findings(found, findings, place)
+
+    def _of_open(self, entry: PartitionEntry, directory: LogDirectory) -> Iterator[Statement]:
+        """Yield what is wrong with the records of a partition."""
+        if entry.name.topic in METADATA_TOPICS:
+            return
+        with directory.open(entry) as partition:
+            transactions = partition.transactions
+            if transactions.open_offsets:
+                held = self._held_back(entry, directory, partition)
+                for each in open_transactions(entry, partition, self._coordinator):
+                    yield _open(each, directory, held)
+                yield from starts.forgotten(entry, directory, partition)
+            if transactions.damage is not None:
+                self.remarks.append(f"{transactions.damage}; transactions from there on are not known")
+            yield from stamped_late(entry, partition, self._now_ms)
+
+    def _held_back(self, entry: PartitionEntry, directory: LogDirectory, partition: Partition) -> tuple[Hurt, ...]:
+        """Return who waits for the end of a transaction."""
+        key, hurt = entry.name.topic_partition, [Hurt.COMMITTED]
+        if key[0] in COMPACTED_TOPICS or key in directory.cleaner_offsets:
+            hurt.append(Hurt.CLEANER)
+        if tiered_gap(partition.listing, directory.log_start_offsets.get(key, 0)) is not None:
+            hurt.append(Hurt.UPLOADER)
+        return tuple(hurt)
+
+    def _with_findings(self, found: list[Statement], findings: Sequence[Finding], place: _Place) -> list[Statement]:
+        """Add what `verify` finds and the statements do not say, and the rules to those about missing offsets."""
+        self.unread |= any(each.requirement in UNREAD for each in findings)
+        spans = {each.missing: each.requirement for each in findings if each.missing is not None}
+        for number, each in enumerate(found):
+            if not each.requirements and each.offsets in spans:
+                found[number] = each._replace(requirements=(spans[each.offsets],))
+        left: dict[str, list[Finding]] = {}
+        for finding in findings:
+            path = str(place.path / finding.location.path)
+            if not any(_says(one, finding, path) for one in found):
+                left.setdefault(path if finding.missing is None else f"{path} {finding.missing}", []).append(finding)
+        return found + [self._of_findings(of_file, place.path) for of_file in left.values()]
+
+    def _of_findings(self, findings: Sequence[Finding], root: Path) -> Statement:
+        """Return the statement about the findings in one file."""
+        first, path = findings[0], root / findings[0].location.path
+        what = f"{_field(first)}expected {first.expected}, found {first.found}"
+        if first.missing is not None:
+            what = f"{first.missing}: {what}"
+        if len(findings) > 1:
+            what = f"{what}; {len(findings) - 1} more in this file"
+        if str(path) in self._rebuilt:
+            what = f"{what}; a broker that starts writes this file anew"
+        rules = tuple(dict.fromkeys(each.requirement for each in findings))
+        is_refused = first.missing is not None or CHECKSUMS.intersection(rules)
+        hurt = READERS if is_refused else (Hurt.READER,)
+        kind = Kind.DAMAGE if first.missing is None else Kind.LOSS
+        step = typed("verify", path if path.exists() else root)
+        return Statement(kind, what, replace(first.location, path=str(path)), rules, hurt, step, first.missing)
+
+
+def _place(path: Path) -> _Place:
+    kind = path_kind(path)
+    if kind is PathKind.FILE:
+        msg = f"{path}: give a partition directory or a log directory"
+        raise UsageError(msg)
+    if kind is PathKind.PARTITION:
+        return _Place(path, log_directory_above(path), path)
+    return _Place(path, LogDirectory(list_log_directory(path)), None)
+
+
+def _absolute(statement: Statement) -> str:
+    return str(Path(statement.where.path).absolute())
+
+
+def _says(statement: Statement, finding: Finding, path: str) -> bool:
+    """Return whether a statement says what a finding says: the same offsets, rule, or bytes that a start cuts."""
+    if finding.missing is not None and statement.offsets is not None:
+        first, following = statement.offsets
+        if first <= finding.missing.first_offset and finding.missing.next_offset <= following:
+            return True
+    if statement.where.path != path:
+        return False
+    is_cut = statement.kind in {Kind.LOSS, Kind.CHANGE} and statement.where.position <= finding.location.position
+    return finding.requirement in statement.requirements or (is_cut and path.endswith(".log"))
+
+
+def _field(finding: Finding) -> str:
+    field = finding.location.field
+    return f"{kafka_name(field)}: " if field else ""
+
+
+def _repeated(finding: Finding) -> Statement:
+    other = finding.found.removeprefix("it is also in ")
+    what = f"no broker starts with a partition in two log directories: it is also in {other}"
+    step = typed("diff", other, finding.location.path)
+    return Statement(Kind.START, what, finding.location, (finding.requirement,), (Hurt.BROKER,), step)
+
+
+def _open(one: OpenTransaction, directory: LogDirectory, held: tuple[Hurt, ...]) -> Statement:
+    epoch = "" if one.producer_epoch is None else f" with epoch {one.producer_epoch}"
+    name = "" if one.transactional_id is None else f", transactional id {one.transactional_id}"
+    count = one.log_end_offset - one.first_offset
+    waiting = f", and {count} {'offset waits' if count == 1 else 'offsets wait'}" if one.is_blocking else ""
+    said = {
+        Standing.HANGING: "no coordinator has it open, so none will end it",
+        Standing.UNDECIDED: "whether its coordinator has it open is not to be seen here",
+        Standing.KNOWN: "its coordinator has it open, and will end it",
+    }
+    what = (
+        f"the transaction of producer {one.producer_id}{epoch}{name} has no end:"
+        f" it is open from offset {one.first_offset} on{waiting}; {said[one.standing]}"
+    )
+    step = typed("transactions", "--producer", str(one.producer_id), directory.path)
+    return Statement(Kind.READERS, what, Location(str(one.path)), ("SEG-LKP-012",), held, step, None, one.first_offset)

@@ -1,0 +1,186 @@
+"""What the start of a broker does to a log directory: whether it starts, and what it then cuts, removes or forgets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
+from seglog_format.errors import Location
+from seglog_format.log.gaps import GapKind
+from seglog_format.log.side_files import topic_id_of
+from seglog_format.model import MissingOffsets
+from seglog_format.names import METADATA_TOPICS
+from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
+from seglog_format.recovery.losses import LossReason, losses_of
+from seglog_format.recovery.opened_segments import opened_segments
+from seglog_format.recovery.plan import circumstances_of
+from seglog_format.recovery.producer_states import forgets_producers
+from seglog_format.recovery.start_problems import KRAFT_VERSION, StartEffect, start_problems
+from seglog_format.storage.files import Replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.cluster.cluster import Cluster
+    from seglog_format.log.directory import LogDirectory
+    from seglog_format.log.listing import PartitionEntry
+    from seglog_format.log.partition import Partition
+    from seglog_format.recovery.losses import Losses, LostOffsets
+    from seglog_format.recovery.plan import RecoveryPlan
+    from seglog_format.recovery.segment_scan import Cut
+
+
+def about_directory(directory: LogDirectory) -> Iterator[Statement]:
+    """Yield what a broker does not accept in a log directory beside the logs."""
+    for problem in start_problems(directory.listing):
+        error, is_stray = problem.error, problem.effect is StartEffect.STRAY
+        what = f"{problem.effect.value}: expected {error.expected}, found {error.found}"
+        kind, hurt = (Kind.LOSS, READERS) if is_stray else (Kind.START, (Hurt.BROKER,))
+        rules = tuple(error.requirements)
+        step = typed("cluster", directory.path) if error.location.field else typed("explain", rules[0])
+        yield Statement(kind, what, error.location, rules, hurt, step)
+
+
+def about_directories(cluster: Cluster) -> Iterator[Statement]:
+    """Yield what a broker with all these log directories does not accept, or takes for parts of deleted topics."""
+    if len(cluster.cluster_ids) > 1:
+        named = "; ".join(f"{each} in {', '.join(map(str, paths))}" for each, paths in cluster.cluster_ids.items())
+        what = f"no broker starts with all of these log directories: they are of several clusters: {named}"
+        where = Location(str([*cluster.cluster_ids.values()][1][0] / "meta.properties"), field="cluster.id")
+        step = typed("dump", where.path)
+        yield Statement(Kind.START, what, where, ("SEG-LDR-005",), (Hurt.BROKER,), step)
+    known = cluster.properties
+    if any(each is not None and each.version == KRAFT_VERSION for each in known.values()):
+        for path in (path for path, each in known.items() if each is None and not (path / "meta.properties").exists()):
+            what = "no broker starts with all of these log directories: this one has no meta.properties"
+            where = Location(str(path / "meta.properties"))
+            step = typed("dump", next(path / "meta.properties" for path, each in known.items() if each is not None))
+            yield Statement(Kind.START, what, where, ("SEG-LDR-005",), (Hurt.BROKER,), step)
+    yield from _of_other_topics(cluster)
+
+
+def _of_other_topics(cluster: Cluster) -> Iterator[Statement]:
+    """Yield the partition directories with an id that the metadata log gives to no topic."""
+    state = cluster.metadata() if cluster.metadata_logs else None
+    if state is None or state.has_gap or state.problems:
+        return
+    for directory in cluster.directories.directories:
+        for key, entry in directory.partitions.items():
+            found = None if key[0] in METADATA_TOPICS else topic_id_of(entry.path)
+            if found is not None and found not in state.image.topics:
+                topic = state.image.topic_named(key[0])
+                has = "has no such topic" if topic is None else f"has {topic.topic_id} for this topic"
+                what = f"{StartEffect.STRAY.value}: its topic id is {found}, and the metadata log {has}"
+                where = Location(str(entry.path / "partition.metadata"), field="topic_id")
+                step = typed("cluster", "--history", key[0], directory.path)
+                yield Statement(Kind.LOSS, what, where, ("SEG-CKP-009",), READERS, step)
+
+
+def about_partition(path: Path, directory: LogDirectory, rebuilt: set[str]) -> Iterator[Statement]:
+    """Yield what is missing from a partition, and what the start of a broker does to it.
+
+    Args:
+        path: of the partition directory.
+        directory: the log directory.
+        rebuilt: the files that the start writes anew are added to it.
+
+    Raises:
+        UnreadableError: the disk refuses a file.
+        FormatError: something that is no regular file has the name of a log.
+    """
+    found = prepare_recovery(path, directory, options=RecoveryOptions(like_broker=True))
+    plan = found.plan
+    if found.failure is not None:
+        plan = replace(plan, cuts=(), dropped=(), restarts=False)
+        what = f"no broker starts: {found.failure.text.removeprefix('brokers do not start: ')}"
+        where, rules = found.failure.location, tuple(found.failure.requirements)
+        yield Statement(Kind.START, what, where, rules, (Hurt.BROKER,), typed("recover", path))
+    rebuilt |= {str(step.path) for step in found.steps if isinstance(step, Replace)}
+    losses = losses_of(path, plan)
+    yield from _missing(path, losses)
+    yield from _cuts(path, plan, losses)
+    yield from _removed(path, plan, losses)
+    for split in found.splits if found.failure is None else ():
+        what = f"a broker that starts splits this segment into {len(split.parts)}: its offsets span too much"
+        where = Location(str(split.files.log))
+        yield Statement(Kind.CHANGE, what, where, ("SEG-RCV-022",), (Hurt.BROKER,), typed("recover", path))
+
+
+def _missing(path: Path, losses: Losses) -> Iterator[Statement]:
+    for gap in losses.missing:
+        if gap.kind is GapKind.NO_SNAPSHOT:
+            continue  # no broker starts, which is said
+        where = Location(gap.path, gap.position)
+        yield Statement(
+            Kind.LOSS, f"{gap.missing} ({gap.kind.value})", where, (), READERS, typed("ls", path), gap.missing
+        )
+    for one in losses.hidden:
+        what = f"{one.missing.span} can be read by nobody: this log {one.reason.value}"
+        where = Location(str(path / one.file))
+        yield Statement(
+            Kind.LOSS, what, where, ("SEG-PDR-013",), READERS, typed("salvage", path, "-o", "NEW"), one.missing
+        )
+
+
+def _cuts(path: Path, plan: RecoveryPlan, losses: Losses) -> Iterator[Statement]:
+    for cut in plan.cuts:
+        lost = [one for one in losses.lost if one.file == Path(cut.path).name and one.reason is LossReason.CUT]
+        yield _cut(path, cut, lost)
+
+
+def _cut(path: Path, cut: Cut, lost: Sequence[LostOffsets]) -> Statement:
+    where, what = Location(cut.path, cut.position), f"a broker that starts cuts {cut.size} bytes here: {cut.reason}"
+    offsets = _spanned(lost)
+    if offsets is None or not offsets.offset_count:
+        what = f"{what}; no whole entry is among them"
+        return Statement(Kind.CHANGE, what, where, cut.requirements, (Hurt.BROKER,), typed("recover", path))
+    step = typed("salvage", path, "-o", "NEW")
+    return Statement(Kind.LOSS, f"{what}; lost: {offsets.span}", where, cut.requirements, READERS, step, offsets)
+
+
+def _removed(path: Path, plan: RecoveryPlan, losses: Losses) -> Iterator[Statement]:
+    step = typed("salvage", path, "-o", "NEW")
+    if plan.dropped:
+        lost = [one for one in losses.lost if one.reason is LossReason.DROPPED]
+        name, count = lost[0].file if lost else f"{plan.dropped[0]:020}.log", len(plan.dropped)
+        offsets, rule = _spanned(lost), "SEG-RCV-007" if plan.restarts else "SEG-RCV-004"
+        why = ": the log ends below its log start offset" if plan.restarts else ", because of the damage before it"
+        what = f"a broker that starts removes {count} {'segment' if count == 1 else 'segments'} from here on{why}"
+        if offsets is None:
+            yield Statement(Kind.CHANGE, what, Location(str(path / name)), (rule,), (Hurt.BROKER,), step)
+        else:
+            what = f"{what}; lost: {offsets.span}"
+            yield Statement(Kind.LOSS, what, Location(str(path / name)), (rule,), READERS, step, offsets)
+    replaced = [one for one in losses.lost if one.reason is LossReason.REPLACED and not losses.is_compacted]
+    for name, each in groupby(replaced, key=lambda one: one.file):
+        offsets = _spanned(list(each))
+        what = f"a broker that starts removes this log, which .swap files replace; lost: {offsets and offsets.span}"
+        yield Statement(Kind.LOSS, what, Location(str(path / name)), ("SEG-RCV-021",), READERS, step, offsets)
+
+
+def _spanned(lost: Sequence[LostOffsets]) -> MissingOffsets | None:
+    """Return the range from the first to the last of lost offsets; None if there are none."""
+    if not lost:
+        return None
+    return MissingOffsets(min(one.missing.first_offset for one in lost), max(one.missing.next_offset for one in lost))
+
+
+def forgotten(entry: PartitionEntry, directory: LogDirectory, partition: Partition) -> Iterator[Statement]:
+    """Yield the open transactions that a broker which starts does not know, so that it delivers their records."""
+    listing, opened = partition.listing, partition.transactions.open_offsets
+    if not opened:
+        return
+    with opened_segments(listing) as segments:
+        if not forgets_producers(segments, listing.snapshots, circumstances_of(listing, directory)):
+            return
+    for producer_id, first_offset in sorted(opened.items(), key=lambda item: item[1]):
+        what = (
+            f"a broker that starts forgets producer {producer_id}, because no producer snapshot is here:"
+            f" consumers of committed records get the records of its open transaction from offset {first_offset} on"
+        )
+        step = typed("transactions", "--producer", str(producer_id), directory.path)
+        where, hurt = Location(str(entry.path)), (Hurt.COMMITTED,)
+        yield Statement(Kind.READERS, what, where, ("SEG-PSN-010",), hurt, step, None, first_offset)

@@ -1,0 +1,290 @@
+"""`seglog doctor` says what is wrong, with evidence, nothing of sound directories, and contradicts no command."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from helpers.damage import damaged_cases
+from helpers.made_partitions import checkpoint, control, entry, make, transactional
+from helpers.support import bundled, bundled_cases, states
+from helpers.walking import each_of
+
+from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
+from seglog_format.cli.main import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
+    from helpers.damage import Case
+
+NOW: Final = 1_800_000_000_000
+"""In 2027, after every fixture was written."""
+RELEASE: Final = "4.3.0"
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: object, status: int) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    assert run(["doctor", "--json", "--now", str(NOW), *map(str, words)]) == status
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def cases_of_one_run() -> list[str]:
+    """Return the cases that were one log directory; ``txn-open`` and the kinds are of other runs."""
+    names = [name for name in bundled_cases() if name.startswith(f"{RELEASE}/") and not name.endswith("-kinds")]
+    return [name for name in names if states(bundled(name)) == [bundled(name)] and not name.endswith("/txn-open")]
+
+
+def whole(root: Path, *names: str) -> Path:
+    """Put the directories of a broker together: its root files, its metadata log, and some or all partitions."""
+    chosen = [f"{RELEASE}/{name}" for name in ("root", "cluster-metadata", *names)] if names else cases_of_one_run()
+    for name in chosen:
+        shutil.copytree(bundled(name), root / "data", dirs_exist_ok=True)
+    return root / "data"
+
+
+def test_nothing_is_said_of_a_sound_log_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = whole(tmp_path)
+    assert len(list(data.iterdir())) > 20
+    assert said(capsys, data, status=DONE) == []
+    assert run(["doctor", "--now", str(NOW), str(data)]) == DONE
+    assert capsys.readouterr().out == "nothing is wrong\n"
+    for name in ("segs-0", "txn-0", "__cluster_metadata-0"):
+        assert said(capsys, data / name, status=DONE) == []
+
+
+def statuses(path: Path, capsys: pytest.CaptureFixture[str]) -> list[int]:
+    """Return the exit statuses of the commands that doctor asks the owners of."""
+    commands = [["verify"], ["recover", "--like-broker"], ["ls", "--long"], ["transactions"]]
+    found = [run([*words, str(path)]) for words in commands]
+    capsys.readouterr()
+    return [status for status in found if status != USAGE]
+
+
+@each_of("name", [name for name in bundled_cases() if name.partition("/")[0] in {"0.10.2.2", "3.0.2", RELEASE}])
+def test_no_other_command_is_contradicted_over_what_brokers_wrote(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for logs in states(bundled(name)):
+        others = statuses(logs, capsys)
+        said(capsys, logs, status=min(max(others), FINDINGS))
+
+
+ONLY_DOCTOR: Final = {
+    "bat-022-transactional-without-producer": "an open transaction, which only a log directory is listed for elsewhere",
+    "log-009-span": "a split, which recover plans without a finding",
+    "pdr-001-no-partition": "no broker starts: the name of the partition itself is wrong",
+    "pdr-001-partition-too-large": "the same",
+    "pdr-003-no-unique-part": "the same",
+}
+
+
+@each_of("case", damaged_cases(), ids=lambda case: case.name)
+def test_no_other_command_is_contradicted_over_damage(
+    case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = case.build(tmp_path / "case" / "x-0")
+    path = path.parent if path.is_file() else path
+    others = statuses(path, capsys)
+    found = said(capsys, path, status=FINDINGS if max(others) or case.name in ONLY_DOCTOR else DONE)
+    assert bool(found) == (bool(max(others)) or case.name in ONLY_DOCTOR)
+    assert all(each["what"] and each["file"] and each["requirements"] and each["hurt"] for each in found)
+
+
+class Said(NamedTuple):
+    """What a statement has to say: its kind, its rule, who is hurt, and words of its sentence and of the next step."""
+
+    kind: str
+    requirement: str
+    hurt: str
+    what: str
+    next: str
+    file: str
+
+
+def misnamed(root: Path) -> Path:
+    data = whole(root, "plain")
+    (data / "lost+found").mkdir()
+    return data
+
+
+def without_id(root: Path) -> Path:
+    data = whole(root, "plain")
+    (data / "plain-0" / "partition.metadata").unlink()
+    return data
+
+
+def of_another_topic(root: Path) -> Path:
+    data = whole(root, "plain")
+    (data / "plain-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAQQ\n")
+    return data
+
+
+def without_snapshot(root: Path) -> Path:
+    data = whole(root, "plain")
+    metadata = data / "__cluster_metadata-0"
+    for path in [*metadata.glob("*.checkpoint"), *metadata.glob(f"{0:020}.*")]:
+        path.unlink()
+    (metadata / f"{200:020}.log").touch()
+    return data
+
+
+def flipped(data: bytes) -> bytes:
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+def damaged_tail(root: Path) -> Path:
+    return make(root, {"0.log": entry(0, 5) + flipped(entry(5, 5)), "10.log": entry(10, 5)})
+
+
+def torn(root: Path) -> Path:
+    return make(root, {"0.log": entry(0, 5) + entry(5, 5)[:-9]})
+
+
+def damaged_below_the_recovery_point(root: Path) -> Path:
+    return make(root, {"0.log": entry(0, 5) + flipped(entry(5, 5)), "0.index": b"", "10.log": entry(10)}, clean=True)
+
+
+def short(root: Path) -> Path:
+    directory = make(root, {"0.log": entry(0, 5)})
+    checkpoint(directory, "replication-offset-checkpoint", 9)
+    return directory
+
+
+def above_its_end(root: Path) -> Path:
+    return make(root, {"0.log": entry(0, 5)}, log_start=9)
+
+
+def with_a_wrong_index(root: Path) -> Path:
+    index = (3).to_bytes(4) + (7).to_bytes(4)
+    return make(root, {"0.log": entry(0, 5), "0.index": index, "0.timeindex": b""}, clean=True)
+
+
+def of_the_wrong_place(root: Path) -> Path:
+    return make(root, {"8.log": entry(3, 2)})
+
+
+def hanging(root: Path) -> Path:
+    return make(root, {"0.log": transactional(0) + entry(1, 4)})
+
+
+def forgotten(root: Path) -> Path:
+    files = {"0.log": transactional(0) + entry(1, 4), "0.index": b"", "0.timeindex": b""}
+    return make(root, files, clean=True)
+
+
+def in_microseconds(root: Path) -> Path:
+    times = {"0.log": entry(0, 5, time=1_790_000_000_000_000), "5.log": entry(5)}
+    return make(root, times)
+
+
+def replaced(root: Path) -> Path:
+    return make(root, {"0.log": entry(0, 5) + entry(5, 5), "0.log.swap": entry(0, 5), "10.log": entry(10)})
+
+
+def overlapping(root: Path) -> Path:
+    return make(root, {"0.log": b"".join(map(entry, range(12))), "9.log": b""})
+
+
+SAID: Final[dict[Callable[[Path], Path], Said]] = {
+    misnamed: Said("no start", "SEG-LDR-001", "a starting broker", "found lost+found", "cluster", "lost+found"),
+    without_snapshot: Said(
+        "no start", "SEG-PDR-029", "a starting broker", "a metadata snapshot", "cluster", "__cluster_metadata-0"
+    ),
+    of_the_wrong_place: Said(
+        "no start", "SEG-LOG-009", "a starting broker", "no broker starts", "recover", f"{8:020}.log"
+    ),
+    without_id: Said("loss", "SEG-LDR-008", "a consumer", "to -stray", "cluster", "plain-0"),
+    of_another_topic: Said(
+        "loss", "SEG-CKP-009", "a follower", "metadata log has", "--history plain", "partition.metadata"
+    ),
+    damaged_tail: Said("loss", "SEG-BAT-003", "a consumer", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
+    short: Said("loss", "SEG-CKP-012", "a consumer", "4 offsets are missing, 5 to 8", "ls", f"{0:020}.log"),
+    above_its_end: Said("loss", "SEG-RCV-007", "a consumer", "below its log start", "salvage", f"{0:020}.log"),
+    damaged_below_the_recovery_point: Said("damage", "SEG-BAT-003", "a follower", "crc", "verify", f"{0:020}.log"),
+    with_a_wrong_index: Said("damage", "SEG-IDX-003", "whatever reads", "entry of the log", "verify", f"{0:020}.index"),
+    replaced: Said("loss", "SEG-RCV-021", "a follower", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
+    overlapping: Said("loss", "SEG-PDR-013", "a consumer", "3 offsets, 9 to 11 can be read", "salvage", f"{0:020}.log"),
+    hanging: Said("readers", "SEG-LKP-012", "committed records", "not to be seen here", "transactions", "orders-0"),
+    forgotten: Said("readers", "SEG-PSN-010", "committed records", "forgets producer 7", "transactions", "orders-0"),
+    in_microseconds: Said("space", "SEG-RET-003", "retention", "microseconds", "retain", f"{0:020}.log"),
+    torn: Said("change", "SEG-RCV-033", "a starting broker", "no whole entry is among", "recover", f"{0:020}.log"),
+}
+"""By the function that makes the directory; the order is that of the ranks."""
+
+
+@each_of("made", SAID, ids=lambda made: made.__name__)
+def test_each_kind_of_statement(
+    made: Callable[[Path], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, wanted = made(tmp_path), SAID[made]
+    found = said(capsys, path, status=FINDINGS)
+    assert [each["rank"] for each in found] == sorted(each["rank"] for each in found)
+    one = next(each for each in found if each["kind"] == wanted.kind and wanted.requirement in each["requirements"])
+    assert wanted.what in one["what"]
+    assert any(wanted.hurt in each for each in one["hurt"])
+    assert one["next"].startswith("seglog ")
+    assert f" {wanted.next} " in f"{one['next']} "
+    assert one["file"].rpartition("/")[2] == wanted.file
+    assert run(["doctor", "--now", str(NOW), str(path)]) == FINDINGS
+    text = capsys.readouterr().out
+    assert one["what"] in text
+    assert one["next"] in text
+
+
+def test_every_next_step_can_be_typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, made in enumerate(SAID):
+        for one in said(capsys, made(tmp_path / str(number)), status=FINDINGS):
+            words = shlex.split(one["next"].replace("NEW", str(tmp_path / f"new-{number}")))
+            assert run(words[1:]) != USAGE, one["next"]
+            shutil.rmtree(tmp_path / f"new-{number}", ignore_errors=True)
+
+
+def test_directories_of_one_broker_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = whole(tmp_path / "a", "plain", "segs")
+    second = tmp_path / "b"
+    shutil.copytree(first / "plain-0", second / "plain-0")
+    properties = (first / "meta.properties").read_text(encoding="utf-8")
+    found = said(capsys, first, second, status=FINDINGS)
+    assert {("no start", "SEG-LDR-002"), ("no start", "SEG-LDR-005")} == {
+        (each["kind"], each["requirements"][0]) for each in found
+    }
+    assert [each["file"].rpartition("/")[2] for each in found] == ["meta.properties", "plain-0"]
+    (second / "meta.properties").write_text(properties, encoding="utf-8")
+    shutil.rmtree(second / "plain-0")
+    assert said(capsys, first, second, status=DONE) == []
+    lines = [line if "cluster.id" not in line else "cluster.id=other" for line in properties.splitlines()]
+    (second / "meta.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (one,) = said(capsys, first, second, status=FINDINGS)
+    assert (one["kind"], "of several clusters" in one["what"]) == ("no start", True)
+
+
+def test_the_coordinators_topic_beside_a_partition_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("3.0.2/transaction-state", "3.0.2/txn-open"):
+        shutil.copytree(bundled(name), tmp_path / "data", dirs_exist_ok=True)
+    for path in (tmp_path / "data", tmp_path / "data" / "txn-open-0"):
+        found = said(capsys, path, status=FINDINGS)
+        assert ["will end it" in each["what"] for each in found] == [True, True]
+        assert "transactional id txn-open-oa" in found[0]["what"]
+
+
+def test_a_transaction_that_ended_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = make(tmp_path, {"0.log": transactional(0) + control(1, 1)})
+    assert said(capsys, directory, status=DONE) == []
+
+
+def test_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = make(tmp_path, {"0.log": entry(0)})
+    assert said(capsys, directory / f"{0:020}.log", status=USAGE) == []
+    assert said(capsys, tmp_path / "none", status=USAGE) == []
+
+
+def test_what_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = make(tmp_path, {"0.log": entry(0, 5), "5.log": entry(5, 5)})
+    (directory / f"{10:020}.log").mkdir()
+    said(capsys, directory, status=UNREADABLE)
+    said(capsys, directory.parent, status=UNREADABLE)

@@ -5,15 +5,25 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from helpers.damage import damaged_cases
 from helpers.made_partitions import checkpoint, control, entry, make, transactional
-from helpers.support import bundled, bundled_cases, states
+from helpers.remote_records import append, started, updated
+from helpers.support import FIXTURES, bundled, bundled_cases, states
 from helpers.walking import each_of
 
+from proofs.unpacking import unpack_archive
+from seglog_format import open_partition
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
 from seglog_format.cli.main import run
+from seglog_format.doctor.examination import Examination
+from seglog_format.doctor.statements import Kind
+from seglog_format.log.remote_store import RemoteCopies
+from seglog_format.tier.local_metadata import LocalMetadataTopic
+from seglog_format.tier.records import SegmentState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +31,8 @@ if TYPE_CHECKING:
 
     import pytest
     from helpers.damage import Case
+
+    from seglog_format.log.listing import PartitionListing
 
 NOW: Final = 1_800_000_000_000
 """In 2027, after every fixture was written."""
@@ -209,7 +221,7 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     with_a_wrong_index: Said("damage", "SEG-IDX-003", "whatever reads", "entry of the log", "verify", f"{0:020}.index"),
     replaced: Said("loss", "SEG-RCV-021", "a follower", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
     overlapping: Said("loss", "SEG-PDR-013", "a consumer", "3 offsets, 9 to 11 can be read", "salvage", f"{0:020}.log"),
-    hanging: Said("readers", "SEG-LKP-012", "committed records", "not to be seen here", "transactions", "orders-0"),
+    hanging: Said("readers", "SEG-LKP-012", "committed records", "cannot be seen here", "transactions", "orders-0"),
     forgotten: Said("readers", "SEG-PSN-010", "committed records", "forgets producer 7", "transactions", "orders-0"),
     in_microseconds: Said("space", "SEG-RET-003", "retention", "microseconds", "retain", f"{0:020}.log"),
     torn: Said("change", "SEG-RCV-033", "a starting broker", "no whole entry is among", "recover", f"{0:020}.log"),
@@ -231,8 +243,8 @@ def test_each_kind_of_statement(
     assert f" {wanted.next} " in f"{one['next']} "
     assert one["file"].rpartition("/")[2] == wanted.file
     assert run(["doctor", "--now", str(NOW), str(path)]) == FINDINGS
-    text = capsys.readouterr().out
-    assert one["what"] in text
+    text = " ".join(capsys.readouterr().out.split())
+    assert " ".join(one["what"].split()) in text
     assert one["next"] in text
 
 
@@ -288,3 +300,67 @@ def test_what_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (directory / f"{10:020}.log").mkdir()
     said(capsys, directory, status=UNREADABLE)
     said(capsys, directory.parent, status=UNREADABLE)
+
+
+def test_why_a_segment_is_not_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unpack_archive(FIXTURES / "tiered" / "lts-4.4.0" / "files.tar.gz", tmp_path)
+    local = tmp_path / "local"
+    assert said(capsys, local, status=DONE) == []
+    assert said(capsys, "--remote", tmp_path / "tier" / "kafka-tiered-storage", local, status=DONE) == []
+    with open_partition(local / "orders-0") as partition:
+        known = LocalMetadataTopic().of(partition.listing)
+    assert known is not None
+    found = [each for of_one in known.values() for each in of_one.segments.values() if each.end_offset == 1035]
+    (copied,) = (each for each in found if each.id.partition.topic == "orders")
+    for state in (SegmentState.DELETE_SEGMENT_STARTED, SegmentState.DELETE_SEGMENT_FINISHED):
+        append(local, updated(copied.id, state))
+    (one,) = said(capsys, local, status=FINDINGS)
+    assert (one["kind"], one["offset"], one["hurt"]) == ("tier", 1013, ["the uploader", "retention"])
+    assert "offsets 1013 to 1035" in one["what"]
+    assert "has had offsets up to 1035, and does not have these" in one["what"]
+    append(local, started(replace(copied, id=copied.id._replace(segment_id="AAAAAAAAAAAAAAAAAAAAQQ"))))
+    (one,) = said(capsys, local / "orders-0", status=FINDINGS)
+    assert one["requirements"] == ["SEG-RET-014", "SEG-RLM-014"]
+    assert "has begun to copy it, and has not ended" in one["what"]
+
+
+class NothingCopied(LocalMetadataTopic):
+    """A store that has nothing of any partition."""
+
+    def copies(self, listing: PartitionListing, log_end_offset: int) -> RemoteCopies:  # noqa: ARG002 - the interface
+        return RemoteCopies("the store", -1, ())
+
+
+def test_a_transaction_holds_back_copying(tmp_path: Path) -> None:
+    path = make(tmp_path, {"0.log": entry(0), "1.log": transactional(1), "2.log": entry(2)})
+    store = NothingCopied()
+    examination = Examination([path], now_ms=NOW, remote=store, limit=2**20, guard=lambda _: nullcontext())
+    (one,) = (each for each in examination.statements() if each.kind is Kind.TIER)
+    assert (one.offset, one.requirements) == (1, ("SEG-RET-014", "SEG-LKP-012"))
+    assert "the last stable offset, 1, and a transaction is open" in one.what
+
+
+def test_sizes_are_those_of_the_batches_and_records(capsys: pytest.CaptureFixture[str]) -> None:
+    logs = bundled(f"{RELEASE}/idem")
+    assert run(["dump", "--json", str(logs / "idem-0")]) == DONE
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    batches = [line for line in lines if line["type"] == "batch"]
+    (sizes,) = said(capsys, "--sizes", logs, status=DONE)
+    assert sizes["batches"] == len(batches)
+    assert sizes["records"] == sum(each["recordsCount"] for each in batches)
+    assert sizes["batchesOfOneRecord"] == sum(each["recordsCount"] == 1 for each in batches) > 0
+    assert sizes["bytes"] == sum(path.stat().st_size for path in (logs / "idem-0").glob("*.log"))
+    for name, key in (("codecs", "codec"), ("producers", "producerId")):
+        assert {each: found["batches"] for each, found in sizes[name].items()} == {
+            str(each): sum(str(batch[key]) == str(each) for batch in batches) for each in {b[key] for b in batches}
+        }
+    largest = max(len(line.get("value") or "") for line in lines if line["type"] == "record")
+    assert sizes["largestRecordBytes"] > largest / 2
+    assert run(["doctor", "--sizes", str(logs)]) == DONE
+    assert capsys.readouterr().out.startswith("nothing is wrong\n")
+
+
+def test_sizes_of_damaged_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = make(tmp_path, {"0.log": entry(0, 5) + flipped(entry(5, 5)) + entry(10), "11.log": b"\xff" * 99})
+    *_, sizes = said(capsys, "--sizes", directory, status=FINDINGS)
+    assert (sizes["batches"], sizes["records"], sizes["batchesOfOneRecord"], sizes["unreadBatches"]) == (3, 6, 1, 2)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, json_option
-from seglog_format.cli.output import count_text, diagnose, printable, styled, write_json, write_text
+from seglog_format.cli.options import PATH, json_option, limit_option
+from seglog_format.cli.output import (
+    count_text,
+    diagnose,
+    printable,
+    size_text,
+    styled,
+    terminal_width,
+    write_json,
+    write_text,
+)
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.tier_options import remote_options
 
@@ -17,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.cli.tier_options import RemoteChoice
+    from seglog_format.doctor.sizes import Sizes
     from seglog_format.doctor.statements import Statement
 
 EPILOG: Final = """\b
@@ -25,19 +36,38 @@ Examples:
   seglog doctor my-topic-0
   seglog doctor --json /var/lib/kafka/data | jq 'select(.kind == "no start")'"""
 
+WIDTH: Final = 120
+"""Maximum width of a sentence."""
+TOP: Final = 10
+"""Maximum number of producers that text shows."""
+
 
 @click.command(epilog=EPILOG)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @click.option("--now", callback=to_timestamp_ms, metavar="TIME", help="Assume this time: milliseconds or an ISO time.")
+@click.option("--sizes", "with_sizes", is_flag=True, help="Also print what each partition consists of.")
 @remote_options
+@limit_option
 @json_option
-def command(paths: tuple[Path, ...], *, now: int | None, remote: RemoteChoice | None, as_json: bool) -> int:
+def command(
+    paths: tuple[Path, ...],
+    *,
+    now: int | None,
+    with_sizes: bool,
+    remote: RemoteChoice | None,
+    limit: int,
+    as_json: bool,
+) -> int:
     """Say what is wrong with the log directories or partition directories PATHS, worst first.
 
     Each statement names the evidence (a file, a position, a rule), who is hurt by it, and the command to go on with. It
     says whether a broker starts, and what it then cuts, removes or forgets; which offsets are missing; what damage
-    there is; which transactions are open, and which of them hang; and which timestamps in the future hold back
-    retention. Name all log directories of a broker, or of a cluster, to have them compared. Nothing is changed.
+    there is; which transactions are open, and which of them hang; which timestamps in the future hold back retention;
+    and which segments of a tiered partition brokers cannot copy. Name all log directories of a broker, or of a cluster,
+    to have them compared. Nothing is changed.
+
+    With --sizes, every record is decoded, and a line for each partition says how many batches, records and bytes it
+    has, by codec and producer, which record is the largest, and how many batches have one record.
 
     The exit status is 0 if nothing is wrong, 1 if something is, and 3 if something could not be read.
     """
@@ -48,28 +78,56 @@ def command(paths: tuple[Path, ...], *, now: int | None, remote: RemoteChoice | 
     passing = PassingOver("things")
     known = LocalMetadataTopic() if remote is None else remote.open()
     at_ms = system_clock() if now is None else now
-    examination = Examination(paths, now_ms=at_ms, remote=known, guard=passing.errors_of)
+    examination = Examination(paths, now_ms=at_ms, remote=known, limit=limit, guard=passing.errors_of)
     statements = examination.statements()
     for number, each in enumerate(statements, 1):
         if as_json:
             write_json(as_object(each))
         else:
             _write(number, each)
+    if not as_json:
+        write_text(count_text(len(statements), "statement") if statements else "nothing is wrong")
+    for sizes in examination.sizes() if with_sizes else ():
+        if as_json:
+            write_json(sizes.as_object())
+        else:
+            _write_sizes(sizes)
     for remark in examination.remarks:
         diagnose(remark)
-    if not as_json:
-        write_text(f"{count_text(len(statements), 'statement')}" if statements else "nothing is wrong")
     status = FINDINGS if statements else DONE
     return max(status, passing.status(), UNREADABLE if examination.unread else DONE)
 
 
 def _write(number: int, one: Statement) -> None:
-    write_text(f"{number}. {styled(one.kind.value, 'bold')}: {printable(one.what)}")
+    first, *more = wrap(
+        f"{number}. {one.kind.value}: {printable(one.what)}",
+        min(terminal_width() or WIDTH, WIDTH),
+        subsequent_indent="   ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    write_text(first.replace(f"{one.kind.value}:", f"{styled(one.kind.value, 'bold')}:", 1))
+    for line in more:
+        write_text(line)
     rules = f" [{', '.join(one.requirements)}]" if one.requirements else ""
     offset = "" if one.offset is None else f", offset {one.offset}"
     write_text(f"   evidence  {printable(str(one.where))}{offset}{rules}")
     write_text(f"   hurt      {', '.join(each.value for each in one.hurt)}")
     write_text(f"   next      {printable(one.next_step)}")
+
+
+def _write_sizes(one: Sizes) -> None:
+    counts = (
+        f"{count_text(one.whole.batches, 'batch')}, {count_text(one.records, 'record')}, {size_text(one.whole.size)}"
+    )
+    write_text(f"{printable(str(one.path))}: {counts}; {count_text(one.single, 'batch')} of one record")
+    if one.largest_record_offset is not None:
+        batch = f"largest batch {size_text(one.largest_batch)}, {printable(str(one.largest_batch_at))}"
+        write_text(f"  largest record {size_text(one.largest_record)}, offset {one.largest_record_offset}; {batch}")
+    for name, share in (*one.codecs.items(), *((f"producer {number}", each) for number, each in one.by_size()[:TOP])):
+        write_text(f"  {name}: {count_text(share.batches, 'batch')}, {size_text(share.size)}")
+    if one.unread:
+        write_text(f"  {count_text(one.unread, 'batch')} cannot be decoded")
 
 
 def as_object(one: Statement) -> dict[str, Any]:

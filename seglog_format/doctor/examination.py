@@ -11,8 +11,10 @@ from seglog_format.checks.log_directory import repeated_partitions
 from seglog_format.checks.verify import verify
 from seglog_format.cluster.cluster import Cluster
 from seglog_format.doctor import starts
+from seglog_format.doctor.sizes import sizes_of
 from seglog_format.doctor.space import stamped_late
 from seglog_format.doctor.statements import READERS, Hurt, Kind, Statement, typed
+from seglog_format.doctor.tiering import uncopied
 from seglog_format.doctor.transactions import Coordinator, Standing, open_transactions
 from seglog_format.errors import Location, UsageError
 from seglog_format.field_names import kafka_name
@@ -22,12 +24,14 @@ from seglog_format.log.listing import list_log_directory
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.names import METADATA_TOPICS
 from seglog_format.recovery.plan import DELETE_STATE
+from seglog_format.tier.local_metadata import LocalMetadataTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from seglog_format.checks.finding import Finding
+    from seglog_format.doctor.sizes import Sizes
     from seglog_format.doctor.transactions import OpenTransaction
     from seglog_format.log.listing import PartitionEntry
     from seglog_format.log.partition import Partition
@@ -54,6 +58,13 @@ class _Place(NamedTuple):
     directory: LogDirectory
     partition: Path | None
 
+    def entries(self) -> list[PartitionEntry]:
+        """Return the partitions to examine, except those that brokers delete."""
+        entries = [entry for entry in self.directory.listing.partitions if entry.name.state != DELETE_STATE]
+        if self.partition is None:
+            return entries
+        return [entry for entry in entries if entry.path.absolute() == self.partition.absolute()]
+
     def holds(self, path: str) -> bool:
         """Return whether a file is below the path."""
         return path.startswith(f"{self.path.absolute()}/") or path == str(self.path.absolute())
@@ -66,15 +77,17 @@ class Examination:
         paths: of log directories and partition directories.
         now_ms: the time, in milliseconds since 1970.
         remote: knows what a remote store holds.
-        guard: returns a context that handles the errors of a named thing, so that the others are examined.
+        limit: maximum bytes that one batch may decompress to.
+        guard: returns a context that handles the errors of a named thing; the others are examined all the same.
 
     Raises:
         UsageError: a path is no directory of either kind.
     """
 
-    def __init__(self, paths: Sequence[Path], *, now_ms: int, remote: KnowsTiered, guard: Guard) -> None:
-        self._now_ms, self._remote, self._guard = now_ms, remote, guard
+    def __init__(self, paths: Sequence[Path], *, now_ms: int, remote: KnowsTiered, limit: int, guard: Guard) -> None:
+        self._now_ms, self._remote, self._limit, self._guard = now_ms, remote, limit, guard
         self._places = [_place(path) for path in dict.fromkeys(paths)]
+        self._topic = LocalMetadataTopic()
         self._rebuilt: set[str] = set()
         self.unread = False
         self.remarks: list[str] = []
@@ -91,6 +104,13 @@ class Examination:
         for each in repeated_partitions(whole) if len(whole) > 1 else ():
             found.append(_repeated(each))
         return sorted(found, key=lambda each: each.rank)
+
+    def sizes(self) -> Iterator[Sizes]:
+        """Yield what each partition consists of; every record is decoded."""
+        for place in self._places:
+            for entry in place.entries():
+                with self._guard(entry.path), place.directory.open(entry) as partition:
+                    yield sizes_of(entry.path, partition, self._limit)
 
     @cached_property
     def _cluster(self) -> Cluster:
@@ -109,12 +129,10 @@ class Examination:
         found: list[Statement] = []
         with self._guard(place.path):
             found += (each for each in starts.about_directory(place.directory) if place.holds(_absolute(each)))
-        entries = [entry for entry in place.directory.listing.partitions if entry.name.state != DELETE_STATE]
         if place.partition is not None:
             with self._guard(place.path):
                 found += starts.about_partition(place.partition, place.directory, self._rebuilt)
-            entries = [entry for entry in entries if entry.path.absolute() == place.partition.absolute()]
-        for entry in entries:
+        for entry in place.entries():
             if place.partition is None:
                 with self._guard(entry.path):
                     found += starts.about_partition(entry.path, place.directory, self._rebuilt)
@@ -123,7 +141,7 @@ class Examination:
                     found += self._of_open(entry, place.directory)
         findings: list[Finding] = []
         with self._guard(place.path):
-            findings += (each for each in verify(place.path, remote=self._remote) if each.is_failure)
+            findings += (each for each in verify(place.path, limit=self._limit, remote=self._remote) if each.is_failure)
         return self._with_findings(found, findings, place)
 
     def _of_open(self, entry: PartitionEntry, directory: LogDirectory) -> Iterator[Statement]:
@@ -140,6 +158,7 @@ class Examination:
             if transactions.damage is not None:
                 self.remarks.append(f"{transactions.damage}; transactions from there on are not known")
             yield from stamped_late(entry, partition, self._now_ms)
+            yield from uncopied(entry, directory, partition, self._remote, self._topic)
 
     def _held_back(self, entry: PartitionEntry, directory: LogDirectory, partition: Partition) -> tuple[Hurt, ...]:
         """Return who waits for the end of a transaction."""
@@ -222,17 +241,17 @@ def _repeated(finding: Finding) -> Statement:
 
 def _open(one: OpenTransaction, directory: LogDirectory, held: tuple[Hurt, ...]) -> Statement:
     epoch = "" if one.producer_epoch is None else f" with epoch {one.producer_epoch}"
-    name = "" if one.transactional_id is None else f", transactional id {one.transactional_id}"
+    name = "" if one.transactional_id is None else f" and transactional id {one.transactional_id}"
     count = one.log_end_offset - one.first_offset
     waiting = f", and {count} {'offset waits' if count == 1 else 'offsets wait'}" if one.is_blocking else ""
     said = {
         Standing.HANGING: "no coordinator has it open, so none will end it",
-        Standing.UNDECIDED: "whether its coordinator has it open is not to be seen here",
+        Standing.UNDECIDED: "whether its coordinator has it open cannot be seen here",
         Standing.KNOWN: "its coordinator has it open, and will end it",
     }
     what = (
-        f"the transaction of producer {one.producer_id}{epoch}{name} has no end:"
-        f" it is open from offset {one.first_offset} on{waiting}; {said[one.standing]}"
+        f"a transaction of producer {one.producer_id}{epoch}{name} is open from offset {one.first_offset} on{waiting};"
+        f" {said[one.standing]}"
     )
     step = typed("transactions", "--producer", str(one.producer_id), directory.path)
     return Statement(Kind.READERS, what, Location(str(one.path)), ("SEG-LKP-012",), held, step, None, one.first_offset)

@@ -85,7 +85,7 @@ def about_partition(path: Path, directory: LogDirectory, rebuilt: set[str]) -> I
     Args:
         path: of the partition directory.
         directory: the log directory.
-        rebuilt: the files that the start writes anew are added to it.
+        rebuilt: the files that the start writes again are added to it.
 
     Raises:
         UnreadableError: the disk refuses a file.
@@ -169,7 +169,7 @@ def _spanned(lost: Sequence[LostOffsets]) -> MissingOffsets | None:
 
 
 def forgotten(entry: PartitionEntry, directory: LogDirectory, partition: Partition) -> Iterator[Statement]:
-    """Yield the open transactions that a broker which starts does not know, so that it delivers their records."""
+    """Yield the open transactions that a broker which starts does not know: it delivers their records."""
     listing, opened = partition.listing, partition.transactions.open_offsets
     if not opened:
         return

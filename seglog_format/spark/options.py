@@ -94,6 +94,8 @@ HONOUR: Final = "honour"
 IGNORE: Final = "ignore"
 LOG_START: Final = (HONOUR, IGNORE)
 TIME_INDEX: Final = ("trust", IGNORE)
+USE: Final = "use"
+PUSHED_FILTERS: Final = (IGNORE, USE)
 STRATEGIES: Final = ("error", "latest")
 
 OPTIONS: Final = (
@@ -123,6 +125,7 @@ OPTIONS: Final = (
     "logStartOffset",
     "timeIndex",
     "maxLateness",
+    "pushedFilters",
     "outputLimit",
     "remote",
     "remoteLayout",
@@ -170,6 +173,7 @@ class ReadOptions:
         log_start: whether records below the checkpointed log start offset are hidden.
         time_index: whether to skip older records by the time index.
         max_lateness_ms: maximum time by which a record is older than any record before it; None: unknown.
+        pushed_filters: whether filters that Spark pushes choose what is read.
         limit: maximum bytes that one entry may decompress to.
         rows_per_trigger, size_per_trigger: maximum of a step of a stream; None for no limit.
         storage: settings of the file systems of paths that are addresses, by name.
@@ -196,6 +200,7 @@ class ReadOptions:
     log_start: str = HONOUR
     time_index: str = TIME_INDEX[0]
     max_lateness_ms: int | None = None
+    pushed_filters: str = IGNORE
     limit: int = DEFAULT_OUTPUT_LIMIT
     rows_per_trigger: int | None = None
     size_per_trigger: int | None = None
@@ -247,6 +252,7 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "log_start": _chosen(given, "logStartOffset", LOG_START),
         "time_index": _chosen(given, "timeIndex", TIME_INDEX),
         "max_lateness_ms": parsed(given, "maxLateness", parse_duration),
+        "pushed_filters": _chosen(given, "pushedFilters", PUSHED_FILTERS),
         "limit": parsed(given, "outputLimit", parse_size),
         "rows_per_trigger": parsed(given, "maxOffsetsPerTrigger", parse_count),
         "size_per_trigger": parsed(given, "maxBytesPerTrigger", parse_size),

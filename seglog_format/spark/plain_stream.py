@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.following import Follower
 from seglog_format.spark.offsets import offsets_as_json, offsets_from_json
-from seglog_format.spark.source_parts import Part, rows_of
+from seglog_format.spark.source_parts import Part, one_line_errors, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,10 +35,12 @@ class PlainStreamReader(DataSourceStreamReader):
         self._target: dict[tuple[str, int], int] | None = None
         self._follower = Follower(options)
 
+    @one_line_errors()
     def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802 - Spark's names, from here on
         """Return the offsets at which a new stream starts."""
         return offsets_as_json(self._follower.initial())
 
+    @one_line_errors()
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: ANN401, N802
         """Return the offsets at which the next step ends. Spark before 4.2 passes neither a start nor a limit."""
         latest = self._follower.latest() if self._target is None else self._target
@@ -47,6 +49,7 @@ class PlainStreamReader(DataSourceStreamReader):
         rows, size = getattr(limit, "max_rows", None), getattr(limit, "max_bytes", None)
         return offsets_as_json(self._follower.next(offsets_from_json(start), latest, rows=rows, size=size))
 
+    @one_line_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the tasks between two offsets."""
         tasks = self._follower.tasks(offsets_from_json(start), offsets_from_json(end))

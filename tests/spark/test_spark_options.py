@@ -40,6 +40,7 @@ def test_several_paths_come_as_json() -> None:
         ("subscribeTo", "orders", "did you mean subscribe"),
         ("colour", "red", "unknown option 'colour'"),
         ("mode", "failfats", "did you mean failfast"),
+        ("pushedFilters", "true", "there are ignore, use"),
         ("mode", "strict", "there are failfast, dropcorrupt, permissive"),
         ("includeHeaders", "yes", "true or false"),
         ("minPartitions", "0", "1 or more"),

@@ -53,6 +53,21 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
         tasks(tmp_path / "absent")
 
 
+def test_a_pattern_is_what_it_matches(orders: Path, tmp_path: Path) -> None:
+    shutil.copytree(orders, tmp_path / "broker-1")
+    shutil.copytree(orders / "orders-0", tmp_path / "broker-2" / "payments-0")
+    (tmp_path / "broker-2" / "payments-9").symlink_to(orders / "orders-1")
+    (tmp_path / "broker-2" / "payments-1.0123456789abcdef0123456789abcdef-delete").mkdir()
+    (tmp_path / "broker-3").write_text("no directory")
+    assert len(offsets(f"{tmp_path}/broker-*")) == 440 + 400  # type: ignore[arg-type]
+    assert len(offsets(f"file:{tmp_path}/broker-?/payments-[01]*")) == 400  # type: ignore[arg-type]
+    shutil.copytree(orders / "orders-1", tmp_path / "[a]" / "x-0")
+    assert len(offsets(tmp_path / "[a]")) == 40, "a name of a directory is no pattern"
+    for nothing in ("broker-3*", "none-*/orders-0", "broker-2/*-delete", "\0*"):
+        with pytest.raises(UsageError, match=r"no (partition )?directory"):
+            tasks(f"{tmp_path}/{nothing}")
+
+
 def test_a_stream_of_an_address() -> None:
     with pytest.raises(UsageError, match="only local paths"):
         Follower(parse_stream_options({"path": "s3a://bucket/logs"})).latest()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader
@@ -34,6 +36,7 @@ class PlainStreamReader(DataSourceStreamReader):
         self.schema = schema
         self._target: dict[tuple[str, int], int] | None = None
         self._follower = Follower(options)
+        self._last_step = -math.inf
 
     @one_line_errors()
     def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802 - Spark's names, from here on
@@ -46,8 +49,18 @@ class PlainStreamReader(DataSourceStreamReader):
         latest = self._follower.latest() if self._target is None else self._target
         if start is None:
             return offsets_as_json(latest)
+        begun = offsets_from_json(start)
+        if self._target is None and self._is_too_little(begun, latest):
+            return start
+        self._last_step = time.monotonic()
         rows, size = getattr(limit, "max_rows", None), getattr(limit, "max_bytes", None)
-        return offsets_as_json(self._follower.next(offsets_from_json(start), latest, rows=rows, size=size))
+        return offsets_as_json(self._follower.next(begun, latest, rows=rows, size=size))
+
+    def _is_too_little(self, start: dict[tuple[str, int], int], latest: dict[tuple[str, int], int]) -> bool:
+        """Return whether fewer records wait than a step has to have, and the time is not yet over."""
+        waiting = sum(max(offset - start.get(key, 0), 0) for key, offset in latest.items())
+        is_late = (time.monotonic() - self._last_step) * 1000 >= self.options.max_delay_ms
+        return 0 < waiting < self.options.min_rows_per_trigger and not is_late
 
     @one_line_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:

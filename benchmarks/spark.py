@@ -131,7 +131,7 @@ class Measuring:
 
     def ours(self, codec: str, columns: tuple[str, ...] = ()) -> DataFrame:
         """Return a frame of our source, with the columns of the connector or only some."""
-        reader = self.spark.read.format("seglog").option("subscribe", name_of(codec))
+        reader = self.spark.read.format("seglog").option("subscribe", name_of(codec)).option("pushedFilters", "use")
         return (reader.schema(projection(*columns)) if columns else reader).load(str(self.logs))
 
     def peers(self, codec: str, *, with_by_hand: bool) -> dict[str, DataFrame]:
@@ -242,10 +242,14 @@ def big(spark: SparkSession, root: Path, size: int) -> dict[str, Any]:
     count = make_big(logs / "big-0", size)
     total = sum(path.stat().st_size for path in logs.rglob("*") if path.suffix in {".log", ".index", ".timeindex"})
     minute = START_MS + count // 2 * BIG_STEP_MS
-    frame = spark.read.format("seglog").load(str(logs))
+
+    def loaded(**options: str) -> DataFrame:
+        return spark.read.format("seglog").options(pushedFilters="use", **options).load(str(logs))
+
+    frame = loaded()
     between = f"timestamp >= timestamp_millis({minute}) and timestamp < timestamp_millis({minute + 60_000})"
-    ending = spark.read.format("seglog").option("endingTimestamp", str(minute + 60_000)).load(str(logs))
-    in_order = spark.read.format("seglog").option("maxLateness", "0").load(str(logs))
+    ending = loaded(endingTimestamp=str(minute + 60_000))
+    in_order = loaded(maxLateness="0")
     cases = {
         "one offset": (frame.where(f"offset = {count * 2 // 3}"), 1),
         "one minute": (ending.where(between), 60_000 // BIG_STEP_MS),

@@ -6,6 +6,7 @@ import errno
 import gc
 import json
 import os
+import sys
 import threading
 import time
 import tracemalloc
@@ -13,6 +14,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import accumulate, islice, permutations
 from pathlib import Path
+from types import BuiltinFunctionType, FrameType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -364,6 +366,46 @@ def test_checkpoints(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SEG-FLS-013")
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_writer_is_opened_in_as_many_steps_whatever_else_is_in_the_log_directory(
+    is_clean: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+) -> None:
+    """Count calls of functions, and of the system, instead of seconds."""
+    counts = []
+    for number in (1, 400):
+        root = tmp_path / str(number)
+        lines = [f"orders {each} {each}\n" for each in range(number)]
+        for each in range(number):
+            (root / f"orders-{each}").mkdir(parents=True)
+        for name in ("recovery-point", "log-start", "replication"):
+            (root / f"{name}-offset-checkpoint").write_text(f"0\n{number}\n{''.join(lines)}")
+        if is_clean:
+            (root / ".kafka_cleanshutdown").touch()
+        with PartitionWriter(tmp_path / "warm" / "payments-0"):
+            pass
+        calls: Counter[str] = Counter()
+
+        def counted(frame: FrameType, event: str, argument: object, calls: Counter[str] = calls) -> None:
+            if event == "call":
+                calls[frame.f_code.co_qualname] += 1
+            elif event == "c_call" and isinstance(argument, BuiltinFunctionType):
+                calls[argument.__name__] += argument.__module__ in {"posix", "_io", "fcntl"}
+
+        gc.collect()
+        gc.disable()  # or objects of other tests would be counted
+        sys.setprofile(counted)
+        try:
+            writer = PartitionWriter(root / "payments-0")
+        finally:
+            sys.setprofile(None)
+            gc.enable()
+        writer.close()
+        counts.append(calls)
+    assert counts[0] == counts[1]
+    assert counts[0]["open"] + counts[0]["open_code"] > 3
+
+
 def test_a_log_start_offset_inside_a_segment_stays_checkpointed(tmp_path: Path) -> None:
     with open_writer(tmp_path) as writer:
         writer.append(produced(1000, 1000, 1000))

@@ -190,7 +190,7 @@ def point_queries(spark: SparkSession, root: Path, size: int) -> dict[str, Any]:
     last_ms = first_ms + MINUTE_MS
 
     def loaded(**options: str) -> DataFrame:
-        return spark.read.format("seglog").options(**options).load(str(directory))
+        return spark.read.format("seglog").options(pushedFilters="use", **options).load(str(directory))
 
     last = size * MIB // len(template()) * RECORDS
     minute = f"timestamp >= timestamp_millis({first_ms}) and timestamp < timestamp_millis({last_ms})"

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.datasource import (
 from seglog_format.spark.following import Follower
 from seglog_format.spark.offsets import offsets_as_json
 from seglog_format.spark.plain_stream import PlainStreamReader
+from seglog_format.spark.source_parts import one_line_errors
 
 
 class AdmittingStreamReader(PlainStreamReader, SupportsTriggerAvailableNow):
@@ -28,10 +29,12 @@ class AdmittingStreamReader(PlainStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(self.options.size_per_trigger)
         return ReadAllAvailable()
 
+    @one_line_errors()
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return the offsets at which the logs end, for Spark's reports of the query's lag."""
         return offsets_as_json(Follower(self.options).latest())
 
+    @one_line_errors()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end of this run: later records are left to the next run."""
         self._target = self._follower.latest(is_final=True)

@@ -6,9 +6,12 @@ Each partition is then found once for each replica, and read once.
 
 from __future__ import annotations
 
+import errno
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH: Final = 6
 """Maximum depth of directories below a path."""
+PATTERN: Final = frozenset("*?[")
+"""Characters that make a local path a pattern, unless a file has exactly this name."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ class Replica:
 
 
 def find_replicas(
-    paths: Iterable[str], settings: Mapping[str, str] | None = None, remote: RemoteStore | None = None
+    paths: Sequence[str], settings: Mapping[str, str] | None = None, remote: RemoteStore | None = None
 ) -> tuple[Replica, ...]:
     """Find every partition directory in use at or below some paths, each once, in the order of paths and names.
 
@@ -123,14 +128,16 @@ def find_replicas(
         remote: the store with the tiered segments of the partitions.
 
     Raises:
-        UsageError: a path is not a directory, holds no partition directory, or cannot be read.
+        UsageError: a path is not a directory, holds no partition directory, or cannot be read; or a pattern has no
+            match that is or holds one.
     """
     found: dict[Path, Replica] = {}
+    expanded = expanded_paths(paths)
     log_directories: dict[Path, LogRoot] = {}
-    for path in paths:
+    for path, depth in expanded:
         storage, root = _located(path, settings)
-        directories = list(_partition_directories(storage, root, 0))
-        if not directories:
+        directories = list(_partition_directories(storage, root, depth))
+        if not directories and not depth:
             _refuse_foreign(storage, root)
         for directory in directories:
             parent = directory.parent
@@ -139,16 +146,49 @@ def find_replicas(
             name = parse_partition_directory(directory.name)
             replica = Replica(directory, name.topic, name.partition, log_directories[parent])
             found.setdefault(directory, replica)
+    if not found and any(depth for _, depth in expanded):
+        msg = f"seglog: no partition directory is below what matches {', '.join(paths)}"
+        raise UsageError(msg)
     return tuple(found.values())
+
+
+def expanded_paths(paths: Iterable[str]) -> list[tuple[str, int]]:
+    """Return the paths of a query, with the directories that match a pattern in its place; links do not match.
+
+    Returns:
+        Each with its depth below what the query names: 1 for a directory that only matches, else 0.
+
+    Raises:
+        UsageError: a local path does not exist, or nothing matches a pattern.
+    """
+    found = []
+    for path in paths:
+        local = _local_path(path)
+        if local is None or os.path.lexists(local):
+            found.append((path, 0))
+            continue
+        is_pattern = not PATTERN.isdisjoint(local)
+        matching = [each for each in map(Path, glob(local)) if each.is_dir() and not each.is_symlink()]  # noqa: PTH207 - of any root
+        if not is_pattern or not matching:
+            msg = f"seglog: {path}: {'no directory matches' if is_pattern else os.strerror(errno.ENOENT)}"
+            raise UsageError(msg)
+        found.extend((str(each), 1) for each in sorted(matching))
+    return found
+
+
+def _local_path(path: str) -> str | None:
+    """Return a path without ``file:``; None for an address."""
+    scheme, colon, rest = path.partition(":")
+    if colon and rest.startswith("/") and scheme == "file":
+        return "/" + rest.lstrip("/")
+    return None if is_address(path) else path
 
 
 def _located(path: str, settings: Mapping[str, str] | None) -> tuple[LogStorage, Path]:
     """Return the storage of a path that a caller gave, and the path in it."""
-    scheme, colon, rest = path.partition(":")
-    if colon and rest.startswith("/") and scheme == "file":
-        return LOCAL, Path("/" + rest.lstrip("/"))
-    if not is_address(path):
-        return LOCAL, Path(path).absolute()
+    local = _local_path(path)
+    if local is not None:
+        return LOCAL, Path(local).absolute()
     if settings is None:
         msg = f"seglog: {path}: only local paths can be read"
         raise UsageError(msg)

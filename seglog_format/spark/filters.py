@@ -4,9 +4,9 @@ A filter on topic or partition is applied fully: other partitions are not read. 
 narrows the range to read, and Spark applies it again. All others are left to Spark. Filters are recognized by the names
 of their classes, so PySpark 4.0, which has no such classes, also works.
 
-Spark, up to 4.3 at least, stores the plan that a Python source made for pushed filters with the loaded frame, and
-reuses it for a later query of that frame without filters: rows are then missing without an error. A source cannot
-detect it. So filters are used only if the user has enabled them, and `session` does not enable them.
+Spark, up to 4.3 at least, stores one plan with a loaded frame: that of the filters pushed last. A later query without
+filters, and another branch of the same query, reuse it: rows are then missing or repeated without an error. A source
+cannot detect it. So the source uses filters only if the option `pushedFilters` says that a frame is used once.
 """
 
 from __future__ import annotations

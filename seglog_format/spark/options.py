@@ -94,6 +94,8 @@ HONOUR: Final = "honour"
 IGNORE: Final = "ignore"
 LOG_START: Final = (HONOUR, IGNORE)
 TIME_INDEX: Final = ("trust", IGNORE)
+USE: Final = "use"
+PUSHED_FILTERS: Final = (IGNORE, USE)
 STRATEGIES: Final = ("error", "latest")
 
 OPTIONS: Final = (
@@ -123,6 +125,7 @@ OPTIONS: Final = (
     "logStartOffset",
     "timeIndex",
     "maxLateness",
+    "pushedFilters",
     "outputLimit",
     "remote",
     "remoteLayout",
@@ -130,15 +133,22 @@ OPTIONS: Final = (
 )
 """Options of a batch read."""
 
-OF_STREAMS: Final = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
+OF_STREAMS: Final = ("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 """Options that only streams take."""
 NOT_OF_STREAMS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "maxLateness", "remote")
 
 STORAGE: Final = "storage."
 """Prefix of options for the file system of an address, such as ``storage.region``."""
 
-OF_A_BROKER: Final = ("groupidprefix", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries")
-"""Options of the connector that need a broker, besides all that start with ``kafka.``."""
+FOR_A_BROKER: Final = "is for a broker"
+UNUSED: Final = {
+    "groupidprefix": FOR_A_BROKER,
+    "kafkaconsumer.polltimeoutms": FOR_A_BROKER,
+    "fetchoffset.numretries": FOR_A_BROKER,
+    "fetchoffset.retryintervalms": FOR_A_BROKER,
+    "maxrecordsperpartition": "counts records, and tasks are cut by bytes: use splitBytes",
+}
+"""Options of the connector that the source ignores, with the reason, besides all that start with ``kafka.``."""
 
 _SIZE = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
 _FACTORS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
@@ -170,8 +180,11 @@ class ReadOptions:
         log_start: whether records below the checkpointed log start offset are hidden.
         time_index: whether to skip older records by the time index.
         max_lateness_ms: maximum time by which a record is older than any record before it; None: unknown.
+        pushed_filters: whether filters that Spark pushes choose what is read.
         limit: maximum bytes that one entry may decompress to.
         rows_per_trigger, size_per_trigger: maximum of a step of a stream; None for no limit.
+        min_rows_per_trigger: minimum of a step of a stream, unless the last step is `max_delay_ms` ago.
+        max_delay_ms: maximum time between two steps if records are there.
         storage: settings of the file systems of paths that are addresses, by name.
         remote: folder or address of the store with the tiered segments; None to read local segments only.
         remote_layout: layout of its objects; None to recognize it.
@@ -196,9 +209,12 @@ class ReadOptions:
     log_start: str = HONOUR
     time_index: str = TIME_INDEX[0]
     max_lateness_ms: int | None = None
+    pushed_filters: str = IGNORE
     limit: int = DEFAULT_OUTPUT_LIMIT
     rows_per_trigger: int | None = None
     size_per_trigger: int | None = None
+    min_rows_per_trigger: int = 0
+    max_delay_ms: int = 15 * 60_000
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # there may be secrets in it
     remote: str | None = field(default=None, repr=False)  # as above
     remote_layout: str | None = None
@@ -247,9 +263,12 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "log_start": _chosen(given, "logStartOffset", LOG_START),
         "time_index": _chosen(given, "timeIndex", TIME_INDEX),
         "max_lateness_ms": parsed(given, "maxLateness", parse_duration),
+        "pushed_filters": _chosen(given, "pushedFilters", PUSHED_FILTERS),
         "limit": parsed(given, "outputLimit", parse_size),
         "rows_per_trigger": parsed(given, "maxOffsetsPerTrigger", parse_count),
         "size_per_trigger": parsed(given, "maxBytesPerTrigger", parse_size),
+        "min_rows_per_trigger": parsed(given, "minOffsetsPerTrigger", parse_count),
+        "max_delay_ms": parsed(given, "maxTriggerDelay", parse_duration),
         "storage": {name.removeprefix(STORAGE): value for name, value in given.items() if name.startswith(STORAGE)},
         "remote": given.get("remote"),
         "remote_layout": given.get("remotelayout"),
@@ -269,7 +288,8 @@ def parse_stream_options(raw: Mapping[str, str]) -> ReadOptions:
     ends = [name for name in NOT_OF_STREAMS if name.lower() in given]
     options = parse_options(raw, more=OF_STREAMS)
     if ends or options.table != "records" or (options.rows_per_trigger and options.size_per_trigger):
-        what = ends[0] if ends else "a table but records" if options.table != "records" else " and ".join(OF_STREAMS)
+        limits = " and ".join(OF_STREAMS[:2])
+        what = ends[0] if ends else "a table but records" if options.table != "records" else limits
         msg = f"seglog: a stream cannot have {what}"
         raise UsageError(msg)
     starts = {"startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp"}
@@ -281,9 +301,9 @@ def _check_names(given: Mapping[str, str], more: tuple[str, ...]) -> None:
     for name in given:
         if name in known or name.startswith(STORAGE):
             continue
-        if not name.startswith("kafka.") and name not in OF_A_BROKER:
+        if not name.startswith("kafka.") and name not in UNUSED:
             refuse("option", name, (*OPTIONS, *more))
-        LOGGER.warning("seglog: option %s is for a broker: it is ignored", name)
+        LOGGER.warning("seglog: option %s %s: it is ignored", name, UNUSED.get(name, FOR_A_BROKER))
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,13 +6,13 @@ No log is read for it, only names, sizes and indexes, so ten thousand segments a
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.decode import checksum_is_valid
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.codec.decode import checksum_is_valid, decompressed_bytes
+from seglog_format.errors import FormatError, SeglogError, UsageError
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.timestamps import is_older
@@ -31,12 +31,18 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import Partition
     from seglog_format.model import OffsetPosition
     from seglog_format.spark.discovery import Replica
+    from seglog_format.spark.offsets import TopicPartition
     from seglog_format.spark.options import ReadOptions
     from seglog_format.spark.pieces import AnyTask
     from seglog_format.storage.log_storage import LogStorage
 
 MIN_SPLIT: Final = 32 * 2**20
-"""Default minimum bytes of a task: starting one costs about as much as reading a tenth of that."""
+"""Default minimum bytes of a task, decompressed: starting one costs about as much as reading half of that."""
+MAX_SPLIT: Final = 128 * 2**20
+"""Default maximum, if there are at least `FEW_TASKS` tasks."""
+FEW_TASKS: Final = 64
+SAMPLED_SIZE: Final = 2**20
+"""Minimum bytes of a segment whose first entry is decompressed to plan the others."""
 
 MAX_TASKS: Final = 10_000
 """Default maximum number of tasks: Spark's driver keeps a record of each."""
@@ -255,18 +261,41 @@ def shared_out(pieces: Sequence[tuple[Piece, LogStorage]], options: ReadOptions)
         pieces: each with the storage that holds its log.
         options: of the query.
     """
-    sizes = [size_of(piece, storage) for piece, storage in pieces]
-    total = sum(sizes)
-    target = options.split_size or max(MIN_SPLIT, total // MAX_TASKS)
+    stored = [size_of(piece, storage) for piece, storage in pieces]
+    factors = [1.0] * len(pieces) if options.split_size else _factors(pieces, stored)
+    total = int(sum(size * factor for size, factor in zip(stored, factors, strict=True)))
+    target = options.split_size or max(MIN_SPLIT, min(MAX_SPLIT, total // FEW_TASKS), total // MAX_TASKS)
     if options.min_partitions is not None:
         target = min(target, total // (2 * options.min_partitions))  # tasks are up to twice as large
     target = max(target, 1)
     parts = [
-        part
-        for (piece, storage), size in zip(pieces, sizes, strict=True)
-        for part in _sized(piece, storage, size, target)
+        (part, int(part_size * factor))
+        for (piece, storage), size, factor in zip(pieces, stored, factors, strict=True)
+        for part, part_size in _sized(piece, storage, size, max(int(target / factor), 1))
     ]
     return [Task(tuple(each)) for each in _packed(parts, target)]
+
+
+def _factors(pieces: Sequence[tuple[Piece, LogStorage]], sizes: Sequence[int]) -> list[float]:
+    """Return how many times as large as its stored bytes each piece is when it is decompressed, about.
+
+    One entry of each partition says it, of a local segment that is not small: to fetch one takes as long as a task.
+    """
+    found: dict[TopicPartition, float] = {}
+    for (piece, storage), size in zip(pieces, sizes, strict=True):
+        key = piece.topic, piece.partition
+        if key not in found and storage.is_local and size >= SAMPLED_SIZE:
+            with suppress(SeglogError), closing(piece.segment(storage)) as segment:
+                found[key] = _factor(segment, piece.start)
+    return [found.get((piece.topic, piece.partition), 1.0) for piece, _ in pieces]
+
+
+def _factor(segment: LogSegment, position: int) -> float:
+    frame = segment.frame_at(position)
+    if not isinstance(frame, Frame):
+        return 1.0
+    content = decompressed_bytes(frame, limit=min(segment.limit, MAX_SPLIT)) or b""
+    return max(len(content) / (frame.end - frame.position), 1.0)
 
 
 def size_of(piece: Piece, storage: LogStorage) -> int:

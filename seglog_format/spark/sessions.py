@@ -160,7 +160,7 @@ SETTINGS: Final = {
     "spark.python.authenticate.socketTimeout": "120s",
     f"spark.executorEnv.{SAFE_PATH}": "1",
 }
-"""Spark settings: tolerant of slow machines, without filter push-down, which returns wrong rows (see `filters`).
+"""Spark settings: tolerant of slow machines.
 
 Workers do not import from the current directory."""
 

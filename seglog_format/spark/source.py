@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from seglog_format.spark.columns import check_schema, default_schema
+from seglog_format.spark.discovery import expanded_paths
 from seglog_format.spark.filters import EVERYTHING, Narrowed, push_down
-from seglog_format.spark.options import OF_STREAMS, ReadOptions, parse_options, parse_stream_options
+from seglog_format.spark.options import OF_STREAMS, USE, ReadOptions, parse_options, parse_stream_options
 from seglog_format.spark.planning import plan
-from seglog_format.spark.source_parts import Part, freeze_loaded_objects, rows_of
+from seglog_format.spark.source_parts import Part, freeze_loaded_objects, one_line_errors, rows_of
 from seglog_format.spark.streaming import stream_reader
 from seglog_format.spark.write_options import parse_write_options
 from seglog_format.spark.writing import SeglogWriter
@@ -36,11 +37,19 @@ class SeglogDataSource(DataSource):
         """Return the name of the format."""
         return "seglog"
 
+    @one_line_errors()
     def schema(self) -> str:
-        """Return the schema of a query without one."""
-        freeze_loaded_objects()
-        return default_schema(parse_options(self.options, more=OF_STREAMS))
+        """Return the schema of a query without one.
 
+        Raises:
+            UsageError: invalid options, or a path that does not exist.
+        """
+        freeze_loaded_objects()
+        options = parse_options(self.options, more=OF_STREAMS)
+        expanded_paths(options.paths)
+        return default_schema(options)
+
+    @one_line_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader for a batch query.
 
@@ -49,8 +58,10 @@ class SeglogDataSource(DataSource):
         """
         options = parse_options(self.options)
         check_schema(schema, options)
-        return (FilteringReader if is_pushing() else SeglogReader)(options, schema)
+        is_filtering = options.pushed_filters == USE and is_pushing()
+        return (FilteringReader if is_filtering else SeglogReader)(options, schema)
 
+    @one_line_errors()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
         """Return a writer of segments.
 
@@ -59,6 +70,7 @@ class SeglogDataSource(DataSource):
         """
         return SeglogWriter(parse_write_options(self.options), schema, overwrite=overwrite)
 
+    @one_line_errors()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return a reader for a stream.
 
@@ -96,6 +108,7 @@ class SeglogReader(DataSourceReader):
         self.schema = schema
         self.narrowed: Narrowed = EVERYTHING
 
+    @one_line_errors()
     def partitions(self) -> list[InputPartition]:
         """Return the tasks of the query."""
         parts: list[InputPartition] = [Part(task, self.narrowed) for task in plan(self.options, self.narrowed)]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import InputPartition
+
+from seglog_format.errors import SeglogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 
 DAEMON: Final = "pyspark.daemon"
 """Spark's program whose child processes are the Python workers: each runs many tasks in turn."""
+HIDES_TRACEBACK: Final = "SPARK_HIDE_TRACEBACK"
+"""Variable that makes a worker send only the text of an error."""
 
 
 class Part(InputPartition):
@@ -48,8 +54,27 @@ def rows_of(part: Part, schema: StructType, options: ReadOptions) -> Iterator[pa
 
     from seglog_format.spark.executing import batches_of  # noqa: PLC0415 - brings the compiled engine
 
-    yield from batches_of(part.value, to_arrow_schema(schema, timezone="UTC"), options, part.narrowed)
+    with one_line_errors():
+        yield from batches_of(part.value, to_arrow_schema(schema, timezone="UTC"), options, part.narrowed)
     freeze_loaded_objects()
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Have Spark show an error of this package without the lines of code that raised it; no other error is changed.
+
+    The setting ends with the worker: a worker ends after any error.
+    """
+    try:
+        yield
+    except SeglogError:
+        if _is_worker():
+            os.environ[HIDES_TRACEBACK] = "1"
+        raise
+
+
+def _is_worker() -> bool:
+    return getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "") == DAEMON
 
 
 def freeze_loaded_objects() -> None:
@@ -58,7 +83,7 @@ def freeze_loaded_objects() -> None:
     A worker collects garbage after each task, and after each call of the planner. With the compiled engine in memory
     that takes longer than the rest of a short task, and frees nothing.
     """
-    if getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "") == DAEMON:
+    if _is_worker():
         _freeze()
 
 

@@ -7,33 +7,33 @@ import os
 import re
 import time
 from collections import defaultdict
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.codec.build import build_batch, new_record
-from seglog_format.codec.checksum import crc32c
-from seglog_format.codec.compress import compress
-from seglog_format.codec.encode import codec_named
+import numpy as np
+import pyarrow as pa
+
+from seglog_format.codec.columns import encode_columns
 from seglog_format.errors import UsageError
-from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP, RecordBatchHeader
+from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP
 from seglog_format.names import FileKind, partition_directory_name, require_written_directory, segment_file_name
-from seglog_format.record_model import Record
-from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, RECORD_BATCH_HEADER
 from seglog_format.spark.partitioning import Spreader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    import pyarrow as pa
-
-    from seglog_format.record_model import RecordBatch
     from seglog_format.spark.write_options import WriteOptions
 
 
 RECORD_OVERHEAD: Final = 10
 """Approximate bytes of a record besides key, value and headers."""
+BUFFER_SIZE: Final = 32 * 2**20
+"""Approximate bytes of rows that are encoded together."""
+BATCH_START: Final = Struct(">qi11xi")
+"""Base offset, length and last offset delta of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +55,15 @@ class Staged:
 
 @dataclass
 class _Open:
-    """A staged file that is being written, and the records to write next.
+    """A staged file that is being written.
 
-    The file is closed between its batches: one task may write more partitions than a process may have open files.
+    The file is closed between writes: one task may write more partitions than a process may have open files.
     """
 
     path: Path | None = None
     size: int = 0
     first: int = 0
     next_offset: int = 0
-    records: list[Record] = field(default_factory=list)
-    waiting: int = 0
 
 
 class Stager:
@@ -84,7 +82,8 @@ class Stager:
         self._staged: list[Staged] = []
         self._spreader = Spreader(options, task)
         self._file_count = 0
-        self._has_offsets = False
+        self._rows: list[pa.RecordBatch] = []
+        self._size = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows.
@@ -92,156 +91,147 @@ class Stager:
         Raises:
             UsageError: a row without topic, with a topic or partition that no directory can have, without a partition
                 if it has an offset or the number of partitions is not known, or with an offset that is not above the
-                one before it.
+                one before it. `finish` raises it as well.
         """
-        self._has_offsets = "offset" in batch.schema.names
-        for (topic, named), offset, record in _rows(batch, self._options):
-            if topic is None:
-                msg = "seglog: a row has no topic: add a column topic, or give the option topic"
-                raise UsageError(msg)
-            if self._has_offsets and (named is None or offset is None):
-                missing = "partition" if named is None else "offset"
-                msg = f"seglog: a row of {topic} has no {missing}, though rows have offsets"
-                raise UsageError(msg)
-            size = _size_of(record)
-            partition = self._spreader.partition_of(topic, named, record.key, size)
-            self._add(topic, partition, record if offset is None else replace(record, offset=offset), size)
+        if not len(batch):
+            return
+        self._rows.append(_placed(batch, self._options, self._spreader))
+        self._size += batch.nbytes
+        if self._size >= BUFFER_SIZE:
+            self._write_rows()
 
-    def _add(self, topic: str, partition: int, record: Record, size: int) -> None:
-        if (topic, partition) not in self._open:
-            partition_directory_name(topic, partition)
-        of = self._open[topic, partition]
-        if not self._has_offsets:
-            record = replace(record, offset=of.next_offset)
-        elif record.offset < of.next_offset or record.offset < 0:
-            msg = (
-                f"seglog: {topic}-{partition}: offset {record.offset} comes after {of.next_offset - 1}: write"
-                " seglog_format.spark.prepared(frame), which sorts rows by their offsets"
-            )
-            raise UsageError(msg)
-        starts_again = of.records and record.offset - of.records[0].offset > INT32_MAX
-        if of.records and (of.waiting + size > self._options.batch_size or starts_again):
-            self._write(topic, partition, of)
-        of.records.append(record)
-        of.waiting += size
-        of.next_offset = record.offset + 1
+    def _write_rows(self) -> None:
+        """Encode all rows that were added, partition by partition."""
+        if not self._rows:
+            return
+        table = pa.Table.from_batches(self._rows).combine_chunks()
+        self._rows, self._size = [], 0
+        topics = table.column("topic").combine_chunks().dictionary_encode()
+        partitions = table.column("partition").to_numpy()
+        order = np.lexsort((partitions, topics.indices.to_numpy()))  # stable: rows of a partition keep their order
+        ordered = table if (order[1:] > order[:-1]).all() else table.take(order)
+        numbers, places = topics.indices.to_numpy()[order], partitions[order]
+        changes = np.flatnonzero((np.diff(numbers) != 0) | (np.diff(places) != 0)) + 1
+        for start, end in zip([0, *changes], [*changes, len(order)], strict=True):
+            key = topics.dictionary[int(numbers[start])].as_py(), int(places[start])
+            self._write(key, ordered.slice(start, end - start).drop(["topic", "partition"]))
 
-    def _write(self, topic: str, partition: int, of: _Open) -> None:
-        """Write waiting records as a batch; start a new file if a segment would become too large."""
-        first, last = of.records[0].offset, of.records[-1].offset
-        codec = self._options.codec
-        batch = build_batch(
-            of.records, base_offset=first, codec=codec, partition_leader_epoch=0, keeps_offsets=True
-        )  # fmt: skip
-        data = encoded(batch)
-        if of.path is not None and (of.size + len(data) > self._options.segment_size or last - of.first > INT32_MAX):
-            self._finish(topic, partition, of, first)
-        if of.path is None:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            of.path, of.size, of.first = self._directory / f"{self._file_count}.batches", 0, first
-            of.path.touch(exist_ok=False)
-            self._file_count += 1
-        with of.path.open("ab") as file:
-            file.write(data)
-        of.size += len(data)
-        of.records, of.waiting = [], 0
+    def _write(self, key: tuple[str, int], rows: pa.Table) -> None:
+        """Write rows of one partition as batches; start a new file if a segment would become too large."""
+        if key not in self._open:
+            partition_directory_name(*key)
+        of = self._open[key]
+        if "offset" in rows.column_names:
+            _check_offsets(key, rows.column("offset").to_numpy(), of.next_offset)
+        encoder = encode_columns(
+            rows,
+            base_offset=of.next_offset,
+            batch_size=self._options.batch_size,
+            codec=self._options.codec,
+            partition_leader_epoch=0,
+        )
+        for data in encoder:
+            written = position = 0
+            while position < len(data):
+                first, length, delta = BATCH_START.unpack_from(data, position)
+                end = position + ENTRY_PREFIX_SIZE + length
+                size = of.size + end - written
+                if of.path is not None and (size > self._options.segment_size or first + delta - of.first > INT32_MAX):
+                    _append(of, data[written:position])
+                    self._finish(key, of)
+                    written = position
+                if of.path is None:
+                    self._begin(of, first)
+                of.next_offset, position = first + delta + 1, end
+            _append(of, data[written:])
 
-    def _finish(self, topic: str, partition: int, of: _Open, next_offset: int) -> None:
+    def _begin(self, of: _Open, first: int) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        of.path, of.size, of.first = self._directory / f"{self._file_count}.batches", 0, first
+        of.path.touch(exist_ok=False)
+        self._file_count += 1
+
+    def _finish(self, key: tuple[str, int], of: _Open) -> None:
         assert of.path is not None
         with of.path.open("ab") as file:
             os.fsync(file.fileno())
-        self._staged.append(Staged(topic, partition, str(of.path), of.first, next_offset - 1))
+        self._staged.append(Staged(*key, str(of.path), of.first, of.next_offset - 1))
         of.path = None
 
     def finish(self) -> tuple[Staged, ...]:
-        """Write waiting records, and flush all files to disk."""
-        for (topic, partition), of in self._open.items():
-            if of.records:
-                self._write(topic, partition, of)
+        """Write waiting records, and flush all files to disk.
+
+        Raises:
+            UsageError: as `add`.
+        """
+        self._write_rows()
+        for key, of in self._open.items():
             if of.path is not None:
-                self._finish(topic, partition, of, of.next_offset)
+                self._finish(key, of)
         return tuple(self._staged)
 
 
-def _size_of(record: Record) -> int:
-    headers = sum(len(header.key) + len(header.value or b"") + 2 for header in record.headers)
-    return len(record.key or b"") + len(record.value or b"") + headers + RECORD_OVERHEAD
+def _append(of: _Open, data: bytes) -> None:
+    if of.path is not None and data:
+        with of.path.open("ab") as file:
+            file.write(data)
+        of.size += len(data)
 
 
-def _rows(batch: pa.RecordBatch, options: WriteOptions) -> Iterator[tuple[tuple[Any, Any], int | None, Record]]:
-    """Yield topic and partition as the row names them, offset (if the rows have one), and record of each row."""
-    count, names = len(batch), batch.schema.names
-    columns = {name: batch.column(name).to_pylist() for name in names if name != "timestamp"}
-    now_ms = int(time.time() * 1000)
-    missing_ms = NO_TIMESTAMP if "offset" in names else now_ms  # a copied record without a timestamp keeps none
-    times = _milliseconds(batch.column("timestamp"), missing_ms) if "timestamp" in names else [now_ms] * count
-    nothing: list[Any] = [None] * count
-    topics = columns.get("topic", [options.topic] * count)
-    numbers, offsets = columns.get("partition", nothing), columns.get("offset", nothing)
-    keys, headers = columns.get("key", nothing), columns.get("headers", nothing)
-    for row, value in enumerate(columns["value"]):
-        pairs = [((each["key"] or "").encode(), each["value"]) for each in headers[row] or ()]
-        record = new_record(key=_bytes(keys[row]), value=_bytes(value), timestamp_ms=times[row], headers=pairs)
-        topic = topics[row] if topics[row] is not None else options.topic
-        yield (topic, numbers[row]), offsets[row], record
+def _check_offsets(key: tuple[str, int], offsets: np.ndarray[Any, np.dtype[np.int64]], lowest: int) -> None:
+    previous = np.concatenate([[lowest - 1], offsets[:-1]])
+    wrong = np.flatnonzero((offsets <= previous) | (offsets < 0))
+    if len(wrong):
+        msg = (
+            f"seglog: {key[0]}-{key[1]}: offset {offsets[wrong[0]]} comes after {previous[wrong[0]]}: write"
+            " seglog_format.spark.prepared(frame), which sorts rows by their offsets"
+        )
+        raise UsageError(msg)
+
+
+def _placed(batch: pa.RecordBatch, options: WriteOptions, spreader: Spreader) -> pa.RecordBatch:
+    """Return rows in the form of `encode_columns`, each with its topic and partition."""
+    columns = {name: batch.column(name) for name in batch.schema.names}
+    topics = columns.get("topic", pa.nulls(len(batch), pa.string()))
+    topics = topics if options.topic is None else topics.fill_null(options.topic)
+    if topics.null_count:
+        msg = "seglog: a row has no topic: add a column topic, or give the option topic"
+        raise UsageError(msg)
+    partitions = columns.get("partition", pa.nulls(len(batch), pa.int32()))
+    if "offset" in columns:
+        for name, column in (("partition", partitions), ("offset", columns["offset"])):
+            if column.null_count:
+                topic = topics[column.is_null().to_pylist().index(True)]
+                msg = f"seglog: a row of {topic} has no {name}, though rows have offsets"
+                raise UsageError(msg)
+    if partitions.null_count or options.partitions is not None:
+        partitions = pa.array(_spread(columns, topics, partitions, spreader), pa.int32())
+    # A copied record without a timestamp keeps none.
+    missing_ms = NO_TIMESTAMP if "offset" in columns else int(time.time() * 1000)
+    times = _milliseconds(columns["timestamp"], missing_ms) if "timestamp" in columns else [missing_ms] * len(batch)
+    placed = columns | {"topic": topics, "partition": partitions, "timestamp": pa.array(times, pa.int64())}
+    return pa.RecordBatch.from_pydict(placed)
+
+
+def _spread(columns: Mapping[str, pa.Array], topics: pa.Array, named: pa.Array, spreader: Spreader) -> Iterator[int]:
+    """Yield the partition of each row."""
+    nothing = pa.nulls(len(topics))
+    keys, values, headers = (columns.get(name, nothing).to_pylist() for name in ("key", "value", "headers"))
+    for row, (topic, number) in enumerate(zip(topics.to_pylist(), named.to_pylist(), strict=True)):
+        key = _bytes(keys[row])
+        pairs = sum(len(each["key"] or "") + len(each["value"] or b"") + 2 for each in headers[row] or ())
+        size = len(key or b"") + len(_bytes(values[row]) or b"") + pairs + RECORD_OVERHEAD
+        yield spreader.partition_of(topic, number, key, size)
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
 
 
-def _milliseconds(times: pa.Array, missing_ms: int) -> list[int]:
-    micro = times.cast("int64").to_pylist()  # Spark counts microseconds
-    return [missing_ms if each is None else each // 1000 for each in micro]
-
-
-def encoded(batch: RecordBatch) -> bytes:
-    """Encode a batch of magic 2; equal to `encode_batch`, which encodes each record by the schema."""
-    section = bytearray()
-    for record in batch.records:
-        assert isinstance(record, Record)
-        put_record(section, record)
-    assert isinstance(batch.header, RecordBatchHeader)
-    stored = compress(codec_named(batch.header.codec_id), bytes(section), magic=batch.header.magic)
-    size = RECORD_BATCH_HEADER.size + len(stored) - ENTRY_PREFIX_SIZE
-    header = replace(batch.header, batch_length=size)
-    unsealed: bytes = RECORD_BATCH_HEADER.pack(*astuple(header)) + stored
-    crc = crc32c(unsealed[ATTRIBUTES_POSITION:])
-    sealed: bytes = RECORD_BATCH_HEADER.pack(*astuple(replace(header, crc=crc))) + stored
-    return sealed
-
-
-def put_record(section: bytearray, record: Record) -> None:
-    """Append one record."""
-    body = bytearray(b"\0")
-    put_varint(body, record.timestamp_delta)
-    put_varint(body, record.offset_delta)
-    put_bytes(body, record.key)
-    put_bytes(body, record.value)
-    put_varint(body, len(record.headers))
-    for header in record.headers:
-        put_bytes(body, header.key)
-        put_bytes(body, header.value)
-    put_varint(section, len(body))
-    section += body
-
-
-def put_bytes(target: bytearray, data: bytes | None) -> None:
-    """Append a size and bytes; -1 for null."""
-    if data is None:
-        target.append(1)
-        return
-    put_varint(target, len(data))
-    target += data
-
-
-def put_varint(target: bytearray, value: int) -> None:
-    """Append a zigzag varint."""
-    zigzag = value << 1 if value >= 0 else (-value << 1) - 1
-    while zigzag > 0x7F:  # noqa: PLR2004 - seven bits to a byte
-        target.append(zigzag & 0x7F | 0x80)
-        zigzag >>= 7
-    target.append(zigzag)
+def _milliseconds(times: pa.Array, missing_ms: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return milliseconds, rounded down; Spark counts microseconds."""
+    micro = times.cast("int64")
+    return np.where(times.is_null().to_numpy(zero_copy_only=False), missing_ms, micro.fill_null(0).to_numpy() // 1000)
 
 
 # -- the manifest: the changes of a write, stored in the log directory until they are done -----------------------------

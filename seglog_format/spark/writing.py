@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from seglog_format.errors import UsageError
+from seglog_format.spark.source_parts import one_line_errors
 from seglog_format.spark.write_options import WriteOptions, check_written_schema
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class SeglogWriter(DataSourceArrowWriter):
         self.job = uuid.uuid4().hex
         self._keeps_offsets = "offset" in schema.fieldNames()
 
+    @one_line_errors()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage the rows of a task."""
         from pyspark import TaskContext  # noqa: PLC0415 - on executors
@@ -59,6 +61,7 @@ class SeglogWriter(DataSourceArrowWriter):
             stager.add(batch)
         return StagedMessage(stager.finish())
 
+    @one_line_errors()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Turn the staged files into segments."""
         from seglog_format.spark.committing import commit  # noqa: PLC0415

@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
+from seglog_format.codec.plain.checkpoints import simple_offsets
 from seglog_format.codec.properties import encode_clean_shutdown
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.names import FileKind, parse_partition_directory
@@ -117,7 +118,9 @@ class RootFiles:
         if not self._files.exists(self._path(kind)):
             return {}
         try:
-            return decode_offset_checkpoint(read_small(self._files, self._path(kind))).by_partition
+            data = read_small(self._files, self._path(kind))
+            found = simple_offsets(data)
+            return decode_offset_checkpoint(data).by_partition if found is None else found
         except FormatError:
             return {}
 

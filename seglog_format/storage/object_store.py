@@ -27,6 +27,8 @@ SAME: Final = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss"}
 """Arrow's schemes of file systems, by Hadoop's schemes."""
 OF_ARROW: Final = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
 """Schemes that Arrow reads; fsspec reads all others."""
+OF_HADOOP: Final = frozenset({"hdfs", "viewfs"})
+HADOOP: Final = "; this needs Hadoop: set JAVA_HOME, HADOOP_HOME and CLASSPATH (hadoop classpath --glob), or mount it"
 MAX_OPEN: Final = 64
 """Maximum number of open files of a store."""
 KEYS: Final = ("access_key", "secret_key")
@@ -184,7 +186,8 @@ def file_system_at(address: str, settings: Mapping[str, str]) -> tuple[FileSyste
         msg = f"seglog: {shown_address(address)} needs fsspec: pip install fsspec, and its dependencies for {scheme}"
         raise UsageError(msg) from error
     except (OSError, ValueError, TypeError) as error:  # ArrowInvalid is a ValueError
-        msg = f"seglog: {shown_address(address)}: {_without_keys(error, address, settings)}"
+        text = _without_keys(error, address, settings).partition("\n")[0]  # of a library that is missing, one a place
+        msg = f"seglog: {shown_address(address)}: {text}{HADOOP if scheme in OF_HADOOP else ''}"
         raise UsageError(msg) from error
 
 

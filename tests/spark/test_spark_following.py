@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 import shutil
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from proofs.spark.readers import read, struct_type
 from seglog_format import LogConfig, PartitionWriter, new_record, walk
 from seglog_format.errors import UsageError
-from seglog_format.spark import following
+from seglog_format.spark import following, plain_stream
 from seglog_format.spark.columns import projection
 from seglog_format.spark.executing import ReadError, batches_of
 from seglog_format.spark.filters import EVERYTHING
@@ -359,3 +360,22 @@ def test_the_reader_speaks_json_as_the_connector_does(tmp_path: Path) -> None:
         second = third
     assert second == {"orders": {"0": 30, "1": 10}}, "what was written later is for the next run"
     assert reader.latestOffset() == second, "as Spark before 4.2 asks"  # type: ignore[call-arg]
+
+
+def test_a_step_waits_for_its_minimum_or_for_the_longest_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=1.0)
+    monkeypatch.setattr(plain_stream, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    options = {"minOffsetsPerTrigger": "25", "maxTriggerDelay": "1m", "startingOffsets": "earliest"}
+    partition(tmp_path / "orders-0", 10)
+    parsed = parse_stream_options({"path": str(tmp_path), **options})
+    reader = stream_reader(parsed, struct_type(projection("offset")))
+    start, ends = reader.initialOffset(), []
+    for seconds, count in ((0, 0), (1, 24), (58, 0), (1, 0), (1, 24), (1, 1)):
+        clock.now += seconds
+        append(tmp_path / "orders-0", count)
+        start = reader.latestOffset(start, None)
+        ends.append(start["orders"]["0"])
+    assert ends == [10, 10, 10, 34, 34, 59], "the first at once, the next after a minute, then by number"
+    append(tmp_path / "orders-0", 1)
+    reader.prepareForTriggerAvailableNow()  # type: ignore[attr-defined]
+    assert reader.latestOffset(start, None) == {"orders": {"0": 60}}, "the rest of a query that ends there"

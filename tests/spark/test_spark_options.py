@@ -8,7 +8,16 @@ import pytest
 from helpers.walking import each_of
 
 from seglog_format.errors import UsageError
-from seglog_format.spark.options import OPTIONS, parse_duration, parse_options, parse_size
+from seglog_format.spark.options import OF_STREAMS, OPTIONS, UNUSED, parse_duration, parse_options, parse_size
+
+IGNORED = {
+    "groupIdPrefix": "x",
+    "kafkaConsumer.pollTimeoutMs": "1",
+    "fetchOffset.numRetries": "1",
+    "fetchOffset.retryIntervalMs": "1",
+    "maxRecordsPerPartition": "1",
+}
+"""Options of the connector that say nothing about a log."""
 
 
 def test_defaults_are_those_of_the_connector() -> None:
@@ -40,6 +49,7 @@ def test_several_paths_come_as_json() -> None:
         ("subscribeTo", "orders", "did you mean subscribe"),
         ("colour", "red", "unknown option 'colour'"),
         ("mode", "failfats", "did you mean failfast"),
+        ("pushedFilters", "true", "there are ignore, use"),
         ("mode", "strict", "there are failfast, dropcorrupt, permissive"),
         ("includeHeaders", "yes", "true or false"),
         ("minPartitions", "0", "1 or more"),
@@ -74,9 +84,11 @@ def test_one_way_to_subscribe() -> None:
 
 def test_options_for_a_broker_are_told_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        options = parse_options({"path": "data", "kafka.bootstrap.servers": "localhost:9092", "groupIdPrefix": "x"})
+        options = parse_options({"path": "data", "kafka.bootstrap.servers": "localhost:9092", **IGNORED})
     assert options == parse_options({"path": "data"})
-    assert [record.getMessage().split()[2] for record in caplog.records] == ["kafka.bootstrap.servers", "groupidprefix"]
+    told = [record.getMessage().split()[2] for record in caplog.records]
+    assert told == ["kafka.bootstrap.servers", *map(str.lower, IGNORED)]
+    assert "use splitBytes: it is ignored" in caplog.text
 
 
 def test_a_timestamp_goes_before_offsets() -> None:
@@ -102,7 +114,8 @@ def test_every_option_is_documented() -> None:
     from helpers.support import REPOSITORY
 
     page = (REPOSITORY / "docs" / "how-to" / "query-with-spark.md").read_text(encoding="utf-8")
-    assert [name for name in OPTIONS if f"`{name}`" not in page] == []
+    assert [name for name in (*OPTIONS, *OF_STREAMS, *IGNORED) if f"`{name}`" not in page] == []
+    assert set(map(str.lower, IGNORED)) == set(UNUSED)
 
 
 def test_topics_are_chosen_by_name_pattern_or_partition() -> None:

@@ -6,15 +6,20 @@ import random
 import shutil
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from helpers.spark_partitions import START_MS, partition, topic_id
 from helpers.spark_plans import pieces, read, tasks
+from helpers.walking import each_of
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from proofs.spark.readers import rows, struct_type
+from seglog_format import LogConfig, PartitionWriter, build_batch, new_record
 from seglog_format.errors import UsageError
+from seglog_format.model import CompressionCodec
+from seglog_format.spark import planning
 from seglog_format.spark.executing import ReadError, batches_of
 from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.following import Follower
@@ -22,7 +27,7 @@ from seglog_format.spark.options import parse_options, parse_stream_options
 from seglog_format.spark.pieces import Task
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from seglog_format.log.segment import LogSegment
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +56,21 @@ def test_a_path_is_a_log_directory_a_partition_or_a_tree(orders: Path, tmp_path:
 def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         tasks(tmp_path / "absent")
+
+
+def test_a_pattern_is_what_it_matches(orders: Path, tmp_path: Path) -> None:
+    shutil.copytree(orders, tmp_path / "broker-1")
+    shutil.copytree(orders / "orders-0", tmp_path / "broker-2" / "payments-0")
+    (tmp_path / "broker-2" / "payments-9").symlink_to(orders / "orders-1")
+    (tmp_path / "broker-2" / "payments-1.0123456789abcdef0123456789abcdef-delete").mkdir()
+    (tmp_path / "broker-3").write_text("no directory")
+    assert len(offsets(f"{tmp_path}/broker-*")) == 440 + 400  # type: ignore[arg-type]
+    assert len(offsets(f"file:{tmp_path}/broker-?/payments-[01]*")) == 400  # type: ignore[arg-type]
+    shutil.copytree(orders / "orders-1", tmp_path / "[a]" / "x-0")
+    assert len(offsets(tmp_path / "[a]")) == 40, "a name of a directory is no pattern"
+    for nothing in ("broker-3*", "none-*/orders-0", "broker-2/*-delete", "\0*"):
+        with pytest.raises(UsageError, match=r"no (partition )?directory"):
+            tasks(f"{tmp_path}/{nothing}")
 
 
 def test_a_stream_of_an_address() -> None:
@@ -94,6 +114,40 @@ def test_large_segments_are_cut_and_small_ones_put_together(orders: Path) -> Non
     cut = pieces(orders, splitBytes="3000")
     assert len(cut) > 2 * len(segments)
     assert {piece.start for piece in cut} != {0}
+
+
+@each_of("codec", [CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.ZSTD])
+def test_tasks_are_cut_by_their_decompressed_bytes(
+    codec: CompressionCodec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "MIN_SPLIT", 2**16)
+    monkeypatch.setattr(planning, "SAMPLED_SIZE", 1)
+    values = [bytes([number % 251]) * 1000 for number in range(1000)]
+    with PartitionWriter(tmp_path / "orders-0", LogConfig(index_interval_bytes=100)) as writer:
+        for first in range(0, 1000, 10):
+            records = [new_record(value=value) for value in values[first : first + 10]]
+            writer.append(build_batch(records, codec=codec))
+    found = tasks(tmp_path)
+    assert 10 <= len(found) <= 17, "a million bytes in tasks of 64 KiB"
+    assert read(tmp_path, ("value",)).column(0).to_pylist() == values
+    assert len(tasks(tmp_path, splitBytes="100k")) == (9 if codec is CompressionCodec.NONE else 1), "as stored"
+
+
+def test_one_entry_of_a_partition_says_what_it_decompresses_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampled: list[str] = []
+
+    def factor(segment: LogSegment, position: int) -> float:
+        assert position == 0
+        sampled.append(segment.path)
+        return 1.0
+
+    monkeypatch.setattr(planning, "SAMPLED_SIZE", 1000)
+    monkeypatch.setattr(planning, "_factor", factor)
+    for number in range(3):
+        partition(tmp_path / f"orders-{number}", 400)
+    partition(tmp_path / "small-0", 2)
+    tasks(tmp_path)
+    assert [Path(path).parent.name for path in sampled] == ["orders-0", "orders-1", "orders-2"]
 
 
 def test_pieces_are_cut_without_an_index_only_between_segments(orders: Path, tmp_path: Path) -> None:

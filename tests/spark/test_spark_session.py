@@ -15,7 +15,8 @@ pytest.importorskip("numba")
 
 from helpers.spark_partitions import partition
 from helpers.support import REPOSITORY, authentic, authentic_names
-from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
+from helpers.walking import each_of
+from pyspark.errors import AnalysisException, PySparkException, PythonException, StreamingQueryException
 
 from proofs.spark.readers import REFERENCE, reference_rows, rows_by_directory
 from seglog_format.cli.main import run
@@ -99,31 +100,42 @@ def test_filters_work_with_the_default_configuration_and_are_pushed_with_another
 ) -> None:
     if is_on:
         request.getfixturevalue("pushing")
-    frame = load(spark, logs, splitBytes="4k").where("topic = 'orders' and partition = 1 and offset in (7, 9)")
+    loaded = load(spark, logs, splitBytes="4k", pushedFilters="use")
+    frame = loaded.where("topic = 'orders' and partition = 1 and offset in (7, 9)")
     assert sorted(row.offset for row in frame.select("offset").collect()) == [7, 9]
     assert ("(partition" in plan_of(frame)) is not is_on, "Spark does not apply what was taken over"
     assert (frame.rdd.getNumPartitions() == 1) is is_on
 
 
-def test_a_frame_that_was_filtered_still_has_all_rows(spark: SparkSession, logs: Path) -> None:
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_frame_that_was_filtered_still_has_all_rows(
+    spark: SparkSession, logs: Path, *, is_on: bool, request: pytest.FixtureRequest
+) -> None:
+    if is_on:
+        request.getfixturevalue("pushing")
     frame = load(spark, logs)
     assert frame.where("partition = 1").count() == 40
     assert frame.count() == 340
     assert frame.where("offset < 10").join(frame, ["partition", "offset"]).count() == 20
+    both = frame.where("partition = 1").union(frame.where("partition = 0 and offset = 7"))
+    assert sorted(tuple(row) for row in both.groupBy("partition").count().collect()) == [(0, 1), (1, 40)]
 
 
 @pytest.mark.usefixtures("pushing")
 def test_spark_still_keeps_filters_for_the_next_query(spark: SparkSession, logs: Path) -> None:
-    """Why `session` leaves them off; when this fails Spark has changed, and they can be on."""
-    frame = load(spark, logs)
+    """Why the source ignores them by default; when this fails Spark has changed, and they can be used."""
+    frame = load(spark, logs, pushedFilters="use")
     assert frame.where("partition = 1").count() == 40
     assert frame.count() == 40, "300 more are there"
-    assert load(spark, logs).count() == 340
+    both = load(spark, logs, pushedFilters="use")
+    assert both.where("partition = 1").union(both.where("partition = 0 and offset = 7")).count() == 2, "it would be 41"
 
 
 @pytest.mark.usefixtures("pushing")
 def test_times_are_compared_as_spark_does(spark: SparkSession, logs: Path) -> None:
-    frame = load(spark, logs).where("timestamp between '2023-11-14 22:13:25' and '2023-11-14 22:13:27.5'")
+    frame = load(spark, logs, pushedFilters="use").where(
+        "timestamp between '2023-11-14 22:13:25' and '2023-11-14 22:13:27.5'"
+    )
     assert sorted((row.partition, row.offset) for row in frame.collect()) == [
         (number, offset) for number in (0, 1) for offset in (5, 6, 7)
     ]
@@ -136,6 +148,43 @@ def test_a_schema_is_the_projection_and_a_wrong_one_an_error(spark: SparkSession
         spark.read.format("seglog").schema("offset string").load(str(logs)).collect()
     with pytest.raises(AnalysisException, match="did you mean startingOffsets"):
         load(spark, logs, startingOffset="latest")
+
+
+ERRORS: dict[str, tuple[Callable[[SparkSession, Path], object], str]] = {
+    "an option": (lambda spark, logs: load(spark, logs, startingOffset="latest"), "did you mean startingOffsets"),
+    "a path": (lambda spark, logs: load(spark, logs / "absent"), "absent: No such file or directory"),
+    "a path of a stream": (lambda spark, logs: spark.readStream.format("seglog").load(str(logs / "absent")), "absent"),
+    "a pattern": (lambda spark, logs: load(spark, logs / "absent-*"), "absent-.: no directory matches"),
+    "a value": (lambda spark, logs: load(spark, logs, assign='{"orders": [7]}').count(), "orders-7 is not below"),
+    "a column": (lambda spark, logs: spark.read.format("seglog").schema("keys int").load(str(logs)).count(), "keys"),
+    "a store": (lambda spark, _: load(spark, "hdfs://name/logs").count(), "Unable to load lib"),  # type: ignore[arg-type]
+    "a write": (
+        lambda spark, logs: spark.range(1).write.format("seglog").mode("append").save(str(logs / "new")),
+        "unknown column 'id'",
+    ),
+    "a row": (
+        lambda spark, logs: spark.sql("select 'x' value, 'orders' topic, int(null) partition")
+        .write.format("seglog").mode("append").save(str(logs / "new")),
+        "has no partition",
+    ),
+}  # fmt: skip
+
+
+@each_of("name", sorted(ERRORS))
+def test_an_error_is_one_sentence_without_lines_of_code(name: str, spark: SparkSession, logs: Path) -> None:
+    called, text = ERRORS[name]
+    with pytest.raises(PySparkException) as raised:
+        called(spark, logs)
+    assert re.search(text, str(raised.value))
+    assert "Traceback" not in str(raised.value)
+    assert sum(1 for line in str(raised.value).splitlines() if line.strip() and "SQLSTATE" not in line) <= 2
+
+
+def test_an_error_of_other_code_keeps_its_lines(spark: SparkSession) -> None:
+    from pyspark.sql.functions import udf
+
+    with pytest.raises(PythonException, match="Traceback"):
+        spark.range(1).select(udf(lambda number: 1 // number, useArrow=False)("id")).collect()
 
 
 def test_sql_and_a_log_directory_without_partitions(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
@@ -155,6 +204,7 @@ def test_damage_in_every_mode(spark: SparkSession, logs: Path, tmp_path: Path) -
         load(spark, tmp_path).collect()
     assert str(log) in str(raised.value)
     assert "dropcorrupt" in str(raised.value)
+    assert "Traceback" not in str(raised.value)
     assert load(spark, tmp_path, mode="dropcorrupt").count() == 30
     marked = load(spark, tmp_path, mode="permissive").where("_corrupt is not null").select("_corrupt.*").collect()
     assert [(row.file, row.requirement) for row in marked] == [(str(log), "SEG-BAT-003")]

@@ -281,6 +281,18 @@ def test_a_scheme_that_needs_more(monkeypatch: pytest.MonkeyPatch) -> None:
         pieces("sftp://somewhere/logs")
 
 
+@pytest.mark.parametrize("scheme", ["hdfs", "viewfs"])
+def test_hadoop_without_its_libraries_says_so_in_one_line(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLASSPATH", raising=False)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setenv("ARROW_LIBHDFS_DIR", "/nowhere")
+    with pytest.raises(UsageError) as raised:
+        pieces(f"{scheme}://name:8020/logs")
+    assert "\n" not in str(raised.value)
+    assert "load lib" in str(raised.value)
+    assert "hadoop classpath --glob" in str(raised.value)
+
+
 def test_a_setting_that_nobody_knows() -> None:
     with pytest.raises(UsageError, match="colour"):
         pieces("s3://cold/logs", **{"storage.colour": "red"})

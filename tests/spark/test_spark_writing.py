@@ -18,13 +18,13 @@ from helpers.support import authentic
 from helpers.walking import each_of
 
 from proofs.spark.readers import read, rows, struct_type
-from seglog_format import encode_batch, verify
+from seglog_format import verify
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition
 from seglog_format.model import GREATEST_OFFSET, CompressionCodec
-from seglog_format.spark import committing, finish_commits
+from seglog_format.spark import committing, finish_commits, staging
 from seglog_format.spark.committing import abort, commit
-from seglog_format.spark.staging import MANIFEST, STAGING, Stager, encoded
+from seglog_format.spark.staging import MANIFEST, STAGING, Stager
 from seglog_format.spark.write_options import WriteOptions, check_written_schema, parse_write_options
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.storage.files import LocalFiles
@@ -105,9 +105,12 @@ def test_writes_are_appended_and_rolled(tmp_path: Path) -> None:
 
 
 @each_of("seed", range(24))
-def test_rows_of_many_partitions_in_any_order_come_back(seed: int, tmp_path: Path) -> None:
+def test_rows_of_many_partitions_in_any_order_come_back(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows of up to 50 partitions are interleaved; sizes lie on both sides of the limits of a batch and a segment."""
     dice = random.Random(seed)  # noqa: S311
+    monkeypatch.setattr(staging, "BUFFER_SIZE", dice.choice([1, 5000, staging.BUFFER_SIZE]))
     has_offsets = seed % 3 == 0
     topics = ["a", "b", "c"][: dice.randrange(1, 4)]
     names = [(dice.choice(topics), dice.randrange(50)) for _ in range(dice.choice([1, 2, 7, 50]))]
@@ -180,6 +183,25 @@ def test_only_the_attempts_that_spark_names_appear(tmp_path: Path) -> None:
     assert not (tmp_path / STAGING / "j").exists()
     abort(tmp_path, "other")
     assert not (tmp_path / STAGING).exists()
+
+
+def test_a_time_that_no_batch_can_hold_is_refused(tmp_path: Path) -> None:
+    old = batch("orders", 0, range(2), timestamp=pa.array([-5_000_000, None], pa.timestamp("us", "UTC")))
+    with pytest.raises(UsageError, match="timestamps from -5000 to"):
+        staged(tmp_path, "j", "0", old)
+
+
+def test_times_are_rounded_down_and_a_missing_one_is_none_or_now(tmp_path: Path) -> None:
+    micro = pa.array([1_999, None, 2_000], pa.timestamp("us", "UTC"))
+    kept = batch("orders", 0, range(3), timestamp=micro, offset=pa.array([0, 1, 2], pa.int64()))
+    committed(tmp_path, "j", staged(tmp_path, "j", "0", kept), keeps_offsets=True)
+    committed(tmp_path, "k", staged(tmp_path, "k", "0", batch("new", 0, range(3), timestamp=micro)))
+    found = [row["timestamp"] for row in rows(read(tmp_path, subscribe="orders"))]
+    assert (found[0], found[2]) == (1, 2)
+    with open_partition(tmp_path / "orders-0") as opened:
+        assert [record.timestamp_ms for record in opened.records()] == [1, -1, 2]
+    with open_partition(tmp_path / "new-0") as opened:
+        assert [record.timestamp_ms > 1_700_000_000_000 for record in opened.records()] == [False, True, False]
 
 
 def test_offsets_that_rows_bring_are_kept(tmp_path: Path) -> None:
@@ -275,24 +297,6 @@ def test_batches_continue_in_the_leader_epoch_that_the_partition_has(tmp_path: P
     committed(tmp_path, "j", staged(tmp_path, "j", "0", batch("segs", 0, range(3))))
     assert read(tmp_path, ("leaderEpoch",)).column(0).to_pylist()[-3:] == [6, 6, 6]
     assert read(tmp_path).num_rows > 3, "the checksums are still right"
-
-
-@each_of("seed", range(20))
-def test_the_quick_encoder_writes_what_the_schema_says(seed: int) -> None:
-    from seglog_format import build_batch, new_record
-
-    dice = random.Random(seed)  # noqa: S311
-    records = [
-        new_record(
-            key=dice.choice([None, b"", b"key"]),
-            value=dice.choice([None, b"", dice.randbytes(dice.randrange(300))]),
-            timestamp_ms=dice.choice([-1, 0, 1 << 40, 1700000000000 + dice.randrange(10**6)]),
-            headers=[(b"h" * dice.randrange(90), dice.choice([None, b"", b"v"]))] * dice.randrange(3),
-        )
-        for _ in range(dice.randrange(1, 150))
-    ]
-    made = build_batch(records, base_offset=dice.randrange(1 << 40), codec=dice.choice(list(CompressionCodec)))
-    assert encoded(made) == encode_batch(made)
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,10 @@ class LazyGroup(click.Group):
         _report_skipped(refused)
         return max(status if isinstance(status, int) else 0, UNREADABLE)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take ``help COMMAND`` as ``COMMAND --help``."""
+        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return all names, in the order of the table."""
         return list(COMMANDS)
@@ -196,13 +200,16 @@ class LazyGroup(click.Group):
         """Find the command that the first argument names.
 
         Raises:
-            click.UsageError: there is none; the text names commands of similar spelling, as click does for groups
-                whose commands it knows.
+            click.UsageError: there is none; the text names the command for a word of other tools, or those of similar
+                spelling, as click does for groups whose commands it knows.
         """
+        from seglog_format.cli.familiar import suggestion_for
+
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            if names := get_close_matches(args[0], COMMANDS):
+            known = suggestion_for(args[0])
+            if names := [f"seglog {known}"] if known else get_close_matches(args[0], COMMANDS):
                 msg = f"{error.message} Did you mean {' or '.join(map(repr, names))}?"
                 raise click.UsageError(msg, ctx) from error
             raise
@@ -233,7 +240,9 @@ EPILOG: Final = (
     callback=chosen_colour,
     help="When to colour text; every command takes this option. Default: on a terminal, unless NO_COLOR is set.",
 )
-@click.version_option(VERSION, prog_name="seglog", message="%(prog)s %(version)s", help="Print the version.")
+@click.version_option(
+    VERSION, "-V", "--version", prog_name="seglog", message="%(prog)s %(version)s", help="Print the version."
+)
 def seglog() -> None:
     """Read, check and explain the log segments of Apache Kafka, without a broker.
 
@@ -290,7 +299,7 @@ def _outcome(args: list[str] | None) -> int:
     try:
         status: object = seglog.main(args, prog_name="seglog", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        _with_familiar(error).show()
         return error.exit_code
     except click.Abort:
         return _interrupted()
@@ -304,6 +313,16 @@ def _outcome(args: list[str] | None) -> int:
             raise
         return _complain(text, USAGE)
     return status if isinstance(status, int) else DONE
+
+
+def _with_familiar(error: click.ClickException) -> click.ClickException:
+    """Return an error; the refusal of an option of `kafka-dump-log` also says what does the same here."""
+    if isinstance(error, click.NoSuchOption):
+        from seglog_format.cli.familiar import DUMP_LOG_OPTIONS
+
+        if other := DUMP_LOG_OPTIONS.get(error.option_name):
+            return click.UsageError(f"{error.message} It is one of kafka-dump-log. Here: {other}.", error.ctx)
+    return error
 
 
 def _interrupted() -> int:

@@ -32,11 +32,12 @@ class JarsError(Exception):
     """The jars of a release cannot be fetched."""
 
 
-def fetch(release: str) -> Path:
-    """Copy a broker's jars with Maven, unless they are there.
+def fetch(release: str, artifact: str = BROKER) -> Path:
+    """Copy the jars of a broker or of another artifact with Maven, unless they are there.
 
     Args:
         release: such as ``4.4.0``.
+        artifact: its name.
 
     Returns:
         The directory with the jars.
@@ -44,11 +45,11 @@ def fetch(release: str) -> Path:
     Raises:
         JarsError: there is no such release, or Maven cannot reach it.
     """
-    home = WORK / release
+    home = WORK / (release if artifact == BROKER else f"{artifact}-{release}")
     done = home / "complete"
     if not done.is_file():
         home.mkdir(parents=True, exist_ok=True)
-        (home / "pom.xml").write_text(POM.format(broker=BROKER, release=release), encoding="utf-8")
+        (home / "pom.xml").write_text(POM.format(broker=artifact, release=release), encoding="utf-8")
         command = ["mvn", "-q", "-B", PLUGIN, f"-DoutputDirectory={home / 'jars'}", "-DincludeScope=runtime"]
         run = child_processes.run(command, directory=home, check=False, capture_output=True, text=True)
         if run.returncode:

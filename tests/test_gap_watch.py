@@ -11,6 +11,7 @@ from helpers.made_partitions import checkpoint, entry, make, numbered
 from helpers.support import bundled
 
 from seglog_format import open_log_directory, open_partition
+from seglog_format.cli.exit_status import FINDINGS, USAGE
 from seglog_format.cli.main import run
 from seglog_format.errors import MissingOffsetsWarning
 
@@ -284,7 +285,16 @@ def test_dump_says_that_no_batch_holds_the_wanted_offsets(
     log = next(directory.glob("*.log"))
     note = "no batch or record at these offsets"
     for path in (log, directory):
-        assert run(["dump", str(path), *wanted]) == 0
+        assert run(["dump", str(path), *wanted]) == FINDINGS
         assert capsys.readouterr() == ("", f"seglog: {path}: {note}\n")
     assert run(["dump", str(log), "--from", "2"]) == 0
     assert note not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wanted", [["--from", "3", "--to", "3"], ["--from", "3", "--to", "1"], ["--to", "0"]])
+def test_dump_refuses_a_range_without_offsets(
+    wanted: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make(tmp_path, {"1.log": entry(1) + entry(2)})
+    assert run(["dump", str(directory), *wanted]) == USAGE
+    assert capsys.readouterr().err.startswith("seglog: no offset is from ")

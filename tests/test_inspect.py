@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from seglog_format import walk
 from seglog_format.cli.inspect import command
 from seglog_format.cli.render_html import page
-from seglog_format.cli.render_inspect import HEADINGS, bytes_text, field_rows, json_fields, widths_for
+from seglog_format.cli.render_inspect import HEADINGS, NARROW, bytes_text, field_rows, json_fields, widths_for
 from seglog_format.errors import CorruptRecordError, UsageError
 from seglog_format.inspection import Block, Field, Selection, inspect_file, inspect_pasted, pasted_bytes
 
@@ -458,6 +458,12 @@ def test_rows_fit_the_line(width: int) -> None:
     if width >= 80:
         assert all(" ".join(row.split()[:2]).strip() for row in rows)
         assert next(row for row in rows if " magic " in row).split()[:5] == ["16", "1", "02", "magic", "2"]
+
+
+@pytest.mark.parametrize("width", [80, 99, 100, 160])
+def test_what_does_not_fit_is_named(width: int) -> None:
+    rows = shown(vector("V-06"), width=width)
+    assert (NARROW in rows) == (not any("SEG-BAT-003" in row for row in rows)) == (width < 100)
 
 
 def test_a_wrong_field_is_marked_without_colour() -> None:

@@ -25,7 +25,7 @@ from helpers.made_logs import (
 )
 from helpers.support import authentic, authentic_expected
 
-from seglog_format import open_log_directory, open_partition
+from seglog_format import OffsetSpec, open_log_directory, open_partition
 from seglog_format.errors import CorruptRecordError, FormatError, OffsetOutOfRangeError, UsageError
 from seglog_format.log.listing import list_partition
 from seglog_format.types import AbortedTxn, Partition, TimestampOffset
@@ -161,7 +161,7 @@ def test_arguments_that_mean_nothing(tmp_path: Path) -> None:
             partition.records(isolation="read_commited")
         with pytest.raises(UsageError, match="max_bytes"):
             partition.read(0, -1)
-        for timestamp in (-6, -7, -(2**63)):
+        for timestamp in (-7, -8, -(2**63)):
             with pytest.raises(UsageError, match=str(timestamp)):
                 partition.offset_for_timestamp(timestamp)
     with pytest.raises(UsageError):
@@ -171,9 +171,10 @@ def test_arguments_that_mean_nothing(tmp_path: Path) -> None:
 @pytest.mark.req("SEG-LKP-009", "SEG-LKP-013")
 def test_special_timestamps(tmp_path: Path) -> None:
     with open_partition(MadeLog(THREE).write(tmp_path)) as partition:
-        found = {timestamp: partition.offset_for_timestamp(timestamp) for timestamp in range(-5, 0)}
+        found = {timestamp: partition.offset_for_timestamp(timestamp) for timestamp in OffsetSpec}
         latest, earliest = TimestampOffset(-1, 11), TimestampOffset(-1, 0)
-        assert found == {-1: latest, -2: earliest, -3: TimestampOffset(20, 9), -4: earliest, -5: None}
+        largest = TimestampOffset(20, 9)
+        assert found == {-1: latest, -2: earliest, -3: largest, -4: earliest, -5: None, -6: None}
 
 
 @pytest.mark.req("SEG-LKP-013")

@@ -33,7 +33,11 @@ def test_text_of_one_machine_conflicts_and_bare_open_ends_are_noticed(tmp_path: 
 
 
 @each_of(
-    "line", ["this project does", "as ours does", "the reference reader", "`seglog verify`", "this implementation"]
+    "line",
+    [
+        *("this project does", "as ours does", "the reference reader", "`seglog verify`", "this implementation"),
+        *("such as `salvage`", "`seglog_format/schema/` lists"),
+    ],
 )
 def test_a_chapter_that_speaks_of_this_project_is_noticed(tmp_path: Path, line: str) -> None:
     (tmp_path / "spec").mkdir(exist_ok=True)

@@ -70,9 +70,19 @@ def test_what_is_not_checked_says_why() -> None:
     assert list(trace.gaps(entry(check="none", text=text))) == []
 
 
-@pytest.mark.parametrize("text", ["A rule.", "A rule SHOULD be kept.", "A rule MUST be kept, and MAY be broken."])
-def test_the_sentence_of_a_rule_says_its_level_and_no_other(text: str) -> None:
-    assert "SEG-XXX-001: its sentence must say MUST, and no other level" in list(trace.gaps(entry(text=text)))
+WRONG_LEVELS = ("A rule.", "A rule SHOULD be kept.", "A rule MUST be kept, and MAY be broken.")
+TWO_DUTIES = "A rule MUST be kept, and MUST be tested."
+
+
+@pytest.mark.parametrize("text", [*WRONG_LEVELS, TWO_DUTIES])
+def test_the_sentence_of_a_rule_says_its_level_once_and_no_other(text: str) -> None:
+    assert "SEG-XXX-001: its sentence must say MUST once, and no other level" in list(trace.gaps(entry(text=text)))
+
+
+@pytest.mark.parametrize("words", [40, 41])
+def test_a_rule_has_at_most_40_words(words: int) -> None:
+    found = list(trace.gaps(entry(text=" ".join(["It", "MUST", *(words - 2) * ["hold"]]))))
+    assert ("SEG-XXX-001: 41 words, and a rule has at most 40" in found) == (words == 41)
 
 
 def test_sites_of_every_form_are_found(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:

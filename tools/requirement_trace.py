@@ -39,6 +39,8 @@ LIST = "docs/reference/requirements.md"
 """The generated page that mentions every requirement."""
 
 LEVEL = re.compile(r"\b(?:MUST|SHOULD|MAY)\b")
+LONGEST_RULE_WORDS = 40
+"""A longer sentence has more than one rule in it, or a table."""
 REASON = re.compile(r"\b(?:because|cannot|nothing)\b", re.IGNORECASE)
 """Words in an explanation of why a rule is not checked."""
 
@@ -167,8 +169,10 @@ def gaps(trace: Trace) -> Iterator[str]:
     entry = trace.requirement
     if not (entry.text and all(entry.binds) and entry.check in ("auto", "behaviour", "none")):
         yield f"{entry.id}: text, binds or check is missing or not known"
-    if set(LEVEL.findall(entry.text)) != {entry.level}:
-        yield f"{entry.id}: its sentence must say {entry.level}, and no other level"
+    if LEVEL.findall(entry.text) != [entry.level]:
+        yield f"{entry.id}: its sentence must say {entry.level} once, and no other level"
+    if (words := len(entry.text.split())) > LONGEST_RULE_WORDS:
+        yield f"{entry.id}: {words} words, and a rule has at most {LONGEST_RULE_WORDS}"
     yield from _marks(entry)
     if entry.check == "none":
         if not REASON.search(explanation(entry)):

@@ -33,7 +33,9 @@ BARE_TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!: \w+ \w+ \w+)(?!-)")
 
 CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7}) ")
 
-OWN_VOICE = re.compile(r"\b(?:this (?:project|implementation)|ours|the reference reader)\b|`seglog ", re.IGNORECASE)
+OWN_VOICE = re.compile(
+    r"(?i)\b(?:this (?:project|implementation)|ours|the reference reader)\b|`(?:seglog[ _]|salvage`)"
+)
 
 EXTERNAL_LINK = re.compile(r"\]\(https?://")
 MONTH = re.compile(
@@ -43,19 +45,8 @@ MONTH = re.compile(
 PROSE_ONLY = ("00-terms", "A-disagreements", "B-version-history", "C-departures", "D-errata")
 """Chapters without requirements."""
 SCHEMA_HELPERS = (
-    *(
-        "__init__",
-        "compression_rules",
-        "derived",
-        "fields",
-        "fixed_fields",
-        "inside",
-        "protocol",
-        "protocol_parts",
-        "text",
-        "tracing",
-        "varint",
-    ),
+    *("__init__", "compression_rules", "derived", "fields", "fixed_fields", "inside"),
+    *("protocol", "protocol_parts", "text", "tracing", "varint"),
 )
 """Schema modules that describe no structure of their own."""
 APPLICATION_SCHEMAS = ("coordinator_records", "metadata_records")

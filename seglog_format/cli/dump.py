@@ -82,7 +82,8 @@ def command(
     With --from or --to, only batches and records are printed, without those of files due for removal. A damaged batch
     is named and skipped, and so is one that --limit refuses; the exit status is 1 then. It is also 1 if offsets are
     missing, which standard error names: between two segments, unless the log is compacted, or where the files beside a
-    log prove that it was longer. If no batch has these offsets, a note on standard error says so.
+    log prove that it was longer. If no batch has these offsets, standard error says so, and the exit status is 1. A
+    --to that is not above --from is refused.
 
     Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
     prints all of them.
@@ -105,6 +106,7 @@ def command(
         is_empty = False
     if is_empty and options.is_window:
         diagnose(f"{path}: no batch or record at these offsets")
+        status = FINDINGS
     return max(status, FINDINGS) if gaps.is_any_missing else status
 
 

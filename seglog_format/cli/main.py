@@ -53,7 +53,7 @@ EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The extra that installs each optional module."""
 
-WRITING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+WRITING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EBADF})
 """Errors of operations that write."""
 
 MISSING: Final = (FileNotFoundError, NotADirectoryError)
@@ -238,7 +238,8 @@ EPILOG: Final = (
     expose_value=False,
     is_eager=True,
     callback=chosen_colour,
-    help="When to colour text; every command takes this option. Default: on a terminal, unless NO_COLOR is set.",
+    help="When to colour text; every command takes this option. Default: on a terminal, or if FORCE_COLOR is set; never"
+    " if NO_COLOR is.",
 )
 @click.version_option(
     VERSION, "-V", "--version", prog_name="seglog", message="%(prog)s %(version)s", help="Print the version."
@@ -285,11 +286,11 @@ def run(args: list[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Replace closed standard streams by a sink, and escape characters that an encoding lacks."""
+    """Replace closed standard streams, the output by one that fails, and escape characters that an encoding lacks."""
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - open until the process ends
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until the end
     if sys.stderr is None:
-        sys.stderr = sys.stdout
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until the process ends
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -154,7 +154,8 @@ def has_colour() -> bool:
     """Return whether text may be coloured."""
     if (choice := os.environ.get(CHOICE, "auto")) in {"always", "never"}:
         return choice == "always"
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    is_shown = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return not os.environ.get("NO_COLOR") and (is_shown or bool(os.environ.get("FORCE_COLOR")))
 
 
 def terminal_width() -> int | None:

@@ -67,6 +67,7 @@ COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "bright_red", "b
 FAILED: Final = "bold white on red"
 WIDE: Final = 100
 """Width of a terminal from which on eight bytes of a field are shown, and its rule; below it, four bytes."""
+NARROW: Final = f"left out below {WIDE} columns: rules, and bytes after a field's third (see --json)"
 WIDTH_OF_FILES: Final = 160
 """Columns if the output is no terminal."""
 MAX_NAME_WIDTH: Final = 36
@@ -103,6 +104,8 @@ def print_inspection(inspection: Inspection, depth: int | None = None) -> None:
         if number:
             console.print()
         print_block(console, block, depth)
+    if console.width < WIDE:
+        console.print(Text(NARROW, style="dim"))
     if inspection.remark:
         console.print(Text(printable(inspection.remark), style="dim"))
 

@@ -23,12 +23,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Itera
     Args:
         columns: their headings.
         rows: a cell for each column.
-        optional: columns that are left out, one after the other, as long as a line is too long for the terminal.
+        optional: columns that are left out, one after the other, as long as a line is too long for the terminal; a
+            last line names them.
     """
     names = [name.removeprefix(LEFT) for name in columns]
     cells = [names, *rows]
     widths = [max(len(row[index]) for row in cells) for index in range(len(columns))]
     kept = _kept(columns, widths, optional)
+    hidden = [name for index, name in enumerate(names) if index not in kept]
     columns, widths = [columns[index] for index in kept], [widths[index] for index in kept]
     cells = [[row[index] for index in kept] for row in cells]
     lines = []
@@ -38,7 +40,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Itera
             for name, cell, width in zip(columns, row, widths, strict=True)
         ]
         lines.append("  ".join(parts).rstrip())
-    return [styled(lines[0], "bold"), *lines[1:]]
+    left_out = [styled(f"left out at this width, shown by --json: {', '.join(hidden)}", "dim")] if hidden else []
+    return [styled(lines[0], "bold"), *lines[1:], *left_out]
 
 
 def _kept(columns: Sequence[str], widths: Sequence[int], optional: Iterable[str]) -> list[int]:

@@ -63,7 +63,7 @@ def new_record(
     headers: Sequence[RecordHeader | tuple[bytes, bytes | None]] = (),
     timestamp_ms: int = NO_TIMESTAMP,
 ) -> Record:
-    """Create a record without an offset.
+    """Create a record without an offset, and without a timestamp (-1) unless you give one, as every producer does.
 
     Args:
         key: bytes, or None for null.

@@ -59,7 +59,7 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
         no error; a file that cannot be opened is a ``file`` object with ``error``.
 
     Raises:
-        UsageError: the path does not exist.
+        UsageError: the path does not exist, or `to_offset` is not above `from_offset`.
         OSError: the path itself cannot be read.
     """
     options = LineOptions(

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.errors import UsageError
 from seglog_format.lines.sources import SourceKind
 from seglog_format.storage.byte_source import source_of
 from seglog_format.storage.file_bytes import MAX_LOG_SIZE, MAX_WHOLE_SIZE, refuse_beyond, refuse_large_log
@@ -26,6 +27,9 @@ class LineOptions:
 
     Attributes:
         long_over: byte strings longer than this become `LongBytes`, lists of more items `LongList`; None for no limit.
+
+    Raises:
+        UsageError: `to_offset` is not above `from_offset`.
     """
 
     bytes_as: BytesAs = "utf8"
@@ -38,6 +42,11 @@ class LineOptions:
     from_offset: int | None = None
     to_offset: int | None = None
     limit: int = DEFAULT_OUTPUT_LIMIT
+
+    def __post_init__(self) -> None:
+        if self.to_offset is not None and self.to_offset <= (self.from_offset or 0):
+            msg = f"no offset is from {self.from_offset or 0} up to, not including, {self.to_offset}"
+            raise UsageError(msg)
 
     @property
     def is_window(self) -> bool:

@@ -424,8 +424,9 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         Returns:
             The first record with this timestamp or a later one, in offset order, from the log start offset on; control
             records count. For `OffsetSpec.LATEST`, `EARLIEST` and `EARLIEST_LOCAL` that offset, with timestamp -1. None
-            if there is no such record, and for `LATEST_TIERED`. A `MissingOffsetsWarning` reports a tiered part of the
-            log. Unless indexes are trusted, the columnar engine verifies segments above 32 MiB.
+            if there is no such record, and for `LATEST_TIERED` and `EARLIEST_PENDING_UPLOAD`. A
+            `MissingOffsetsWarning` reports a tiered part of the log. Unless indexes are trusted, the columnar engine
+            verifies segments above 32 MiB.
 
         Raises:
             UsageError: any other negative timestamp, or a value that is no number.
@@ -439,7 +440,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         self._warn_of_tiered()
         if timestamp_ms == OffsetSpec.MAX_TIMESTAMP:
             return first_of_largest(self._reader, self.log_start_offset)
-        if timestamp_ms == OffsetSpec.LATEST_TIERED:
+        if timestamp_ms in {OffsetSpec.LATEST_TIERED, OffsetSpec.EARLIEST_PENDING_UPLOAD}:
             return None
         return first_not_older(self._reader, timestamp_ms, self.log_start_offset)
 

@@ -45,6 +45,8 @@ class OffsetSpec(IntEnum):
     """The first offset that is stored locally: for a directory, the log start offset."""
     LATEST_TIERED = -5
     """The last offset in tiered storage; a directory does not show it."""
+    EARLIEST_PENDING_UPLOAD = -6
+    """The first offset that is not in tiered storage yet; a directory does not show it."""
 
 
 def require_timestamp(timestamp_ms: object) -> None:
@@ -57,17 +59,16 @@ def require_timestamp(timestamp_ms: object) -> None:
         msg = f"a timestamp is a number of milliseconds since 1970, not {timestamp_ms!r}"
         raise UsageError(msg)
     if index(timestamp_ms) < min(OffsetSpec):
-        msg = f"timestamp {timestamp_ms} has no meaning: give 0 or more, or an OffsetSpec (-1 to -5)"
+        msg = f"timestamp {timestamp_ms} has no meaning: give 0 or more, or an OffsetSpec (-1 to -6)"
         raise UsageError(msg)
 
 
 def first_offset(reader: LogReader, log_start_offset: int, spec: int) -> TimestampOffset:
     """Return the log start offset, or for `EARLIEST_LOCAL` the first one that may be read without a remote store."""
-    offset = log_start_offset
     if spec == OffsetSpec.EARLIEST_LOCAL and any(segment.is_tiered for segment in reader.segments):
         local = (segment.base_offset for segment in reader.segments if not segment.is_tiered)
-        offset = max(next(local, reader.segments[-1].next_offset), offset)
-    return TimestampOffset(NO_TIMESTAMP, offset)
+        log_start_offset = max(next(local, reader.segments[-1].next_offset), log_start_offset)
+    return TimestampOffset(NO_TIMESTAMP, log_start_offset)
 
 
 def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int) -> TimestampOffset | None:

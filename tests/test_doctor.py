@@ -220,7 +220,7 @@ SAID: Final[dict[Callable[[Path], Path], Said]] = {
     damaged_below_the_recovery_point: Said("damage", "SEG-BAT-003", "a follower", "crc", "verify", f"{0:020}.log"),
     with_a_wrong_index: Said("damage", "SEG-IDX-003", "whatever reads", "entry of the log", "verify", f"{0:020}.index"),
     replaced: Said("loss", "SEG-RCV-021", "a follower", "lost: 5 offsets, 5 to 9", "salvage", f"{0:020}.log"),
-    overlapping: Said("loss", "SEG-PDR-013", "a consumer", "3 offsets, 9 to 11 can be read", "salvage", f"{0:020}.log"),
+    overlapping: Said("loss", "SEG-PDR-013", "a consumer", "3 offsets, 9 to 11 cannot be", "salvage", f"{0:020}.log"),
     hanging: Said("readers", "SEG-LKP-012", "committed records", "cannot be seen here", "transactions", "orders-0"),
     forgotten: Said("readers", "SEG-PSN-010", "committed records", "forgets producer 7", "transactions", "orders-0"),
     in_microseconds: Said("space", "SEG-RET-003", "retention", "microseconds", "retain", f"{0:020}.log"),

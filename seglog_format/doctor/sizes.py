@@ -41,7 +41,7 @@ class Sizes:
 
     Attributes:
         path: of the directory.
-        whole: all batches; messages that stand alone count as batches.
+        whole: all batches; a message that is in no wrapper counts as a batch.
         records: number of records, those of control batches included.
         single: batches of one record that are no control batch.
         largest_batch: its bytes, as stored.

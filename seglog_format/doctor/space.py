@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST_MS: Final = 978_307_200_000
-"""The year 2001: Kafka is younger, so a greater timestamp that is no future one may be a real one."""
+"""The year 2001: Kafka began later, so a greater timestamp that is no future one may be a real one."""
 UNITS: Final = {1_000: "microseconds", 1_000_000: "nanoseconds"}
 
 

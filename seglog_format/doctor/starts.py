@@ -118,7 +118,7 @@ def _missing(path: Path, losses: Losses) -> Iterator[Statement]:
             Kind.LOSS, f"{gap.missing} ({gap.kind.value})", where, (), READERS, typed("ls", path), gap.missing
         )
     for one in losses.hidden:
-        what = f"{one.missing.span} can be read by nobody: this log {one.reason.value}"
+        what = f"{one.missing.span} cannot be read: this log {one.reason.value}"
         where = Location(str(path / one.file))
         yield Statement(
             Kind.LOSS, what, where, ("SEG-PDR-013",), READERS, typed("salvage", path, "-o", "NEW"), one.missing

@@ -490,3 +490,15 @@ def _json_of(text: str, schema: dict[str, Any]) -> str:
     """Return the JSON of a value that a column of text shows: itself where the column is JSON, or a number."""
     is_json = not schema or text[:1] in {'"', "{", "["}
     return text if is_json or text in {"1", "7", "true"} else json.dumps(text)
+
+
+@pytest.mark.parametrize("kind", ["json", "json-schema"])
+@pytest.mark.parametrize("text", [b"NaN", b"[-Infinity]", b'{"a": Infinity}', b"1e400", b"[-1e400]"])
+def test_what_is_no_number_in_json_is_refused(text: bytes, kind: str, tmp_path: Path) -> None:
+    log = log_of(tmp_path / "t-0", text, b"1e300")
+    (exported,) = export(log, tmp_path / "out", value=kind, schema="{}" if kind != "json" else None, is_plain=True)
+    assert (exported.row_count, exported.undecoded_count) == (1, 1)
+    assert (
+        "no number" in undecoded(tmp_path / "out")[0]["reason"]
+        or "too large" in undecoded(tmp_path / "out")[0]["reason"]
+    )

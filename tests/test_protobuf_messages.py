@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message_factory import GetMessageClass
 from helpers.batches import batch, record
 from helpers.support import FIXTURES
 
 from seglog_format import export
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError
-from seglog_format.values.schemas import schemas_of
+from seglog_format.values.decoder import value_decoder
+from seglog_format.values.protobuf import file_of
+from seglog_format.values.schemas import SchemaText, schemas_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +58,56 @@ def test_column_holds_the_message_of_the_values(name: str, way: str, tmp_path: P
     (exported,) = export(log, tmp_path / "out", value="protobuf", schemas=registry(WAYS[way](case)))
     assert (exported.row_count, exported.undecoded_count) == (2, 0)
     assert values_of(tmp_path / "out") == [case["value"]] * 2
+
+
+WRAPPED = """syntax = "proto3"; import "google/protobuf/wrappers.proto";
+message W {
+  google.protobuf.DoubleValue d = 1; google.protobuf.FloatValue f = 2; google.protobuf.Int64Value i64 = 3;
+  google.protobuf.UInt64Value u64 = 4; google.protobuf.Int32Value i32 = 5; google.protobuf.UInt32Value u32 = 6;
+  google.protobuf.BoolValue b = 7; google.protobuf.StringValue s = 8; google.protobuf.BytesValue y = 9;
+  repeated google.protobuf.StringValue many = 10; map<string, google.protobuf.Int32Value> named = 11;
+}"""
+WRAPPED_VALUES: list[dict[str, Any]] = [
+    {},
+    {"d": 0.0, "f": 0.0, "i64": 0, "u64": 0, "i32": 0, "u32": 0, "b": False, "s": "", "y": b""},
+    {
+        "d": -1.5,
+        "f": 0.5,
+        "i64": -(2**63),
+        "u64": 2**64 - 1,
+        "i32": -(2**31),
+        "u32": 2**32 - 1,
+        "b": True,
+        "s": "ä",
+        "y": b"\xff",
+    },
+    {"many": ["", "x"], "named": {"a": 0, "b": -7}},
+]
+
+
+def test_wrappers_are_values_that_may_be_null_as_protobuf_reads_them() -> None:
+    schema = SchemaText("PROTOBUF", WRAPPED)
+    make = GetMessageClass(file_of(schema).message_types_by_name["W"])
+    for given in WRAPPED_VALUES:
+        message = make()
+        for name, value in given.items():
+            if name == "many":
+                for each in value:
+                    message.many.add().value = each
+            elif name == "named":
+                for key, each in value.items():
+                    message.named[key].value = each
+            else:
+                getattr(message, name).SetInParent()
+                getattr(message, name).value = value
+        decode = value_decoder("protobuf", schema=WRAPPED, is_plain=True).decode
+        found = decode(message.SerializeToString())
+        foreign = MessageToDict(message, preserving_proto_field_name=True)
+        assert {name for name, each in found.items() if each not in (None, [])} == set(foreign)
+        shown = {name: sorted(found[name]) if name == "named" else found[name] for name in given}
+        assert shown == {**given, **({"named": list(given["named"].items())} if "named" in given else {})}
+        single = [each for each in foreign if each not in {"many", "named", "y"}]
+        assert [type(foreign[name])(found[name]) for name in single] == [foreign[name] for name in single]
 
 
 def test_other_messages_are_set_aside_with_their_names(tmp_path: Path) -> None:

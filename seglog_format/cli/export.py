@@ -20,7 +20,7 @@ from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UndecodedRecordError, UsageError
 from seglog_format.tables.settings import BYTES_AS, DEFAULT_PARTITIONING, FORMATS
-from seglog_format.values.decoder import KINDS
+from seglog_format.values.schemas import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

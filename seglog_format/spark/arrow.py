@@ -1,15 +1,117 @@
-"""Converts the columns of a scan to Spark's names and types, and adds columns that are constant."""
+"""Converts the columns of a scan to Spark's names and types, decodes keys and values, and adds constant columns."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS
+from seglog_format.tables.schema_topic import beside, read_schemas
+from seglog_format.values.decoder import decoded, decoder_of, form_of
+from seglog_format.values.schemas import TYPES
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from seglog_format.spark.damage import Damage
+    from seglog_format.spark.discovery import Replica
+    from seglog_format.spark.options import ReadOptions
     from seglog_format.spark.pieces import Piece
+    from seglog_format.values.decoder import Decoder
+
+ARROW: Final = {
+    "binary": pa.binary(),
+    "string": pa.string(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    COLUMNS["records"][HEADERS]: pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()})),
+    COLUMNS["records"][CORRUPT]: pa.struct(
+        {
+            "file": pa.string(),
+            "position": pa.int64(),
+            "size": pa.int64(),
+            "requirement": pa.string(),
+            "message": pa.string(),
+        }
+    ),
+}
+"""Arrow's types by Spark's."""
+PEEKED_RECORDS: Final = 1_000
+"""Number of records of a partition that may say which Protobuf message a topic holds."""
+
+
+def arrow_schema(names: Iterable[str], options: ReadOptions) -> pa.Schema:
+    """Return the schema of some columns of a query."""
+    kinds = {name: ARROW[kind] for name, kind in COLUMNS[options.table].items()}
+    kinds |= {name: decoder.type for name, decoder in decoders_of(options).items()}
+    return pa.schema([(name, kinds[name]) for name in names])
+
+
+def decoders_of(options: ReadOptions) -> dict[str, Decoder]:
+    """Return the decoders of a query by the names of their columns.
+
+    Raises:
+        UsageError: a schema is not valid for its type, or a library is not installed.
+    """
+    found = {name: decoder_of(form, options.schemas) for name, form in options.forms.items()}
+    return {name: decoder for name, decoder in found.items() if decoder is not None}
+
+
+def with_forms(options: ReadOptions) -> ReadOptions:
+    """Return the options of a query with its schemas, which the driver reads and executors get.
+
+    Raises:
+        UsageError: there is no schema, or the topics have several; or the table has no keys and values.
+        FormatError: the log of the schemas is damaged.
+    """
+    if not options.is_decoding:
+        return options
+    from seglog_format.spark.planning import wanted_replicas  # noqa: PLC0415 - executors do not plan
+
+    if options.table != "records":
+        msg = f"seglog: the table {options.table} has no keys and values to decode"
+        raise UsageError(msg)
+    replicas = wanted_replicas(options, options.storage)
+    topics = sorted({replica.topic for replica in replicas})
+    if len(topics) > 1 and (options.key_as in TYPES or (options.value_as in TYPES and options.value_schema is None)):
+        msg = f"seglog: a query has one schema, and {', '.join(topics[:5])} have several: subscribe to one topic"
+        raise UsageError(msg)
+    schemas = None
+    if {options.key_as, options.value_as} & set(TYPES):
+        local = beside(replica.path for replica in replicas if replica.storage.is_local)
+        path = options.schemas_path or local
+        schemas = None if path is None else read_schemas(path)
+    subject = topics[0] if topics else ""
+    own = partial(form_of, schema=options.value_schema, message=options.value_message, is_plain=options.is_plain)
+    forms = {
+        "key": form_of(options.key_as, f"{subject}-key", schemas),
+        "value": own(options.value_as, f"{subject}-value", schemas),
+    }
+    forms = {
+        name: form.with_message_of(_first_of(replicas, name, options), schemas)
+        for name, form in forms.items()
+        if form.kind != "bytes"
+    }
+    return replace(options, forms=forms, schemas=schemas)
+
+
+def _first_of(replicas: Iterable[Replica], name: str, options: ReadOptions) -> Iterator[bytes | None]:
+    """Yield keys or values of the first records of each partition, up to damage."""
+    for replica in replicas:
+        with suppress(FormatError), replica.open(options) as partition:
+            for record in islice(partition.records(on_gap=lambda _: None), PEEKED_RECORDS):
+                yield getattr(record, name)
+
 
 SCANNED: Final = {
     "key": "key",
@@ -43,14 +145,43 @@ class SparkColumns:
         scanned: columns to scan; never empty, since a batch without columns has no rows.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, decoders: Mapping[str, Decoder] | None = None) -> None:
         self.schema = schema
-        self.scanned = tuple(SCANNED[name] for name in schema.names if name in SCANNED) or ("offset",)
+        self._decoders = {name: each for name, each in (decoders or {}).items() if name in schema.names}
+        names = [*schema.names, *(("offset", "position") if self._decoders else ())]
+        self.scanned = tuple(dict.fromkeys(SCANNED[name] for name in names if name in SCANNED)) or ("offset",)
 
-    def of(self, batch: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
-        """Convert one batch."""
-        arrays = [self._array(field, batch, piece) for field in self.schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+    def of(self, batch: pa.RecordBatch, piece: Piece) -> tuple[pa.RecordBatch, dict[int, str]]:
+        """Convert one batch; return it with the rows whose key or value does not decode and is null, with reasons."""
+        reasons: dict[int, str] = {}
+        arrays = []
+        for field in self.schema:
+            if field.name in self._decoders:
+                column, failures = decoded(self._decoders[field.name], batch.column(SCANNED[field.name]))
+                reasons = {each.row: f"{field.name}: {each.reason}" for each in failures} | reasons
+                arrays.append(column.combine_chunks().cast(field.type))  # Spark counts a time of day in nanoseconds
+            else:
+                arrays.append(self._array(field, batch, piece))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema), reasons
+
+    def with_reasons(
+        self, made: pa.RecordBatch, batch: pa.RecordBatch, piece: Piece, reasons: Mapping[int, str]
+    ) -> pa.RecordBatch:
+        """Return a batch whose column `_corrupt` says why rows do not decode."""
+        rows = [
+            None
+            if row not in reasons
+            else {
+                "file": piece.log,
+                "position": batch.column("position")[row].as_py(),
+                "size": None,
+                "requirement": None,
+                "message": f"offset {batch.column('offset')[row]}: {reasons[row]}",
+            }
+            for row in range(len(batch))
+        ]
+        place = self.schema.get_field_index(CORRUPT)
+        return made.set_column(place, self.schema.field(place), pa.array(rows, self.schema.field(place).type))
 
     def _array(self, field: pa.Field, batch: pa.RecordBatch, piece: Piece) -> pa.Array:
         name, kind = field.name, field.type

@@ -132,6 +132,8 @@ def default_schema(options: ReadOptions) -> str:
 
 def default_columns(options: ReadOptions) -> tuple[str, ...]:
     """Return the names of the columns of a query without a schema."""
+    if options.columns is not None:
+        return options.columns
     if options.table != "records":
         return tuple(COLUMNS[options.table])
     return (*CONNECTOR, *([HEADERS] if options.include_headers else ()), *_implied(options))
@@ -143,13 +145,18 @@ def _implied(options: ReadOptions) -> list[str]:
     return [*implied, TOPIC_ID] if options.recreated == "keep" else implied
 
 
-def check_schema(schema: StructType, options: ReadOptions) -> None:
+def check_schema(schema: StructType, options: ReadOptions, decoded: Mapping[str, str] | None = None) -> None:
     """Refuse a schema that is no selection of the table's columns: nothing is renamed or converted silently.
+
+    Args:
+        schema: of the query.
+        options: of the query.
+        decoded: types of the columns that are decoded, by name.
 
     Raises:
         UsageError: an unknown name, a wrong type, a repeated name, or a mode that needs another column.
     """
-    known = COLUMNS[options.table]
+    known = {**COLUMNS[options.table], **(decoded or {})}
     for field in schema.fields:
         if field.name not in known:
             refuse("column", field.name, known)

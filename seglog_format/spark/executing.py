@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.errors import FormatError, SeglogError
+from seglog_format.errors import FormatError, SeglogError, UndecodedRecordError
+from seglog_format.spark.arrow import decoders_of
 from seglog_format.spark.pieces import DirectoryTask
 from seglog_format.spark.reading import TaskReader
 from seglog_format.spark.tables import batch_rows, finding_rows, segment_rows
@@ -42,10 +43,15 @@ def _rows(task: AnyTask, schema: pa.Schema, options: ReadOptions, narrowed: Narr
         return (segment_rows if options.table == "segments" else finding_rows)(task, schema, storage)
     if options.table == "batches":
         return batch_rows(task, schema, options.mode, storage)
-    return TaskReader(schema, narrowed, options.mode).read(task, storage)
+    return TaskReader(schema, narrowed, options.mode, decoders_of(options)).read(task, storage)
 
 
 def explained(error: SeglogError) -> str:
     """Return the text of an error with a hint."""
-    hint = "; option mode: dropcorrupt leaves damaged entries out, permissive marks them"
-    return f"seglog: {error}{hint if isinstance(error, FormatError) else ''}"
+    what = {FormatError: "damaged entries", UndecodedRecordError: "such records"}
+    hints = [
+        f"; option mode: dropcorrupt leaves {name} out, permissive marks them"
+        for kind, name in what.items()
+        if isinstance(error, kind)
+    ]
+    return f"seglog: {error}{''.join(hints)}"

@@ -17,9 +17,13 @@ from seglog_format.errors import UsageError
 from seglog_format.log.reading import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
 from seglog_format.spark.offsets import EARLIEST, LATEST, OffsetChoice, parse_numbers, parse_offsets
 from seglog_format.storage.object_store import has_secret, is_address, shown_address
+from seglog_format.values.schemas import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+
+    from seglog_format.values.decoder import Form
+    from seglog_format.values.schemas import Schemas
 
 
 # -- checks of names that users give, with suggestions of similar known names ------------------------------------------
@@ -130,6 +134,13 @@ OPTIONS: Final = (
     "remote",
     "remoteLayout",
     "remoteKeys",
+    "columns",
+    "keyAs",
+    "valueAs",
+    "valueSchema",
+    "valueMessage",
+    "valueIsPlain",
+    "schemas",
 )
 """Options of a batch read."""
 
@@ -189,6 +200,14 @@ class ReadOptions:
         remote: folder or address of the store with the tiered segments; None to read local segments only.
         remote_layout: layout of its objects; None to recognize it.
         remote_keys: files of private keys, by the ids of the key pairs.
+        columns: names of the columns if the caller gives no schema; None for the default ones.
+        key_as, value_as: how keys and values are decoded; of `seglog_format.values.decoder.KINDS`.
+        value_schema: text of the reader's schema of values; None for the newest of the topic.
+        value_message: name of a Protobuf message; None for that of the first value that names one.
+        is_plain: whether values have no header of Schema Registry.
+        schemas_path: partition directory of `_schemas`; None for the one beside the partitions.
+        forms: how the columns are decoded that are not bytes, by name; found on the driver.
+        schemas: those that keys and values were written by; None without such a topic.
     """
 
     paths: tuple[str, ...]
@@ -219,6 +238,20 @@ class ReadOptions:
     remote: str | None = field(default=None, repr=False)  # as above
     remote_layout: str | None = None
     remote_keys: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
+    key_as: str = KINDS[0]
+    value_as: str = KINDS[0]
+    value_schema: str | None = None
+    value_message: str | None = None
+    is_plain: bool = False
+    schemas_path: str | None = None
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    schemas: Schemas | None = field(default=None, repr=False)
+
+    @property
+    def is_decoding(self) -> bool:
+        """Return whether keys or values are decoded."""
+        return {self.key_as, self.value_as} != {KINDS[0]}
 
     @property
     def is_committed_only(self) -> bool:
@@ -273,8 +306,15 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "remote": given.get("remote"),
         "remote_layout": given.get("remotelayout"),
         "remote_keys": parsed(given, "remoteKeys", parse_files),
+        "columns": parsed(given, "columns", _parse_names),
+        "key_as": _chosen(given, "keyAs", KINDS),
+        "value_as": _chosen(given, "valueAs", KINDS),
+        "value_schema": given.get("valueschema"),
+        "value_message": given.get("valuemessage"),
+        "is_plain": parsed(given, "valueIsPlain", parse_bool),
+        "schemas_path": given.get("schemas"),
     }
-    assert set(values) == {field.name for field in fields(ReadOptions)}
+    assert set(values) == {field.name for field in fields(ReadOptions)} - {"forms", "schemas"}
     return ReadOptions(**{name: value for name, value in values.items() if value is not None})  # type: ignore[arg-type]
 
 
@@ -325,19 +365,19 @@ def _parse_strings(text: str) -> tuple[str, ...]:
 
 
 def _subscription(given: Mapping[str, str]) -> dict[str, object]:
-    names = [name for name in ("subscribe", "subscribePattern", "assign") if name.lower() in given]
-    if len(names) > 1:
-        msg = f"seglog: give one of {' and '.join(names)}"
+    ways = [name for name in ("subscribe", "subscribePattern", "assign") if name.lower() in given]
+    if len(ways) > 1:
+        msg = f"seglog: give one of {' and '.join(ways)}"
         raise UsageError(msg)
     return {
-        "topics": parsed(given, "subscribe", _parse_topics),
+        "topics": frozenset(names) if (names := parsed(given, "subscribe", _parse_names)) is not None else None,
         "pattern": parsed(given, "subscribePattern", _parse_pattern),
         "assigned": parsed(given, "assign", _parse_assignment),
     }
 
 
-def _parse_topics(text: str) -> frozenset[str]:
-    return frozenset(filter(None, (topic.strip() for topic in text.split(","))))
+def _parse_names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
 def _parse_pattern(text: str) -> str:

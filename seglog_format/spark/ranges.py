@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from seglog_format.spark.columns import COLUMNS, CORRUPT, HEADERS, default_columns, projection, require_corrupt
+from seglog_format.spark.arrow import arrow_schema, with_forms
+from seglog_format.spark.columns import default_columns, projection, require_corrupt
 from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.options import parse_options
 from seglog_format.spark.planning import plan
@@ -17,28 +16,10 @@ from seglog_format.spark.planning import plan
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    import pyarrow as pa
+
     from seglog_format.spark.options import ReadOptions
     from seglog_format.spark.pieces import AnyTask
-
-_ARROW = {
-    "binary": pa.binary(),
-    "string": pa.string(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "boolean": pa.bool_(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    COLUMNS["records"][HEADERS]: pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()})),
-    COLUMNS["records"][CORRUPT]: pa.struct(
-        {
-            "file": pa.string(),
-            "position": pa.int64(),
-            "size": pa.int64(),
-            "requirement": pa.string(),
-            "message": pa.string(),
-        }
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +44,7 @@ class PlannedRange:
         names = columns or default_columns(self._options)
         projection(*names, table=self._options.table)
         require_corrupt(names, self._options)
-        known = COLUMNS[self._options.table]
-        schema = pa.schema([(name, _ARROW[known[name]]) for name in names])
-        return batches_of(self._task, schema, self._options, EVERYTHING)
+        return batches_of(self._task, arrow_schema(names, self._options), self._options, EVERYTHING)
 
 
 def plan_ranges(paths: str | Path | Iterable[str | Path], **options: str) -> list[PlannedRange]:
@@ -85,5 +64,5 @@ def plan_ranges(paths: str | Path | Iterable[str | Path], **options: str) -> lis
         FormatError: damage prevents the lookup of a timestamp.
     """
     several = [paths] if isinstance(paths, str | Path) else paths
-    parsed = parse_options({**options, "paths": json.dumps([*map(str, several)])})
+    parsed = with_forms(parse_options({**options, "paths": json.dumps([*map(str, several)])}))
     return [PlannedRange(task, parsed) for task in plan(parsed)]

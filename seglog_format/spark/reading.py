@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from seglog_format.engine.columnar import run_reader, scan_request, scan_start
-from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
+from seglog_format.errors import CorruptRecordError, FormatError, Location, UndecodedRecordError, UsageError
 from seglog_format.log.partition import Partition
 from seglog_format.log.scanning import SegmentSource
 from seglog_format.model import Frame, RecordBatchHeader
@@ -20,9 +22,7 @@ from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected
 from seglog_format.spark.options import DROP_CORRUPT, FAIL_FAST, PERMISSIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    import pyarrow as pa
+    from collections.abc import Iterable, Iterator, Mapping
 
     from seglog_format.engine.columnar import ReadRun
     from seglog_format.log.scanning import FallbackEntry
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seglog_format.spark.pieces import Piece, Task
     from seglog_format.spark.task_storage import TaskStorage
     from seglog_format.storage.byte_source import Window
+    from seglog_format.values.decoder import Decoder
 
 
 # -- the bytes of a piece, for the columnar engine ---------------------------------------------------------------------
@@ -128,18 +129,21 @@ class TaskReader:
         schema: Arrow schema that Spark wants.
         narrowed: the range that filters leave.
         mode: what to do about damage.
+        decoders: of keys and values, by column.
     """
 
     schema: pa.Schema
     narrowed: Narrowed
     mode: str
+    decoders: Mapping[str, Decoder] = field(default_factory=dict)
     _read_run: ReadRun = field(default_factory=run_reader)
     _lost: int = 0
+    _undecodable: int = 0
 
     @cached_property
     def columns(self) -> SparkColumns:
         """The columns to read, and their conversion."""
-        return SparkColumns(self.schema)
+        return SparkColumns(self.schema, self.decoders)
 
     def read(self, task: Task, storage: TaskStorage) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task, in order.
@@ -161,6 +165,8 @@ class TaskReader:
             yield from self._undecided(task.pieces[-1], damage)
         if self._lost:
             LOGGER.warning("seglog: mode %s left out %d damaged ranges", DROP_CORRUPT, self._lost)
+        if self._undecodable:
+            LOGGER.warning("seglog: mode %s left out %d undecoded records", DROP_CORRUPT, self._undecodable)
 
     def _undecided(self, piece: Piece, damage: FormatError) -> Iterator[pa.RecordBatch]:
         """Report that records after damage are not read: the outcome of transactions there is unknown."""
@@ -194,7 +200,7 @@ class TaskReader:
         start = scan_start(piece.start, piece.previous, piece.from_offset, piece.end)
         run = self._read_run(source, request, start)
         for batch in run.batches():
-            yield self.columns.of(batch, piece)
+            yield self._converted(batch, piece)
             yield from self._damage_rows_all(piece, damaged)
             segment.release_before(run.position)
         yield from self._damage_rows_all(piece, damaged)
@@ -204,6 +210,20 @@ class TaskReader:
             if piece.has_to_reach and run.floor < piece.to_offset:
                 msg = f"{piece.log} was cut back: it ends at offset {run.floor}, and had reached {piece.to_offset}"
                 raise UsageError(msg)
+
+    def _converted(self, batch: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
+        """Return the rows for Spark; those that do not decode are treated as the mode says."""
+        made, reasons = self.columns.of(batch, piece)
+        if not reasons:
+            return made
+        if self.mode == PERMISSIVE:
+            return self.columns.with_reasons(made, batch, piece, reasons)
+        if self.mode == FAIL_FAST:
+            row = min(reasons)
+            msg = f"{piece.log}: offset {batch.column('offset')[row]}: {reasons[row]}"
+            raise UndecodedRecordError(msg)
+        self._undecodable += len(reasons)
+        return made.filter(pa.array([row not in reasons for row in range(len(made))]))
 
     def _batch_rows(self, segment: LogSegment, position: int) -> int:
         """Return the number of rows of about `BATCH_SIZE`, by the first entry; the engine limits compressed entries."""

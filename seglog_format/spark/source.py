@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark import __version__
+from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSource, DataSourceReader
 
-from seglog_format.spark.columns import check_schema, default_schema
+from seglog_format.errors import UsageError
+from seglog_format.spark.columns import check_schema, default_columns, default_schema, projection
 from seglog_format.spark.discovery import expanded_paths
 from seglog_format.spark.filters import EVERYTHING, Narrowed, push_down
 from seglog_format.spark.options import OF_STREAMS, USE, ReadOptions, parse_options, parse_stream_options
@@ -38,7 +41,7 @@ class SeglogDataSource(DataSource):
         return "seglog"
 
     @one_line_errors()
-    def schema(self) -> str:
+    def schema(self) -> str | StructType:
         """Return the schema of a query without one.
 
         Raises:
@@ -47,7 +50,7 @@ class SeglogDataSource(DataSource):
         freeze_loaded_objects()
         options = parse_options(self.options, more=OF_STREAMS)
         expanded_paths(options.paths)
-        return default_schema(options)
+        return _decoded_schema(_with_forms(options)) if options.is_decoding else default_schema(options)
 
     @one_line_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -56,8 +59,7 @@ class SeglogDataSource(DataSource):
         Raises:
             UsageError: invalid options or schema.
         """
-        options = parse_options(self.options)
-        check_schema(schema, options)
+        options = _checked(schema, parse_options(self.options))
         is_filtering = options.pushed_filters == USE and is_pushing()
         return (FilteringReader if is_filtering else SeglogReader)(options, schema)
 
@@ -77,9 +79,46 @@ class SeglogDataSource(DataSource):
         Raises:
             UsageError: invalid options or schema.
         """
-        options = parse_stream_options(self.options)
+        return stream_reader(_checked(schema, parse_stream_options(self.options)), schema)
+
+
+def _checked(schema: StructType, options: ReadOptions) -> ReadOptions:
+    """Check the schema of a query; return the options with the schemas of keys and values."""
+    if not options.is_decoding:
         check_schema(schema, options)
-        return stream_reader(options, schema)
+        return options
+    found = _with_forms(options)
+    kinds = {field.name: field.dataType.simpleString() for field in _decoded_schema(found, found.forms).fields}
+    check_schema(schema, found, kinds)
+    return found
+
+
+def _with_forms(options: ReadOptions) -> ReadOptions:
+    from seglog_format.spark.arrow import with_forms  # noqa: PLC0415 - brings Arrow
+
+    return with_forms(options)
+
+
+def _decoded_schema(options: ReadOptions, names: Iterable[str] | None = None) -> StructType:
+    """Return the schema of some columns, by default those of a query without a schema.
+
+    Raises:
+        UsageError: Spark has no such type.
+    """
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - brings Arrow
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - as above
+
+    from seglog_format.spark.arrow import arrow_schema  # noqa: PLC0415 - as above
+
+    projection(*default_columns(options), table=options.table)  # refuses unknown names
+    made = StructType()
+    for field in arrow_schema(default_columns(options) if names is None else names, options):
+        try:
+            made.add(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
+        except PySparkException as error:
+            msg = f"seglog: column {field.name}: Spark {__version__} has no type for {field.type}"
+            raise UsageError(msg) from error
+    return made
 
 
 def is_pushing() -> bool:

@@ -21,7 +21,8 @@ from seglog_format.tables.export_run import DEFAULT_FILE_SIZE, ExportOptions, op
 from seglog_format.tables.schema_topic import beside, read_schemas
 from seglog_format.tables.settings import DEFAULT_PARTITIONING, ICEBERG, TableSettings
 from seglog_format.tables.sources import sources_at
-from seglog_format.values.decoder import TYPES, form_of
+from seglog_format.values.decoder import form_of
+from seglog_format.values.schemas import TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seglog_format.errors import UndecodedRecordError, UsageError, WriteError
 from seglog_format.values.schema_decoder import SchemaDecoder, of_schema
-from seglog_format.values.schemas import SchemaText, schema_of_json
+from seglog_format.values.schemas import KINDS, TYPES, SchemaText, schema_of_json
 from seglog_format.values.shape import CELL_SIZE, WORK
 from seglog_format.values.undecoded import UndecodedError, reason_for
 from seglog_format.values.wire import id_and_rest
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from seglog_format.values.schemas import Schemas
 
 
-TYPES: Final = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}
-"""Types of schemas, by the kinds that need a schema."""
-KINDS: Final = ("bytes", "string", "json", *TYPES)
-"""The ways to decode keys and values."""
 NEEDED: Final = {"json-schema": ("jsonschema",), "protobuf": ("google.protobuf", "grpc_tools")}
 
 

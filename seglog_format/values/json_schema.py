@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isinf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -60,10 +61,27 @@ def parsed_json(data: bytes | str) -> Any:  # noqa: ANN401 - any JSON
         UndecodedError: they are not JSON.
     """
     try:
-        return json.loads(data)
+        return json.loads(data, parse_float=_finite, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         msg = f"not JSON: {error}"
         raise UndecodedError(msg) from error
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if isinf(found):
+        msg = f"{text[:MAX_NUMBER]} is too large for a number of 64 bits"
+        raise ValueError(msg)
+    return found
+
+
+def _no_number(text: str) -> None:
+    msg = f"{text} is no number"  # Python's own reader takes NaN and Infinity
+    raise ValueError(msg)
+
+
+MAX_NUMBER: Final = 40
+"""Maximum characters of a number in a message."""
 
 
 class _Parsed(NamedTuple):

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from google.protobuf import wrappers_pb2
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -58,6 +59,8 @@ TYPES: Final = {
     "SINT64": pa.int64(),
 }
 """Arrow's types by Protobuf's; tables have no unsigned types, so an unsigned one becomes a wider signed one."""
+WRAPPERS: Final = {f"google.protobuf.{name}" for name in wrappers_pb2.DESCRIPTOR.message_types_by_name}
+"""Messages that stand for a number or text that may be null."""
 
 
 class ProtobufDecoder:
@@ -287,12 +290,18 @@ class _Shapes:
 
     def _single(self, field: FieldDescriptor, above: tuple[str, ...]) -> Shape:
         self._visits.add()
+        if field.message_type is not None and field.message_type.full_name in WRAPPERS:
+            return Shape(SCALARS[field.message_type.fields_by_name["value"].type], _wrapped)
         if field.message_type is not None:
             return self.shape(field.message_type, above)
         if field.enum_type is not None:
             names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
             return Shape(pa.string(), lambda number: names.get(number, str(number)))
         return Shape(SCALARS[field.type])
+
+
+def _wrapped(value: Any) -> Any:  # noqa: ANN401 - a wrapper of any type
+    return value.value
 
 
 def _as_text(value: Any) -> str:  # noqa: ANN401 - a message of any type

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+TYPES: Final = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}
+"""Types of schemas, by the kinds of keys and values that need a schema."""
+KINDS: Final = ("bytes", "string", "json", *TYPES)
+"""The ways to decode keys and values."""
 DEFAULT_TYPE: Final = "AVRO"
 """The type of a schema whose record names no type."""
 

@@ -229,18 +229,18 @@ def test_full_disk_is_told_once(log: Path) -> None:
     assert (found.returncode, found.stderr.count(b"\n")) == (NOT_WRITTEN, 1)
 
 
-@pytest.mark.parametrize("arguments", ["dump {log}", "ls {log}", "inspect {log}", "--version"])
-def test_a_closed_standard_output_is_an_error(arguments: str, log: Path) -> None:
-    command = f"{sys.executable} -m seglog_format.cli {arguments.format(log=log)} >&-"
-    for closed, message in (("", b"seglog: Bad file descriptor\n"), (" 2>&-", b"")):
-        found = subprocess.run(["/bin/sh", "-c", command + closed], capture_output=True, check=False)
-        assert (found.returncode, found.stderr) == (NOT_WRITTEN, message)
+@pytest.mark.parametrize(("closed", "message"), [(">&-", b"seglog: Bad file descriptor\n"), (">&- 2>&-", b"")])
+@pytest.mark.parametrize("name", ["dump", "ls", "inspect", "--version"])
+def test_a_closed_standard_output_is_an_error(name: str, closed: str, message: bytes, log: Path) -> None:
+    shell = f"{' '.join(SEGLOG)} {name} {log} {closed}"
+    run = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False)
+    assert (run.returncode, run.stderr) == (NOT_WRITTEN, message)
 
 
 def test_output_that_cannot_show_a_character_escapes_it(tmp_path: Path) -> None:
     (tmp_path / "leader-epoch-checkpoint").write_text("über", encoding="utf-8")
-    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    found = subprocess.run([*SEGLOG, "dump", str(tmp_path)], capture_output=True, check=True, env=environment)
+    ascii_only = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    found = subprocess.run([*SEGLOG, "dump", str(tmp_path)], capture_output=True, check=True, env=ascii_only)
     assert b"\\xfcber" in found.stdout
 
 
@@ -273,19 +273,6 @@ def test_colour_on_a_terminal_only_and_not_against_no_color(damaged: Path, cli: 
     assert "\x1b[31merror" in on_a_terminal("verify", damaged)
     assert "\x1b" not in on_a_terminal("verify", damaged, NO_COLOR="1")
     assert "\x1b" not in cli("verify", damaged, status=FINDINGS)
-
-
-@pytest.mark.parametrize(
-    ("environment", "is_coloured"),
-    [({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": ""}, False), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
-)
-@pytest.mark.parametrize("command", ["verify", "inspect"])
-def test_colour_in_a_pipe_if_the_environment_wants_it(
-    command: str, environment: dict[str, str], damaged: Path, *, is_coloured: bool
-) -> None:
-    wanted = os.environ | environment
-    found = subprocess.run([*SEGLOG, command, str(damaged)], capture_output=True, check=False, env=wanted)
-    assert (b"\x1b[3" in found.stdout) == is_coloured
 
 
 def test_bytes_in_colour_on_a_terminal(log: Path, cli: Seglog) -> None:
@@ -397,10 +384,10 @@ def test_a_list_of_segments_fits_the_terminal(width: int, gone: list[str], monke
     monkeypatch.setattr(render_ls, "terminal_width", lambda: width)
     row = ["102", "156", "11.5 KiB", "9", "2026-11-21T01:41:22.570Z", "2026-11-21T01:41:23.381Z", "2", "none", "2/2"]
     heading, line, *rest = render_ls.table(render_ls.SEGMENT_COLUMNS, [[*row, "ok"]], render_ls.OPTIONAL_COLUMNS)
-    assert not [name for name in gone if name in heading]
-    assert len(line) <= max(width, 60)
-    assert len(rest) == bool(gone)
-    assert not [name for name in gone if name not in rest[0]]
+    assert (len(line) > max(width, 60), [name for name in gone if name in heading or name not in rest[0]]) == (
+        False,
+        [],
+    )
     monkeypatch.setattr(render_ls, "terminal_width", lambda: None)
     assert all(cell in render_ls.table(render_ls.SEGMENT_COLUMNS, [[*row, "ok"]])[1] for cell in row)
 

@@ -336,6 +336,20 @@ def test_every_command_takes_the_choice_of_colours(
     output.has_colour.cache_clear()
 
 
+@pytest.mark.parametrize(
+    ("environment", "is_coloured"),
+    [({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": ""}, False), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+@pytest.mark.parametrize("command", ["ls", "inspect"])
+def test_colour_in_a_pipe_if_the_environment_wants_it(
+    command: str, environment: dict[str, str], *, is_coloured: bool
+) -> None:
+    (log,) = bundled("4.3.0/one").rglob("00000000000000000000.log")
+    program = [sys.executable, "-m", "seglog_format.cli", command, str(log)]
+    found = subprocess.run(program, capture_output=True, check=True, env=os.environ | environment)
+    assert (b"\x1b[3" in found.stdout or b"\x1b[1m" in found.stdout) == is_coloured
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_printed_for_each_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["completion", shell]) == 0

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import FINDINGS
-from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, path_argument
+from seglog_format.cli.exit_status import DONE, FINDINGS
+from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option
 from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from seglog_format.cluster.merged_replicas import MergedReplicas
     from seglog_format.recovery.salvage_placement import SalvagedSegment
     from seglog_format.recovery.salvage_scan import DamagedRange
     from seglog_format.state.config import BrokerGeneration
@@ -26,17 +27,18 @@ EPILOG: Final = """\b
 Examples:
   seglog salvage my-topic-0 -o rescued/my-topic-0
   seglog salvage /var/lib/kafka/data -o rescued
+  seglog salvage broker-1/my-topic-0 broker-2/my-topic-0 -o rescued/my-topic-0
   seglog salvage --json my-topic-0 -o rescued/my-topic-0 | jq .damaged[]"""
 
 
 @click.command(epilog=EPILOG)
-@path_argument
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @click.option("-o", "--output", type=PATH, required=True, metavar="DIR", help="Write here: a new or empty directory.")
 @index_interval_option
 @generation_option
 @json_option
 def command(
-    path: Path,
+    paths: tuple[Path, ...],
     *,
     output: Path,
     index_interval_bytes: int | None,
@@ -50,24 +52,56 @@ def command(
     searching" means that the size field before the batch is damaged: its start was found by scanning, and its checksum
     is valid.
 
+    With several PATHs, these are replicas: of one partition, or log directories with such. A batch that is damaged in
+    one is taken from another. Where they hold different batches, those of the history are copied that an election
+    keeps; the others are listed as diverged. The exit status is 1 then, and if offsets are lost that no replica has.
+
     The exit status is 1 if something was not copied, or if offsets are missing that the files beside a log prove. If
     writing fails, DIR holds the segments listed so far, complete, and nothing of any other.
     """
     from seglog_format import salvage
     from seglog_format.storage.new_directory import directories_for
 
-    _require_apart(path, output)
+    for path in paths:
+        _require_apart(path, output)
     status, passing = 0, PassingOver("partitions")
     with directories_for(output):
-        for name, directory in _partitions(path):
-            with passing.errors_of(directory):
-                target = output / name if name else output
+        for name, directories in _partitions(paths):
+            target = output / name if name else output
+            with passing.errors_of(directories[0]):
+                if len(directories) > 1:
+                    found = _merge(directories, target, index_interval_bytes, generation, as_json=as_json)
+                    status = max(status, found)
+                    continue
+                (directory,) = directories
                 plan = salvage(directory, target, interval_bytes=index_interval_bytes, generation=generation)
                 segments = plan.apply(partial(_report, directory, as_json=as_json))
                 status = FINDINGS if any(segment.damaged for segment in segments) else status
                 if _write_gaps(directory, segments, as_json=as_json):
                     status = FINDINGS
     return max(status, passing.status())
+
+
+def _merge(
+    directories: Sequence[Path],
+    target: Path,
+    interval_bytes: int | None,
+    generation: BrokerGeneration | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Write one log out of several replicas, report it, and return the exit status."""
+    from seglog_format.cluster.merged_replicas import merge_replicas
+    from seglog_format.log.listing import list_partition
+
+    listings = [list_partition(directory) for directory in directories]
+    merged = merge_replicas(listings, target, interval_bytes=interval_bytes, generation=generation)
+    if as_json:
+        write_json(merged_object(target, merged))
+    else:
+        for line in _merged_text(target, merged):
+            write_text(line)
+    return FINDINGS if merged.lost or any(each.diverged for each in merged.replicas) else DONE
 
 
 def _report(directory: Path, segment: SalvagedSegment, *, as_json: bool) -> None:
@@ -104,19 +138,68 @@ def _require_apart(path: Path, output: Path) -> None:
     require_apart(path, output)
 
 
-def _partitions(path: Path) -> Iterator[tuple[str, Path]]:
-    """Yield names below the output, and the partition directory for each."""
+def _partitions(paths: Sequence[Path]) -> Iterator[tuple[str, tuple[Path, ...]]]:
+    """Yield names below the output, and the partition directories for each, which are replicas."""
     from seglog_format.cli.paths import kept_partitions, log_directory_at
 
-    directory = log_directory_at(path)
-    if directory is None:
-        yield "", path
+    opened = [log_directory_at(path) for path in paths]
+    if not all(opened):
+        if any(opened):
+            msg = "give partition directories, or log directories, and not both"
+            raise UsageError(msg)
+        yield "", tuple(paths)
         return
-    entries = kept_partitions(path, directory)
-    with progress("Copying", len(entries)) as advance:
-        for number, entry in enumerate(entries, 1):
-            yield entry.path.name, entry.path
+    found: dict[str, list[Path]] = {}
+    for path, directory in zip(paths, opened, strict=True):
+        assert directory is not None
+        for entry in kept_partitions(path, directory):
+            found.setdefault(entry.path.name, []).append(entry.path)
+    with progress("Copying", len(found)) as advance:
+        for number, (name, directories) in enumerate(sorted(found.items()), 1):
+            yield name, tuple(directories)
             advance(number)
+
+
+def _merged_text(target: Path, merged: MergedReplicas) -> Iterator[str]:
+    from seglog_format.cli.output import count_text, printable, styled
+
+    name = styled(printable(str(target)), "bold")
+    of = f"of {len(merged.replicas)} replicas, with the history of {merged.chosen}"
+    yield f"{name}: {count_text(merged.entry_count, 'batch')} {printable(of)}, next offset {merged.next_offset}"
+    for each in merged.replicas:
+        whole = count_text(each.whole_count, "whole batch")
+        yield f"  {printable(str(each.path))}: {each.taken_count:,} of {whole} copied"
+        for log, damage in each.damaged:
+            yield f"    damaged: {printable(log.name)} {_damage_text(damage)}"
+        for first, last, epoch in each.diverged:
+            yield f"    diverged: offsets {first} to {last}, leader epoch {epoch}: another history was kept"
+    for missing in merged.lost:
+        yield f"  lost: {missing.span}, in no replica"
+
+
+def merged_object(target: Path, merged: MergedReplicas) -> dict[str, Any]:
+    """Return what was made of several replicas for JSON."""
+    return {
+        "type": "merged",
+        "directory": str(target),
+        "chosen": str(merged.chosen),
+        "batches": merged.entry_count,
+        "nextOffset": merged.next_offset,
+        "replicas": [
+            {
+                "directory": str(each.path),
+                "wholeBatches": each.whole_count,
+                "copiedBatches": each.taken_count,
+                "damaged": [{"file": log.name, **_damage(damage)} for log, damage in each.damaged],
+                "diverged": [
+                    {"firstOffset": first, "lastOffset": last, "leaderEpoch": epoch}
+                    for first, last, epoch in each.diverged
+                ],
+            }
+            for each in merged.replicas
+        ],
+        "lost": [missing.as_object() for missing in merged.lost],
+    }
 
 
 def _text(segment: SalvagedSegment) -> Iterator[str]:
@@ -126,9 +209,15 @@ def _text(segment: SalvagedSegment) -> Iterator[str]:
     kept = count_text(segment.entry_count, "batch")
     yield f"{name}: {kept}, {segment.kept_size:,} of {segment.size:,} bytes, next offset {segment.next_offset}"
     for damage in segment.damaged:
-        how = ", the next one found by searching" if damage.is_searched else ""
-        what = f"{damage.reason}{how} [{', '.join(damage.requirements)}]"
-        yield f"  not copied: bytes {damage.start} to {damage.end}{_offsets(damage)}: {printable(what)}"
+        yield f"  not copied: {_damage_text(damage)}"
+
+
+def _damage_text(damage: DamagedRange) -> str:
+    from seglog_format.cli.output import printable
+
+    how = ", the next one found by searching" if damage.is_searched else ""
+    what = f"{damage.reason}{how} [{', '.join(damage.requirements)}]"
+    return f"bytes {damage.start} to {damage.end}{_offsets(damage)}: {printable(what)}"
 
 
 def _offsets(damage: DamagedRange) -> str:

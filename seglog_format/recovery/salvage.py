@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
-    from seglog_format.recovery.salvage_by_content import Placement
+    from seglog_format.recovery.salvage_by_content import PlacedPart
     from seglog_format.recovery.salvage_placement import SalvagedPart, SalvagedSegment
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.storage.byte_source import ByteSource
@@ -76,18 +76,36 @@ def salvage_partition(
     offset = None if generation is None else generation.indexed_offset
     with opened_segments(listing) as segments:
         settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
-        writer = _Writer(target, settings, files)
-        try:
-            with write_errors("salvage"):
-                if logs_by_content(listing, segments):
-                    yield from writer.run_by_content(*placement_of(listing, segments))
-                else:
-                    yield from writer.run(segments)
-                yield from blocked_reports(listing)
-                writer.finish(listing)
-        except BaseException:
-            writer.drop_unfinished()
-            raise
+        with salvage_writer(target, settings, files) as writer:
+            if logs_by_content(listing, segments):
+                logs, placement = placement_of(listing, segments)
+                writer.write_parts(logs, placement.parts)
+                yield from reports_of(logs, placement)
+            else:
+                yield from writer.run(segments)
+            yield from blocked_reports(listing)
+            writer.finish((listing,))
+
+
+@contextmanager
+def salvage_writer(target: Path, settings: IndexSettings, files: Files = LOCAL_FILES) -> Iterator[SalvageWriter]:
+    """Provide a writer of new segments, and remove what is incomplete if the block ends with an error.
+
+    Args:
+        target: the directory to write to.
+        settings: of the indexes.
+        files: the file layer to write through.
+
+    Raises:
+        WriteError: a file could not be written.
+    """
+    writer = SalvageWriter(target, settings, files)
+    try:
+        with write_errors("salvage"):
+            yield writer
+    except BaseException:
+        writer.drop_unfinished()
+        raise
 
 
 def salvageable(listing: PartitionListing) -> Iterator[SalvagedSegment]:
@@ -109,7 +127,9 @@ def require_apart(path: Path, target: Path) -> None:
         raise UsageError(msg)
 
 
-class _Writer:
+class SalvageWriter:
+    """Writes segments with their indexes, and the files of their partition; see `salvage_writer`."""
+
     def __init__(self, target: Path, settings: IndexSettings, files: Files) -> None:
         self.target = target
         self.settings = settings
@@ -131,16 +151,15 @@ class _Writer:
             shown = with_all_missing(segment, source, scan, refusal)
             yield report_of(segment, source, shown, tuple(part.base_offset for part in parts))
 
-    def run_by_content(self, logs: Sequence[LogSegment], placement: Placement) -> Iterator[SalvagedSegment]:
-        """Write the entries of logs in the order of their offsets, then report for each log what was kept."""
+    def write_parts(self, logs: Sequence[LogSegment], parts: Iterable[PlacedPart]) -> None:
+        """Write new segments with entries of logs."""
         self.files.make_directory(self.target)
-        for part in placement.parts:
+        for part in parts:
             pieces = (_pieces(source_of_log(logs[one.log]), one.start, one.end) for one in part.pieces)
             path = self.target / segment_file_name(part.base_offset, FileKind.LOG)
             self._write_pieces(path, chain.from_iterable(pieces))
             self._write_side_files(part.base_offset)
             self.unfinished.clear()
-        yield from reports_of(logs, placement)
 
     def _copy_intact(
         self, segment: LogSegment, source: ByteSource, *, is_last: bool
@@ -201,17 +220,18 @@ class _Writer:
                 self.files.remove(path)
         self.unfinished.clear()
 
-    def finish(self, listing: PartitionListing) -> None:
-        """Write the files that belong to the partition and not to a segment."""
+    def finish(self, listings: Iterable[PartitionListing]) -> None:
+        """Write the files that belong to the partition and not to a segment, with the first readable metadata."""
         if self.epochs.entries:
             name = FileKind.LEADER_EPOCH_CHECKPOINT.value
             self._write_file(name, encode_leader_epoch_checkpoint(self.epochs.entries))
-        metadata = listing.text_files.get(FileKind.PARTITION_METADATA)
-        if metadata is not None:
+        for listing in listings:
+            metadata = listing.text_files.get(FileKind.PARTITION_METADATA)
             with suppress(SeglogError):
-                content = read_whole(metadata)
+                content = b"" if metadata is None else read_whole(metadata)
                 decode_partition_metadata(content)
                 self._write_file(FileKind.PARTITION_METADATA.value, content)
+                break
         self.files.fsync_directory(self.target)
         if self.is_new:
             self.files.fsync_directory(self.target.parent)

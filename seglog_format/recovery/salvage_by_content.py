@@ -153,7 +153,7 @@ def placed(
     for entry in chosen:
         own[entry.log].append(entry)
     shown = (_kept_scan(scan, one, every, kept) for scan, one, every in zip(scans, own, found, strict=True))
-    return Placement(tuple(_parts(chosen, logs)), tuple(shown))
+    return Placement(tuple(parts_of(chosen, logs, _log)), tuple(shown))
 
 
 def _with_offsets(scan: SalvageScan, source: ByteSource) -> SalvageScan:
@@ -244,19 +244,31 @@ def _duplicates(entries: Iterable[PlacedEntry]) -> list[DamagedRange]:
     ]
 
 
-def _parts(chosen: Sequence[PlacedEntry], logs: Sequence[LogSegment]) -> Iterator[PlacedPart]:
-    """Yield the new segments: one begins with the first entry of each log, and where offsets or size get too large."""
+def _log(entry: PlacedEntry) -> int:
+    return entry.log
+
+
+def parts_of(
+    chosen: Sequence[PlacedEntry], logs: Sequence[LogSegment], segment_of: Callable[[PlacedEntry], int]
+) -> Iterator[PlacedPart]:
+    """Yield the new segments: one begins with the first entry of each log, and where offsets or size get too large.
+
+    Args:
+        chosen: the entries by ascending offset.
+        logs: that hold them.
+        segment_of: returns a number for the segment that an entry belongs to.
+    """
     begun, part, end, size = set[int](), list[PlacedEntry](), 0, 0
     base_offset = 0
     for entry in chosen:
         size += entry.end - entry.start
-        if entry.log not in begun or entry.last_offset - base_offset > INT32_MAX or size > INT32_MAX:
+        if segment_of(entry) not in begun or entry.last_offset - base_offset > INT32_MAX or size > INT32_MAX:
             if part:
                 yield PlacedPart(base_offset, _pieces(part))
             named = logs[entry.log].base_offset
             base_offset = named if end <= named <= entry.first_offset else entry.first_offset
             part, size = [], entry.end - entry.start
-        begun.add(entry.log)
+        begun.add(segment_of(entry))
         part.append(entry)
         end = entry.last_offset + 1
     if part:

@@ -1,0 +1,430 @@
+"""One log out of several damaged replicas of a partition: every whole batch that is in any of them.
+
+Brokers hold the same bytes at the same offsets, so a batch that is damaged in one replica is taken from another one.
+Where replicas hold different batches at an offset, leaders have written two histories. The one that an election keeps
+wins (`Election`); batches of other histories are left out and reported.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from seglog_format.cluster.comparison import Election, Replica
+from seglog_format.codec.checkpoints import decode_partition_metadata
+from seglog_format.codec.framing import frame_at
+from seglog_format.errors import SeglogError, UsageError
+from seglog_format.log.gaps import watch_over
+from seglog_format.log.path_kind import require_partition
+from seglog_format.model import GREATEST_OFFSET, Frame, MissingOffsets, RecordBatchHeader
+from seglog_format.names import FileKind, parse_partition_directory
+from seglog_format.record_model import EpochStart
+from seglog_format.recovery.entry_walk import row_of
+from seglog_format.recovery.index_settings import infer_settings
+from seglog_format.recovery.opened_segments import opened_segments
+from seglog_format.recovery.salvage import require_apart, salvage_writer
+from seglog_format.recovery.salvage_by_content import PlacedEntry, parts_of
+from seglog_format.recovery.salvage_placement import blocked_reports, placement_of, source_of_log
+from seglog_format.recovery.salvage_scan import longest_increasing
+from seglog_format.storage.file_bytes import read_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan
+    from seglog_format.state.config import BrokerGeneration
+
+
+class Diverged(NamedTuple):
+    """Offsets of whole batches that are left out, since another history was kept.
+
+    Attributes:
+        first_offset, last_offset: of the batches.
+        leader_epoch: of the first of them; -1 for none.
+    """
+
+    first_offset: int
+    last_offset: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaReport:
+    """What was found in one replica.
+
+    Attributes:
+        path: of the partition directory.
+        whole_count: number of whole batches in it.
+        taken_count: number of batches that were copied from it.
+        damaged: logs and ranges in them that hold no whole batch.
+        diverged: offsets of its batches that are of another history.
+    """
+
+    path: Path
+    whole_count: int
+    taken_count: int
+    damaged: tuple[tuple[Path, DamagedRange], ...]
+    diverged: tuple[Diverged, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedReplicas:
+    """The log that was written.
+
+    Attributes:
+        chosen: path of the replica whose history was kept.
+        replicas: one report for each.
+        lost: offsets that no replica has, ascending; of an unknown number if ``next_offset`` is ``first_offset``.
+        entry_count: number of batches written.
+        next_offset: the first offset after them.
+    """
+
+    chosen: Path
+    replicas: tuple[ReplicaReport, ...]
+    lost: tuple[MissingOffsets, ...]
+    entry_count: int
+    next_offset: int
+
+
+class _Batch(NamedTuple):
+    """A whole batch, and the logs in which it is, by number; compaction lowers how full it is."""
+
+    first_offset: int
+    last_offset: int
+    size: int
+    crc: int
+    fullness: int
+    epoch: int
+    places: tuple[PlacedEntry, ...]
+
+
+class _Opened(NamedTuple):
+    """The logs of all replicas, with their scans and the number of the replica of each."""
+
+    listings: Sequence[PartitionListing]
+    logs: list[LogSegment]
+    scans: list[SalvageScan]
+    owners: list[int]
+
+    def replicas_of(self, batch: _Batch) -> set[int]:
+        return {self.owners[place.log] for place in batch.places}
+
+
+def merge_replicas(
+    listings: Sequence[PartitionListing],
+    target: Path,
+    *,
+    interval_bytes: int | None = None,
+    generation: BrokerGeneration | None = None,
+) -> MergedReplicas:
+    """Write one log with every whole batch of several replicas of a partition.
+
+    Args:
+        listings: of the partition directories, in which nothing is changed.
+        target: the directory to write to; it has to be new or empty, and outside of them.
+        interval_bytes: `index.interval.bytes`; None to infer it.
+        generation: which brokers to write indexes like; None to infer it.
+
+    Raises:
+        UsageError: a path is no partition directory; the directories are not of one partition, by their names, their
+            topic ids or their batches; or the target is not empty or is inside one of them.
+        WriteError: a file could not be written; the target then holds whole segments only.
+    """
+    for listing in listings:
+        require_partition(listing.path)
+        require_apart(listing.path, target)
+    _require_one_partition(listings)
+    with ExitStack() as stack:
+        opened = _opened(listings, stack)
+        batches = _batches(opened)
+        chosen = _chosen_replica(opened, batches)
+        kept, cleaned, dropped = _choice(batches, chosen, opened)
+        _require_shared(opened, [*kept, *cleaned], dropped)
+        taken = [batch.places[0] for batch in kept]
+        own = [log for log, owner in zip(opened.logs, opened.owners, strict=True) if owner == chosen]
+        bases = sorted(log.base_offset for log in own)
+        parts = parts_of(taken, opened.logs, lambda entry: bisect_right(bases, entry.first_offset))
+        offset = None if generation is None else generation.indexed_offset
+        settings = infer_settings(own, interval_bytes=interval_bytes, indexed_offset=offset)
+        with salvage_writer(target, settings) as writer:
+            writer.write_parts(opened.logs, parts)
+            writer.finish(listings)
+        return MergedReplicas(
+            chosen=listings[chosen].path,
+            replicas=tuple(_reports(opened, taken, dropped)),
+            lost=tuple(_lost(opened, [*kept, *cleaned])),
+            entry_count=len(kept),
+            next_offset=kept[-1].last_offset + 1 if kept else 0,
+        )
+
+
+def _require_one_partition(listings: Sequence[PartitionListing]) -> None:
+    """Refuse directories whose names or topic ids differ."""
+    names, ids = set[object](), set[str]()
+    for listing in listings:
+        with suppress(SeglogError):
+            name = parse_partition_directory(listing.path.absolute().name)
+            names.add((name.topic, name.partition))
+        metadata = listing.text_files.get(FileKind.PARTITION_METADATA)
+        with suppress(SeglogError):
+            ids |= {decode_partition_metadata(read_whole(metadata)).topic_id} if metadata is not None else set()
+    if len(names) > 1 or len(ids) > 1:
+        different = "names" if len(names) > 1 else "topic ids"
+        msg = f"{', '.join(str(each.path) for each in listings)}: not one partition: the {different} differ"
+        raise UsageError(msg)
+
+
+def _require_shared(opened: _Opened, used: Iterable[_Batch], dropped: Iterable[_Batch]) -> None:
+    """Refuse a replica that holds other batches at offsets of the others, and none that another one holds."""
+    shared = {number for batch in used if len(found := opened.replicas_of(batch)) > 1 for number in found}
+    strange = {number for batch in dropped for number in opened.replicas_of(batch)} - shared
+    if strange:
+        path = opened.listings[min(strange)].path
+        msg = f"{path}: no batch of it is in another replica, and others hold its offsets: is it the same partition?"
+        raise UsageError(msg)
+
+
+def _opened(listings: Sequence[PartitionListing], stack: ExitStack) -> _Opened:
+    opened = _Opened(listings, [], [], [])
+    for number, listing in enumerate(listings):
+        logs, placement = placement_of(listing, stack.enter_context(opened_segments(listing)))
+        opened.logs.extend(logs)
+        opened.scans.extend(placement.scans)
+        opened.owners.extend(number for _ in logs)
+    return opened
+
+
+# -- the whole batches, the history that an election keeps, and the batches of it --------------------------------------
+
+
+def _batches(opened: _Opened) -> list[_Batch]:
+    """Return the whole batches of all replicas by offset.
+
+    No checksum covers the leader epoch. Of copies that differ in it, those count whose epoch follows the one before.
+    """
+    found: dict[tuple[int, int, int, int, int], dict[int, list[PlacedEntry]]] = {}
+    for number, (log, scan) in enumerate(zip(opened.logs, opened.scans, strict=True)):
+        source = source_of_log(log)
+        for start in scan.starts:
+            with suppress(SeglogError):
+                frame = frame_at(source, start, source.size, log.path)
+                assert isinstance(frame, Frame)
+                row, header = row_of(frame, log.path, has_first_offset=True), frame.header
+                epoch, fullness = -1, 0
+                if isinstance(header, RecordBatchHeader):
+                    epoch = header.partition_leader_epoch
+                    fullness = 2 * header.records_count - (header.delete_horizon_ms is not None)
+                place = PlacedEntry(row.first_offset, number, row.last_offset, start, frame.end)
+                key = (row.first_offset, row.last_offset, frame.end - start, header.crc, fullness)
+                found.setdefault(key, {}).setdefault(epoch, []).append(place)
+    batches, reached = list[_Batch](), -1
+    for key, by_epoch in sorted(found.items()):
+        reached = min((epoch for epoch in by_epoch if epoch >= reached), default=max(by_epoch))
+        batches.append(_Batch(*key, reached, tuple(by_epoch[reached])))
+    return _where_they_belong(batches, opened)
+
+
+def _beside(batch: _Batch, begins: set[int], ends: set[int]) -> int:
+    """Return at how many of its ends a batch meets another one."""
+    return (batch.first_offset - 1 in ends) + (batch.last_offset + 1 in begins)
+
+
+def _where_they_belong(batches: Sequence[_Batch], opened: _Opened) -> list[_Batch]:
+    """Leave out batches with a damaged offset, which no checksum covers: another replica has them where they fit."""
+    begins, ends = {batch.first_offset for batch in batches}, {batch.last_offset for batch in batches}
+    alike: dict[tuple[int, int], list[_Batch]] = {}
+    for batch in batches:
+        alike.setdefault((batch.size, batch.crc), []).append(batch)
+
+    def is_moved(batch: _Batch) -> bool:
+        if len(same := alike[batch.size, batch.crc]) == 1 or _beside(batch, begins, ends):
+            return False
+        own = opened.replicas_of(batch)
+        return any(_beside(one, begins, ends) and not own & opened.replicas_of(one) for one in same)
+
+    return [batch for batch in batches if not is_moved(batch)]
+
+
+def _own(number: int, batches: Iterable[_Batch], opened: _Opened) -> list[_Batch]:
+    return [batch for batch in batches if number in opened.replicas_of(batch)]
+
+
+def _history(batches: Iterable[_Batch]) -> list[_Batch]:
+    """Return the batches of one replica whose leader epochs are known and do not fall."""
+    known = [batch for batch in batches if batch.epoch >= 0]
+    ranked = array("q", (batch.epoch * len(known) + number for number, batch in enumerate(known)))
+    return [known[number] for number in longest_increasing(ranked)]
+
+
+def _chosen_replica(opened: _Opened, batches: Sequence[_Batch]) -> int:
+    """Return the number of the replica whose history an election keeps."""
+    copies = list[Replica]()
+    for number, listing in enumerate(opened.listings):
+        own, rises = _own(number, batches, opened), dict[int, int]()
+        for batch in _history(own):
+            rises.setdefault(batch.epoch, batch.first_offset)
+        first, end = (own[0].first_offset, own[-1].last_offset + 1) if own else (0, 0)
+        epochs = tuple(EpochStart(*each) for each in rises.items())
+        copies.append(Replica(listing.path, number, None, epochs, first, end, sum(batch.size for batch in own)))
+    return Election(copies, {}).chosen.node_id or 0
+
+
+def _choice(batches: Sequence[_Batch], chosen: int, opened: _Opened) -> tuple[list[_Batch], list[_Batch], list[_Batch]]:
+    """Return the batches to write, those of which a fuller copy is written, and those of another history.
+
+    Compaction leaves a batch its offsets and its epoch, and removes records or gives it a delete horizon. Of other
+    batches that overlap, those are written that more replicas hold, that meet others, or that the chosen one holds.
+    """
+    fullest: dict[tuple[int, int, int], int] = {}
+    for batch in batches:
+        key = batch.first_offset, batch.last_offset, batch.epoch
+        fullest[key] = max(fullest.get(key, 0), batch.fullness)
+    cleaned = [each for each in batches if each.fullness < fullest[each.first_offset, each.last_offset, each.epoch]]
+    rest = sorted(set(batches).difference(cleaned))
+    history = _history(_own(chosen, rest, opened))
+    firsts = [batch.first_offset for batch in history]
+    fitting = [batch for batch in rest if _is_within(batch, history, firsts)]
+    begins, ends = {batch.first_offset for batch in fitting}, {batch.last_offset for batch in fitting}
+
+    def weight(batch: _Batch) -> int:
+        replicas = opened.replicas_of(batch)
+        votes = 4 * len(replicas) + 2 * _beside(batch, begins, ends) + (chosen in replicas)
+        return votes * (batch.last_offset - batch.first_offset + 1)
+
+    kept = _heaviest(sorted(fitting, key=_last_offset), weight)
+    return kept, cleaned, sorted(set(rest).difference(kept))
+
+
+def _last_offset(batch: _Batch) -> int:
+    return batch.last_offset
+
+
+def _is_within(batch: _Batch, history: Sequence[_Batch], firsts: Sequence[int]) -> bool:
+    """Return whether the leader epoch of a batch lies between those around it in the chosen history."""
+    after = bisect_right(firsts, batch.first_offset)
+    least = history[after - 1].epoch if after else 0
+    most = history[after].epoch if after < len(history) else GREATEST_OFFSET
+    return batch.epoch < 0 or least <= batch.epoch <= most
+
+
+def _heaviest(batches: Sequence[_Batch], weight: Callable[[_Batch], int]) -> list[_Batch]:
+    """Return the batches, by ascending last offset, that do not overlap and together weigh most."""
+    lasts = [batch.last_offset for batch in batches]
+    best, before = [0], [bisect_left(lasts, batch.first_offset) for batch in batches]
+    for number, batch in enumerate(batches):
+        best.append(max(best[number], best[before[number]] + weight(batch)))
+    kept, number = list[_Batch](), len(batches)
+    while number:
+        if best[number] == best[number - 1]:
+            number -= 1
+        else:
+            kept.append(batches[number - 1])
+            number = before[number - 1]
+    return kept[::-1]
+
+
+# -- what is copied from where, what is lost, and the reports ----------------------------------------------------------
+
+
+def _lost(opened: _Opened, shown: Sequence[_Batch]) -> Iterator[MissingOffsets]:
+    """Yield the offsets that one replica lacks by damage or by a gap, and no other one shows.
+
+    A replica shows the offsets of its batches, and between two that are neighbours in its bytes: there, compaction has
+    removed all records.
+    """
+    runs = _united(_runs(opened, shown))
+    spans = [span for number in range(len(opened.listings)) for span in _spans(opened, number, shown)]
+    yield from _united(part for span in spans for part in _without(span, runs))
+
+
+def _spans(opened: _Opened, number: int, shown: Sequence[_Batch]) -> Iterator[MissingOffsets]:
+    """Yield the offsets that a replica lacks; at its damaged end, of an unknown number unless others have as much."""
+    reached: dict[int, int] = {}
+    last = max((log for log, owner in enumerate(opened.owners) if owner == number), default=-1)
+    for log, scan in _scans(opened, number):
+        end = scan.last_offsets[-1] + 1 if scan.last_offsets else opened.logs[log].base_offset
+        reached[opened.logs[log].base_offset] = end
+        for damage in scan.damaged:
+            if damage.missing is not None:
+                yield damage.missing
+            elif log == last and damage.start >= max(scan.ends, default=0):
+                behind = sum(batch.size for batch in shown if batch.first_offset >= end)
+                yield from () if behind >= damage.end - damage.start else (MissingOffsets(end, end),)
+    yield from (damage.missing for _, damage in _blocked(opened, number) if damage.missing is not None)
+    for gap in watch_over(opened.listings[number]).gaps(reached):
+        if gap.is_loss and gap.missing.offset_count:
+            yield gap.missing
+
+
+def _scans(opened: _Opened, number: int) -> Iterator[tuple[int, SalvageScan]]:
+    return ((log, opened.scans[log]) for log, owner in enumerate(opened.owners) if owner == number)
+
+
+def _blocked(opened: _Opened, number: int) -> Iterator[tuple[Path, DamagedRange]]:
+    return ((each.log, damage) for each in blocked_reports(opened.listings[number]) for damage in each.damaged)
+
+
+def _runs(opened: _Opened, shown: Iterable[_Batch]) -> Iterator[MissingOffsets]:
+    places = {(place.log, place.start): place for batch in shown for place in batch.places}
+    for log, scan in enumerate(opened.scans):
+        before = None
+        for start in scan.starts:
+            place = places.get((log, start))
+            if place is not None:
+                is_next = before is not None and before.end == start and before.last_offset < place.first_offset
+                first = before.last_offset + 1 if before is not None and is_next else place.first_offset
+                yield MissingOffsets(first, place.last_offset + 1)
+            before = place
+
+
+def _united(spans: Iterable[MissingOffsets]) -> list[MissingOffsets]:
+    """Return ranges of offsets, ascending, those that touch as one."""
+    found: list[MissingOffsets] = []
+    for span in sorted(spans):
+        if found and span.first_offset <= found[-1].next_offset:
+            found[-1] = MissingOffsets(found[-1].first_offset, max(found[-1].next_offset, span.next_offset))
+        else:
+            found.append(span)
+    return found
+
+
+def _without(span: MissingOffsets, runs: Sequence[MissingOffsets]) -> Iterator[MissingOffsets]:
+    """Yield the parts of a range that no run covers; one of an unknown number of offsets as it is."""
+    first = span.first_offset
+    for run in runs[max(bisect_right(runs, (first, GREATEST_OFFSET)) - 1, 0) :] if span.offset_count else ():
+        if run.first_offset >= span.next_offset:
+            break
+        if first < run.first_offset:
+            yield MissingOffsets(first, run.first_offset)
+        first = max(first, run.next_offset)
+    if first < span.next_offset or not span.offset_count:
+        yield MissingOffsets(first, span.next_offset)
+
+
+def _reports(opened: _Opened, taken: Sequence[PlacedEntry], dropped: Sequence[_Batch]) -> Iterator[ReplicaReport]:
+    for number, listing in enumerate(opened.listings):
+        scans = list(_scans(opened, number))
+        damaged = ((opened.logs[log].paths.log, damage) for log, scan in scans for damage in scan.damaged)
+        yield ReplicaReport(
+            path=listing.path,
+            whole_count=sum(len(scan.starts) for _, scan in scans),
+            taken_count=sum(opened.owners[place.log] == number for place in taken),
+            damaged=(*damaged, *_blocked(opened, number)),
+            diverged=tuple(_diverged(_own(number, dropped, opened))),
+        )
+
+
+def _diverged(dropped: Iterable[_Batch]) -> Iterator[Diverged]:
+    found: list[Diverged] = []
+    for batch in dropped:
+        if found and found[-1].leader_epoch == batch.epoch and found[-1].last_offset + 1 == batch.first_offset:
+            found[-1] = found[-1]._replace(last_offset=batch.last_offset)
+        else:
+            found.append(Diverged(batch.first_offset, batch.last_offset, batch.epoch))
+    return iter(found)

@@ -35,6 +35,8 @@ OPS: Final = (
     "compact",
     "position",
 )
+LIVE: Final = "live"
+"""The operation that no case asks for: steps on a log in a directory that stays open, for power cuts."""
 ENVELOPE: Final = (
     "seq",
     "ok",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cli.conform_crash import crash
 from seglog_format.cli.conform_export import export
 from seglog_format.cli.conform_new import new
 from seglog_format.cli.conform_options import BUILD_HELP, case_options, chosen, testee_options, wanted
@@ -377,6 +378,7 @@ command.add_command(bugs)
 command.add_command(new)
 command.add_command(report_issue)
 command.add_command(export)
+command.add_command(crash)
 command.add_command(cross)
 command.add_command(generate)
 command.add_command(differential)

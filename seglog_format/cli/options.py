@@ -109,6 +109,7 @@ EXAMPLES: Final = {
     "conform repro": "seglog conform repro null-header-value/alone",
     "conform report-issue": "seglog conform report-issue --testee kafka-python --rule SEG-COD-002",
     "conform generate": "seglog conform generate --testee reference --seed 3",
+    "conform crash": "seglog conform crash --testee reference --states 500",
     "conform differential": "seglog conform differential --testee reference --testee plain",
     "conform cross": "seglog conform cross --testee reference --testee kafka-python",
     "conform bugs": "seglog conform bugs --testee kafka-python",

@@ -6,10 +6,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.features import EVERYTHING
-from seglog_conformance.protocol import PROTOCOL_VERSION
+from seglog_conformance.protocol import LIVE, PROTOCOL_VERSION
 from seglog_conformance.reference.appends import validate
 from seglog_conformance.reference.decisions import decide
 from seglog_conformance.reference.directories import lookup, read, recover, truncate, verify
+from seglog_conformance.reference.live import OPTIONAL, LiveLog
 from seglog_conformance.reference.logs import decode, encode, index
 from seglog_conformance.reference.scenarios import compact, retain, write
 from seglog_conformance.reference.small_files import parse
@@ -81,6 +82,7 @@ FEATURES: Final = {
     "applicationRecords": True,
     "recordAttributes": True,
     "recovery": ["like-brokers", "by-the-text"],
+    "live": OPTIONAL,
 }
 
 
@@ -93,6 +95,7 @@ class Reference:
 
     def __init__(self, engine: Engine = Engine.REFERENCE) -> None:
         self._engine = engine
+        self._live = LiveLog()
 
     def hello(self) -> Json:
         """Return the description of the reference."""
@@ -105,7 +108,7 @@ class Reference:
             "ok": True,
             "protocol": PROTOCOL_VERSION,
             "implementation": implementation,
-            "ops": [*BY_ENGINE, *OTHERS],
+            "ops": [*BY_ENGINE, *OTHERS, LIVE],
             "features": FEATURES,
         }
 
@@ -113,5 +116,7 @@ class Reference:
         """Return the answer to one request."""
         if (by_engine := BY_ENGINE.get(request["op"])) is not None:
             return by_engine(request, self._engine)
+        if request["op"] == LIVE:
+            return self._live.answer(request)
         operation = OTHERS.get(request["op"])
         return {"skip": {"feature": f"op:{request['op']}"}} if operation is None else operation(request)

@@ -1,0 +1,271 @@
+"""Records histories of an implementation, and judges it on the states that a power cut may leave of each."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.crash.history import PAGE, Marker, Sync
+from seglog_conformance.crash.judge import complaints, look
+from seglog_conformance.crash.profiles import PROFILES
+from seglog_conformance.crash.recording import recording
+from seglog_conformance.crash.states import Disk
+from seglog_conformance.crash.workload import ANSWERED, Workload, WorkloadError, promised
+from seglog_conformance.process import Command, ProcessTestee
+from seglog_conformance.protocol import LIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seglog_conformance.crash.judge import Complaints, Seen
+    from seglog_conformance.crash.states import State
+    from seglog_conformance.crash.workload import Promise
+    from seglog_conformance.registry import Builder, Listed
+
+POSIX: Final = next(iter(PROFILES))
+MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it
+SYNC_SECONDS: Final = 0.004
+"""How long a sync takes: others append meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a history is judged.
+
+    Attributes:
+        profile: name of the profile of the file system.
+        piece: size in bytes of what a disk writes as a whole.
+        most: so many states of one cut at most, if there are too many to try all.
+        states: so many states of one history at most.
+        stops: whether the first failure is enough.
+    """
+
+    profile: str = POSIX
+    piece: int = PAGE
+    most: int = 40
+    states: int = sys.maxsize
+    stops: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is wrong after a power cut, and not after the end of the process alone.
+
+    Attributes:
+        seed: of the history.
+        profile: under which the state is legal.
+        kind: kind of what is wrong.
+        text: what is wrong.
+        cut: number of operations that had been called.
+        lost: the operations that were lost.
+        early: mapped pages that were on the disk before the kernel was asked for them.
+        operations: all operations before the cut.
+        seen: what the implementation did.
+        control: what it did without the loss.
+        files: the state, by paths; None for a directory.
+    """
+
+    seed: int
+    profile: str
+    kind: str
+    text: str
+    cut: int
+    lost: tuple[str, ...]
+    early: tuple[str, ...]
+    operations: tuple[str, ...]
+    seen: Seen
+    control: Seen
+    files: dict[str, bytes | None]
+
+
+@dataclass(slots=True)
+class Judged:
+    """The outcome of one history.
+
+    Attributes:
+        counts: numbers of operations, cuts, states and failures.
+        failures: one of each kind.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+
+def process_of(wanted: Listed, builder: Builder) -> ProcessTestee:
+    """Return an adapter in a process of its own.
+
+    Raises:
+        UnavailableError: a tool chain is missing.
+        AdapterError: the build fails.
+        WorkloadError: it has no process.
+    """
+    if wanted.adapter is None and wanted.name == "reference":
+        return ProcessTestee("reference", Command(arguments=(sys.executable, "-m", "seglog_conformance.reference")))
+    testee = builder.testee(wanted)
+    if not isinstance(testee, ProcessTestee):
+        msg = f"{wanted.name} has no process of its own, which could be recorded"
+        raise WorkloadError(msg)
+    return testee
+
+
+def judge(testee: ProcessTestee, seed: int, options: Options) -> Judged:
+    """Record one history, and judge the states after a power cut at each of its operations.
+
+    Raises:
+        RecordingError: nothing can be recorded on this machine.
+        StartError: the adapter does not start.
+        WorkloadError: the implementation does something wrong without any power cut.
+    """
+    with tempfile.TemporaryDirectory(prefix="seglog-crash-", dir=MEMORY if MEMORY.is_dir() else None) as name:
+        scratch = Path(name)
+        try:
+            return _Examination(testee, seed, options, scratch).run()
+        finally:
+            testee.close()
+
+
+class _Examination:
+    """One history, and what became of each of its states."""
+
+    def __init__(self, testee: ProcessTestee, seed: int, options: Options, scratch: Path) -> None:
+        self._testee = testee
+        self._seed = seed
+        self._options = options
+        self._root = scratch / "state"
+        self._judged = Judged()
+        self._seen: dict[str, Seen] = {}
+        with recording(scratch, sync_seconds=SYNC_SECONDS) as recorded:
+            self._workload = Workload(testee, recorded, random.Random(f"{seed} work"))  # noqa: S311 - not a secret
+            try:
+                self._workload.run()
+            finally:
+                testee.kill()
+            self._history = recorded.history(options.piece)
+        self._disk = Disk(self._history, options.profile)
+        self._batches = [batch for step in self._workload.steps for batch in step.batches]
+
+    def run(self) -> Judged:
+        """Judge all states."""
+        features = self._testee.start().features
+        self._sends_again = "duplicates" in features.get(LIVE, ())
+        counts, dice = self._judged.counts, random.Random(f"{self._seed} states")  # noqa: S311 - not a secret
+        counts["operations"] = len(self._history)
+        asked: set[tuple[str, Promise]] = set()
+        numbers = list(filter(self._may_differ, range(1, len(self._history) + 1)))
+        dice.shuffle(numbers)
+        for number in numbers:
+            if len(self._seen) >= self._options.states or (self._options.stops and self._judged.failures):
+                break
+            cut = self._disk.cut(number)
+            promise = promised(self._workload.steps, (event for at, event in self._history.markers if at < number))
+            control = self._disk.state(cut)
+            usual = complaints(self._look(control), promise)
+            counts["cuts"] += 1
+            counts["controls with complaints"] += bool(usual)
+            for state in self._disk.states(cut, self._options.most, dice):
+                if (state.digest, promise) not in asked:
+                    asked.add((state.digest, promise))
+                    self._judge(state, promise, control, usual)
+        counts["verdicts"], counts["states"] = len(asked), len(self._seen)
+        return self._judged
+
+    def _may_differ(self, number: int) -> bool:
+        """Return whether a cut after an operation may leave what one before it may not, or breaks another promise."""
+        match self._history.operations[number - 1]:
+            case Sync():
+                return False
+            case Marker(event=event):
+                return bool(event["is"] == ANSWERED)
+            case _:
+                return True
+
+    def _judge(self, state: State, promise: Promise, control: State, usual: Complaints) -> None:
+        told = complaints(self._look(state), promise)
+        for kind in told.keys() - usual.keys():
+            self._judged.counts["failures"] += 1
+            if any(failure.kind == kind for failure in self._judged.failures):
+                continue
+
+            def still_fails(other: State, kind: str = kind) -> bool:
+                return kind in complaints(self._look(other), promise)
+
+            shrunk = self._disk.shrunk(state, still_fails)
+            self._judged.failures.append(self._failure(kind, shrunk, promise, control))
+
+    def _look(self, state: State) -> Seen:
+        """Return what the implementation does on a state; it is asked once for each content."""
+        if state.digest not in self._seen:
+            shutil.rmtree(self._root, ignore_errors=True)
+            self._root.mkdir()
+            self._disk.write(state, self._root)
+            self._seen[state.digest] = look(
+                self._testee, self._root, self._workload.config, self._batches, sends_again=self._sends_again
+            )
+        return self._seen[state.digest]
+
+    def _failure(self, kind: str, state: State, promise: Promise, control: State) -> Failure:
+        number, text, tree = state.cut.number, self._history.text, state.tree
+        seen = self._look(state)
+        return Failure(
+            seed=self._seed,
+            profile=self._options.profile,
+            kind=kind,
+            text=complaints(seen, promise)[kind],
+            cut=number,
+            lost=tuple(text(each) for each in sorted(state.changes) if each < number),
+            early=tuple(text(each) for each in sorted(state.changes) if each >= number),
+            operations=tuple(map(text, range(number))),
+            seen=seen,
+            control=self._look(control),
+            files={path: None if done is None else self._disk.content(done)[0] for path, done in tree.items()},
+        )
+
+
+def run(
+    make: Callable[[], ProcessTestee], seed: int, options: Options, *, states: int, on_judged: Callable[[int], None]
+) -> Judged:
+    """Judge one history after the other, until so many states are judged.
+
+    Args:
+        make: returns the adapter.
+        seed: of the first history.
+        options: how they are judged.
+        states: number of states after which no history begins.
+        on_judged: called with the number of states so far.
+    """
+    total = Judged()
+    while total.counts["states"] < states:
+        judged = judge(make(), seed, options)
+        seed += 1
+        total.counts.update({"histories": 1, **judged.counts})
+        known = {failure.kind for failure in total.failures}
+        total.failures += [failure for failure in judged.failures if failure.kind not in known]
+        on_judged(total.counts["states"])
+    return total
+
+
+def write_failure(failure: Failure, directory: Path) -> None:
+    """Write a failure: the state, the operations, and what the implementation did.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    for path, data in failure.files.items():
+        target = directory / "state" / path
+        if data is None:
+            target.mkdir(parents=True, exist_ok=True)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+    lost = set(failure.lost)
+    marked = [f"{'LOST ' if text in lost else '     '}{text}\n" for text in failure.operations]
+    (directory / "operations.txt").write_text("".join(marked), encoding="utf-8")
+    told = {name: value for name, value in asdict(failure).items() if name not in {"files", "operations"}}
+    (directory / "failure.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")

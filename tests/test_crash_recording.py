@@ -1,0 +1,145 @@
+"""An unchanged process on the recording file system: what it does is recorded, and its log is judged."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from seglog_conformance.crash import recording as recordings
+from seglog_conformance.crash.judge import Seen
+from seglog_conformance.crash.recording import DEVICE, LIBRARY, missing, recording
+from seglog_conformance.crash.run import Failure, Options, judge, write_failure
+from seglog_conformance.process import Command, ProcessTestee
+
+from proofs.crash_states import process
+from proofs.power.plants import plants
+from seglog_format.cli.main import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FEW = Options(states=40)
+
+
+@pytest.fixture
+def recorded() -> None:
+    """Skip where nothing can be recorded; where CI has the device, the library has to be there."""
+    reason = missing()
+    assert not (os.environ.get("CI") and DEVICE.exists() and LIBRARY in reason), reason
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.mark.usefixtures("recorded")
+def test_every_change_is_recorded_in_order_with_its_syncs_and_mapped_pages(tmp_path: Path) -> None:
+    with recording(tmp_path) as found:
+        directory = found.root / "d"
+        directory.mkdir()
+        file = directory / "x"
+        with file.open("wb", buffering=0) as handle:
+            handle.write(b"hello" * 1000)
+            os.fsync(handle.fileno())
+            handle.truncate(4096)
+            os.fdatasync(handle.fileno())
+        found.mark({"step": 1})
+        with file.open("r+b") as handle, mmap.mmap(handle.fileno(), 4096) as mapped:
+            mapped[5:7] = b"MM"
+            found.mark({"step": 2})
+        os.link(file, directory / "y")
+        file.rename(directory / "z")
+        with (directory / "y").open("rb"):
+            (directory / "y").unlink()
+        descriptor = os.open(directory, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+        (directory / "z").write_bytes(b"")
+        with (directory / "z").open("wb") as handle:
+            os.posix_fallocate(handle.fileno(), 0, 100)
+        (directory / "z").unlink()
+        directory.rmdir()
+        history = found.history()
+    assert [history.text(number).partition(" ")[2] for number in range(len(history))] == [
+        "mkdir /d",
+        "create /d/x",
+        "length by write /d/x to 5000",
+        "write /d/x at 0, 4096 bytes",
+        "write /d/x at 4096, 904 bytes",
+        "fsync /d/x",
+        "truncate /d/x to 4096",
+        "fdatasync /d/x",
+        '-- {"step": 1}',
+        "write of a mapped page /d/x at 0, 4096 bytes",
+        '-- {"step": 2}',
+        "link /d/y",
+        "rename /d/x to /d/z",
+        "unlink /d/y",
+        "fsync /d",
+        "truncate /d/z to 0",
+        "truncate /d/z to 0",
+        "truncate /d/z to 100",
+        "unlink /d/z",
+        "rmdir /d",
+    ]
+
+
+@pytest.mark.usefixtures("recorded")
+def test_the_writer_keeps_its_promises_on_a_sample_and_every_line_fits_the_protocol() -> None:
+    command = Command(arguments=(sys.executable, "-m", "seglog_conformance.reference"))
+    judged = judge(ProcessTestee("reference", command, strict=True), 1, FEW)
+    assert [failure.text for failure in judged.failures] == []
+    assert judged.counts["states"] >= FEW.states
+    assert judged.counts["controls with complaints"] == 0
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_planted_omission_is_found_and_shrunk_to_the_lost_operation(tmp_path: Path) -> None:
+    plant = next(plant for plant in plants() if plant.name == "a truncation is not synced")
+    failure, *_ = judge(process(plant), 1, Options(stops=True)).failures
+    assert [text.split()[1] for text in failure.lost] == ["truncate"]
+    write_failure(failure, tmp_path / "failure")
+    assert (tmp_path / "failure" / "state" / "topic-0").is_dir()
+    assert "LOST" in (tmp_path / "failure" / "operations.txt").read_text()
+
+
+@pytest.mark.usefixtures("recorded")
+def test_the_command_tells_how_many_states_it_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["conform", "crash", "--testee", "reference", "--profile", "ext4-ordered", "--states", "10", "--json"]
+    assert run(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["states"] >= 10
+
+
+def test_a_machine_that_cannot_record_is_told_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(recordings, "DEVICE", tmp_path / "fuse")
+    assert run(["conform", "crash", "--testee", "reference"]) == 2
+    assert "fuse is missing" in capsys.readouterr().err
+
+
+def test_one_implementation_has_to_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["conform", "crash"]) == 2
+    assert "--testee or by --adapter" in capsys.readouterr().err
+
+
+def test_a_failure_is_a_directory_that_anybody_can_start_on(tmp_path: Path) -> None:
+    failure = Failure(
+        seed=1,
+        profile="posix",
+        kind="hole",
+        text="a hole",
+        cut=2,
+        lost=("1 write",),
+        early=(),
+        operations=("0 mkdir", "1 write"),
+        seen=Seen(),
+        control=Seen(),
+        files={"d": None, "d/f": b"x"},
+    )
+    write_failure(failure, tmp_path)
+    assert (tmp_path / "state" / "d" / "f").read_bytes() == b"x"
+    assert (tmp_path / "operations.txt").read_text() == "     0 mkdir\nLOST 1 write\n"
+    assert json.loads((tmp_path / "failure.json").read_text())["profile"] == "posix"

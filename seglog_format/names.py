@@ -27,7 +27,13 @@ MAX_TOPIC_SIZE: Final = 249
 METADATA_TOPIC: Final = "__cluster_metadata"
 EARLY_METADATA_TOPIC: Final = "@metadata"  # of Kafka 2.8, with KRaft in early access
 REMOTE_LOG_METADATA_TOPIC: Final = "__remote_log_metadata"
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+TRANSACTION_STATE: Final = "__transaction_state"
+SHARE_GROUP_STATE: Final = "__share_group_state"
 METADATA_TOPICS: Final = frozenset({METADATA_TOPIC, EARLY_METADATA_TOPIC})
+COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
+DECODED_TOPICS: Final = (*COORDINATOR_TOPICS, METADATA_TOPIC, REMOTE_LOG_METADATA_TOPIC)
+"""Topics whose records are decoded."""
 REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
 RESERVED_IDS: Final = 100
 """Ids below this number name no directory: unassigned, lost, migrating. Of topics: none, and the metadata log."""

@@ -25,7 +25,7 @@ from seglog_format import (
     names,
 )
 from seglog_format.cleaning import compaction_pass, settings
-from seglog_format.cluster import coordinators, image, inferred, metadata_state, new_image
+from seglog_format.cluster import image, inferred, metadata_state, new_image
 from seglog_format.cluster import lines as kafka_numbers
 from seglog_format.cluster.releases import RELEASES
 from seglog_format.codec import (
@@ -42,7 +42,6 @@ from seglog_format.errors import FormatError
 from seglog_format.schema import compression_rules, coordinator_records, metadata_records
 from seglog_format.serve import committed, groups
 from seglog_format.state import config, index_build, producer_state
-from seglog_format.tier import metadata_topic
 from seglog_format.tier.records import PartitionDeleteState, SegmentState
 from seglog_format.writing import log_writer
 
@@ -126,10 +125,10 @@ CONSTANTS: Final[Mapping[str, object]] = {
     "RemoteIndexCache.DIR_NAME": names.REMOTE_INDEX_CACHE,
     "Topic.MAX_NAME_LENGTH": names.MAX_TOPIC_SIZE,
     "Topic.CLUSTER_METADATA_TOPIC_NAME": names.METADATA_TOPIC,
-    "Topic.GROUP_METADATA_TOPIC_NAME": coordinators.CONSUMER_OFFSETS,
-    "Topic.TRANSACTION_STATE_TOPIC_NAME": coordinators.TRANSACTION_STATE,
-    "Topic.SHARE_GROUP_STATE_TOPIC_NAME": coordinators.SHARE_GROUP_STATE,
-    "TopicBasedRemoteLogMetadataManagerConfig.REMOTE_LOG_METADATA_TOPIC_NAME": metadata_topic.METADATA_TOPIC,
+    "Topic.GROUP_METADATA_TOPIC_NAME": names.CONSUMER_OFFSETS,
+    "Topic.TRANSACTION_STATE_TOPIC_NAME": names.TRANSACTION_STATE,
+    "Topic.SHARE_GROUP_STATE_TOPIC_NAME": names.SHARE_GROUP_STATE,
+    "TopicBasedRemoteLogMetadataManagerConfig.REMOTE_LOG_METADATA_TOPIC_NAME": names.REMOTE_LOG_METADATA_TOPIC,
     "LeaderConstants.NO_LEADER_CHANGE": metadata_state.NO_LEADER_CHANGE,
     "org.xerial.snappy.SnappyCodec.MAGIC_HEADER": compression_rules.XERIAL_MAGIC.hex(),
     "org.xerial.snappy.SnappyCodec.HEADER_SIZE": compression_rules.XERIAL_HEADER_SIZE,
@@ -446,7 +445,7 @@ def test_a_pass_of_compaction_has_as_many_keys_as_kafkas_default_buffer() -> Non
 def test_topics_that_are_never_tiered_are_kafkas_internal_ones() -> None:
     internal = set(newest("Topic.INTERNAL_TOPICS").split(", "))
     assert internal <= settings.NEVER_TIERED
-    assert settings.NEVER_TIERED - internal == {*names.METADATA_TOPICS, metadata_topic.METADATA_TOPIC}
+    assert settings.NEVER_TIERED - internal == {*names.METADATA_TOPICS, names.REMOTE_LOG_METADATA_TOPIC}
 
 
 def test_resources_of_the_image_are_kafkas() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from helpers.damage import damaged_cases
-from helpers.made_partitions import checkpoint, entry, make, numbered
+from helpers.made_partitions import EMPTY_SNAPSHOT, checkpoint, entry, make, numbered
 from helpers.walking import each_of
 
 from seglog_format import open_partition
@@ -52,6 +52,14 @@ GAPS: Mapping[str, tuple[dict[str, bytes], dict[str, int], set[Span]]] = {
     "an index before the first log": ({"0.index": b"", "9.log": entry(9, 5)}, {}, {(0, 9)}),
     "indexes alone": ({"0.index": b"", "9.index": b""}, {}, {(0, 9)}),
     "indexes alone, and a high watermark": ({"0.index": b""}, {MARK: 4}, {(0, 4)}),
+    "a producer snapshot after the log": ({"0.log": entry(0, 5), "9.snapshot": EMPTY_SNAPSHOT}, {}, {(5, 9)}),
+    "a snapshot below the high watermark": ({"0.log": entry(0, 5), "9.snapshot": EMPTY_SNAPSHOT}, {MARK: 9}, {(5, 9)}),
+    "an empty log that replaces the last one": (
+        {"0.log": entry(0, 5), "5.log": MIDDLE, "5.log.swap": b""},
+        {},
+        {(5, 10)},
+    ),
+    "a high watermark alone": ({}, {MARK: 4}, {(0, 4)}),
     "what is tiered": ({"9.log": entry(9, 5)}, {START: 3}, set()),
 }
 """Files, checkpointed offsets, and what is missing."""
@@ -130,7 +138,7 @@ def by_doctor(path: Path, capsys: Capture) -> Said:
 def by_salvage(path: Path, capsys: Capture) -> Said:
     status, lines = lines_of(["salvage", str(path), "-o", str(path.parent.parent / "out")], capsys)
     found = [line for line in lines if line["type"] == "missing"]
-    return status, spans([*found, *(each for line in lines for each in line.get("missing", ()))])
+    return status, spans([*found, *(each for line in lines for each in line.get("missing") or ())])
 
 
 def by_records(path: Path, _capsys: Capture) -> Said:
@@ -174,6 +182,9 @@ def test_what_is_missing_is_the_same_in_every_command(
     status, found = IN_FULL[command](built(name, tmp_path), capsys)
     if command in {"verify", "doctor"} and name == "what is tiered":
         assert (status, found) == (FOUND, {(3, 9)})  # nothing says that the store has it
+        return
+    if command == "salvage" and name == "an empty log that replaces the last one":
+        assert (status, found) == (WHOLE, set())  # it copies the log that is replaced
         return
     assert found == missing
     assert status == (FOUND if missing else WHOLE)
@@ -235,6 +246,81 @@ def test_damage_is_the_same_in_every_command(
         assert found == damaged
 
 
+DISORDERED: Mapping[str, dict[str, bytes]] = {
+    "two segments with the same offsets": {"0.log": entry(0, 5) + MIDDLE, "5.log": MIDDLE},
+    "a segment that ends in the next one": {"0.log": entry(0, 5) + entry(5, 7), "10.log": entry(10, 5)},
+    "offsets that go back": {"0.log": entry(0, 5) + MIDDLE + entry(3, 2)},
+    "offsets that go back, and on": {"0.log": entry(0, 5) + MIDDLE + entry(3, 2) + entry(10, 5)},
+    "offsets below the base offset": {"10.log": entry(3, 2) + entry(10, 5)},
+    "an empty segment inside another": {"0.log": entry(0, 5) + MIDDLE, "7.log": b""},
+}
+"""Files with batches that are whole, and have offsets that their place in the log cannot hold."""
+UNREADABLE_BATCHES: Mapping[str, bytes] = {
+    "magic 3": flipped(MIDDLE, 16, 1),
+    "magic 9": flipped(MIDDLE, 16, 11),
+    "records that do not decode": entry(5, 5, records_count=6),
+    "an undefined codec": entry(5, 5, attributes=7),
+}
+"""Batches of the offsets 5 to 9 with the right checksum, which covers no magic, and which no reader can read."""
+
+
+def status_of_command(command: str, path: Path, capsys: Capture) -> int:
+    if command == "diff":
+        return lines_of(["diff", str(path), str(path)], capsys)[0]
+    if command == "export":
+        return lines_of(["export", str(path), "--to", str(path.parent.parent / "table"), "--format", "jsonl"], capsys)[
+            0
+        ]
+    return IN_FULL[command](path, capsys)[0]
+
+
+@pytest.mark.parametrize("command", ["ls", "ls --long", "verify", "dump", "recover", "salvage", "diff", "export"])
+@each_of("name", DISORDERED)
+def test_every_command_tells_of_offsets_that_are_out_of_order(
+    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = status_of_command(command, make(tmp_path, DISORDERED[name]), capsys)
+    if command == "salvage" and name == "an empty segment inside another":
+        assert status == WHOLE  # every batch is copied, and the copy is in order
+    else:
+        assert status == (UNREAD if command in {"diff", "export"} else FOUND)
+
+
+@pytest.mark.parametrize("command", ["verify", "dump", "recover", "salvage", "diff", "export"])
+@each_of("name", UNREADABLE_BATCHES)
+def test_every_command_that_decodes_tells_of_a_batch_that_no_reader_can_read(
+    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5) + UNREADABLE_BATCHES[name], "10.log": entry(10, 5)})
+    assert status_of_command(command, path, capsys) == (UNREAD if command in {"diff", "export"} else FOUND)
+
+
+def test_a_recovery_names_what_a_broker_keeps_and_no_reader_can_read(tmp_path: Path, capsys: Capture) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5) + UNREADABLE_BATCHES["magic 9"] + entry(10, 5)})
+    _, (line,) = lines_of(["recover", str(path)], capsys)
+    assert (line["plan"]["cuts"], line["lost"]) == ([], [])
+    assert [(each["position"], each["requirement"]) for each in line["kept"]] == [
+        (len(entry(0, 5)) + 16, "SEG-BAT-004")
+    ]
+    assert run(["recover", str(path)]) == FOUND
+    assert "kept, as brokers keep it: 00000000000000000000.log:312: magic: " in capsys.readouterr().out
+
+
+def test_a_salvage_names_what_no_reader_of_the_copy_can_read(tmp_path: Path, capsys: Capture) -> None:
+    path = make(tmp_path, {"0.log": entry(0, 5) + UNREADABLE_BATCHES["an undefined codec"] + entry(10, 5)})
+    _, (copied, fault) = lines_of(["salvage", str(path), "-o", str(tmp_path / "out")], capsys)
+    assert copied["keptBytes"] == copied["fileBytes"]
+    assert (fault["type"], fault["requirement"]) == ("finding", "SEG-COD-001")
+    assert run(["salvage", str(path), "-o", str(tmp_path / "again")]) == FOUND
+    assert "copied, but not readable: 00000000000000000000.log:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["ls", "dump"])
+def test_damage_in_the_middle_is_named_by_the_offsets_behind_it(command: str, tmp_path: Path, capsys: Capture) -> None:
+    _, found = IN_FULL[command](built("a size below zero", tmp_path), capsys)
+    assert found == {(5, 10)}
+
+
 @each_of("name", GAPS)
 def test_a_comparison_names_what_is_missing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory, missing = str(built(name, tmp_path)), GAPS[name][-1]
@@ -272,9 +358,7 @@ def test_what_is_no_file_was_not_read(
 
 
 ONLY_VERIFY: Mapping[str, str] = {
-    "pdr-025-empty-swap": "a replaced log proves the end; recover names it, too",
     "pdr-028-tiered": "nothing says that a store has the offsets",
-    "psn-008-above-the-end": "a producer snapshot proves the end",
 }
 """Damaged cases in which only `verify` names missing offsets, and why."""
 

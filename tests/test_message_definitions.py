@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from proofs.stored_messages import reading, writing
 from proofs.stored_messages.content import Content
 from seglog_format import PartitionWriter, new_record, verify
-from seglog_format.cli.dump import OWN_TOPICS
 from seglog_format.cli.main import seglog
 from seglog_format.codec.control_record import decode_early_control_record
 from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.codec.protocol import decode_message, encode_message
 from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.names import DECODED_TOPICS
 from seglog_format.schema import derived
 from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
 from seglog_format.schema.metadata_records import FRAMED_TOPICS, METADATA_RECORDS
@@ -201,7 +201,7 @@ def test_the_command_decodes_every_record(topic: str, tmp_path: Path) -> None:
 
 
 def test_the_command_knows_all_topics_that_are_decoded() -> None:
-    assert set(OWN_TOPICS) == COORDINATOR_TOPICS.keys() | FRAMED_TOPICS.keys()
+    assert set(DECODED_TOPICS) == COORDINATOR_TOPICS.keys() | FRAMED_TOPICS.keys()
 
 
 def test_a_log_outside_its_directory_is_decoded_as_the_topic_that_is_named(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ class Finding:
         message: the requirement's first sentence.
         count: number of equal notes in this file, from this position on; 1 for errors and warnings.
         missing: the offsets missing from the log, if that is the finding.
+        is_unchecked: whether the bytes were refused: nothing is known of them.
     """
 
     location: Location
@@ -65,6 +66,7 @@ class Finding:
     message: str
     count: int = 1
     missing: MissingOffsets | None = None
+    is_unchecked: bool = False
 
     @property
     def is_failure(self) -> bool:
@@ -86,7 +88,8 @@ class Finding:
         A refusal is a warning: it only says that the bytes were not checked.
         """
         finding = cls.of(error.requirements[0], Problem(error.location, error.expected, error.found))
-        return replace(finding, severity=Severity.WARNING) if isinstance(error, RefusedError) else finding
+        is_refused = isinstance(error, RefusedError)
+        return replace(finding, severity=Severity.WARNING, is_unchecked=True) if is_refused else finding
 
     def __str__(self) -> str:
         more = f" ({self.count} times)" if self.count > 1 else ""

@@ -18,7 +18,6 @@ from seglog_format.log.gaps import (
     shows_compaction,
     with_snapshot,
 )
-from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import MissingOffsets
 from seglog_format.names import FileKind
@@ -221,8 +220,6 @@ class CheckedGaps:
         for snapshot in self._listing.snapshots:
             if snapshot.base_offset > checkpointed:
                 yield from findings_of(SnapshotAndEnd(str(snapshot.path), snapshot.base_offset, log_end_offset))
-        for file in self._listing.set_aside:
-            if file.name.kind is FileKind.LOG and not file.name.suffix:
-                files = SegmentFiles(file.base_offset, file.path)
-                with LogSegment(files, storage=self._listing.storage) as segment:
-                    yield from findings_of(ReplacedLog(segment.path, segment.next_offset, log_end_offset))
+        for files in self._listing.replaced_logs:
+            with LogSegment(files, storage=self._listing.storage) as segment:
+                yield from findings_of(ReplacedLog(segment.path, segment.next_offset, log_end_offset))

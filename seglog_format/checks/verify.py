@@ -18,6 +18,7 @@ from seglog_format.engine.chosen import prefilter_of
 from seglog_format.log.log_sizes import size_of_logs
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.log.scanning import bytes_for, storage_for
+from seglog_format.names import FileKind
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
@@ -81,6 +82,17 @@ def verify(  # noqa: PLR0913 - options by name
     )
     for finding in notes_once(_findings(root, options)):
         yield _below(root, finding)
+
+
+def faults_of_logs(path: Path, engine: Engine = Engine.AUTO) -> Iterator[Finding]:
+    """Yield what is wrong in the logs at a path, or was not checked: what one sees who compares only checksums.
+
+    Brokers accept a batch by its checksum, which does not cover its magic, and do not decode its records.
+    """
+    for finding in verify(path, engine=engine):
+        is_wrong = finding.severity is Severity.ERROR and FileKind.LOG.value in Path(finding.location.path).suffixes
+        if is_wrong or finding.is_unchecked:
+            yield finding
 
 
 def verify_log(

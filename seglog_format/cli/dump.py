@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,7 @@ from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import joined_listing, remote_options
 from seglog_format.cli.unreadable import unreadable_text
 from seglog_format.log.foreign_files import foreign_at
+from seglog_format.names import DECODED_TOPICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,14 +26,6 @@ if TYPE_CHECKING:
 
     Line = dict[str, Any]
 
-OWN_TOPICS: Final = (
-    "__consumer_offsets",
-    "__transaction_state",
-    "__share_group_state",
-    "__cluster_metadata",
-    "__remote_log_metadata",
-)
-"""Topics whose records are decoded, repeated because schemas load slowly; a test compares both."""
 EPILOG = """\b
 Examples:
   seglog dump my-topic-0 --from 1000 --to 1010
@@ -51,7 +44,7 @@ Examples:
 @click.option("--decode", is_flag=True, help="Decode the records of Kafka's own topics, and control records.")
 @click.option(
     "--decode-as",
-    type=click.Choice(OWN_TOPICS),
+    type=click.Choice(DECODED_TOPICS),
     metavar="TOPIC",
     help="Decode the records as those of this topic of Kafka's own, whatever the directory is called.",
 )
@@ -80,10 +73,11 @@ def command(
     PATH is a file, a partition directory, a log directory, or a directory that holds log directories.
 
     With --from or --to, only batches and records are printed, without those of files due for removal. A damaged batch
-    is named and skipped, and so is one that --limit refuses; the exit status is 1 then. It is also 1 if offsets are
-    missing, which standard error names: between two segments, unless the log is compacted, or where the files beside a
-    log prove that it was longer. If no batch has these offsets, standard error says so, and the exit status is 1. A
-    --to that is not above --from is refused.
+    is named and skipped; the exit status is 1 then. It is also 1 if a batch is out of order, which ends every other
+    reader, or if offsets are missing, which standard error names: between two segments, unless the log is compacted, or
+    where the files beside a log prove that it was longer. It is 3 if --limit refuses a batch, which is also skipped. If
+    no batch has these offsets, standard error says so, and the exit status is 1. A --to that is not above --from is
+    refused.
 
     Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
     prints all of them.
@@ -131,6 +125,8 @@ def _lines(path: Path, options: LineOptions, joined: PartitionListing | None, ga
                 gaps.end(source)
             done += size
             advance(done)
+    if path.is_dir() and joined is None:
+        gaps.finish(path)
 
 
 def _status(line: Line, path: Path) -> int:
@@ -143,8 +139,10 @@ def _status(line: Line, path: Path) -> int:
     if line["type"] == "logEnd" and is_unreadable(line):
         diagnose(unreadable_text(line["file"], line["fileBytes"], _file(path, line)))
         return FINDINGS
-    is_left_out = any(line.get(key) for key in ("invalid", "error", "refused")) or line.get("isValid") is False
-    return FINDINGS if is_left_out else 0
+    if line.get("refused"):
+        return UNREADABLE
+    is_bad = any(line.get(key) for key in ("invalid", "error", "outOfOrder"))
+    return FINDINGS if is_bad or line.get("isValid") is False else 0
 
 
 def _file(path: Path, line: Line) -> Path:

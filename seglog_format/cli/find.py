@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -152,21 +151,8 @@ class _Search:
                     done += source.size
                     advance(done)
                 if path.is_dir():
-                    self._look_at_partitions_without_logs(path, {source.path.parent for source in sources})
-
-    def _look_at_partitions_without_logs(self, path: Path, with_logs: set[Path]) -> None:
-        """Report partitions that have lost their logs, which have no file to search."""
-        from seglog_format.log.gaps import watch_over
-        from seglog_format.log.listing import list_partition
-        from seglog_format.names import parse_partition_directory
-
-        for directory in sorted({path, *path.glob("*"), *path.glob("*/*")} - with_logs):
-            with suppress(FormatError):
-                parse_partition_directory(directory.absolute().name)
-                if directory.is_dir() and not self._options.is_window:
-                    for gap in watch_over(list_partition(directory)).gaps({}):
-                        diagnose(str(gap))
-                        self.is_incomplete |= gap.is_loss
+                    gaps.finish(path)
+                    self.is_incomplete |= gaps.is_any_missing
 
     def _is_searched(self, source: Source) -> bool:
         from seglog_format.lines.sources import SourceKind

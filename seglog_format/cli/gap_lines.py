@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seglog_format.cli.output import diagnose, write_json
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.listing import SEGMENT_ENDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from seglog_format.lines import LineOptions, Source
     from seglog_format.log.gaps import Gap, GapWatch
@@ -35,6 +34,7 @@ class GapLines:
         self._options = options
         self._as_json = as_json
         self._directory: Path | None = None
+        self._with_logs = set[Path]()
         self._watch: GapWatch | None = None
         self.reached = 0
         self.is_any_missing = False
@@ -42,8 +42,9 @@ class GapLines:
     def begin(self, source: Source) -> None:
         """Begin a file; report what is missing before the first segment of its directory."""
         self.reached = source.base_offset
-        if source.is_live and source.path.suffix in SEGMENT_ENDINGS and source.path.parent != self._directory:
+        if _is_log(source) and source.path.parent != self._directory:
             self._directory = source.path.parent
+            self._with_logs.add(source.path.parent)
             self._watch = None
             with suppress(FormatError, UsageError):  # an unreadable file is reported when it is read
                 self._watch = self._watch_over(source.path.parent)
@@ -62,6 +63,17 @@ class GapLines:
             with suppress(FormatError, UsageError):
                 self._watch.at_border(self._report, source.base_offset, reached, following)
 
+    def finish(self, path: Path) -> None:
+        """Report partitions at a path that have lost their logs, after the last file."""
+        from seglog_format.names import parse_partition_directory
+
+        for directory in sorted({path, *path.glob("*"), *path.glob("*/*")} - self._with_logs):
+            with suppress(FormatError, UsageError):
+                parse_partition_directory(directory.absolute().name)
+                if directory.is_dir() and not self._options.is_window:
+                    self._directory = directory
+                    self._watch_over(directory).at_start(self._report)
+
     def _watch_over(self, directory: Path) -> GapWatch:
         from seglog_format.log.gaps import watch_over
         from seglog_format.log.listing import list_partition
@@ -77,7 +89,7 @@ class GapLines:
 
 
 def _is_log(source: Source) -> bool:
-    return source.path.suffix == ".log" and source.is_live
+    return ".log" in source.path.suffixes and source.is_live
 
 
 def gaps_of(watch: GapWatch, reached: Mapping[int, int]) -> tuple[Gap, ...]:

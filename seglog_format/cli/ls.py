@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from seglog_format.cli.summaries import PartitionSummary, SegmentSummary
     from seglog_format.cli.tier_options import RemoteChoice
     from seglog_format.log.directory import LogDirectory
-    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.listing import PartitionListing, SegmentFiles
 
 EPILOG: Final = """\b
 Examples:
@@ -84,14 +83,17 @@ def _list_segments(
 
     if listing is None and path.is_dir():
         listing = list_partition(path)
-    segments = (segment_files_at(path),) if listing is None else listing.segments
+    segments = ((segment_files_at(path), None),) if listing is None else listing.with_following
     for error in () if listing is None else listing.blocked:
         diagnose(str(error))
     is_remote = listing is not None and listing.storage is not LOCAL
-    choice = engine_for(Engine(engine), 0 if is_remote else size_of_segments(segments))
+    choice = engine_for(Engine(engine), 0 if is_remote else size_of_segments(files for files, _ in segments))
     storage = storage_for(choice.engine, LOCAL if listing is None else listing.storage)
-    walk = partial(segment_summary, tables=tables_of(choice), storage=storage)
-    summaries, status = _each(segments, walk, lambda files: files.log.name, "segments")
+
+    def summary(segment: tuple[SegmentFiles, int | None]) -> SegmentSummary:
+        return segment_summary(*segment, tables=tables_of(choice), storage=storage)
+
+    summaries, status = _each(segments, summary, lambda segment: segment[0].log.name, "segments")
     if listing is not None:
         status = max(status, _write_gaps(listing, summaries, as_json=as_json))
     _write(path, summaries, segment_table, is_long=is_long, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS
+from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import (
     engine_option,
     generation_option,
@@ -24,6 +24,7 @@ from seglog_format.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.checks import Finding
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.gaps import Gap
     from seglog_format.recovery.apply import PreparedRecovery, RecoveryOptions
@@ -64,22 +65,30 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     The plan lists the offsets that will be lost, with the reason, and those that are missing already. Before --write,
     'seglog salvage' can copy the intact batches after the damage to another directory.
 
-    The exit status is 1 if something is cut, dropped or lost, by the plan or by a full scan, or is missing already, or
-    if something beside the logs keeps a broker from starting: that is reported, and not changed. A partition that
-    cannot be read is not planned, and not changed.
+    A broker accepts a batch by its checksum. Without --write, every record is decoded as well: what is kept, although
+    no reader can read it or it is out of order, is listed.
+
+    The exit status is 1 if something is cut, dropped or lost, by the plan or by a full scan, is missing already, or is
+    kept although it is wrong, or if something beside the logs keeps a broker from starting: that is reported, and not
+    changed. A partition that cannot be read is not planned, and not changed.
     """
-    status = 0
+    status = DONE
     from seglog_format.cli.options import settled
+    from seglog_format.cli.output import printable
     from seglog_format.cli.paths import log_directory_at
+    from seglog_format.cli.verify import as_object as finding_object
 
     chosen = replace(_options(**options), engine=settled(engine, [path]))
     passing = PassingOver("partitions")
     directory = log_directory_at(path)
     for recovery, full_scan, losses in _recoveries(path, directory, chosen, passing, write=write):
+        faults = [] if write else list(_kept_faults(recovery, full_scan, chosen))
+        status = max(status, *(UNREADABLE if each.is_unchecked else FINDINGS for each in faults), DONE)
         if recovery.plan.changes_log or full_scan.changes_log or recovery.failure or losses.is_loss or losses.missing:
-            status = FINDINGS
+            status = max(status, FINDINGS)
         if as_json:
-            write_json(as_object(recovery, full_scan, losses, is_written=write))
+            kept = [finding_object(finding) for finding in faults]
+            write_json({**as_object(recovery, full_scan, losses, is_written=write), "kept": kept})
         else:
             from seglog_format.cli.render_recovery import losses_text, recovery_text
 
@@ -87,8 +96,23 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
                 write_text(line)
             for line in losses_text(losses, is_written=write):
                 write_text(line)
+            for finding in faults:
+                write_text(f"  kept, as brokers keep it: {printable(str(finding))}")
     start = DONE if directory is None else _start_status(directory, as_json=as_json)
     return max(status, start, passing.status())
+
+
+def _kept_faults(recovery: PreparedRecovery, plan: RecoveryPlan, options: RecoveryOptions) -> Iterator[Finding]:
+    """Yield what is wrong in the logs where a plan cuts nothing, since brokers accept batches by their checksums."""
+    from seglog_format.checks.verify import faults_of_logs
+    from seglog_format.names import FileKind, segment_file_name
+
+    ends = dict.fromkeys((segment_file_name(base_offset, FileKind.LOG) for base_offset in plan.dropped), 0)
+    ends |= {Path(cut.path).name: cut.position for cut in plan.cuts}
+    for finding in faults_of_logs(recovery.path, options.engine):
+        end = ends.get(Path(finding.location.path).name)
+        if end is None or finding.location.position < end:
+            yield finding
 
 
 def _start_status(directory: LogDirectory, *, as_json: bool) -> int:

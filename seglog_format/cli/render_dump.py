@@ -46,9 +46,9 @@ def file_text(line: Line) -> Iterator[str]:
 def batch_text(line: Line) -> Iterator[str]:
     """Yield one line on a batch, and one on why it cannot be read."""
     yield "  " + ", ".join(_batch_parts(line))
-    for reason in ("invalid", "refused"):
-        if reason in line:
-            yield f"    {reason}: {printable(line[reason])}"
+    for key, reason in (("invalid", "invalid"), ("refused", "refused"), ("outOfOrder", "out of order")):
+        if key in line:
+            yield f"    {reason}: {printable(line[key])}"
 
 
 def _batch_parts(line: Line) -> Iterator[str]:

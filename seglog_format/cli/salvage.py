@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS
+from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option
 from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
@@ -52,19 +52,23 @@ def command(
     searching" means that the size field before the batch is damaged: its start was found by scanning, and its checksum
     is valid.
 
+    A batch with the right checksum is copied even if its records cannot be decoded; it is named, since every reader
+    ends there.
+
     With several PATHs, these are replicas: of one partition, or log directories with such. A batch that is damaged in
     one is taken from another. Where they hold different batches, those of the history are copied that an election
     keeps; the others are listed as diverged. The exit status is 1 then, and if offsets are lost that no replica has.
 
-    The exit status is 1 if something was not copied, or if offsets are missing that the files beside a log prove. If
-    writing fails, DIR holds the segments listed so far, complete, and nothing of any other.
+    The exit status is 1 if something was not copied, cannot be read in the copy, or is missing by the files beside a
+    log; 3 if a limit kept something from being read. If writing fails, DIR holds the segments listed so far, complete,
+    and nothing of any other.
     """
     from seglog_format import salvage
     from seglog_format.storage.new_directory import directories_for
 
     for path in paths:
         _require_apart(path, output)
-    status, passing = 0, PassingOver("partitions")
+    status, passing = DONE, PassingOver("partitions")
     with directories_for(output):
         for name, directories in _partitions(paths):
             target = output / name if name else output
@@ -76,9 +80,11 @@ def command(
                 (directory,) = directories
                 plan = salvage(directory, target, interval_bytes=index_interval_bytes, generation=generation)
                 segments = plan.apply(partial(_report, directory, as_json=as_json))
-                status = FINDINGS if any(segment.damaged for segment in segments) else status
+                status = max(status, FINDINGS if any(segment.damaged for segment in segments) else DONE)
                 if _write_gaps(directory, segments, as_json=as_json):
-                    status = FINDINGS
+                    status = max(status, FINDINGS)
+                if any(segment.names for segment in segments):
+                    status = max(status, _write_faults(target, as_json=as_json))
     return max(status, passing.status())
 
 
@@ -101,7 +107,24 @@ def _merge(
     else:
         for line in _merged_text(target, merged):
             write_text(line)
-    return FINDINGS if merged.lost or any(each.diverged for each in merged.replicas) else DONE
+    status = FINDINGS if merged.lost or any(each.diverged for each in merged.replicas) else DONE
+    return max(status, _write_faults(target, as_json=as_json))
+
+
+def _write_faults(target: Path, *, as_json: bool) -> int:
+    """Report what was copied although no reader can read it; return the exit status."""
+    from seglog_format.checks.verify import faults_of_logs
+    from seglog_format.cli.output import printable
+    from seglog_format.cli.verify import as_object as finding_object
+
+    status = DONE
+    for fault in faults_of_logs(target):
+        status = max(status, UNREADABLE if fault.is_unchecked else FINDINGS)
+        if as_json:
+            write_json(finding_object(fault))
+        else:
+            write_text(f"  copied, but not readable: {printable(str(fault))}")
+    return status
 
 
 def _report(directory: Path, segment: SalvagedSegment, *, as_json: bool) -> None:
@@ -122,6 +145,8 @@ def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json
     named = [missing for segment in segments for missing in segment.missing]
     reached = {segment.log: segment.next_offset for segment in segments}
     ends = {files.base_offset: reached[files.log] for files in listing.segments if files.log in reached}
+    if listing.segments:  # logs that .swap files replace are copied, too
+        ends[listing.base_offsets[-1]] = max(reached.values(), default=0)
     gaps = [gap for gap in gaps_of(watch_over(listing), ends) if gap.missing not in named]
     for gap in gaps:
         write_json(gap_line(gap, directory)) if as_json else write_text(gap.span_text)

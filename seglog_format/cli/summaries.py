@@ -10,6 +10,7 @@ from seglog_format.cli.gap_lines import gaps_of
 from seglog_format.cli.unreadable import NOTHING_READABLE
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import codec_name
+from seglog_format.log.entry_table import in_order
 from seglog_format.log.gaps import GapWatch
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, TailKind
@@ -173,31 +174,38 @@ TAILS = {TailKind.NONE: "ok", TailKind.TRAILING: "trailing bytes", TailKind.PART
 
 
 def segment_summary(
-    files: SegmentFiles, *, tables: BatchTables | None = None, storage: LogStorage = LOCAL
+    files: SegmentFiles,
+    following: int | None = None,
+    *,
+    tables: BatchTables | None = None,
+    storage: LogStorage = LOCAL,
 ) -> SegmentSummary:
-    """Walk the headers of one segment.
+    """Walk the headers of one segment, as far as their offsets are possible.
 
     Args:
         files: files of the segment.
+        following: base offset of the next segment; None for the last one.
         tables: the fast path for headers; the result is the same without it.
         storage: that files are read through.
 
     Raises:
         UsageError: the log cannot be opened.
     """
-    with LogSegment(files, storage=storage) as segment:
-        contents = Contents()
+    with LogSegment(files, next_base_offset=following, storage=storage) as segment:
+        contents, (first, last) = Contents(), segment.allowed
         next_offset, end, state, tail_size, is_damaged = segment.base_offset, 0, "", 0, False
-        for table in tables(segment.source, checksums=False) if tables is not None else ():
+        parts = tables and tables(segment.source, first_offset=first, last_offset=last, checksums=False)
+        for table in parts or ():
             contents.add_many(table)
             next_offset, end = int(table.column("last_offset")[-1]) + 1, table.end
         frames = segment.frames(end)
         try:
-            for frame in frames:
+            for frame in in_order(frames, segment.path, segment.allowed, next_offset - 1):
                 contents.add(frame.header)
                 next_offset, end = frame.header.next_offset, frame.end
         except FormatError as problem:
-            state, tail_size = f"damaged at {problem.location.position}", segment.size - end
+            rules = ", ".join(problem.requirements)
+            state, tail_size = f"damaged at {problem.location.position} [{rules}]", segment.size - end
             is_damaged = True
         else:
             tail_size = frames.tail.size
@@ -319,9 +327,8 @@ def partition_summary(
     Raises:
         UsageError: a log cannot be opened.
     """
-    walked = listing.segments if walk_all else listing.segments[-1:]
     walk = partial(segment_summary, tables=tables, storage=storage)
-    summaries = [walk(files) for files in walked]
+    summaries = [walk(*each) for each in (listing.with_following if walk_all else listing.with_following[-1:])]
     contents = Contents()
     for summary in summaries:
         contents.merge(summary.contents)

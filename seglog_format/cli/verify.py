@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import DONE, FINDINGS
+from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.options import PATH, engine_option, json_option, limit_option, stats_option, write_statistics
 from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.progress import progress
@@ -68,11 +68,11 @@ def command(  # noqa: PLR0913 - an option each
 
     Several log directories are checked against each other, too, unless they belong to different brokers. A broken MUST
     is an error, a broken SHOULD a warning; a note reports something legal that is worth knowing. The exit status is 1
-    if there is an error, a warning of offsets missing from a log, or no file at all. Compaction leaves such gaps: a log
-    counts as compacted if the cleaner's checkpoint beside it names it, if Kafka compacts the topic by itself, if
-    offsets are missing inside its segments too, or with --compacted. Records lost inside a segment look the same: use
-    --not-compacted for a topic that is not compacted, and for the output of 'seglog salvage' from such a topic. 'seglog
-    explain' prints a requirement.
+    if there is an error, a warning of offsets missing from a log, or no file at all, and 3 if --limit refuses a batch.
+    Compaction leaves such gaps: a log counts as compacted if the cleaner's checkpoint beside it names it, if Kafka
+    compacts the topic by itself, if offsets are missing inside its segments too, or with --compacted. Records lost
+    inside a segment look the same: use --not-compacted for a topic that is not compacted, and for the output of 'seglog
+    salvage' from such a topic. 'seglog explain' prints a requirement.
 
     In a tiered partition, missing local offsets are no finding if segments in REMOTE hold all of them, or, without
     --remote, if __remote_log_metadata beside the partition names such segments. 'seglog tier verify' reads the segments
@@ -99,7 +99,7 @@ def command(  # noqa: PLR0913 - an option each
         each = (check(path, advance=add, extent=extent) for path in paths)
         for finding in chain(chain.from_iterable(each), _across(paths)):
             counts[finding.severity.value] += 1
-            status = FINDINGS if finding.is_failure else status
+            status = max(status, UNREADABLE if finding.is_unchecked else FINDINGS if finding.is_failure else DONE)
             if finding.severity.value in shown:
                 _write(finding, as_json=as_json)
     if not as_json:

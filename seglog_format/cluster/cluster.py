@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.cluster.comparison import Election, Replica
 from seglog_format.cluster.coordinators import (
-    CONSUMER_OFFSETS,
-    SHARE_GROUP_STATE,
-    TRANSACTION_STATE,
     CoordinatorState,
 )
 from seglog_format.cluster.image import MetadataImage, TopicImage
@@ -19,7 +16,7 @@ from seglog_format.errors import FormatError, SeglogError, UsageError
 from seglog_format.log.directory import open_log_directory
 from seglog_format.log.partition import open_partition
 from seglog_format.log.side_files import leader_epochs_of, meta_properties_of, topic_id_of
-from seglog_format.names import METADATA_TOPICS, FileKind
+from seglog_format.names import COORDINATOR_TOPICS, METADATA_TOPICS, FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,8 +31,6 @@ if TYPE_CHECKING:
 
 RENAMED: Final = ("stray", "delete", "future")
 """States of renamed partition directories: the topic is unknown or deleted, or the partition moves to another disk."""
-
-COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 
 
 class Cluster:

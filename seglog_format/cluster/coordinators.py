@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from seglog_format.record_model import Message, Record, RecordBatch
 
-CONSUMER_OFFSETS: Final = "__consumer_offsets"
-TRANSACTION_STATE: Final = "__transaction_state"
-SHARE_GROUP_STATE: Final = "__share_group_state"
 
 OPEN_STATES: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 """States of a transaction whose end markers are not yet in all partitions."""

@@ -10,13 +10,12 @@ from math import gcd
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.cluster.cluster import best_of, image_of
-from seglog_format.cluster.coordinators import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from seglog_format.cluster.image import TOPIC_RESOURCE, ConfigResource
 from seglog_format.cluster.new_image import MAX_PARTITIONS, NO_SUCH_NAME, Note
 from seglog_format.codec.coordinator_records import decode_coordinator_record
 from seglog_format.errors import SeglogError, UsageError
 from seglog_format.log.partition import open_partition
-from seglog_format.names import is_legal_topic
+from seglog_format.names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, is_legal_topic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -7,14 +7,13 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.cluster.cluster import COORDINATOR_TOPICS
 from seglog_format.cluster.comparison import Election
 from seglog_format.cluster.image import METADATA_VERSION, TOPIC_RESOURCE, ConfigResource, MetadataImage, TopicImage
 from seglog_format.cluster.releases import LOWEST_METADATA_VERSION, NEEDED_FOR, losses_without, too_high
 from seglog_format.cluster.replica_lines import choice_text
 from seglog_format.errors import UsageError
 from seglog_format.model import INT32_MAX
-from seglog_format.names import is_text
+from seglog_format.names import COORDINATOR_TOPICS, is_text
 
 if TYPE_CHECKING:
     from seglog_format.cluster.comparison import Replica, Replicas

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglog_format.cluster.cluster import open_cluster
-from seglog_format.cluster.coordinators import OPEN_STATES, TRANSACTION_STATE, transaction_state
+from seglog_format.cluster.coordinators import OPEN_STATES, transaction_state
 from seglog_format.cluster.inferred import add_unknown_topics, complete_topics, leave_out_refused, require_coordinators
 from seglog_format.cluster.new_image import NewImage, NewNode, Note, made_id, new_image
 from seglog_format.cluster.proved_ends import raise_ends, write_end
@@ -33,7 +33,7 @@ from seglog_format.log.partition import Partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transactions import Transactions, read_on
 from seglog_format.model import INT32_MAX, INT64_MAX, ControlRecordType
-from seglog_format.names import METADATA_TOPIC, FileKind, segment_file_name
+from seglog_format.names import METADATA_TOPIC, TRANSACTION_STATE, FileKind, segment_file_name
 from seglog_format.plans.in_place import recover
 from seglog_format.record_model import CheckpointedOffset, EpochStart
 from seglog_format.recovery.apply import RecoveryOptions
@@ -462,7 +462,7 @@ class PreparedResurrection:
             data = encode_leader_epoch_checkpoint(replica.epochs)
             write_new_file(directory, FileKind.LEADER_EPOCH_CHECKPOINT.value, [data])
         listing = self._whole_logs[key].listing
-        for following, files in zip([*listing.base_offsets[1:], None], listing.segments, strict=False):
+        for files, following in listing.with_following:
             if files.log in self._whole_logs[key].on_disk:
                 self._write_segment(directory, files, following, self._recovery_points.get(replica.path, 0))
             else:

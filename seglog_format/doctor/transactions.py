@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from seglog_format.cluster.coordinators import OPEN_STATES, TRANSACTION_STATE, transaction_state
+from seglog_format.cluster.coordinators import OPEN_STATES, transaction_state
 from seglog_format.errors import FormatError
+from seglog_format.names import TRANSACTION_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

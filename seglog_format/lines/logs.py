@@ -9,6 +9,7 @@ from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
 from seglog_format.codec.record_stream import stream_frame
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.lines.records import RecordLines
+from seglog_format.log.entry_table import require_order
 from seglog_format.model import CompressionCodec, TailKind
 from seglog_format.storage.byte_source import source_of
 
@@ -30,11 +31,14 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
     batches = records = 0
     error: str | None = None
     try:
+        previous = source.allowed.first - 1
         for frame in frames:
             batches += 1
+            out_of_order = _out_of_order(frame, source, previous)
+            previous = frame.header.last_offset
             for line in _frame_lines(frame, source.name, options, record_lines):
                 records += line["type"] == "record"
-                yield line
+                yield line | out_of_order if line["type"] == "batch" else line
     except FormatError as problem:
         error = str(problem)
     error = error or _zeros(frames.tail)
@@ -49,6 +53,15 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
         "fileBytes": stored.size,
         "error": error,
     }
+
+
+def _out_of_order(frame: Frame, source: Source, previous: int) -> Line:
+    """Return why readers end before an entry, whose offset its segment cannot hold; nothing for any other entry."""
+    try:
+        require_order(frame, source.name, source.allowed, previous)
+    except FormatError as problem:
+        return {"outOfOrder": str(problem)}
+    return {}
 
 
 def _zeros(tail: Tail) -> str | None:

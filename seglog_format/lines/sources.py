@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, SeglogError, UsageError
+from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.listing import list_partition
+from seglog_format.model import GREATEST_OFFSET
 from seglog_format.names import TEMPORARY_SUFFIXES, FileKind, parse_file_name, segment_file_name
 from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
 from seglog_format.storage.directory_entries import stays_inside
@@ -70,6 +72,12 @@ class Source:
     is_live: bool = True
     size: int = 0
     storage: LogStorage = LOCAL
+
+    @property
+    def allowed(self) -> OffsetRange:
+        """The offsets that it can hold; a metadata snapshot begins at 0."""
+        last = GREATEST_OFFSET if self.next_base_offset is None else self.next_base_offset - 1
+        return OffsetRange(self.base_offset if _is_log(self) else 0, last)
 
     @property
     def directory(self) -> str:
@@ -184,11 +192,8 @@ def _as_opened(sources: list[Source]) -> list[Source]:
     for directory, storage in directories.items():
         with suppress(SeglogError):
             listing = list_partition(directory, storage)
-            following = (*listing.base_offsets[1:], None)
             known.update(file.path for file in listing.files)
-            opened |= {
-                files.log: (files.base_offset, after) for files, after in zip(listing.segments, following, strict=False)
-            }
+            opened |= {files.log: (files.base_offset, after) for files, after in listing.with_following}
 
     def marked(source: Source) -> Source:
         if source.path in opened:

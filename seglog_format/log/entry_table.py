@@ -40,6 +40,9 @@ NUMBERS: Final = "q"
 STRIDE_SIZE: Final = 16 * 2**20
 """Bytes walked between two calls of `passed`."""
 
+DISORDER: Final = frozenset({"SEG-LOG-006", "SEG-LOG-008", "SEG-LOG-013", "SEG-PDR-013"})
+"""What `in_order` refuses: entries that are whole, so that the ones after them can be found."""
+
 MIN_SIZES: Final = {**MESSAGE_MIN_SIZES, RECORD_BATCH_MAGIC: RECORD_BATCH_HEADER.size - ENTRY_PREFIX_SIZE}
 """Minimum of the size field, by magic."""
 LAST_OFFSET_DELTA, MAX_TIMESTAMP = (
@@ -70,19 +73,22 @@ def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous:
             (SEG-PDR-013).
     """
     for frame in frames:
-        first, last = frame.header.base_offset, frame.header.last_offset
-        if first is not None and first < allowed.first:
-            at = Location(path, frame.position, "offset", 8)
-            raise CorruptRecordError(at, "SEG-LOG-008", expected=f"{allowed.first} or more", found=first)
-        if last <= previous:
-            at = Location(path, frame.position, "offset", 8)
-            raise CorruptRecordError(at, "SEG-LOG-006", expected=f"a last offset above {previous}", found=last)
-        _check_greatest(last, Location(path, frame.position))
-        if last > allowed.last:
-            at = Location(path, frame.position, "offset", 8)
-            raise CorruptRecordError(at, "SEG-PDR-013", expected=f"at most {allowed.last}", found=last)
+        require_order(frame, path, allowed, previous)
         yield frame
-        previous = last
+        previous = frame.header.last_offset
+
+
+def require_order(frame: Frame, path: str, allowed: OffsetRange, previous: int) -> None:
+    """Refuse an entry with an impossible offset; see `in_order`."""
+    first, last = frame.header.base_offset, frame.header.last_offset
+    at = Location(path, frame.position, "offset", 8)
+    if first is not None and first < allowed.first:
+        raise CorruptRecordError(at, "SEG-LOG-008", expected=f"{allowed.first} or more", found=first)
+    if last <= previous:
+        raise CorruptRecordError(at, "SEG-LOG-006", expected=f"a last offset above {previous}", found=last)
+    _check_greatest(last, Location(path, frame.position))
+    if last > allowed.last:
+        raise CorruptRecordError(at, "SEG-PDR-013", expected=f"at most {allowed.last}", found=last)
 
 
 def check_offsets(batch: RecordBatch, at: Location) -> None:

@@ -11,16 +11,17 @@ import warnings
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, partial
-from itertools import zip_longest
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.codec.plain.checkpoints import simple_epochs
 from seglog_format.errors import CorruptRecordError, FormatError, Location, MissingOffsetsWarning, SeglogError
+from seglog_format.log.entry_table import DISORDER
 from seglog_format.log.index_file import OffsetIndex, TimeIndex, readable
 from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CompressionCodec, MessageHeader, MissingOffsets, TailKind
-from seglog_format.names import METADATA_TOPICS, FileKind
+from seglog_format.names import CONSUMER_OFFSETS, METADATA_TOPICS, TRANSACTION_STATE, FileKind
 from seglog_format.storage.log_storage import read_file
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ class GapKind(Enum):
     """The `.log` file of a segment is missing, but other files of that segment exist."""
     CUT_SEGMENT = "cut segment"
     """The segment before the gap was longer: its file ends inside an entry, or its indexes name missing entries."""
+    DAMAGED = "damaged"
+    """The segment before the gap has an entry after which no other can be found."""
+    SNAPSHOT = "producer snapshot"
+    """The log ends below a producer snapshot, which a broker writes when the log has reached it (SEG-PSN-008)."""
+    REPLACED = "replaced log"
+    """The log ends below the end of a log that a `.swap` file replaces (SEG-PDR-025)."""
     LOG_END = "log end"
     """The log ends below its checkpointed high watermark."""
     UNREADABLE = "nothing readable"
@@ -128,12 +135,14 @@ class SegmentEnd:
         next_offset: first offset after its last entry.
         has_tail: whether bytes that are no whole entry follow the last entry.
         position: where the last entry ends, in bytes; 0 if it is not known.
+        damage: what hides the end; None if it is known.
     """
 
     files: SegmentFiles
     next_offset: int
     has_tail: bool = False
     position: int = 0
+    damage: FormatError | None = None
 
 
 def gap_after(listing: PartitionListing, end: SegmentEnd, following: int) -> Gap | None:
@@ -281,7 +290,7 @@ def _indexed_offsets(indexes: Iterable[tuple[FileKind, Path, int]], storage: Log
 # -- signs that a log is compacted; compaction explains missing offsets (SEG-PDR-023) ----------------------------------
 
 
-COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+COMPACTED_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 """Topics that brokers create with ``cleanup.policy=compact``; all their other topics have ``delete``."""
 
 
@@ -380,10 +389,13 @@ class GapWatch:
             following: base offset of the next segment; None if there is none.
         """
         is_empty = reached <= base_offset
-        if following is None and not self.listing.orphans and reached >= self._high_watermark and not is_empty:
+        if following is None and not self.listing.orphans and reached >= self._proved_end[0] and not is_empty:
             return
         end = self._end_of(base_offset, reached)
-        if end is None:
+        if (damage := end.damage) is not None:
+            if end.next_offset < (following or 0) and DISORDER.isdisjoint(damage.requirements):
+                position = damage.location.position
+                _report(on_gap, Gap(end.next_offset, following or 0, GapKind.DAMAGED, str(end.files.log), position))
             return
         if following is None:
             _report(on_gap, self._gap_at_end(end.next_offset, end.files.log) or _unreadable(end))
@@ -402,28 +414,39 @@ class GapWatch:
         """
         found: list[Gap] = []
         self.at_start(found.append)
-        bases = self.listing.base_offsets
-        for base_offset, following in zip_longest(bases, bases[1:]):
+        for (base_offset, *_), following in self.listing.with_following:
             if base_offset in reached and (following is None or reached[base_offset] < following):
                 self.at_border(found.append, base_offset, reached[base_offset], following)
         return found
 
-    def _end_of(self, base_offset: int, reached: int) -> SegmentEnd | None:
-        """Return where a segment ends; None if damage hides its end, for which readers get an error."""
+    def _end_of(self, base_offset: int, reached: int) -> SegmentEnd:
+        """Return where a segment ends, or where damage hides its end."""
         files = self.listing.segments[self.listing.base_offsets.index(base_offset)]
         with LogSegment(files, storage=self.listing.storage) as segment:
-            tail = segment.tail
+            tail, next_offset = segment.tail, max(reached, segment.next_offset)
             if tail is None:
-                return None
-            has_tail = tail.kind is not TailKind.NONE
-            return SegmentEnd(files, max(reached, segment.next_offset), has_tail=has_tail, position=tail.position)
+                return SegmentEnd(files, next_offset, damage=segment.damage)
+            return SegmentEnd(files, next_offset, tail.kind is not TailKind.NONE, tail.position)
 
     def _gap_at_end(self, log_end_offset: int, path: Path) -> Gap | None:
         gap = gap_at_end(self.listing, log_end_offset)
+        end, kind, proof = self._proved_end
         if gap is None:
-            gap = Gap(log_end_offset, log_end_offset, GapKind.LOG_END, str(path))
-        gap = replace(gap, next_offset=max(gap.next_offset, self._high_watermark))
-        return None if gap.kind is GapKind.LOG_END and gap.next_offset == log_end_offset else gap
+            return Gap(log_end_offset, end, kind, str(proof or path)) if end > log_end_offset else None
+        return replace(gap, next_offset=max(gap.next_offset, end))
+
+    @cached_property
+    def _proved_end(self) -> tuple[int, GapKind, Path | None]:
+        """The greatest offset that the log had reached by files beside it, other than indexes, and which file says so.
+
+        These are its high watermark, its last producer snapshot, and logs that are replaced.
+        """
+        ends: list[tuple[int, GapKind, Path | None]] = [(self._high_watermark, GapKind.LOG_END, None)]
+        ends += ((each.base_offset, GapKind.SNAPSHOT, each.path) for each in self.listing.snapshots[-1:])
+        for files in self.listing.replaced_logs:
+            with LogSegment(files, storage=self.listing.storage) as segment:
+                ends.append((segment.next_offset, GapKind.REPLACED, files.log))
+        return max(ends, key=itemgetter(0))
 
     @cached_property
     def is_compacted(self) -> bool:
@@ -503,7 +526,8 @@ def _unreadable(end: SegmentEnd) -> Gap | None:
 def _report_both(on_corrupt: OnCorrupt, on_gap: OnGap, gap: Gap) -> None:
     if (damage := gap.damage) is not None:
         on_corrupt(damage)
-    on_gap(gap)
+    if gap.kind is not GapKind.DAMAGED:  # the reader has got that damage
+        on_gap(gap)
 
 
 def _report(on_gap: OnGap, gap: Gap | None) -> None:

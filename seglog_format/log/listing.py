@@ -253,6 +253,17 @@ class PartitionListing(NamedTuple):
         if self.blocked_logs:
             raise self.blocked_logs[0]
 
+    @property
+    def with_following(self) -> tuple[tuple[SegmentFiles, int | None], ...]:
+        """The segments, each with the base offset of the next one; None for the last."""
+        return tuple(zip(self.segments, (*self.base_offsets[1:], None), strict=False))
+
+    @property
+    def replaced_logs(self) -> tuple[SegmentFiles, ...]:
+        """The logs that `.swap` files replace: they may hold more records than their replacements."""
+        logs = (file for file in self.set_aside if file.name.kind is FileKind.LOG and not file.name.suffix)
+        return tuple(SegmentFiles(file.base_offset, file.path) for file in logs)
+
     def logs_alone(self) -> PartitionListing:
         """Return a listing of the logs only, as if every other file of the partition were missing."""
         segments = tuple(SegmentFiles(each.base_offset, each.log) for each in self.segments)

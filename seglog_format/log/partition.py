@@ -312,10 +312,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
 
     def _segments(self, storage: LogStorage) -> tuple[LogSegment, ...]:
         segment = partial(LogSegment, limit=self._limit, mapped=self._mapped, opened=self._opened, storage=storage)
-        return tuple(
-            segment(files, next_base_offset=base_offset)
-            for files, base_offset in zip(self.listing.segments, [*self.listing.base_offsets[1:], None], strict=False)
-        )
+        return tuple(segment(files, next_base_offset=base_offset) for files, base_offset in self.listing.with_following)
 
     @property
     def path(self) -> Path:

@@ -13,7 +13,6 @@ from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.trusted_lookup import starts_at, trusted_next_offset
 from seglog_format.model import MissingOffsets
-from seglog_format.names import FileKind
 from seglog_format.recovery.entry_walk import recoverable_frames
 
 if TYPE_CHECKING:
@@ -174,9 +173,8 @@ class KeptOffsets:
 
 def _replaced(listing: PartitionListing) -> Iterator[LostOffsets]:
     """Yield the offsets in logs that `.swap` files replace."""
-    for file in listing.set_aside:
-        if file.name.kind is FileKind.LOG and not file.name.suffix:
-            yield from _offsets_in(SegmentFiles(file.base_offset, file.path), LossReason.REPLACED)
+    for files in listing.replaced_logs:
+        yield from _offsets_in(files, LossReason.REPLACED)
 
 
 def _cut_or_dropped(listing: PartitionListing, plan: RecoveryPlan) -> Iterator[LostOffsets]:

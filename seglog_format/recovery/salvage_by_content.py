@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import SeglogError
 from seglog_format.log.entry_table import OffsetRange
-from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.segment import LogSegment, OpenSegments
 from seglog_format.log.trusted_lookup import starts_at, trusted_next_offset
 from seglog_format.model import GREATEST_OFFSET, INT32_MAX, MissingOffsets
-from seglog_format.names import FileKind
 from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan, first_offset, salvage_scan, with_missing
 
@@ -75,9 +73,8 @@ class Placement:
 
 def replaced_logs(listing: PartitionListing) -> list[LogSegment]:
     """Return the logs that `.swap` files replace: they may hold more records than their replacements."""
-    files = [file for file in listing.set_aside if file.name.kind is FileKind.LOG and not file.name.suffix]
     opened = OpenSegments(1)
-    return [LogSegment(SegmentFiles(file.base_offset, file.path), opened=opened) for file in files]
+    return [LogSegment(files, opened=opened) for files in listing.replaced_logs]
 
 
 def has_wrong_names(segments: Sequence[LogSegment]) -> bool:

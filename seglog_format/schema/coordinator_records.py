@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from construct import Int16sb, Struct
 
+from seglog_format.names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from seglog_format.schema.derived import lower_camel, message, rows
 from seglog_format.schema.fields import Doc
 
@@ -65,9 +66,9 @@ SHARE_GROUP_STATE_RECORDS = _kinds("share_group_state", "4.0.0")
 """Kinds of records in `__share_group_state`."""
 
 COORDINATOR_TOPICS = {
-    "__consumer_offsets": CONSUMER_OFFSETS_RECORDS,
-    "__transaction_state": TRANSACTION_STATE_RECORDS,
-    "__share_group_state": SHARE_GROUP_STATE_RECORDS,
+    CONSUMER_OFFSETS: CONSUMER_OFFSETS_RECORDS,
+    TRANSACTION_STATE: TRANSACTION_STATE_RECORDS,
+    SHARE_GROUP_STATE: SHARE_GROUP_STATE_RECORDS,
 }
 """Kinds of records by topic."""
 

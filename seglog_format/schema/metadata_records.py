@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from construct import Struct, Tell
 
-from seglog_format.names import REMOTE_LOG_METADATA_TOPIC
+from seglog_format.names import METADATA_TOPIC, REMOTE_LOG_METADATA_TOPIC
 from seglog_format.schema.derived import message, rows, upper_snake
 from seglog_format.schema.fields import Doc
 from seglog_format.schema.varint import UnsignedVarint32
@@ -19,7 +19,6 @@ from seglog_format.schema.varint import UnsignedVarint32
 if TYPE_CHECKING:
     from seglog_format.schema.protocol import MessageDefinition
 
-CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 FRAME_VERSIONS = (0, 1)
 """0 in the early access of 2.8, whose messages had another layout; 1 since 3.0."""
 
@@ -47,5 +46,5 @@ METADATA_RECORDS = _records("cluster_metadata", "3.0.0")
 REMOTE_LOG_METADATA_RECORDS = _records("remote_log_metadata", "3.0.0")
 """Messages by type."""
 
-FRAMED_TOPICS = {CLUSTER_METADATA_TOPIC: METADATA_RECORDS, REMOTE_LOG_METADATA_TOPIC: REMOTE_LOG_METADATA_RECORDS}
+FRAMED_TOPICS = {METADATA_TOPIC: METADATA_RECORDS, REMOTE_LOG_METADATA_TOPIC: REMOTE_LOG_METADATA_RECORDS}
 """Messages by topic and type."""

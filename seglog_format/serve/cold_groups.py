@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from seglog_format.cluster.coordinators import CONSUMER_OFFSETS, CoordinatorState
+from seglog_format.cluster.coordinators import CoordinatorState
 from seglog_format.errors import UsageError
 from seglog_format.log.directory import open_log_directory
+from seglog_format.names import CONSUMER_OFFSETS
 from seglog_format.serve.committed import Committed
 
 if TYPE_CHECKING:

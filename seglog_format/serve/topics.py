@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from seglog_format.names import COORDINATOR_TOPICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 class PartitionPaths(Mapping[int, "Path"]):
@@ -50,4 +50,4 @@ class Topic(NamedTuple):
     @property
     def is_internal(self) -> bool:
         """Return whether brokers created the topic for themselves."""
-        return self.name in INTERNAL_TOPICS
+        return self.name in COORDINATOR_TOPICS

@@ -11,11 +11,10 @@ from seglog_format.log.gaps import leader_epochs
 from seglog_format.log.listing import list_partition
 from seglog_format.log.remote_store import RemoteCopies
 from seglog_format.model import GREATEST_OFFSET, MissingOffsets
-from seglog_format.names import FileKind
+from seglog_format.names import REMOTE_LOG_METADATA_TOPIC, FileKind
 from seglog_format.record_model import EpochStart
 from seglog_format.storage.log_storage import read_file
 from seglog_format.tier.joined_storage import JoinedStorage, remote_files
-from seglog_format.tier.metadata_topic import METADATA_TOPIC
 from seglog_format.tier.object_facts import remote_segments_of
 from seglog_format.tier.segments import Lineage
 from seglog_format.tier.stored_segment import whole_file
@@ -142,7 +141,7 @@ def copies_of(
         UsageError: the store does not answer.
         FormatError: a manifest of the store does not follow its layout.
     """
-    remote, where = _recorded(listing, known or {}, is_unique=True), f"by {METADATA_TOPIC} the remote store"
+    remote, where = _recorded(listing, known or {}, is_unique=True), f"by {REMOTE_LOG_METADATA_TOPIC} the remote store"
     if remote is None and tier is not None and listing.name is not None:
         topic, number = listing.name.topic_partition
         remote, where = remote_segments_of(tier, topic, _topic_id(listing), number), "by its objects the remote store"

@@ -8,9 +8,9 @@ from seglog_format.errors import UsageError
 from seglog_format.log.directory import open_log_directory
 from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.remote_store import RemoteOffsets
-from seglog_format.names import FileKind
+from seglog_format.names import REMOTE_LOG_METADATA_TOPIC, FileKind
 from seglog_format.tier.joining import copies_of, gaps_between, served_parts
-from seglog_format.tier.metadata_topic import METADATA_TOPIC, read_metadata_topic
+from seglog_format.tier.metadata_topic import read_metadata_topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,7 @@ class LocalMetadataTopic:
         served = served_parts(listing, start, None, self.of(listing))
         if served is None:
             return None
-        where = f"a remote store, by {METADATA_TOPIC}"
+        where = f"a remote store, by {REMOTE_LOG_METADATA_TOPIC}"
         return RemoteOffsets(where, len(served.parts), gaps_between(served.parts, tiered))
 
 
@@ -77,6 +77,6 @@ def _read(directory: Path) -> Mapping[RemotePartitionId, RemoteSegments] | None:
         logs = open_log_directory(directory)
     except UsageError:  # a partition directory outside of a log directory
         return None
-    if not any(topic == METADATA_TOPIC for topic, _ in logs.partitions):
+    if not any(topic == REMOTE_LOG_METADATA_TOPIC for topic, _ in logs.partitions):
         return None
     return read_metadata_topic(logs).partitions

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_partition_metadata
 from seglog_format.codec.coordinator_records import decode_application_record
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
-from seglog_format.names import FileKind
+from seglog_format.names import REMOTE_LOG_METADATA_TOPIC, FileKind
 from seglog_format.storage.log_storage import LOCAL, read_file
 from seglog_format.tier.records import remote_event
 from seglog_format.tier.segments import Lineage, replay
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionEntry
     from seglog_format.tier.records import RemoteEvent, RemotePartitionId
     from seglog_format.tier.segments import RemoteSegments
-
-METADATA_TOPIC: Final = "__remote_log_metadata"
 
 
 class MetadataTopic(NamedTuple):
@@ -73,9 +71,9 @@ def read_metadata_topic(logs: LogDirectories) -> MetadataTopic:
         UsageError: there is no partition of the metadata topic.
         FormatError: a log of the metadata topic is damaged.
     """
-    entries = [entry for (topic, _), entry in sorted(logs.partitions.items()) if topic == METADATA_TOPIC]
+    entries = [entry for (topic, _), entry in sorted(logs.partitions.items()) if topic == REMOTE_LOG_METADATA_TOPIC]
     if not entries:
-        msg = f"no partition of {METADATA_TOPIC} in the log directories: only it shows which objects count"
+        msg = f"no partition of {REMOTE_LOG_METADATA_TOPIC} in the log directories: only it shows which objects count"
         raise UsageError(msg)
     errors: list[FormatError] = []
     events = (event for entry in entries for event in _events(logs, entry, errors))
@@ -85,7 +83,7 @@ def read_metadata_topic(logs: LogDirectories) -> MetadataTopic:
 def _events(logs: LogDirectories, entry: PartitionEntry, errors: list[FormatError]) -> Iterator[RemoteEvent]:
     with logs.opened(entry) as partition:
         for record in partition.records(partition.log_start_offset):
-            decoded = decode_application_record(METADATA_TOPIC, record.key, record.value)
+            decoded = decode_application_record(REMOTE_LOG_METADATA_TOPIC, record.key, record.value)
             try:
                 event = None if decoded is None else remote_event(decoded)
             except CorruptRecordError as error:

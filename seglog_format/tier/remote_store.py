@@ -9,7 +9,7 @@ from seglog_format.errors import GuessedSegmentsWarning
 from seglog_format.log.gaps import warn_caller
 from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.remote_store import RemoteOffsets
-from seglog_format.names import FileKind
+from seglog_format.names import REMOTE_LOG_METADATA_TOPIC, FileKind
 from seglog_format.state.config import UNLIMITED
 from seglog_format.storage.object_store import ObjectFiles, objects_at
 from seglog_format.tier.chunked_bytes import DEFAULT_CACHE_SIZE
@@ -18,7 +18,7 @@ from seglog_format.tier.joining import copies_of, gaps_between, join, served_par
 from seglog_format.tier.keys import KeyRing
 from seglog_format.tier.layouts import layout_named, layout_of
 from seglog_format.tier.local_metadata import LocalMetadataTopic
-from seglog_format.tier.metadata_topic import METADATA_TOPIC, read_metadata_topic
+from seglog_format.tier.metadata_topic import read_metadata_topic
 from seglog_format.tier.tier import Tier
 
 if TYPE_CHECKING:
@@ -75,8 +75,10 @@ class RemoteTier:
         """
         found = join(listing, log_start_offset, self.tier, self._beside.of(listing))
         if found.is_guess:
-            text = f"no record of {METADATA_TOPIC} was found: objects and leader epochs decide which segments count"
-            warn_caller(f"{listing.path}: {text}", GuessedSegmentsWarning)
+            text = (
+                f"no record of {REMOTE_LOG_METADATA_TOPIC} was found: objects and leader epochs decide which segments"
+            )
+            warn_caller(f"{listing.path}: {text} count", GuessedSegmentsWarning)
         return found.listing, found.log_start_offset
 
     def located(self, listing: PartitionListing, tiered: MissingOffsets) -> RemoteOffsets | None:

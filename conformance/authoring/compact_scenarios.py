@@ -455,7 +455,8 @@ def _dirty_edges() -> Iterator[Scenario]:
     for offset in (0, 10):
         why = "The cleaner offset is below the log start offset: the dirty part begins at the log start offset."
         options = {"cleanerOffset": str(offset), "logStartOffset": "12"}
-        yield scenario(f"cleaner-offset-{offset}-below-the-log-start", why, start, *later, **options)
+        epochs = (("leader-epoch-checkpoint", b"0\n1\n0 12\n"),)
+        yield scenario(f"cleaner-offset-{offset}-below-the-log-start", why, start, *later, over=epochs, **options)
     lag = must("SEG-CMP-004")
     aged = [(base, [keyed(base, "a", start=NOW)]) for base in (0, 10, 20)]
     for ms in (99_999, 100_000, 100_001):

@@ -95,6 +95,9 @@ def compact_scenarios() -> Iterator[Scenario]:
     yield from _producers()
     yield from _reach()
     yield from _groups()
+    yield from _dirty_edges()
+    yield from _emptied_edges()
+    yield from _group_edges()
 
 
 def _records() -> Iterator[Scenario]:
@@ -440,3 +443,155 @@ def _groups() -> Iterator[Scenario]:
         (10, [keyed(10, "a", "b")]),
         config={"segment.bytes": "150"},
     )
+
+
+def _dirty_edges() -> Iterator[Scenario]:
+    """Yield where the dirty part begins and ends, shown by what is left: not everybody reports a plan."""
+    start = must("SEG-CMP-001")
+    later = (10, [keyed(10, "a", "a"), keyed(12, "b")]), (20, [keyed(20, "b")])
+    for offset in (0, 9):
+        why = "The cleaner offset is below the first segment: the dirty part begins at the log start offset."
+        yield scenario(f"cleaner-offset-below-{offset}", why, start, *later, cleanerOffset=str(offset))
+    for offset in (0, 10):
+        why = "The cleaner offset is below the log start offset: the dirty part begins at the log start offset."
+        options = {"cleanerOffset": str(offset), "logStartOffset": "12"}
+        epochs = (("leader-epoch-checkpoint", b"0\n1\n0 12\n"),)
+        yield scenario(f"cleaner-offset-{offset}-below-the-log-start", why, start, *later, over=epochs, **options)
+    lag = must("SEG-CMP-004")
+    aged = [(base, [keyed(base, "a", start=NOW)]) for base in (0, 10, 20)]
+    for ms in (99_999, 100_000, 100_001):
+        why = "The largest timestamp of a segment may be as old as `min.compaction.lag.ms`, to the millisecond."
+        yield scenario(f"lag-of-{ms}", why, lag, *aged, config={"min.compaction.lag.ms": str(ms)})
+    untimed = [(base, [keyed(base, "a", start=-1)]) for base in (0, 10, 20)]
+    for name, at in (("old", 0), ("young", 60_000)):
+        yield scenario(
+            f"lag-without-timestamps-{name}",
+            "A segment without timestamps is as old as its file.",
+            lag,
+            *untimed,
+            modified=[NOW, NOW + at, NOW + at, NOW + at],
+            config={"min.compaction.lag.ms": "50000"},
+        )
+    for name, keys in (("one", ("a",)), ("more", ("a", "b", "c"))):
+        yield scenario(
+            f"lag-of-the-clean-part-{name}",
+            "A segment of the clean part is younger than `min.compaction.lag.ms`: only dirty ones count.",
+            lag,
+            (0, [keyed(0, *keys, start=NOW + 90_000)]),
+            (10, [keyed(10, "b", "b")]),
+            (20, [keyed(20, "b")]),
+            config={"min.compaction.lag.ms": "50000"},
+            cleanerOffset="10",
+        )
+    clean = must("SEG-CMP-008", "SEG-CMP-001")
+    twice = (0, [keyed(0, "a", "a", "b"), keyed(3, "d", "d", "e")])
+    for name, offset in (("segment", 10), ("batch", 3), ("record", 2), ("last-record", 5)):
+        yield scenario(
+            f"keys-of-the-clean-part-{name}",
+            "Only keys of the dirty part count: a record of the clean part stays though a clean one after it has its key.",
+            clean,
+            twice,
+            (10, [keyed(10, "c", "b")]),
+            cleanerOffset=str(offset),
+        )
+    for kind in ("COMMIT", "ABORT"):
+        yield scenario(
+            f"{kind.lower()}-in-the-active",
+            "A transaction that ends in the active segment is not open: what it left below is compacted.",
+            must("SEG-CMP-003", "SEG-CMP-013"),
+            (0, [keyed(0, "a"), part(1, "b"), keyed(2, "a")]),
+            active=(1000, (ended(kind, 1000), keyed(1001, "b"))),
+        )
+    yield scenario(
+        "open-in-the-active",
+        "A transaction that begins in the active segment keeps nothing below it.",
+        must("SEG-CMP-003"),
+        (0, [keyed(0, "a", "b"), keyed(2, "a")]),
+        active=(1000, (keyed(1000, "b"), part(1001, "x"))),
+    )
+
+
+def _emptied_edges() -> Iterator[Scenario]:
+    """Yield what an emptied batch keeps of its header, and what a converted message does."""
+    rests = must("SEG-CMP-029", "SEG-CMP-015")
+    idem = {"producer_id": 9, "producer_epoch": 0, "base_sequence": 0}
+    packed = replace(keyed(0, "a", "a", **idem), codec="gzip", compress=gzip)
+    stamped = replace(keyed(0, "a", **idem), attributes=LOG_APPEND_TIME, max_timestamp=NOW + 77)
+    for name, one in (
+        ("gzip", packed),
+        ("stamped", stamped),
+        ("snappy-stamped", replace(stamped, codec="snappy", compress=xerial)),
+        ("unknown-bits", replace(keyed(0, "a", **idem), attributes=0x180)),
+    ):
+        why = "An emptied batch names no codec and keeps the origin of its timestamps."
+        yield scenario(f"emptied-{name}", why, rests, (0, [one, keyed(2, "a")]))
+    markers = must("SEG-CMP-027")
+    for name, epochs in (("older", (2, 3)), ("oldest", (1, 2, 3)), ("same", (3, 3))):
+        yield scenario(
+            f"marker-of-the-{name}-epoch",
+            "A producer has only markers: those of its present epoch stay, without their record once that has expired.",
+            markers,
+            (0, [keyed(0, "a"), *(_expired(at, epoch) for at, epoch in enumerate(epochs, 1)), keyed(9, "b")]),
+        )
+    for name, after in (("alone", ()), ("then-another", (part(3, "c", 1), ended("COMMIT", 4, 3)))):
+        yield scenario(
+            f"marker-of-a-later-epoch-{name}",
+            "A marker ends the transaction of its producer id, also under a later epoch.",
+            must("SEG-CMP-014"),
+            (0, [part(0, "a"), ended("COMMIT", 1, 3), keyed(2, "b"), *after]),
+        )
+    old = must("SEG-CMP-020", since="4.0")
+    inner = [Msg(offset=at, timestamp=NOW + at, key=key, value=b"v") for at, key in enumerate((b"a", b"b", b"c"))]
+    for name, one in (
+        ("plain", Msg(offset=2, timestamp=NOW + 5, attributes=LOG_APPEND_TIME, key=b"b")),
+        (
+            "wrapper",
+            Wrapper(
+                inner=tuple(inner),
+                offset=2,
+                timestamp=NOW + 50,
+                attributes=LOG_APPEND_TIME,
+                codec="gzip",
+                compress=gzip,
+            ),
+        ),
+    ):
+        yield scenario(
+            f"messages-stamped-{name}",
+            "Converted messages keep the timestamp of a broker, and that it is one.",
+            old,
+            (0, [one, keyed(3, "a", "q")]),
+            batches=True,
+        )
+
+
+def _expired(base: int, producer_epoch: int) -> Batch:
+    """Return an end marker whose delete horizon the clock has reached."""
+    kept, horizon = ended("COMMIT", base, producer_epoch), NOW + 100_000
+    recs = tuple(replace(rec, time=NOW - horizon) for rec in kept.recs)
+    return replace(
+        kept,
+        attributes=CONTROL | TRANSACTIONAL | DELETE_HORIZON,
+        base_timestamp=horizon,
+        max_timestamp=NOW,
+        recs=recs,
+    )
+
+
+def _group_edges() -> Iterator[Scenario]:
+    """Yield segments of the same size, and empty ones beyond the span of an index."""
+    group = must("SEG-CMP-006")
+    same = [(base, [keyed(base, key)]) for base, key in ((0, "k"), (10, "l"), (20, "m"), (30, "n"))]
+    one = len(bytes_of(same[0][1]))
+    for name, size in (("exactly", 2 * one), ("below", 2 * one - 1), ("three", 3 * one)):
+        why = "The logs of a group may have `segment.bytes` together, and not one byte more."
+        yield scenario(f"group-of-equals-{name}", why, group, *same, config={"segment.bytes": str(size)})
+    for name, base, above in (("next", 5, INT32_MAX + 20), ("far", INT32_MAX + 10, INT32_MAX + 30)):
+        yield scenario(
+            f"group-empty-{name}",
+            "An empty segment has no offsets that could be too far from the first one of its group.",
+            group,
+            (0, [keyed(0, "k")]),
+            (base, []),
+            active=(above, [keyed(above, "z")]),
+        )

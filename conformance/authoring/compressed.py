@@ -340,7 +340,7 @@ def _long_literal(count: int, data: bytes) -> bytes:
     return bytes([len(data), 59 + count << 2]) + (len(data) - 1).to_bytes(count, "little") + data
 
 
-def _far_copy(data: bytes) -> bytes:
+def far_copy(data: bytes) -> bytes:
     """One raw snappy block in which the second of two equal values is a copy with a distance of four bytes."""
     value = bytes(range(32))
     first, second = data.index(value), data.rindex(value)
@@ -396,7 +396,7 @@ def bare_snappy() -> Family:
         "copy-of-four-distance-bytes",
         "A copy whose distance takes four bytes, as one across a large block does.",
         basis,
-        packed("snappy", _far_copy, (Rec(value=bytes(range(32))), Rec(value=bytes(range(32))))),
+        packed("snappy", far_copy, (Rec(value=bytes(range(32))), Rec(value=bytes(range(32))))),
     )
     family.valid(
         "two-literals",

@@ -30,6 +30,7 @@ from authoring import (
 from authoring.control_fields import control_fields
 from authoring.corners import corners
 from authoring.own_topics import own_topics
+from authoring.shapes import shapes
 
 if TYPE_CHECKING:
     from authoring.casefile import Family
@@ -65,5 +66,7 @@ def all_families() -> tuple[Family, ...]:
     control_family = next(family for family in found if family.name == "control-records")
     control_fields(control_family)
     own_topics(control_family)
-    corners({family.name: family for family in found})
+    named = {family.name: family for family in found}
+    corners(named)
+    shapes(named)
     return tuple(found)

@@ -40,6 +40,7 @@ $(VENV)/.base: pyproject.toml | $(BIN)/python
 $(VENV)/.fast: pyproject.toml | $(VENV)/.base
 	@echo 'Installing the columnar engine into $(VENV) (once, about a minute)'
 	@$(PIP) --editable '.[fast]'
+	@$(BIN)/seglog warm
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
@@ -71,6 +72,7 @@ demo: $(VENV)/.base $(if $(filter engine,$(STAGES)),$(VENV)/.fast) $(if $(filter
 # -- check -----------------------------------------------------------------------------------------------------------
 
 test: $(VENV)/.dev ## run the tests
+	@$(BIN)/seglog warm >/dev/null
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: $(VENV)/.dev ## style, formatting, which module may import which, and the witness of each fact about Kafka

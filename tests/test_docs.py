@@ -71,7 +71,7 @@ def test_an_elision_stands_for_any_number_of_lines(tmp_path: Path) -> None:
 
 
 def test_what_a_new_machine_prints_besides_is_left_out(tmp_path: Path) -> None:
-    compiled = pytest.importorskip("seglog_format.columnar.compiled")
+    compiled = pytest.importorskip("seglog_format.columnar.jit")
     page = f"```console\n$ echo '{compiled.WORD}'; echo one\none\n```"
     assert transcripts.refreshed(page, tmp_path) == page
 

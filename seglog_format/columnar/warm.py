@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from numba import types
 
-from seglog_format.columnar import compiled
+from seglog_format.columnar import jit
 from seglog_format.errors import UsageError
 from seglog_format.storage.child_processes import process_pool
 
@@ -42,7 +42,7 @@ def modules() -> list[str]:
     package = Path(__file__).parent
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(package.glob("*.py"))}
     holders = [name for name, text in texts.items() if any(mark in text for mark in MARKS)]
-    return sorted(holders, key=lambda name: -len(compiled.sources(name)))
+    return sorted(holders, key=lambda name: -len(jit.sources(name)))
 
 
 def warm(processes: int | None = None) -> Iterator[tuple[str, bool]]:
@@ -58,8 +58,8 @@ def warm(processes: int | None = None) -> Iterator[tuple[str, bool]]:
         UsageError: the directory for the code is refused, since other users can write to it.
     """
     import_module(f"seglog_format.columnar.{modules()[-1]}")  # the smallest module: it finds the directory of the code
-    if compiled.REFUSED:
-        msg = f"compiled code is not kept, since {compiled.REFUSED[0]}: set NUMBA_CACHE_DIR to a directory of your own"
+    if jit.REFUSED:
+        msg = f"compiled code is not kept, since {jit.REFUSED[0]}: set NUMBA_CACHE_DIR to a directory of your own"
         raise UsageError(msg)
     with process_pool(processes) as pool:
         for done in pool.map(_warmed, modules()):
@@ -67,10 +67,10 @@ def warm(processes: int | None = None) -> Iterator[tuple[str, bool]]:
 
 
 def _warmed(module: str) -> list[tuple[str, bool]]:
-    compiled.NOTICE.was_given = True
+    jit.NOTICE.was_given = True
     import_module(f"seglog_format.columnar.{module}")
     done = []
-    for kernel in compiled.KERNELS:
+    for kernel in jit.KERNELS:
         if kernel.py_func.__module__.endswith(f".{module}"):
             kernel.compile(signature_of(kernel))
             done.append((kernel.py_func.__name__, bool(kernel.stats.cache_misses)))

@@ -8,13 +8,15 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
+from seglog_format.columnar.kernel_library import library
 from seglog_format.errors import UsageError
 
 START_SIZE: Final = 2**25
 """`Engine.AUTO` chooses the columnar engine above this number of bytes: loading it takes half a second."""
 LOADED_SIZE: Final = 2**20
-"""The same number in a process that has already loaded the columnar engine."""
-NEEDED: Final = ("numba", "numpy", "pyarrow", "zstandard")
+"""The same number where a library has the kernels, or the process has already loaded the columnar engine."""
+COMPILER: Final = "numba"
+NEEDED: Final = (COMPILER, "numpy", "pyarrow", "zstandard")
 NOT_INSTALLED: Final = (
     f"the columnar engine needs {', '.join(NEEDED[:-1])} and {NEEDED[-1]}: pip install 'seglog-format[fast]'"
 )
@@ -106,10 +108,13 @@ def threshold() -> int:
 
 @cache
 def is_installed() -> bool:
-    """Return whether the packages that the columnar engine needs are installed."""
-    return all(find_spec(name) is not None for name in NEEDED)
+    """Return whether the packages that the columnar engine needs are installed: with a library, all but numba."""
+    return all(find_spec(name) is not None for name in NEEDED if name != COMPILER or library() is None)
 
 
 def is_loaded() -> bool:
-    """Return whether this process has loaded the columnar engine."""
-    return COMPILED in sys.modules
+    """Return whether this process has the columnar engine at hand: in a library, or loaded already.
+
+    With a library the answer is the same in every process, whatever it did before.
+    """
+    return library() is not None or COMPILED in sys.modules

@@ -214,7 +214,11 @@ def encode_table(
 
 
 def warm() -> Iterator[tuple[str, bool]]:
-    """Compile every kernel; see `columnar.warm.warm`."""
+    """Make the library of kernels; where none can be made, compile every kernel for later processes of numba."""
     with _loading():
+        from seglog_format.columnar import kernel_build, kernel_library  # noqa: PLC0415 - as above
+
+        if kernel_build.can_build() and not kernel_library.compiles_here():
+            return iter(kernel_build.make_library())
         from seglog_format.columnar.warm import warm  # noqa: PLC0415 - as above
     return warm()

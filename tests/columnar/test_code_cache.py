@@ -44,7 +44,7 @@ def code_directory(tmp_path: Path) -> Iterator[Path]:
 
 
 def python(code: str, cache: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "SEGLOG_KERNELS": "jit"}
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
 
 

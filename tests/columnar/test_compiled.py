@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -17,14 +18,17 @@ from helpers.scans import segment_directory
 from proofs.fuzz.delivered_rows import COLUMNS
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.columnar import compiled, warm
+from seglog_format.columnar import jit, warm
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS
+from seglog_format.columnar.kernel_library import ENVIRONMENT, library
 from seglog_format.log.partition import open_partition
 from seglog_format.model import CompressionCodec
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+JIT = {**os.environ, ENVIRONMENT: "jit"}
+needs_jit = pytest.mark.skipif(library() is not None, reason="run by the test of the mode that compiles, below")
 RECORDS = [new_record(key=b"k", value=b"v" * 40, timestamp_ms=5, headers=((b"h", b"v"),)) for _ in range(5)]
 
 
@@ -34,13 +38,14 @@ def small_log() -> bytes:
     return b"".join([*batches, message])
 
 
+@needs_jit
 def test_kernels_are_called_with_what_they_are_compiled_for(tmp_path: Path) -> None:
     with open_partition(segment_directory(tmp_path / "types-0", small_log())) as partition:
         for layout in ("view", "binary", "large_binary"):
             for threads in (1, 2):
                 columns = (*COLUMNS, *ENTRY_COLUMNS)
                 assert partition.scan(columns, layout=layout, threads=threads).read_all().num_rows == 26
-    called = [kernel for kernel in compiled.KERNELS if kernel.signatures]
+    called = [kernel for kernel in jit.KERNELS if kernel.signatures]
     assert len(called) > 5
     for kernel in called:
         assert kernel.signatures == [warm.signature_of(kernel)], kernel.py_func.__name__
@@ -48,25 +53,26 @@ def test_kernels_are_called_with_what_they_are_compiled_for(tmp_path: Path) -> N
 
 def test_every_kernel_has_a_signature_and_a_module() -> None:
     modules = warm.modules()
-    for kernel in compiled.KERNELS:
+    for kernel in jit.KERNELS:
         assert kernel.py_func.__module__.rpartition(".")[2] in modules
         assert warm.signature_of(kernel)
 
 
 def test_cached_code_depends_on_the_modules_that_it_was_made_from() -> None:
-    found = compiled.sources("reader")
-    assert {"reader", "records", "views", "memory", "checksum", "folding", "compiled", "kernel_loading"} <= found
+    found = jit.sources("reader")
+    assert {"reader", "records", "views", "memory", "checksum", "folding", "compiled", "jit"} <= found
     assert not {"scan", "run", "block"} & found
 
 
+@needs_jit
 def test_the_user_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     from seglog_format.columnar.reader import read_batches
     from seglog_format.columnar.records import varint
 
-    notice = compiled.CompileNotice()
+    notice = jit.CompileNotice()
     for function in (varint, read_batches, read_batches):
         notice.on_start(SimpleNamespace(data={"dispatcher": function}))
-    assert capsys.readouterr().err == compiled.WORD + "\n"
+    assert capsys.readouterr().err == jit.WORD + "\n"
 
 
 @pytest.mark.parametrize("command", ["ls", "verify", "dump", "index", "recover"])
@@ -95,5 +101,14 @@ def test_cached_kernels_start_without_the_tables_of_the_compiler() -> None:
         "print(hex(checksum(True, checksum_path(), data, 0, 256)), 'numba.cpython.listobj' in sys.modules)\n"
     )
     for _ in range(2):  # compiled, unless somebody has done so before; then kept
-        shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=JIT)
     assert shown.stdout.split() == [hex(google_crc32c.value(bytes(range(256)))), "False"]
+
+
+@pytest.mark.skipif(library() is None, reason="the tests above have run in this process")
+def test_the_mode_that_compiles_is_tested_beside_a_library() -> None:
+    wanted = "called_with_what or told_once"
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", __file__, "-k", wanted]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=JIT)
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout

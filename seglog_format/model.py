@@ -133,6 +133,10 @@ class MissingOffsets(NamedTuple):
             return f"offset {self.first_offset}"
         return f"{self.offset_count} offsets, {self.first_offset} to {self.next_offset - 1}"
 
+    def as_object(self) -> dict[str, int]:
+        """Return them for JSON."""
+        return {"firstOffset": self.first_offset, "nextOffset": self.next_offset, "offsetCount": self.offset_count}
+
     def __str__(self) -> str:
         many, _, which = self.span.partition(", ")
         return f"{many} {'is' if self.offset_count == 1 else 'are'} missing{f', {which}' if which else ''}"

@@ -26,8 +26,11 @@ MAX_NAME_SIZE: Final = 255
 MAX_TOPIC_SIZE: Final = 249
 METADATA_TOPIC: Final = "__cluster_metadata"
 EARLY_METADATA_TOPIC: Final = "@metadata"  # of Kafka 2.8, with KRaft in early access
+REMOTE_LOG_METADATA_TOPIC: Final = "__remote_log_metadata"
 METADATA_TOPICS: Final = frozenset({METADATA_TOPIC, EARLY_METADATA_TOPIC})
 REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
+RESERVED_IDS: Final = 100
+"""Ids below this number name no directory: unassigned, lost, migrating. Of topics: none, and the metadata log."""
 
 STATES: Final = ("delete", "future", "stray")
 """Possible endings after the unique part of a directory name."""
@@ -325,6 +328,11 @@ def segment_file_name(base_offset: int, kind: FileKind, suffix: str = "") -> str
     _require(kind in NUMBERED_KINDS, f"a {kind.name} is not named by an offset")
     _require(0 <= base_offset <= MAX_OFFSET, f"base offset {base_offset} is not from 0 to {MAX_OFFSET}")
     return f"{base_offset:0{OFFSET_DIGITS}d}{kind.value}{suffix}"
+
+
+def is_reserved_id(data: bytes) -> bool:
+    """Return whether an id of 16 bytes stands for no directory or topic, or for the metadata log."""
+    return int.from_bytes(data) < RESERVED_IDS
 
 
 def partition_directory_name(topic: str, partition: int, unique: str = "", state: str = "") -> str:

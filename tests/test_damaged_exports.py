@@ -132,7 +132,9 @@ def test_lost_segment_is_a_change_and_the_rest_is_added(
     for path in segs.glob(f"{SEGMENT:020}.*"):
         path.unlink()
     status, out, err = exported(capsys, segs, tmp_path / "out", "--json")
-    (change,) = json_of(out)["changes"]
+    missing, partition = out.splitlines()
+    assert json.loads(missing)["type"] == "missing"
+    (change,) = json_of(partition)["changes"]
     assert (status, change["kind"], err.count("\n")) == (1, ChangeKind.MISSING.value, 1)
     assert change["missing"] == {"firstOffset": SEGMENT, "nextOffset": NEXT_SEGMENT, "offsetCount": 54}
     assert offsets_of(tmp_path / "out") == [*range(SEGMENT), *range(NEXT_SEGMENT, 450)]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from click.testing import CliRunner
 from helpers.support import REPOSITORY
 from helpers.walking import each_of
 
@@ -24,6 +25,7 @@ from seglog_format.cli.editions import (
     state_of_chapters,
     state_text,
 )
+from seglog_format.cli.main import seglog
 from seglog_format.errors import UsageError
 from seglog_format.requirements import requirements
 from tools import editions as tool
@@ -166,6 +168,15 @@ def test_a_rule_tells_how_it_stands_to_the_edition_before(monkeypatch: pytest.Mo
     found = standing(changed)
     assert (found["edition"], found["before"]) == (last.version, before.version)
     assert {"level", "wording"} <= set(found["changed"])
+
+
+def test_explain_names_editions_by_their_numbers() -> None:
+    *_, before, last = editions()
+    for identifier in ("SEG-BAT-001", next(iter(requirements()))):
+        output = CliRunner().invoke(seglog, ["explain", identifier]).output
+        (line,) = [line for line in output.splitlines() if line.startswith("  edition ")]
+        assert line.startswith(f"  edition   {last.number} ({last.published or 'draft'}), "), line
+        assert line.endswith((f" since {before.number} ({before.published})", ", new in it")), line
 
 
 def test_the_specification_names_its_licence_and_how_to_cite_the_present_edition() -> None:

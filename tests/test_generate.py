@@ -18,6 +18,7 @@ from helpers.walking import each_of
 
 from seglog_format.checks.verify import verify
 from seglog_format.cli.main import run
+from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import UsageError
 from seglog_format.generation import draws, likeness, stream_writer
 from seglog_format.generation import recipe_model as recipes
@@ -356,6 +357,20 @@ def test_a_recipe_like_a_directory_makes_such_a_directory(
 def test_a_recipe_like_a_brokers_directory(name: str, tmp_path: Path) -> None:
     generate(recipe_like(bundled(name)), tmp_path / "new")
     assert set(findings(tmp_path / "new").values()) <= {Severity.NOTE}
+
+
+def test_a_recipe_like_a_directory_counts_no_control_record_of_another_type_as_a_commit(tmp_path: Path) -> None:
+    step = {"records": 40, "batch": 5, "producers": {"kind": "transactional", "abort": 1.0, "batches": 1}}
+    generate({"version": 2, "topic": [{"name": "t", "step": [step]}]}, tmp_path / "old")
+    (path,) = tmp_path.rglob("*.log")
+    data = bytearray(path.read_bytes())
+    with open_partition(path.parent) as partition:
+        start = next(batch.position for batch in partition.batches() if batch.header.is_control)
+    assert data[start + 66 : start + 70].hex() == "00000000"  # version and type: ABORT
+    data[start + 69] = 9  # Kafka has no such type
+    data[start + 17 : start + 21] = crc32c(data[start + 21 : start + 78]).to_bytes(4, "big")
+    path.write_bytes(data)
+    assert "abort = 1.0 }" in recipe_like(tmp_path / "old")
 
 
 def test_a_recipe_like_a_directory_needs_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

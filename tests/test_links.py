@@ -120,6 +120,14 @@ def test_what_is_no_file_is_reported_and_nothing_is_deleted(
 
 
 @pytest.mark.req("SEG-PDR-026")
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_replacing_log_that_is_no_file_is_not_passed_over(block: str, directory: Path) -> None:
+    BLOCKS[block](logs(directory)[2].with_suffix(".log.swap"))
+    with pytest.raises(FormatError, match="SEG-PDR-026"):
+        values(directory)
+
+
+@pytest.mark.req("SEG-PDR-026")
 def test_a_writer_neither_appends_through_a_link_nor_removes_it(directory: Path, tmp_path: Path) -> None:
     moved(logs(directory)[-1], tmp_path / "annex")
     before = below(tmp_path / "annex")

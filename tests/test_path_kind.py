@@ -30,6 +30,7 @@ COMMANDS = [
     ["dump", "{}"],
     ["dump", "--from", "0", "{}"],
     ["inspect", "{}"],
+    ["find", "text", "{}"],
     ["verify", "{}"],
     ["lookup", "{}", "0"],
     ["recover", "{}"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -12,6 +13,7 @@ from helpers.support import FIXTURES
 
 from seglog_format import export
 from seglog_format.cli.main import run
+from seglog_format.errors import UsageError
 from seglog_format.values.schemas import schemas_of
 
 if TYPE_CHECKING:
@@ -64,6 +66,14 @@ def test_other_messages_are_set_aside_with_their_names(tmp_path: Path) -> None:
     options: dict[str, Any] = {"value": "protobuf", "schemas": schemas, "message": "Order.Line"}
     (other,) = export(log, tmp_path / "lines", **options)
     assert (other.row_count, other.undecoded_count) == (1, 2)
+
+
+def test_the_library_is_named_if_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log_of(tmp_path / "t-0", "shop.Customer")
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    monkeypatch.delitem(sys.modules, "seglog_format.values.protobuf", raising=False)
+    with pytest.raises(UsageError, match=r"decoding protobuf needs google\.protobuf: pip install"):
+        export(log, tmp_path / "out", value="protobuf", schemas=registry(ANSWERS["schema"]))
 
 
 def test_table_keeps_its_message(tmp_path: Path) -> None:

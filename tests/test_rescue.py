@@ -393,6 +393,7 @@ COMMANDS: Final = {
     "dump": ("dump", "--no-records", "{path}"),
     "dump --json": ("dump", "--json", "{path}"),
     "dump --from": ("dump", "--from", "30", "{path}"),
+    "find": ("find", "text", "{path}"),
     "export": ("export", "{path}", "--to", "{out}", "--format", "jsonl"),
     "resurrect": ("resurrect", "{root}", "-o", "{out}"),
     "verify": ("verify", "{path}"),

@@ -32,6 +32,16 @@ def test_text_of_one_machine_conflicts_and_bare_open_ends_are_noticed(tmp_path: 
     assert [complaint.split(": ")[0] for complaint in tidy.no_machine_in_text(tmp_path)] == ["notes.md:2"]
 
 
+@each_of(
+    "line", ["this project does", "as ours does", "the reference reader", "`seglog verify`", "this implementation"]
+)
+def test_a_chapter_that_speaks_of_this_project_is_noticed(tmp_path: Path, line: str) -> None:
+    (tmp_path / "spec").mkdir(exist_ok=True)
+    for name in ("20-a.md", "90-b.md"):
+        (tmp_path / "spec" / name).write_text(f"fine, 4 hours\n{line}\n", encoding="utf-8")
+    assert [each.split(": ")[0] for each in tidy.chapters_name_no_implementation(tmp_path)] == ["spec/20-a.md:2"]
+
+
 @pytest.mark.parametrize(
     "line", ["see /var/lib/kafka", "# TO" + "DO: the broker writes two", "https://kafka.apache.org"]
 )

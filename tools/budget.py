@@ -7,6 +7,7 @@ change cost or saved. With ``--write`` limits fall to the numbers; none rises.
 from __future__ import annotations
 
 import ast
+import json
 import sys
 import tomllib
 from importlib import import_module
@@ -147,8 +148,10 @@ def main(arguments: list[str]) -> int:
 def written(rows: dict[str, dict[str, Any]]) -> str:
     """Return the text of the file of limits."""
     head = LIMITS.read_text(encoding="utf-8").partition("[")[0]
-    tables = (f'["{name}"]\nlimit = {row["limit"]}\ngoal = {row["goal"]}\n' for name, row in rows.items())
-    return head + "\n".join(tables)
+    return head + "\n".join(
+        f'["{name}"]\n' + "".join(f"{key} = {json.dumps(value)}\n" for key, value in row.items())
+        for name, row in rows.items()
+    )
 
 
 if __name__ == "__main__":

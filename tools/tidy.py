@@ -33,6 +33,8 @@ BARE_TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!: \w+ \w+ \w+)(?!-)")
 
 CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7}) ")
 
+OWN_VOICE = re.compile(r"\b(?:this (?:project|implementation)|ours|the reference reader)\b|`seglog ", re.IGNORECASE)
+
 EXTERNAL_LINK = re.compile(r"\]\(https?://")
 MONTH = re.compile(
     r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December)\s20\d\d\b"
@@ -145,10 +147,19 @@ def prose_is_plain(root: Path) -> Iterator[str]:
     yield from texts_are_plain(root, tracked_files(root))
 
 
+def chapters_name_no_implementation(root: Path) -> Iterator[str]:
+    """Yield the lines of the normative chapters, 10 to 73, that speak of this project or of its commands."""
+    for path in sorted(root.glob("spec/[1-7]*.md")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if OWN_VOICE.search(line):
+                yield f"{path.relative_to(root).as_posix()}:{number}: not of the format: {line.strip()[:80]}"
+
+
 RULES = (
     *(no_machine_in_text, files_are_small, modules_are_short, functions_are_short, exceptions_are_needed, stems_agree),
     *(functions_are_used, constants_are_used, documented_names_exist, links_out_are_dated),
     *(private_uses, unlisted_uses, identifiers_follow_glossary, text_follows_glossary, prose_is_plain),
+    chapters_name_no_implementation,
 )
 
 

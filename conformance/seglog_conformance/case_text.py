@@ -13,6 +13,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_conformance.protocol import MAX_BYTES_ON_WIRE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 OPS: Final = ("decode", "encode")
 USUAL: Final = ("offset", "timestamp", "key", "value")
 """Fields that every record has, in the order of a line."""
-LONGEST_VALUE: Final = 4096
 LARGEST_MADE: Final = 2**15
 """Maximum bytes of a log that is made from a recipe and written all the same."""
 NULL: Final = "-"
@@ -185,7 +186,7 @@ def _bytes(value: Any, *, whole: bool) -> str:  # noqa: ANN401 - a JSON value
     if isinstance(value, dict):
         return f"sha256:{value['bytes']}:{value['sha256']}"
     size = len(value) // 2
-    if size > LONGEST_VALUE and not whole:
+    if size > MAX_BYTES_ON_WIRE and not whole:
         return f"sha256:{size}:{hashlib.sha256(bytes.fromhex(value)).hexdigest()}"
     return value or EMPTY
 

@@ -91,7 +91,7 @@ def side_files_know_no_more(found: FoundGap) -> Iterator[Problem]:
 def segments_begin_at_log_start(found: FoundGap) -> Iterator[Problem]:
     """Report that a log begins in a remote store; if the store is known, report offsets that are not in it."""
     gap, remote = found.gap, found.remote
-    if gap.kind is not GapKind.TIERED:
+    if gap.is_loss:
         return
     expected = f"a first segment that begins at {gap.first_offset}, the log start offset"
     begins = f"one that begins at {gap.next_offset}: the offsets before it are"
@@ -202,7 +202,7 @@ class CheckedGaps:
 
     def _findings_of(self, found: FoundGap) -> Iterator[Finding]:
         """Yield findings about a gap, and about the files that name its offsets."""
-        if self._remote is not None and found.gap.kind is GapKind.TIERED:
+        if self._remote is not None and not found.gap.is_loss:
             try:
                 found = replace(found, remote=self._remote.located(self._listing, found.gap.missing))
             except FormatError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError
 from seglog_format.log.gaps import COMPACTED_TOPICS, tiered_gap
-from seglog_format.names import METADATA_TOPICS
+from seglog_format.names import METADATA_TOPICS, REMOTE_LOG_METADATA_TOPIC
 from seglog_format.state.config import COMPACT, DELETE, UNLIMITED
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
     from seglog_format.state.config import LogConfig
 
-REMOTE_LOG_METADATA_TOPIC: Final = "__remote_log_metadata"
 KEPT_TOPICS: Final = frozenset({"__share_group_state", REMOTE_LOG_METADATA_TOPIC})
 """Internal topics that brokers create with ``cleanup.policy=delete`` and ``retention.ms=-1``."""
 

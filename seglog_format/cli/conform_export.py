@@ -46,12 +46,13 @@ def export(language: str, ops: str, version: str, known: str | None, output: Pat
     from seglog_conformance.language_files import LANGUAGES as LOOKS
     from seglog_conformance.language_files import LanguageFileError, language_file
 
+    from seglog_format.cli.editions import rules_of
     from seglog_format.storage.reports import write_report
 
     wanted = _operations(ops)
-    edition = _edition(version)
     cases, _ = chosen(options["patterns"], options["families"], options["case_paths"], with_scale=True)
-    ruled = [case for case in cases if _has_rules(edition, case.requirements)]
+    rules = set(rules_of(edition := _edition(version)))
+    ruled = [case for case in cases if rules.issuperset(case.requirements)]
     path = output / LOOKS[language].file if output.is_dir() else output
     before = _text_of(path) if path.exists() else None
     try:
@@ -62,7 +63,7 @@ def export(language: str, ops: str, version: str, known: str | None, output: Pat
     write_report(path, made.text)
     diagnose(f"wrote {made.count} cases to {path}" + (f", and kept its {' and '.join(made.kept)}" if made.kept else ""))
     asked = [case for case in cases if case.op in wanted and case.level == "must"]
-    younger = sum(not _has_rules(edition, case.requirements) for case in asked)
+    younger = sum(not rules.issuperset(case.requirements) for case in asked)
     if younger:
         diagnose(f"left out {younger} cases: their rules are newer than edition {edition.version}")
     for reason, count in made.left_out.items():
@@ -106,12 +107,6 @@ def _edition(version: str) -> Edition:
 
 def _title(edition: Edition) -> str:
     return edition.version if edition.published else f"{edition.version} (draft)"
-
-
-def _has_rules(edition: Edition, requirements: tuple[str, ...]) -> bool:
-    from seglog_format.cli.editions import rules_of
-
-    return set(requirements) <= set(rules_of(edition))
 
 
 def _known(name: str | None) -> KnownFailures | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from seglog_format.cli.gap_lines import gaps_of
 from seglog_format.cli.lookup_steps import opened
 from seglog_format.cli.output import count_text, printable, styled, time_text
 from seglog_format.cli.paths import log_directory_at
@@ -12,6 +13,7 @@ from seglog_format.cli.render_dump import value_text
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.records import RecordLines
+from seglog_format.log.gaps import watch_over
 from seglog_format.model import NO_PARTITION_LEADER_EPOCH
 
 if TYPE_CHECKING:
@@ -161,8 +163,10 @@ class Comparison:
 
     def _records(self, path: Path) -> Iterator[Entry]:
         """Yield the records of a log up to its first damage."""
+        reached: dict[int, int] = {}
         with opened(path) as partition:
             for segment in partition.segments:
+                reached[segment.base_offset] = segment.base_offset
                 segment.limit = self.limit
                 lines = RecordLines(source_of(segment.paths.log, segment.paths.log.name, 0), LineOptions())
                 try:
@@ -170,10 +174,13 @@ class Comparison:
                         epoch = batch.header.partition_leader_epoch
                         known = None if epoch == NO_PARTITION_LEADER_EPOCH else epoch
                         yield from (Entry(line, known) for line in lines.of(batch))
+                        reached[segment.base_offset] = batch.header.next_offset
                 except FormatError as problem:
                     self.problems.append(str(problem))
                     self.is_damaged = True
                     return
+            gaps = gaps_of(watch_over(partition.listing), reached) if path.is_dir() else ()
+            self.problems += [str(gap) for gap in gaps if gap.is_loss]
 
 
 def compared(first: Path, second: Path, limit: int) -> Iterator[Comparison]:

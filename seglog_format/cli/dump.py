@@ -97,7 +97,7 @@ def command(
     long_over = LONG_SIZE if as_json else SHOWN_SIZE
     decode = decode or choices["decode_as"] is not None
     options = LineOptions(**choices, decode=decode, long_over=long_over)
-    gaps = GapLines(options)
+    gaps = GapLines(options, as_json=as_json)
     is_empty = True
     for line in _lines(path, options, joined, gaps):
         render(line)

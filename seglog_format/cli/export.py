@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
+from seglog_format.cli.gap_lines import gap_line
 from seglog_format.cli.options import PATH, json_option, size_of, stats_option, write_scan_statistics
-from seglog_format.cli.output import diagnose, missing_object, write_json, write_text
+from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.errors import UndecodedRecordError, UsageError
-from seglog_format.log.gaps import GapKind
 from seglog_format.tables.settings import BYTES_AS, DEFAULT_PARTITIONING, FORMATS
 from seglog_format.values.decoder import KINDS
 
@@ -200,7 +200,7 @@ def command(  # noqa: PLR0913 - an option each
         schemas = None if schemas_path is None else read_schemas(schemas_path)
         read, done, gaps = _run_once(replace(request, schemas=schemas), waits, as_json=as_json)
         is_complete = all(each.is_complete(allows_undecoded=undecoded == ALLOW) for each in done)
-        is_complete &= all(gap.kind is GapKind.TIERED for gap in gaps)
+        is_complete &= not any(gap.is_loss for gap in gaps)
         status = max(status, read, DONE if is_complete else FINDINGS)
         if not follow or read != DONE or any(change.is_loss for each in done for change in each.changes):
             break
@@ -229,7 +229,7 @@ def _run_once(
     gaps: list[Gap] = []
     try:
         with requested_export(request) as run:
-            status = _run_all(run, done, gaps)
+            status = _run_all(run, done, gaps, as_json=as_json)
     finally:
         for each in done:
             _report_wait(each, waits)
@@ -248,13 +248,8 @@ def _report_wait(exported: ExportedPartition, waits: dict[str, str]) -> None:
     waits[name] = text
 
 
-def _run_all(run: TableExport, done: list[ExportedPartition], gaps: list[Gap]) -> int:
+def _run_all(run: TableExport, done: list[ExportedPartition], gaps: list[Gap], *, as_json: bool) -> int:
     """Export all partitions; damage in one does not stop the others."""
-
-    def on_gap(gap: Gap) -> None:
-        gaps.append(gap)
-        diagnose(str(gap))
-
     from seglog_format.log.log_sizes import size_of_logs
 
     passing = PassingOver("partitions")
@@ -263,7 +258,7 @@ def _run_all(run: TableExport, done: list[ExportedPartition], gaps: list[Gap]) -
         for number, source in enumerate(run.sources):
             with passing.errors_of(source.path):
                 part_done = partial(_advance, advance, sum(sizes[:number]), sizes[number])
-                exported = run.run(source, part_done, on_gap=on_gap)
+                exported = run.run(source, part_done, on_gap=partial(_report_gap, source.path, gaps, as_json=as_json))
                 done.append(exported)
                 for change in exported.changes:
                     if not change.kind.is_reported_by_reader:
@@ -272,6 +267,13 @@ def _run_all(run: TableExport, done: list[ExportedPartition], gaps: list[Gap]) -
                     raise exported.stopped_by
             advance(sum(sizes[: number + 1]))
     return passing.status()
+
+
+def _report_gap(directory: Path, gaps: list[Gap], gap: Gap, *, as_json: bool) -> None:
+    gaps.append(gap)
+    diagnose(str(gap))
+    if as_json:
+        write_json(gap_line(gap, directory))
 
 
 def _advance(advance: Callable[[int], None], before: int, size: int, part: float) -> None:
@@ -326,5 +328,5 @@ def _wait_object(transaction: OpenTransaction) -> dict[str, int]:
 
 
 def _change_object(change: Change) -> dict[str, Any]:
-    missing = {} if change.missing is None else {"missing": missing_object(change.missing)}
+    missing = {} if change.missing is None else {"missing": change.missing.as_object()}
     return {"kind": change.kind.value, "text": change.text, **missing}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.output import diagnose, missing_object
+from seglog_format.cli.output import diagnose, write_json
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.gaps import GapKind
+from seglog_format.log.listing import SEGMENT_ENDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,13 +25,15 @@ class GapLines:
         is_any_missing: whether offsets were reported that are in no remote store either.
     """
 
-    def __init__(self, options: LineOptions) -> None:
+    def __init__(self, options: LineOptions, *, as_json: bool = False) -> None:
         """Start before the first file.
 
         Args:
             options: the wanted offsets; others are not reported.
+            as_json: whether to write a line about each gap as well.
         """
         self._options = options
+        self._as_json = as_json
         self._directory: Path | None = None
         self._watch: GapWatch | None = None
         self.reached = 0
@@ -40,7 +42,7 @@ class GapLines:
     def begin(self, source: Source) -> None:
         """Begin a file; report what is missing before the first segment of its directory."""
         self.reached = source.base_offset
-        if _is_log(source) and source.path.parent != self._directory:
+        if source.is_live and source.path.suffix in SEGMENT_ENDINGS and source.path.parent != self._directory:
             self._directory = source.path.parent
             self._watch = None
             with suppress(FormatError, UsageError):  # an unreadable file is reported when it is read
@@ -69,7 +71,9 @@ class GapLines:
     def _report(self, gap: Gap) -> None:
         if self._options.overlaps(gap.first_offset, max(gap.next_offset, gap.first_offset + 1)):
             diagnose(str(gap))
-            self.is_any_missing |= gap.kind is not GapKind.TIERED
+            if self._as_json and self._directory is not None:
+                write_json(gap_line(gap, self._directory))
+            self.is_any_missing |= gap.is_loss
 
 
 def _is_log(source: Source) -> bool:
@@ -81,6 +85,6 @@ def gaps_of(watch: GapWatch, reached: Mapping[int, int]) -> tuple[Gap, ...]:
     return tuple(gap for gap in watch.gaps(reached) if gap.missing.offset_count)
 
 
-def gap_object(gap: Gap) -> dict[str, Any]:
-    """Return offsets that are not in a directory for JSON."""
-    return {**missing_object(gap.missing), "where" if gap.kind is GapKind.TIERED else "reason": gap.kind.value}
+def gap_line(gap: Gap, directory: Path) -> dict[str, Any]:
+    """Return the line about offsets that are not in a partition directory for JSON."""
+    return {"type": "missing" if gap.is_loss else "notHere", "directory": directory.name, **gap.as_object()}

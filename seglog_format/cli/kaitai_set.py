@@ -394,7 +394,7 @@ def _type(plain: Construct) -> str:
     return found
 
 
-# -- kaitai Struct declarations of the files on disk -------------------------------------------------------------------
+# -- Kaitai Struct declarations of the files on disk -------------------------------------------------------------------
 
 
 CONTROL: Final = """\

@@ -50,9 +50,9 @@ def command(
     the headers of all batches; records are not read. Of a log directory, only the last segment of each partition is
     opened, unless --long asks for more.
 
-    The exit status is 1 if offsets are missing that the files beside a log prove: its checkpoints, indexes without a
-    log, the next segment; between the segments of a log directory only with --long. Offsets in a remote store are no
-    loss.
+    The exit status is 1 if a header is damaged, or if offsets are missing that the files beside a log prove: its
+    checkpoints, indexes without a log, the next segment; between the segments of a log directory only with --long.
+    Offsets in a remote store are no loss.
     """
     from seglog_format.cli.paths import log_directory_at
 
@@ -100,17 +100,16 @@ def _list_segments(
 
 def _write_gaps(listing: PartitionListing, summaries: list[SegmentSummary], *, as_json: bool) -> int:
     """Report which offsets are not in a partition directory; return the exit status."""
-    from seglog_format.cli.gap_lines import gap_object, gaps_of
-    from seglog_format.log.gaps import GapKind, watch_over
+    from seglog_format.cli.gap_lines import gap_line, gaps_of
+    from seglog_format.log.gaps import watch_over
 
     gaps = gaps_of(watch_over(listing), {each.base_offset: each.next_offset for each in summaries})
     for gap in gaps:
         if as_json:
-            kind = "notHere" if gap.kind is GapKind.TIERED else "missing"
-            write_json({"type": kind, "directory": listing.path.name, **gap_object(gap)})
+            write_json(gap_line(gap, listing.path))
         else:
             write_text(gap.span_text)
-    return FINDINGS if any(gap.kind is not GapKind.TIERED for gap in gaps) else DONE
+    return FINDINGS if any(gap.is_loss for gap in gaps) else DONE
 
 
 def _unreadable_status(summaries: Sequence[SegmentSummary], path: Path) -> int:
@@ -118,9 +117,10 @@ def _unreadable_status(summaries: Sequence[SegmentSummary], path: Path) -> int:
     from seglog_format.cli.unreadable import NOTHING_READABLE, unreadable_text
 
     unread = [summary for summary in summaries if summary.state == NOTHING_READABLE]
+    is_damaged = any(summary.is_damaged for summary in summaries)
     for summary in unread:
         diagnose(unreadable_text(summary.name, summary.size, path / summary.name if path.is_dir() else path))
-    return FINDINGS if unread else DONE
+    return FINDINGS if unread or is_damaged else DONE
 
 
 def _list_partitions(path: Path, directory: LogDirectory, engine: str, *, is_long: bool, as_json: bool) -> int:
@@ -146,7 +146,7 @@ def _list_partitions(path: Path, directory: LogDirectory, engine: str, *, is_lon
         diagnose(str(error))
     summaries, status = _each(directory.listing.partitions, summary, lambda entry: entry.path.name, "partitions")
     _write(path, summaries, partition_table, is_long=is_long, as_json=as_json)
-    if any(NOTHING_READABLE in each.problem or each.is_incomplete for each in summaries):
+    if any(NOTHING_READABLE in each.problem or each.is_damaged or each.is_incomplete for each in summaries):
         status = max(status, FINDINGS)
     if not as_json:
         state = "clean shutdown" if directory.has_clean_shutdown else "no clean shutdown"

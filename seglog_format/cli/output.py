@@ -18,8 +18,6 @@ from seglog_format.cli import progress
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seglog_format.model import MissingOffsets
-
 
 # -- text for people: escaped for terminals, sizes, times --------------------------------------------------------------
 
@@ -132,15 +130,6 @@ def diagnose(message: str) -> None:
     progress.hide()
     REPORTED.append(message)
     click.echo(f"seglog: {printable(message)}", err=True)
-
-
-def missing_object(missing: MissingOffsets) -> dict[str, int]:
-    """Return missing offsets for JSON."""
-    return {
-        "firstOffset": missing.first_offset,
-        "nextOffset": missing.next_offset,
-        "offsetCount": missing.offset_count,
-    }
 
 
 # -- standard output as a terminal: its width, and colours, as ``--color`` says, unless ``NO_COLOR`` forbids them ------

@@ -16,7 +16,7 @@ from seglog_format.cli.options import (
     json_option,
     path_argument,
 )
-from seglog_format.cli.output import missing_object, write_json, write_text
+from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
 from seglog_format.errors import UsageError
@@ -201,7 +201,7 @@ def as_object(
         "hasCleanShutdown": recovery.circumstances.has_clean_shutdown,
         "plan": _plan(recovery.plan),
         "fullScan": _plan(full_scan),
-        "lost": [{"file": one.file, "reason": one.reason.value, **missing_object(one.missing)} for one in losses.lost],
+        "lost": [{"file": one.file, "reason": one.reason.value, **one.missing.as_object()} for one in losses.lost],
         "missing": [_gap(gap) for gap in losses.missing],
         "splits": [_split(split) for split in recovery.splits],
         "differences": [_remark(remark) for remark in recovery.differences],
@@ -228,7 +228,7 @@ def index_object(settings: IndexSettings) -> dict[str, Any]:
 
 
 def _gap(gap: Gap) -> dict[str, Any]:
-    return {"file": Path(gap.path).name, "kind": gap.kind.value, **missing_object(gap.missing)}
+    return {"file": Path(gap.path).name, "kind": gap.kind.value, **gap.missing.as_object()}
 
 
 def _plan(plan: RecoveryPlan) -> dict[str, Any]:

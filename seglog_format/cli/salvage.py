@@ -9,13 +9,13 @@ import click
 
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, path_argument
-from seglog_format.cli.output import missing_object, write_json, write_text
+from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.cli.progress import progress
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from seglog_format.recovery.salvage_placement import SalvagedSegment
@@ -50,8 +50,8 @@ def command(
     searching" means that the size field before the batch is damaged: its start was found by scanning, and its checksum
     is valid.
 
-    The exit status is 1 if something was not copied. If writing fails, DIR holds the segments listed so far, complete,
-    and nothing of any other.
+    The exit status is 1 if something was not copied, or if offsets are missing that the files beside a log prove. If
+    writing fails, DIR holds the segments listed so far, complete, and nothing of any other.
     """
     from seglog_format import salvage
     from seglog_format.storage.new_directory import directories_for
@@ -65,6 +65,8 @@ def command(
                 plan = salvage(directory, target, interval_bytes=index_interval_bytes, generation=generation)
                 segments = plan.apply(partial(_report, directory, as_json=as_json))
                 status = FINDINGS if any(segment.damaged for segment in segments) else status
+                if _write_gaps(directory, segments, as_json=as_json):
+                    status = FINDINGS
     return max(status, passing.status())
 
 
@@ -74,6 +76,22 @@ def _report(directory: Path, segment: SalvagedSegment, *, as_json: bool) -> None
         return
     for line in _text(segment):
         write_text(line)
+
+
+def _write_gaps(directory: Path, segments: Sequence[SalvagedSegment], *, as_json: bool) -> bool:
+    """Report offsets that the files beside the logs prove, and no damaged range names; return whether any are lost."""
+    from seglog_format.cli.gap_lines import gap_line, gaps_of
+    from seglog_format.log.gaps import watch_over
+    from seglog_format.log.listing import list_partition
+
+    listing = list_partition(directory)
+    named = [missing for segment in segments for missing in segment.missing]
+    reached = {segment.log: segment.next_offset for segment in segments}
+    ends = {files.base_offset: reached[files.log] for files in listing.segments if files.log in reached}
+    gaps = [gap for gap in gaps_of(watch_over(listing), ends) if gap.missing not in named]
+    for gap in gaps:
+        write_json(gap_line(gap, directory)) if as_json else write_text(gap.span_text)
+    return any(gap.is_loss for gap in gaps)
 
 
 def _require_apart(path: Path, output: Path) -> None:
@@ -131,7 +149,7 @@ def as_object(directory: str, segment: SalvagedSegment) -> dict[str, Any]:
         "nextOffset": segment.next_offset,
         "written": list(segment.names),
         "damaged": [_damage(damage) for damage in segment.damaged],
-        "missing": [missing_object(missing) for missing in segment.missing],
+        "missing": [missing.as_object() for missing in segment.missing],
     }
 
 

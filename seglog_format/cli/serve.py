@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seglog_format.serve.writing import Writers
 
 
-# -- checks which machines can reach ``seglog serve``, and what they could do ------------------------------------------
+# -- which machines can reach ``seglog serve``, and what they could do -------------------------------------------------
 
 
 def resolved(host: str) -> str:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.gap_lines import gap_object, gaps_of
+from seglog_format.cli.gap_lines import gaps_of
 from seglog_format.cli.unreadable import NOTHING_READABLE
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import codec_name
-from seglog_format.log.gaps import GapKind, GapWatch
+from seglog_format.log.gaps import GapWatch
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, TailKind
 from seglog_format.storage.log_storage import LOCAL
@@ -133,6 +133,7 @@ class SegmentSummary:
         has_snapshot: whether there is a producer snapshot of the base offset.
         tail_size: bytes after the last whole entry.
         state: ``ok``, or what follows the last whole entry, or why the walk stopped.
+        is_damaged: whether damage ended the walk.
     """
 
     name: str
@@ -147,6 +148,7 @@ class SegmentSummary:
     has_snapshot: bool
     tail_size: int
     state: str
+    is_damaged: bool
 
     def as_object(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -185,7 +187,7 @@ def segment_summary(
     """
     with LogSegment(files, storage=storage) as segment:
         contents = Contents()
-        next_offset, end, state, tail_size = segment.base_offset, 0, "", 0
+        next_offset, end, state, tail_size, is_damaged = segment.base_offset, 0, "", 0, False
         for table in tables(segment.source, checksums=False) if tables is not None else ():
             contents.add_many(table)
             next_offset, end = int(table.column("last_offset")[-1]) + 1, table.end
@@ -196,6 +198,7 @@ def segment_summary(
                 next_offset, end = frame.header.next_offset, frame.end
         except FormatError as problem:
             state, tail_size = f"damaged at {problem.location.position}", segment.size - end
+            is_damaged = True
         else:
             tail_size = frames.tail.size
             state = TAILS.get(frames.tail.kind, f"{tail_size} zero bytes")
@@ -217,6 +220,7 @@ def segment_summary(
             has_snapshot=files.snapshot is not None,
             tail_size=tail_size,
             state=state,
+            is_damaged=is_damaged,
         )
 
 
@@ -250,6 +254,7 @@ class PartitionSummary:
         recovery_point, high_watermark: as checkpointed; None without.
         contents: totals over all entries; None if only the last segment was walked.
         problem: the state of the first segment that is not ok; else empty.
+        is_damaged: whether damage ended the walk of a segment.
         gaps: offsets that are not in the directory; between segments only if all were walked.
     """
 
@@ -264,12 +269,13 @@ class PartitionSummary:
     high_watermark: int | None
     contents: Contents | None
     problem: str
+    is_damaged: bool
     gaps: tuple[Gap, ...]
 
     @property
     def is_incomplete(self) -> bool:
         """Return whether offsets are missing that are in no remote store either."""
-        return any(gap.kind is not GapKind.TIERED for gap in self.gaps)
+        return any(gap.is_loss for gap in self.gaps)
 
     def as_object(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -286,8 +292,8 @@ class PartitionSummary:
             "highWatermark": self.high_watermark,
             **(self.contents.as_object() if self.contents else {}),
             "problem": self.problem or None,
-            "notHere": next((gap_object(gap) for gap in self.gaps if gap.kind is GapKind.TIERED), None),
-            "missing": [gap_object(gap) for gap in self.gaps if gap.kind is not GapKind.TIERED],
+            "notHere": next((gap.as_object() for gap in self.gaps if not gap.is_loss), None),
+            "missing": [gap.as_object() for gap in self.gaps if gap.is_loss],
         }
 
 
@@ -338,6 +344,7 @@ def partition_summary(
         high_watermark=high_watermark,
         contents=contents if walk_all else None,
         problem=f"{bad.name}: {bad.state}" if bad else "",
+        is_damaged=any(summary.is_damaged for summary in summaries),
         gaps=() if entry.name.state else gaps_of(watch, reached),
     )
 

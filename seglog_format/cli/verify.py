@@ -12,7 +12,7 @@ import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, engine_option, json_option, limit_option, stats_option, write_statistics
-from seglog_format.cli.output import diagnose, missing_object, write_json, write_text
+from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.progress import progress
 from seglog_format.cli.tier_options import remote_options
 from seglog_format.cli.unreadable import unreadable_text
@@ -156,5 +156,5 @@ def as_object(finding: Finding) -> dict[str, Any]:
         "found": finding.found,
         "message": finding.message,
         "count": finding.count,
-        "missing": None if finding.missing is None else missing_object(finding.missing),
+        "missing": None if finding.missing is None else finding.missing.as_object(),
     }

@@ -6,12 +6,13 @@ from base64 import urlsafe_b64decode
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from seglog_format.errors import FormatError
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.model import INT64_MAX
+from seglog_format.names import is_reserved_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.record_model import EpochStart
     from seglog_format.recovery.segment_scan import Cut
-
-RESERVED_IDS: Final = 100
-"""Directory ids below this number name no directory: unassigned, lost, migrating."""
 
 
 class Replica(NamedTuple):
@@ -184,7 +182,7 @@ class Election:
         """Return whether a replica lies where the metadata say; a broker may have left an older one on another disk."""
         disks = dict(zip(self._partition.get("replicas") or (), self._partition.get("directories") or (), strict=False))
         disk = disks.get(copy.node_id)
-        return disk is None or copy.directory_id in {None, disk} or _is_reserved(disk)
+        return disk is None or copy.directory_id in {None, disk} or is_reserved_id(urlsafe_b64decode(f"{disk}=="))
 
     def is_whole(self, copy: Replica) -> bool:
         """Return whether a replica has lost no records: it is not damaged, and reaches every end known as committed."""
@@ -197,10 +195,6 @@ class Election:
             min(max(copy.high_watermark, copy.log_start_offset), end_of_epoch(chosen, copy.latest_epoch))
             for copy in self.copies
         )
-
-
-def _is_reserved(directory_id: str) -> bool:
-    return int.from_bytes(urlsafe_b64decode(f"{directory_id}==")) < RESERVED_IDS
 
 
 def end_of_epoch(copy: Replica, epoch: int) -> int:

@@ -191,6 +191,7 @@ def replica_lines(replicas: Replicas) -> Iterator[Line]:
                 "logStartOffset": copy.log_start_offset,
                 "logEndOffset": copy.log_end_offset,
                 "size": copy.size,
+                "missing": [gap.as_object() for gap in copy.gaps],
             }
 
 

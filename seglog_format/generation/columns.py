@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from operator import mul, not_
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from seglog_format.generation.draws import NUMBER_BITS, WORDS, Draws
+from seglog_format.generation.draws import NUMBER_BITS, WORDS, Draws, threshold
 from seglog_format.generation.recipe_model import SHUFFLED_SPAN, HeaderRecipe, ValueRecipe
 from seglog_format.model import NO_TIMESTAMP
 from seglog_format.record_model import Record, RecordHeader
@@ -118,7 +118,7 @@ class ValueMaker:
         recipe = self._recipe
         if not recipe.null and not recipe.empty:
             return None, None
-        null = int(recipe.null * (1 << NUMBER_BITS))
+        null = threshold(recipe.null)
         absent = null + int(recipe.empty * ((1 << NUMBER_BITS) - null))
         numbers = self._draws.numbers(count)
         nulls = [number < null for number in numbers] if recipe.null else None

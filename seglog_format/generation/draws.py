@@ -32,6 +32,11 @@ WORDS: Final = (b"order", b"payment", b"sensor", b"kaeufer", b"log", b"a", b"of"
 """Words of generated texts: ASCII, so a text can be cut at every byte."""
 
 
+def threshold(probability: float) -> int:
+    """Return the number that a drawn number is below with a probability."""
+    return int(probability * (1 << NUMBER_BITS))
+
+
 class Draws:
     """The random numbers and bytes for one purpose; each call draws new ones.
 

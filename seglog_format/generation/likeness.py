@@ -7,8 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog_format.errors import UsageError
-from seglog_format.generation.recipe_model import MAGIC_2, MAX_SIZE
+from seglog_format.codec.control_record import marker_in
+from seglog_format.errors import Location, UsageError
+from seglog_format.generation.recipe_model import MAGIC_2, MAX_PRODUCERS, MAX_SIZE
 from seglog_format.generation.table import MAX_COUNT
 from seglog_format.log.partition import open_partition
 from seglog_format.log.path_kind import partition_name
@@ -30,6 +31,8 @@ PARTS: Final = 8
 """Number of parts into which sizes are divided."""
 OUT_OF_ORDER: Final = 0.01
 """Share of records with an earlier time than the record before, from which times count as shuffled."""
+LEAST_SEGMENT_SIZE: Final = 1 << 14
+"""Least ``segment.bytes``: segments that brokers closed for their age may be smaller than a batch of the recipe."""
 
 
 class Sample(NamedTuple):
@@ -86,7 +89,7 @@ def _topic(number: int, paths: Sequence[Path]) -> str:
         sample = _sample(partition)
     lines = ["[[topic]]", f'name = "topic-{number}"', f"partitions = {len(paths)}"]
     if sample.segment_size:
-        lines += ["[topic.settings]", f'"segment.bytes" = {max(sample.segment_size, 1 << 14)}']
+        lines += ["[topic.settings]", f'"segment.bytes" = {max(sample.segment_size, LEAST_SEGMENT_SIZE)}']
     data = [batch for batch in sample.batches if not batch.header.is_control and batch.records]
     return "\n".join([*lines, *(_step(sample, data) if data else ()), ""])
 
@@ -163,19 +166,20 @@ def _producers(batches: Sequence[RecordBatch], data: Sequence[RecordBatch]) -> I
     transactional = sum(header.is_transactional for header in headers)
     if not ids:
         return
-    keys = [f"count = {min(len(ids), 1000)}"]
-    markers = [_kind(batch) for batch in batches if batch.header.is_control and batch.records]
-    if transactional and markers:
-        mean = max(1, round(transactional / len(markers)))
-        aborted = round(markers.count(ControlRecordType.ABORT) / len(markers), 4)
+    keys = [f"count = {min(len(ids), MAX_PRODUCERS)}"]
+    markers = [batch.records[0] for batch in batches if _is_of_producer(batch)]
+    kinds = [marker.kind for record in markers if (marker := marker_in(record, Location())) is not None]
+    if transactional and kinds:
+        mean = max(1, round(transactional / len(kinds)))
+        aborted = round(kinds.count(ControlRecordType.ABORT) / len(kinds), 4)
         keys += ['kind = "transactional"', f"batches = {[max(1, mean // 2), mean + mean // 2]}", f"abort = {aborted}"]
     else:
         keys.append('kind = "idempotent"')
     yield f"producers = {{ {', '.join(keys)} }}"
 
 
-def _kind(batch: RecordBatch) -> int:
-    return int.from_bytes((batch.records[0].key or b"")[2:4], "big")
+def _is_of_producer(batch: RecordBatch) -> bool:
+    return bool(batch.header.is_control and batch.header.producer_id != NO_PRODUCER_ID and batch.records)
 
 
 def _timestamps(records: Sequence[Record | Message]) -> str:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from seglog_format.state.config import LogConfig
 
 
-# -- build the batches of a recipe: their producers and their bytes ----------------------------------------------------
+# -- the batches of a recipe: their producers and their bytes ----------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ def as_compacted(batch: RecordBatch, last_offset_delta: int, *, is_emptied: bool
     return replace(batch, header=header, records=())
 
 
-# -- generate keys, values, headers and timestamps as recipes describe them --------------------------------------------
+# -- keys, values, headers and timestamps as recipes describe them -----------------------------------------------------
 
 
 WORDS: Final = ("order", "payment", "sensor", "käufer", "город", "注文", "log", "a", "of", "segment", "offset", "0815")
@@ -233,7 +233,7 @@ def make_timestamps(recipe: TimestampRecipe, count: int, start_ms: int, rng: See
     return [timestamp_ms for group in groups for timestamp_ms in rng.shuffled(group)]
 
 
-# -- plan one partition of a recipe ------------------------------------------------------------------------------------
+# -- the plan of one partition of a recipe -----------------------------------------------------------------------------
 
 
 COORDINATOR_EPOCH: Final = 0

@@ -14,6 +14,7 @@ import secrets
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.names import is_reserved_id
 from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
 from seglog_format.schema.metadata_records import FRAMED_TOPICS
 
@@ -35,10 +36,7 @@ EARLIEST_MS: Final = 100_000_000_000
 """Times before 1973 are no times of a clock; they stay unchanged."""
 PLAUSIBLE: Final = 1 << 48
 """Offsets, producer ids and times in milliseconds are below it; 8 bytes of text, read as a number, are above."""
-UUID_SIZE: Final = 16
 UUID_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}")
-RESERVED_UUIDS: Final = frozenset({bytes(UUID_SIZE), bytes(UUID_SIZE - 1) + b"\1"})
-"""Ids with a meaning: no id, and the topic of the metadata log."""
 
 PUBLIC_NAMES: Final = frozenset({*COORDINATOR_TOPICS, *FRAMED_TOPICS, "consumer", "metadata.version", "kraft.version"})
 """Names of Kafka itself, which stay: readers depend on them."""
@@ -111,12 +109,12 @@ class Pseudonyms:
     def uuid(self, text: str) -> str:
         """Replace an id in URL-safe Base64; the replacement does not begin with a dash, as Kafka's ids do not."""
         data = base64.urlsafe_b64decode(text + "==")
-        if data in RESERVED_UUIDS:
+        if is_reserved_id(data):
             return text
         while True:
             data = self.noise(data)
             found = base64.urlsafe_b64encode(data).decode().rstrip("=")
-            if not found.startswith("-") and data not in RESERVED_UUIDS:
+            if not found.startswith("-") and not is_reserved_id(data):
                 return found
 
     def identifier(self, text: str) -> str:

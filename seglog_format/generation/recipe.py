@@ -14,6 +14,7 @@ from seglog_format.generation.recipe_model import (
     FAULT,
     MAGIC_2,
     MAX_EPOCH,
+    MAX_PRODUCERS,
     MAX_RECORDS,
     MAX_SIZE,
     NEWEST_VERSION,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-# -- replace values of a recipe by options of the command line ---------------------------------------------------------
+# -- options of the command line in place of values of a recipe --------------------------------------------------------
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:
@@ -230,7 +231,7 @@ def _timestamps(table: Table) -> TimestampRecipe:
 def _producers(table: Table) -> ProducerRecipe:
     producers = ProducerRecipe(
         kind=table.choice("kind", "plain", PRODUCER_KINDS),
-        count=table.number("count", 1, 1, 1000),
+        count=table.number("count", 1, 1, MAX_PRODUCERS),
         first_id=table.number("first_id", 1000),
         epoch=table.number("epoch", 0, most=MAX_EPOCH),
         batches=table.range("batches", (1, 3), least=1),

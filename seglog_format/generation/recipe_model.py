@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MAGIC_2: Final = 2
 MAX_SIZE: Final = 1 << 20
+MAX_PRODUCERS: Final = 1000
 MAX_RECORDS: Final = 10**10
 """Maximum number of records of a step in version 2, which keeps none of them in memory."""
 NEWEST_VERSION: Final = 2

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglog_format.errors import UsageError
 from seglog_format.generation.columns import RowMaker, Timestamps
-from seglog_format.generation.draws import NUMBER_BITS, Draws
+from seglog_format.generation.draws import Draws, threshold
 from seglog_format.generation.plan import NO_PRODUCER, PlannedProducer, PlannedTransaction, still_open, team_of
 from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP, ControlRecordType, TimestampType, add_sequence
 
@@ -237,7 +237,7 @@ class Placing:
         first = producer.first_offset
         if step.producers.kind != "transactional" or first is None:
             return
-        is_aborted = draws.numbers(1)[0] < int(step.producers.abort * (1 << NUMBER_BITS))
+        is_aborted = draws.numbers(1)[0] < threshold(step.producers.abort)
         offset, producer.first_offset = self.next_offset, None
         self.next_offset += 1
         self.transactions.append(PlannedTransaction(producer.producer_id, first, offset, is_aborted))

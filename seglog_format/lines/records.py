@@ -84,9 +84,10 @@ class RecordLines:
         wanted = self.options.overlaps
         for record in batch.records:
             if wanted(record.offset, record.offset + 1):
-                yield self._line(record, header, position)
+                yield self.line(record, header, position)
 
-    def _line(self, record: Record | Message, header: BatchHeader, position: int) -> Line:
+    def line(self, record: Record | Message, header: BatchHeader, position: int) -> Line:
+        """Return the line of one record of the batch with this header and position."""
         line: Line = {
             "type": "record",
             "file": self.name,

@@ -86,6 +86,15 @@ class Gap:
         return MissingOffsets(self.first_offset, self.next_offset)
 
     @property
+    def is_loss(self) -> bool:
+        """Whether nothing known holds the offsets: a remote store holds those of a tiered log."""
+        return self.kind is not GapKind.TIERED
+
+    def as_object(self) -> dict[str, int | str]:
+        """Return it for JSON."""
+        return {**self.missing.as_object(), "reason" if self.is_loss else "where": self.kind.value}
+
+    @property
     def damage(self) -> CorruptRecordError | None:
         """The damage that explains the gap: a log that was cut, or an entry with a wrong size; None for any other gap.
 
@@ -105,7 +114,7 @@ class Gap:
     @property
     def span_text(self) -> str:
         """The offsets and what explains their absence, as a short text."""
-        if self.kind is GapKind.TIERED:
+        if not self.is_loss:
             return f"{self.first_offset} to {self.next_offset - 1} not here: {self.kind.value}"
         return f"{self.missing} ({self.kind.value})"
 
@@ -411,9 +420,10 @@ class GapWatch:
 
     def _gap_at_end(self, log_end_offset: int, path: Path) -> Gap | None:
         gap = gap_at_end(self.listing, log_end_offset)
-        if gap is None and self._high_watermark > log_end_offset:
-            return Gap(log_end_offset, self._high_watermark, GapKind.LOG_END, str(path))
-        return gap
+        if gap is None:
+            gap = Gap(log_end_offset, log_end_offset, GapKind.LOG_END, str(path))
+        gap = replace(gap, next_offset=max(gap.next_offset, self._high_watermark))
+        return None if gap.kind is GapKind.LOG_END and gap.next_offset == log_end_offset else gap
 
     @cached_property
     def is_compacted(self) -> bool:
@@ -465,7 +475,7 @@ class Watched:
     def missing_offsets(self) -> tuple[Gap, ...]:
         """What is missing before the first segment and after the last one; not what is in a remote store."""
         last = {base: base for base in self.listing.base_offsets[-1:]}
-        return tuple(gap for gap in self._gap_watch.gaps(last) if gap.kind is not GapKind.TIERED)
+        return tuple(gap for gap in self._gap_watch.gaps(last) if gap.is_loss)
 
     @property
     def _tiered_text(self) -> str:

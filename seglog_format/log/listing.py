@@ -241,7 +241,8 @@ class PartitionListing(NamedTuple):
     @property
     def blocked_logs(self) -> tuple[FormatError, ...]:
         """Those of `blocked` that are about logs: their records are missing."""
-        return tuple(each for each in self.blocked if _names_a_file(Path(each.location.path).name, is_log=True))
+        logs = (entry for entry in self.skipped if _names_a_file(entry.name, is_log=True))
+        return tuple(_blocked(self.path / name, reason) for name, reason in logs)
 
     def require_logs(self) -> None:
         """Refuse to continue if something that is no regular file has the name of a log: its records would be missing.
@@ -249,8 +250,8 @@ class PartitionListing(NamedTuple):
         Raises:
             FormatError: there is such a file (SEG-PDR-026).
         """
-        for error in (each for each in self.blocked if each.location.path.endswith(FileKind.LOG.value)):
-            raise error
+        if self.blocked_logs:
+            raise self.blocked_logs[0]
 
     def logs_alone(self) -> PartitionListing:
         """Return a listing of the logs only, as if every other file of the partition were missing."""

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING
 
-from seglog_format.log.gaps import GapKind, watch_over
+from seglog_format.log.gaps import watch_over
 from seglog_format.log.listing import SegmentFiles, list_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.trusted_lookup import starts_at, trusted_next_offset
@@ -96,7 +96,7 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     kept = KeptOffsets(listing, plan)
     lost = tuple(kept.lost((*_replaced(listing), *_cut_or_dropped(listing, plan), *kept.hidden())))
     found = watch.gaps({base: base for base in listing.base_offsets})
-    gaps = [gap for gap in found if gap.kind is not GapKind.TIERED]  # a recovery does not touch those
+    gaps = [gap for gap in found if gap.is_loss]  # a recovery does not touch those
     missing = tuple(gap for gap in gaps if not _is_among(gap.missing, lost))
     is_compacted = any(each.reason is LossReason.REPLACED for each in lost) and watch.is_compacted
     return Losses(lost, missing, is_compacted)
@@ -135,7 +135,9 @@ class KeptOffsets:
         for number, files in enumerate(self._segments[:-1]):
             following = self._base_offsets[number + 1]
             with LogSegment(files) as segment:
-                end = self._ends.get(files.base_offset) or trusted_next_offset(segment) or segment.next_offset
+                end = self._ends.get(files.base_offset)
+                if end is None:
+                    end = trusted_next_offset(segment) or segment.next_offset
             if end > following:
                 yield LostOffsets(files.log.name, MissingOffsets(following, end), LossReason.HIDDEN)
 
@@ -164,8 +166,10 @@ class KeptOffsets:
     def _next_offset(self, number: int) -> int:
         """Return the first offset after those that readers find in a segment."""
         files, following = self._segments[number], (*self._base_offsets[number + 1 :], None)[0]
+        if files.base_offset in self._ends:
+            return self._ends[files.base_offset]
         with LogSegment(files, next_base_offset=following) as segment:
-            return self._ends.get(files.base_offset) or segment.next_offset
+            return segment.next_offset
 
 
 def _replaced(listing: PartitionListing) -> Iterator[LostOffsets]:

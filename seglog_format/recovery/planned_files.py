@@ -204,8 +204,7 @@ def _producers(work: RecoveryWork, removals: Iterable[Remove]) -> Iterator[FileS
 
     A broker that is imitated writes one only if it knows the producers: it forgets those of a log without a snapshot.
     """
-    removed = {step.path for step in removals}
-    remains = any(file.path not in removed for file in _present_snapshots(work))
+    remains = {file.path for file in _present_snapshots(work)} - {step.path for step in removals}
     if remains or not work.circumstances.has_clean_shutdown:
         return
     if work.like_broker and forgets_producers(work.segments, work.listing.snapshots, work.circumstances):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from construct import Struct, Tell
 
+from seglog_format.names import REMOTE_LOG_METADATA_TOPIC
 from seglog_format.schema.derived import message, rows, upper_snake
 from seglog_format.schema.fields import Doc
 from seglog_format.schema.varint import UnsignedVarint32
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from seglog_format.schema.protocol import MessageDefinition
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
-REMOTE_LOG_METADATA_TOPIC = "__remote_log_metadata"
 FRAME_VERSIONS = (0, 1)
 """0 in the early access of 2.8, whose messages had another layout; 1 since 3.0."""
 

@@ -105,7 +105,7 @@ class KeptOffsets:
             self._store.end(seconds)
 
 
-# -- stores the groups' committed offsets on disk, so they survive a restart -------------------------------------------
+# -- the groups' committed offsets on disk, so they survive a restart --------------------------------------------------
 
 
 FILE_NAME: Final = "groups.jsonl"

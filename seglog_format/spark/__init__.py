@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from seglog_format.spark.columns import projection
     from seglog_format.spark.committing import finish_commits
+    from seglog_format.spark.ranges import PlannedRange, plan_ranges
     from seglog_format.spark.sessions import session
     from seglog_format.spark.source import SeglogDataSource
     from seglog_format.spark.writing import prepared
 
-__all__ = ["SeglogDataSource", "finish_commits", "prepared", "projection", "session"]
+__all__ = ["PlannedRange", "SeglogDataSource", "finish_commits", "plan_ranges", "prepared", "projection", "session"]
 
 _MODULES: Final = {
+    "PlannedRange": "ranges",
     "SeglogDataSource": "source",
     "finish_commits": "committing",
+    "plan_ranges": "ranges",
     "prepared": "writing",
     "projection": "columns",
     "session": "sessions",

@@ -8,7 +8,7 @@ from seglog_format.errors import UsageError
 from seglog_format.spark.options import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pyspark.sql.types import StructType
 
@@ -127,10 +127,14 @@ def projection(*names: str, table: str = "records") -> str:
 
 def default_schema(options: ReadOptions) -> str:
     """Return the schema of a query without one."""
+    return projection(*default_columns(options), table=options.table)
+
+
+def default_columns(options: ReadOptions) -> tuple[str, ...]:
+    """Return the names of the columns of a query without a schema."""
     if options.table != "records":
-        return projection(*COLUMNS[options.table], table=options.table)
-    more = [name for name, is_wanted in ((HEADERS, options.include_headers),) if is_wanted]
-    return projection(*CONNECTOR, *more, *_implied(options))
+        return tuple(COLUMNS[options.table])
+    return (*CONNECTOR, *([HEADERS] if options.include_headers else ()), *_implied(options))
 
 
 def _implied(options: ReadOptions) -> list[str]:
@@ -157,6 +161,15 @@ def check_schema(schema: StructType, options: ReadOptions) -> None:
     if len(set(names)) < len(names):
         msg = f"seglog: columns are repeated: {', '.join(names)}"
         raise UsageError(msg)
+    require_corrupt(names, options)
+
+
+def require_corrupt(names: Collection[str], options: ReadOptions) -> None:
+    """Refuse columns that leave out what the mode of a query has to report.
+
+    Raises:
+        UsageError: they do.
+    """
     if options.table == "records" and options.mode == "permissive" and CORRUPT not in names:
         msg = f"seglog: mode permissive reports damage in column {CORRUPT}: add it to the schema"
         raise UsageError(msg)

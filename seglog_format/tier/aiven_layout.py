@@ -175,7 +175,7 @@ def _epochs(fields: JsonFields) -> tuple[EpochStart, ...]:
     return tuple(sorted(found))
 
 
-# -- decryption and decompression of stored bytes (chapter 47). This module reads no objects ---------------------------
+# -- decryption and decompression of stored bytes (chapter 47) ---------------------------------------------------------
 
 
 IV_SIZE: Final = 12

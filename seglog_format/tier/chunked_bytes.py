@@ -178,7 +178,7 @@ class ChunkedBytes(Closing):
         self.forget()
 
 
-# -- the positions of a log's chunks in its object (chapter 47). This module reads no objects --------------------------
+# -- the positions of a log's chunks in its object (chapter 47) --------------------------------------------------------
 
 
 MAX_SIZES_SIZE: Final = 10 * 2**20

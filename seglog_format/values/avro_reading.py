@@ -9,7 +9,12 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_format.schema.varint import unsigned_varint, zigzag
 from seglog_format.values.avro_bytes import (
+    DOUBLE,
+    FLOAT,
+    INT32,
+    INT64,
     READS,
     Input,
     Read,
@@ -34,8 +39,8 @@ if TYPE_CHECKING:
 # -- defaults of Avro fields: JSON, as the bytes that a writer would have written --------------------------------------
 
 
-BITS: Final = {"int": 31, "long": 63}
-FLOATS: Final = {"float": struct.Struct("<f"), "double": struct.Struct("<d")}
+WHOLE: Final = {"int": INT32, "long": INT64}
+FLOATS: Final = {"float": FLOAT, "double": DOUBLE}
 
 
 def encoded_default(kind: AvroType, default: Any) -> bytes:  # noqa: ANN401 - any JSON
@@ -78,8 +83,8 @@ class _Writer:
             self._write_items(kind, value)
         elif kind.kind in FLOATS:
             self.found += FLOATS[kind.kind].pack(_number(value))
-        elif kind.kind in BITS:
-            self._write_long(_whole(value, BITS[kind.kind]))
+        elif kind.kind in WHOLE:
+            self._write_long(_whole(value, WHOLE[kind.kind]))
         else:
             self._write_leaf(kind, value)
 
@@ -126,11 +131,7 @@ class _Writer:
         raise ValueError
 
     def _write_long(self, value: int) -> None:
-        left = value * 2 if value >= 0 else -value * 2 - 1
-        while left > 0x7F:  # noqa: PLR2004 - seven bits in each byte
-            self.found.append(left & 0x7F | 0x80)
-            left >>= 7
-        self.found.append(left)
+        self.found += unsigned_varint(zigzag(value))
 
 
 def _item(value: Any, name: str, default: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -140,8 +141,8 @@ def _item(value: Any, name: str, default: Any) -> Any:  # noqa: ANN401 - any JSO
     return found
 
 
-def _whole(value: Any, bits: int) -> int:  # noqa: ANN401 - as above
-    _require(type(value) is int and -(2**bits) <= value < 2**bits)
+def _whole(value: Any, allowed: range) -> int:  # noqa: ANN401 - as above
+    _require(type(value) is int and value in allowed)
     return int(value)
 
 

@@ -69,9 +69,13 @@ class Form(NamedTuple):
         Args:
             values: some values of the column.
             schemas: as of `decoder_of`.
+
+        Raises:
+            UsageError: the library for Protobuf is not installed.
         """
         if self.kind != "protobuf" or self.message is not None or self.is_plain or self.schema is None:
             return self
+        _require_libraries(self.kind)
         from seglog_format.values.protobuf import MessageFinder  # noqa: PLC0415 - of the kinds, one is used
 
         finder = MessageFinder(self.schema)
@@ -154,18 +158,22 @@ def decoder_of(form: Form, schemas: Schemas | None = None) -> Decoder | None:
         return None
     if form.kind in {"string", "json"}:
         return TextDecoder(is_json=form.kind == "json")
-    for name in NEEDED.get(form.kind, ()):
-        if not _is_installed(name):
-            msg = f"decoding {form.kind} needs {name}: pip install 'seglog-format[decode]'"
-            raise UsageError(msg)
+    _require_libraries(form.kind)
     assert form.schema is not None
     return SchemaDecoder(form.kind, form.schema, schemas, message=form.message, is_plain=form.is_plain)
+
+
+def _require_libraries(kind: str) -> None:
+    for name in NEEDED.get(kind, ()):
+        if not _is_installed(name):
+            msg = f"decoding {kind} needs {name}: pip install 'seglog-format[decode]'"
+            raise UsageError(msg)
 
 
 def _is_installed(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:
+    except (ModuleNotFoundError, ValueError):  # ValueError: a module without a specification
         return False
 
 

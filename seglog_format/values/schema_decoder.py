@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import pyarrow as pa
@@ -73,7 +73,6 @@ class SchemaDecoder:
             msg = f"the reader's schema: {error}"
             raise UsageError(msg) from error
         self._by_id: dict[int, Callable[[bytes], Any]] = {}
-        self._by_reader: Callable[[bytes], Any] | None = None
         self.type = self._kind.shape.type
 
     def decode(self, data: bytes) -> Any:  # noqa: ANN401 - decoded objects
@@ -84,16 +83,15 @@ class SchemaDecoder:
             Exception: of other classes, for hostile bytes.
         """
         id_, rest = (None, data) if self._is_plain else id_and_rest(data)
-        decode = self._of_reader() if id_ is None or self._schemas is None else self._of_id(id_, self._schemas)
+        decode = self._by_reader if id_ is None or self._schemas is None else self._of_id(id_, self._schemas)
         WORK.begin(len(data))
         value = decode(rest)
         WORK.spend(self._kind.shape.width)
         return value
 
-    def _of_reader(self) -> Callable[[bytes], Any]:
-        if self._by_reader is None:
-            self._by_reader = self._prepared(self._reader)
-        return self._by_reader
+    @cached_property
+    def _by_reader(self) -> Callable[[bytes], Any]:
+        return self._prepared(self._reader)
 
     def _of_id(self, id_: int, schemas: Schemas) -> Callable[[bytes], Any]:
         if id_ not in self._by_id:
@@ -142,15 +140,15 @@ def _by_kind(kind: str, schema: SchemaText, message: str | None) -> SchemaKind:
     if kind == "avro":
         return AvroDecoder(schema)
     if kind == "json-schema":
-        from seglog_format.values.json_schema import JsonSchemaDecoder  # noqa: PLC0415 - as above
+        from seglog_format.values.json_schema import JsonSchemaDecoder  # noqa: PLC0415 - of the kinds, one is used
 
         return JsonSchemaDecoder(schema)
-    from seglog_format.values.protobuf import ProtobufDecoder  # noqa: PLC0415 - as above
+    from seglog_format.values.protobuf import ProtobufDecoder  # noqa: PLC0415 - of the kinds, one is used
 
     return ProtobufDecoder(schema, message)
 
 
-# -- avro values as columns --------------------------------------------------------------------------------------------
+# -- Avro values as columns --------------------------------------------------------------------------------------------
 
 
 PRIMITIVES: Final = {

@@ -1,0 +1,235 @@
+"""``seglog find``: the records that hold a text, by key, value or header, by offset and by time."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
+from seglog_format.cli.gap_lines import GapLines
+from seglog_format.cli.lookup import to_timestamp_ms
+from seglog_format.cli.options import PATH, json_option, limit_option
+from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, write_json, write_text
+from seglog_format.cli.progress import progress
+from seglog_format.errors import FormatError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.doctor.find import Wanted
+    from seglog_format.lines import LineOptions, Source
+
+    Line = dict[str, Any]
+
+EPILOG: Final = """\b
+Examples:
+  seglog find order-4711 /var/lib/kafka/data
+  seglog find --key user-17 --first 1 my-topic-0
+  seglog find --regex '^ERROR' --since 2026-01-31T12:00:00Z my-topic-0
+  seglog find --hex --value 0a0b0c my-topic-0/00000000000000000000.log
+  seglog find --json order-4711 /var/lib/kafka/data | jq .offset"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("pattern")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
+@click.option("--key", is_flag=True, help="Search keys.")
+@click.option("--value", is_flag=True, help="Search values.")
+@click.option("--header", is_flag=True, help="Search keys and values of headers.")
+@click.option("--regex", "is_regex", is_flag=True, help="PATTERN is a regular expression of Python, for bytes.")
+@click.option("--hex", "is_hex", is_flag=True, help="PATTERN is bytes in hex digits.")
+@click.option("--from", "from_offset", type=int, metavar="OFFSET", help="First offset to search.")
+@click.option("--to", "to_offset", type=int, metavar="OFFSET", help="Stop before this offset.")
+@click.option("--since", callback=to_timestamp_ms, metavar="TIME", help="Only records that are not older.")
+@click.option("--until", callback=to_timestamp_ms, metavar="TIME", help="Only records that are older.")
+@click.option("--first", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
+@click.option("--count", "is_count", is_flag=True, help="Print only how many records each file has.")
+@click.option("--decode", is_flag=True, help="Print the records of Kafka's own topics decoded.")
+@json_option
+@limit_option
+def command(  # noqa: PLR0913 - an option each
+    pattern: str,
+    paths: tuple[Path, ...],
+    *,
+    is_regex: bool,
+    is_hex: bool,
+    since: int | None,
+    until: int | None,
+    first: int | None,
+    is_count: bool,
+    as_json: bool,
+    **choices: Any,  # noqa: ANN401 - click passes what the options gave
+) -> int:
+    """Print the records in each PATH that hold PATTERN in their key, their value or a header.
+
+    PATH is a log file, a partition directory, a log directory, or a directory that holds log directories. PATTERN is a
+    text; upper and lower case differ. Without --key, --value or --header, all three are searched. TIME is
+    milliseconds or an ISO time. Records of aborted transactions are searched, control records are not.
+
+    The exit status is 0 if a record was found, 1 if none was, and 3 if something could not be read or offsets are
+    missing, which standard error names: a record may be there that was not found.
+    """
+    from seglog_format.doctor.find import FIELDS, Wanted
+    from seglog_format.lines import LineOptions
+
+    long_over = LONG_SIZE if as_json else SHOWN_SIZE
+    fields = tuple(name for name in FIELDS if choices.pop(name))
+    options = LineOptions(**choices, long_over=long_over)
+    searched = _pattern(pattern, is_regex=is_regex, is_hex=is_hex)
+    wanted = Wanted(pattern=searched, fields=fields or FIELDS, since_ms=since, until_ms=until)
+    search = _Search(wanted, options, first)
+    write = _Writer(as_json=as_json, is_count=is_count)
+    for source, name in search.sources(paths):
+        for line in search.lines(source):
+            write.line(name, line)
+        write.end(name)
+        if search.is_done:
+            break
+    if search.is_incomplete:
+        return UNREADABLE
+    return DONE if search.found else FINDINGS
+
+
+def _pattern(text: str, *, is_regex: bool, is_hex: bool) -> bytes | re.Pattern[bytes]:
+    if is_regex and is_hex:
+        msg = "--regex and --hex exclude each other"
+        raise click.UsageError(msg)
+    data = text.encode(errors="surrogateescape")
+    try:
+        if is_hex:
+            return bytes.fromhex(text)
+        return re.compile(data) if is_regex else data
+    except (ValueError, re.error) as error:
+        msg = f"PATTERN {text!r}: {error}"
+        raise click.UsageError(msg) from None
+
+
+class _Search:
+    """A search through the logs of several paths.
+
+    Attributes:
+        found: number of records found.
+        is_incomplete: whether something could not be read, or offsets are missing.
+    """
+
+    def __init__(self, wanted: Wanted, options: LineOptions, first: int | None) -> None:
+        self.found = 0
+        self.is_incomplete = False
+        self._wanted, self._options, self._first = wanted, options, first
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether no more records are wanted."""
+        return self._first is not None and self.found >= self._first
+
+    def sources(self, paths: tuple[Path, ...]) -> Iterator[tuple[Source, str]]:
+        """Look at every path, then yield the log files with the names to print, and report missing offsets."""
+        from seglog_format.cli.paths import segment_files_at
+        from seglog_format.lines import sources_of
+        from seglog_format.log.path_kind import require_readable
+
+        for path in paths:
+            require_readable(path)
+            if path.is_file():
+                segment_files_at(path)  # refuses a file that is no log
+        found = [(path, [one for one in sources_of(path) if self._is_searched(one)]) for path in paths]
+        done = 0
+        with progress("Searching", sum(source.size for _, sources in found for source in sources)) as advance:
+            for path, sources in found:
+                gaps = GapLines(self._options)
+                for source in sources:
+                    self._gaps = gaps
+                    if path.is_dir():
+                        gaps.begin(source)
+                    yield source, str(path / source.name) if path.is_dir() else str(path)
+                    if path.is_dir() and not self.is_done:
+                        gaps.end(source)
+                    self.is_incomplete |= gaps.is_any_missing
+                    done += source.size
+                    advance(done)
+                if path.is_dir():
+                    self._look_at_partitions_without_logs(path, {source.path.parent for source in sources})
+
+    def _look_at_partitions_without_logs(self, path: Path, with_logs: set[Path]) -> None:
+        """Report partitions that have lost their logs, which have no file to search."""
+        from seglog_format.log.gaps import watch_over
+        from seglog_format.log.listing import list_partition
+        from seglog_format.names import parse_partition_directory
+
+        for directory in sorted({path, *path.glob("*"), *path.glob("*/*")} - with_logs):
+            with suppress(FormatError):
+                parse_partition_directory(directory.absolute().name)
+                if directory.is_dir() and not self._options.is_window:
+                    for gap in watch_over(list_partition(directory)).gaps({}):
+                        diagnose(str(gap))
+                        self.is_incomplete |= gap.is_loss
+
+    def _is_searched(self, source: Source) -> bool:
+        from seglog_format.lines.sources import SourceKind
+
+        is_log = source.kind is SourceKind.LOG and source.is_live and ".log" in source.path.suffixes
+        return is_log and self._options.wants(source)
+
+    def lines(self, source: Source) -> Iterator[Line]:
+        """Yield the records found in a file, and report what cannot be read."""
+        from seglog_format.cli.main import FAILURES, text_of
+        from seglog_format.doctor.find import found_in
+
+        try:
+            for found in found_in(source, self._wanted, self._options):
+                if isinstance(found, int):
+                    self._gaps.reached = found
+                elif isinstance(found, FormatError):
+                    self._report(source, str(found))
+                else:
+                    self.found += 1
+                    yield found
+                    if self.is_done:
+                        return
+        except FAILURES as error:
+            if isinstance(error, BrokenPipeError | UsageError):
+                raise
+            self._report(source, text_of(error))
+
+    def _report(self, source: Source, text: str) -> None:
+        diagnose(text if source.name in text else f"{source.name}: {text}")
+        self.is_incomplete = True
+
+
+class _Writer:
+    """Writes records below the names of their files, or how many there are."""
+
+    def __init__(self, *, as_json: bool, is_count: bool) -> None:
+        self._as_json, self._is_count = as_json, is_count
+        self._count = 0
+
+    def line(self, name: str, line: Line) -> None:
+        """Write a record."""
+        from seglog_format.cli.render_dump import file_heading, text_of
+
+        line |= {"file": name}
+        self._count += 1
+        if self._is_count:
+            return
+        if self._as_json:
+            write_json(line)
+            return
+        if self._count == 1:
+            write_text(file_heading(line))
+        for text in text_of(line):
+            write_text(text)
+
+    def end(self, name: str) -> None:
+        """End a file."""
+        from seglog_format.cli.output import count_text, printable
+
+        if self._is_count and self._count:
+            if self._as_json:
+                write_json({"type": "count", "file": name, "records": self._count})
+            else:
+                write_text(f"{printable(name)}: {count_text(self._count, 'record')}")
+        self._count = 0

@@ -1,0 +1,119 @@
+"""The transactions that are open in partitions, and what the transaction coordinator knows of them."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from seglog_format.cluster.coordinators import OPEN_STATES, TRANSACTION_STATE, transaction_state
+from seglog_format.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.cluster.cluster import Cluster
+    from seglog_format.log.directory import TopicPartition
+    from seglog_format.log.listing import PartitionEntry
+    from seglog_format.log.partition import Partition
+    from seglog_format.model import BatchHeader
+
+
+class Standing(Enum):
+    """What `__transaction_state` says of a transaction that is open in a partition."""
+
+    KNOWN = "in __transaction_state"
+    HANGING = "hanging: not in __transaction_state"
+    UNDECIDED = "not decided: __transaction_state is not here, or only in part"
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction without an end marker in a partition.
+
+    Attributes:
+        path: the partition directory.
+        producer_id: of the producer.
+        producer_epoch: in its first batch here; None if that batch cannot be read.
+        first_offset: the first offset of the transaction here.
+        since_ms: the greatest timestamp of its first batch; None as above.
+        transactional_id: the latest that has this producer id in `__transaction_state`; None if none has.
+        standing: whether the coordinator knows that the transaction is open here.
+        last_stable_offset: of the partition; a consumer of committed records stops there.
+        log_end_offset: of the partition.
+    """
+
+    path: Path
+    producer_id: int
+    producer_epoch: int | None
+    first_offset: int
+    since_ms: int | None
+    transactional_id: str | None
+    standing: Standing
+    last_stable_offset: int
+    log_end_offset: int
+
+    @property
+    def is_blocking(self) -> bool:
+        """Return whether it is the transaction that holds back the last stable offset."""
+        return self.first_offset <= self.last_stable_offset
+
+
+class Coordinator:
+    """What `__transaction_state` says, as far as it is in the log directories of a cluster.
+
+    Attributes:
+        is_whole: whether every partition of `__transaction_state` was read; only the metadata log says how many it has.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._transactions = cluster.coordinators.transactions
+        topic = None if cluster.metadata() is None else cluster.image().topic_named(TRANSACTION_STATE)
+        present = {number for name, number in cluster.replicas if name == TRANSACTION_STATE}
+        is_readable = all(cluster.chosen((TRANSACTION_STATE, each)) for each in present)
+        self._is_read = is_readable and not cluster.coordinators.problems
+        self.is_whole = topic is not None and self._is_read and present >= set(topic.partitions)
+
+    def standing_of(self, producer_id: int, key: TopicPartition) -> tuple[str | None, Standing]:
+        """Return the transactional id of a producer id, and whether its transaction is open in a partition."""
+        names = [name for name, fields in self._transactions.items() if fields["producerId"] == producer_id]
+        for name in names:
+            fields = self._transactions[name]
+            listed = ((each["topic"], each["partitionIds"]) for each in fields["transactionPartitions"] or ())
+            is_listed = any(topic == key[0] and key[1] in numbers for topic, numbers in listed)
+            if is_listed and transaction_state(fields) in OPEN_STATES:
+                return name, Standing.KNOWN
+        is_decided = self.is_whole or (names and self._is_read)
+        return names[-1] if names else None, Standing.HANGING if is_decided else Standing.UNDECIDED
+
+
+def open_transactions(
+    entry: PartitionEntry, partition: Partition, coordinator: Coordinator
+) -> Iterator[OpenTransaction]:
+    """Yield the open transactions of a partition, by first offset.
+
+    Args:
+        entry: of the partition.
+        partition: opened; its headers and end markers are read.
+        coordinator: of the cluster.
+    """
+    for producer_id, first_offset in sorted(partition.transactions.open_offsets.items(), key=lambda item: item[1]):
+        header = _first_header(partition, first_offset)
+        name, standing = coordinator.standing_of(producer_id, entry.name.topic_partition)
+        yield OpenTransaction(
+            entry.path,
+            producer_id,
+            None if header is None else header.producer_epoch,
+            first_offset,
+            None if header is None else header.max_timestamp_ms,
+            name,
+            standing,
+            partition.last_stable_offset,
+            partition.log_end_offset,
+        )
+
+
+def _first_header(partition: Partition, offset: int) -> BatchHeader | None:
+    try:
+        return next((batch.header for batch in partition.read(offset, max_bytes=1).batches), None)
+    except FormatError:
+        return None

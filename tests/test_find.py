@@ -1,0 +1,190 @@
+"""`seglog find` finds the records that a decode of every record finds, and says what it could not read."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from helpers.batches import batch, record
+from helpers.made_partitions import checkpoint, control, entry, make
+from helpers.support import bundled, bundled_cases
+from helpers.walking import each_of
+
+from seglog_format import walk
+from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
+from seglog_format.cli.main import run
+from seglog_format.codec.decode import decode_frame
+from seglog_format.doctor.find import FIELDS, Wanted, found_in
+from seglog_format.errors import FormatError, Location
+from seglog_format.lines import LineOptions, sources_of
+from seglog_format.lines.sources import SourceKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pytest
+
+    from seglog_format.record_model import Message, Record
+
+NEEDLES = 5
+
+
+def logs_of(case: str) -> list[Path]:
+    sources = sources_of(bundled(case))
+    return [source.path for source in sources if source.kind is SourceKind.LOG and source.is_live]
+
+
+def decoded(path: Path) -> Iterator[Record | Message]:
+    with suppress(FormatError):  # no batch can be found after this
+        for frame in walk(path.read_bytes()):
+            if not frame.header.is_control:
+                with suppress(FormatError):
+                    yield from decode_frame(frame, at=Location(str(path))).records
+
+
+def fields_of(one: Record | Message) -> dict[str, list[bytes | None]]:
+    return {
+        "key": [one.key],
+        "value": [one.value],
+        "header": [part for header in one.headers for part in (header.key, header.value)],
+    }
+
+
+def hits(path: Path, wanted: Wanted) -> list[int]:
+    (source,) = sources_of(path)
+    found = found_in(source, wanted, LineOptions())
+    return [each["offset"] for each in found if isinstance(each, dict)]
+
+
+@each_of("case", bundled_cases(), share=6)
+def test_hits_are_those_of_a_decode_of_every_record(case: str) -> None:
+    """Needles are cut out of the files themselves: text, varints, markers, headers of batches."""
+    dice = random.Random(case)  # noqa: S311 - chance that repeats
+    for path in logs_of(case):
+        data = path.read_bytes()
+        everything = list(decoded(path))
+        cut = [(dice.randrange(len(data) or 1), dice.choice((1, 2, 4, 9))) for _ in range(NEEDLES)]
+        values = [one.value[:7] for one in everything[:: max(1, len(everything) // 3)] if one.value]
+        for needle in [*(data[start : start + size] for start, size in cut), *values]:
+            for names in (FIELDS, (dice.choice(FIELDS),)):
+                for pattern in (needle, re.compile(re.escape(needle))):
+                    expected = [
+                        one.offset
+                        for one in everything
+                        if any(needle in part for name in names for part in fields_of(one)[name] if part is not None)
+                    ]
+                    assert hits(path, Wanted(pattern=pattern, fields=names)) == expected
+
+
+def find(capsys: pytest.CaptureFixture[str], *words: object, status: int) -> tuple[list[dict[str, object]], str]:
+    assert run(["find", "--json", *map(str, words)]) == status
+    captured = capsys.readouterr()
+    return [json.loads(line) for line in captured.out.splitlines()], captured.err
+
+
+HEADERS = [(b"trace", b"needle-9"), (b"needle-9", None)]
+
+
+def small(root: Path) -> Path:
+    """Make four records that hold the text in a key, a value, a header's value and key, and an end marker."""
+    kinds = [
+        batch(record(key=b"needle-9"), base_offset=0),
+        batch(record(value=b"a needle-9 b"), base_offset=1, base_timestamp_ms=5000, max_timestamp_ms=5000),
+        *(batch(record(value=b"x", headers=(pair,)), base_offset=2 + number) for number, pair in enumerate(HEADERS)),
+        control(4, 0, value=b"needle-9"),
+    ]
+    return make(root, {"0.log": b"".join(kinds)})
+
+
+FOUND = {
+    (): [0, 1, 2, 3],
+    ("--key",): [0],
+    ("--value",): [1],
+    ("--header",): [2, 3],
+    ("--key", "--header"): [0, 2, 3],
+    ("--from", "1", "--to", "3"): [1, 2],
+    ("--since", "5000"): [1],
+    ("--until", "1970-01-01T00:00:05Z"): [0, 2, 3],
+    ("--first", "2"): [0, 1],
+}
+
+
+@each_of("options", FOUND)
+def test_options(options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines, _ = find(capsys, "needle-9", small(tmp_path), *options, status=DONE)
+    assert [line["offset"] for line in lines] == FOUND[options]
+
+
+def test_patterns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = small(tmp_path)
+    for words, expected in ((("--regex", "^needle-[0-9]$"), [0, 2, 3]), (("--hex", b"needle-9 ".hex()), [1])):
+        lines, _ = find(capsys, *words, directory, status=DONE)
+        assert [line["offset"] for line in lines] == expected
+    (line,), _ = find(capsys, "--count", "needle-9", directory.parent, status=DONE)
+    assert (line["type"], line["records"]) == ("count", 4)
+    assert find(capsys, "needle-10", directory, status=FINDINGS) == ([], "")
+
+
+@each_of("words", [("--hex", "0"), ("--regex", "("), ("--hex", "--regex", "00")])
+def test_wrong_patterns(words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    find(capsys, *words, small(tmp_path), status=USAGE)
+
+
+def damaged_bytes(directory: Path) -> None:
+    log = next(directory.glob("*.log"))
+    log.write_bytes(batch(record(value=b"x"), base_offset=0) + entry(1)[:-1] + b"?" + entry(2))
+
+
+def a_partial_batch(directory: Path) -> None:
+    log = next(directory.glob("*.log"))
+    log.write_bytes(log.read_bytes() + entry(5)[:-3])
+
+
+def an_impossible_size(directory: Path) -> None:
+    log = next(directory.glob("*.log"))
+    log.write_bytes(log.read_bytes() + b"\xff" * 70)
+
+
+def no_log(directory: Path) -> None:
+    next(directory.glob("*.log")).unlink()
+    checkpoint(directory, "replication-offset-checkpoint", 5)
+
+
+def a_directory_for_a_log(directory: Path) -> None:
+    log = next(directory.glob("*.log"))
+    log.unlink()
+    log.mkdir()
+
+
+def a_missing_segment(directory: Path) -> None:
+    (directory / f"{90:020}.log").write_bytes(entry(90))
+
+
+HARMS = [damaged_bytes, a_partial_batch, an_impossible_size, no_log, a_directory_for_a_log, a_missing_segment]
+
+
+@each_of("harm", HARMS)
+def test_what_was_not_read_is_never_called_not_found(
+    harm: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make(tmp_path, {"0.log": entry(0, 5)})
+    assert callable(harm)
+    harm(directory)
+    for pattern in ("nothing", "v"):
+        _, errors = find(capsys, pattern, directory, status=UNREADABLE)
+        assert errors
+
+
+def test_segments_due_for_removal_and_other_files_are_not_searched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = small(tmp_path)
+    shutil.copy(directory / f"{0:020}.log", directory / f"{0:020}.log.deleted")
+    (directory / "notes.txt").write_text("needle-9", encoding="utf-8")
+    assert len(find(capsys, "needle-9", directory, status=DONE)[0]) == len(FOUND[()])
+    find(capsys, "needle-9", directory / "notes.txt", status=USAGE)

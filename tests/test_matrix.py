@@ -1,0 +1,284 @@
+"""Every command that reads, over every damaged directory: what is missing is the same in all of them.
+
+What a command says comes from its ``--json``. The tables below say what the damage took away.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from helpers.damage import damaged_cases
+from helpers.made_partitions import checkpoint, entry, make, numbered
+from helpers.walking import each_of
+
+from seglog_format import open_partition
+from seglog_format.cli.main import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from helpers.damage import Case
+
+    Span = tuple[int, int]
+    Said = tuple[int, set[Span]]
+    """An exit status, and the first and next offset of everything that is missing or damaged."""
+
+WHOLE, FOUND, UNREAD = 0, 1, 3
+MARK: Final = "replication-offset-checkpoint"
+START: Final = "log-start-offset-checkpoint"
+
+
+def flipped(data: bytes, position: int = -1, by: int = 1) -> bytes:
+    """Return bytes with one of them changed."""
+    changed = bytearray(data)
+    changed[position] ^= by
+    return bytes(changed)
+
+
+MIDDLE = entry(5, 5)
+GAPS: Mapping[str, tuple[dict[str, bytes], dict[str, int], set[Span]]] = {
+    "nothing": ({"0.log": entry(0, 5) + MIDDLE, "10.log": entry(10, 5)}, {MARK: 15}, set()),
+    "between segments": ({"0.log": entry(0, 5), "9.log": entry(9, 5)}, {}, {(5, 9)}),
+    "two holes": ({"0.log": entry(0, 5), "9.log": entry(9, 5)}, {MARK: 20}, {(5, 9), (14, 20)}),
+    "the end of the log": ({"0.log": entry(0, 5)}, {MARK: 12}, {(5, 12)}),
+    "an empty log": ({"0.log": b""}, {MARK: 6}, {(0, 6)}),
+    "a log that is cut": ({"0.log": entry(0, 5) + MIDDLE[:-9], "10.log": entry(10, 5)}, {}, {(5, 10)}),
+    "a log that ends in zeros": ({"0.log": entry(0, 5) + bytes(99), "10.log": entry(10, 5)}, {}, {(5, 10)}),
+    "an index after the last log": ({"0.log": entry(0, 5), "9.index": b""}, {}, {(5, 9)}),
+    "an index before the first log": ({"0.index": b"", "9.log": entry(9, 5)}, {}, {(0, 9)}),
+    "indexes alone": ({"0.index": b"", "9.index": b""}, {}, {(0, 9)}),
+    "indexes alone, and a high watermark": ({"0.index": b""}, {MARK: 4}, {(0, 4)}),
+    "what is tiered": ({"9.log": entry(9, 5)}, {START: 3}, set()),
+}
+"""Files, checkpointed offsets, and what is missing."""
+DAMAGED: Mapping[str, tuple[dict[str, bytes], set[Span]]] = {
+    "a record of the first batch": ({"0.log": flipped(entry(0, 5)) + MIDDLE, "10.log": entry(10, 5)}, {(0, 5)}),
+    "a record in the middle": ({"0.log": entry(0, 5) + flipped(MIDDLE), "10.log": entry(10, 5)}, {(5, 10)}),
+    "a record of the last batch": ({"0.log": entry(0, 5) + MIDDLE, "10.log": flipped(entry(10, 5))}, {(10, 15)}),
+    "a size below zero": ({"0.log": entry(0, 5) + flipped(MIDDLE, 8, 0xFF), "10.log": entry(10, 5)}, {(5, 10)}),
+}
+"""Files, and the offsets that no reader can give."""
+
+
+def built(name: str, root: Path) -> Path:
+    """Write a directory of one of the tables, and return the partition directory."""
+    files, *marks = (GAPS | DAMAGED)[name]
+    directory = make(root, files)
+    for checkpoint_name, offset in marks[0].items() if name in GAPS else ():
+        checkpoint(directory, checkpoint_name, offset)
+    return directory
+
+
+def lines_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, Any]]]:
+    """Run a command, and return its exit status and what it wrote."""
+    capsys.readouterr()
+    status = run([*words, "--json"])
+    return status, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def spans(missing: list[dict[str, Any]]) -> set[Span]:
+    return {(each["firstOffset"], each["nextOffset"]) for each in missing if each["firstOffset"] < each["nextOffset"]}
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+def by_ls(path: Path, capsys: Capture) -> Said:
+    status, lines = lines_of(["ls", str(path)], capsys)
+    return status, spans([line for line in lines if line["type"] == "missing"])
+
+
+def by_long_ls(path: Path, capsys: Capture) -> Said:
+    status, lines = lines_of(["ls", "--long", str(path.parent)], capsys)
+    return status, spans([each for line in lines for each in line["missing"]])
+
+
+def by_verify(path: Path, capsys: Capture) -> Said:
+    status, lines = lines_of(["verify", "--severity", "warning", str(path)], capsys)
+    return status, spans([line["missing"] for line in lines if line["missing"]])
+
+
+def by_dump(path: Path, capsys: Capture) -> Said:
+    status, lines = lines_of(["dump", str(path)], capsys)
+    found = [line for line in lines if line["type"] == "missing"]
+    found += [
+        {"firstOffset": line.get("baseOffset", line["nextOffset"]), "nextOffset": line["nextOffset"]}
+        for line in lines
+        if line["type"] == "batch" and not line["isValid"]
+    ]
+    return status, spans(found)
+
+
+def by_recover(path: Path, capsys: Capture) -> Said:
+    """Return what is missing, and what is cut; what follows a cut is whole, and only dropped."""
+    status, (line,) = lines_of(["recover", str(path)], capsys)
+    return status, spans([*line["missing"], *(each for each in line["lost"] if each["reason"] != "is dropped")])
+
+
+def by_salvage(path: Path, capsys: Capture) -> Said:
+    status, lines = lines_of(["salvage", str(path), "-o", str(path.parent.parent / "out")], capsys)
+    found = [line for line in lines if line["type"] == "missing"]
+    return status, spans([*found, *(each for line in lines for each in line.get("missing", ()))])
+
+
+def by_records(path: Path, _capsys: Capture) -> Said:
+    """Return the gaps that the callback of `records` gets."""
+    gaps: list[Any] = []
+    with open_partition(path) as partition:
+        list(partition.records(on_gap=gaps.append))
+    lost = {(gap.first_offset, gap.next_offset) for gap in gaps if gap.is_loss}
+    return int(bool(lost)), lost
+
+
+def by_scan(path: Path, _capsys: Capture) -> Said:
+    """Return the gaps that the callback of `scan` gets."""
+    gaps: list[Any] = []
+    with open_partition(path) as partition:
+        partition.scan(columns=["offset"], on_gap=gaps.append, on_corrupt=lambda _: None).read_all()
+    lost = {(gap.first_offset, gap.next_offset) for gap in gaps if gap.is_loss}
+    return int(bool(lost)), lost
+
+
+IN_FULL: Mapping[str, Callable[[Path, Capture], Said]] = {
+    "ls": by_ls,
+    "ls --long": by_long_ls,
+    "verify": by_verify,
+    "dump": by_dump,
+    "recover": by_recover,
+    "salvage": by_salvage,
+    "records": by_records,
+    "scan": by_scan,
+}
+"""What reads every segment, and tells offsets."""
+
+
+@pytest.mark.parametrize("command", IN_FULL)
+@each_of("name", GAPS)
+def test_what_is_missing_is_the_same_in_every_command(
+    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = GAPS[name][-1]
+    status, found = IN_FULL[command](built(name, tmp_path), capsys)
+    if command == "verify" and name == "what is tiered":
+        assert (status, found) == (FOUND, {(3, 9)})  # nothing says that the store has it
+        return
+    assert found == missing
+    assert status == (FOUND if missing else WHOLE)
+
+
+@pytest.mark.parametrize("command", ["ls", "cluster"])
+@each_of("name", GAPS)
+def test_commands_that_open_the_last_segment_name_what_is_missing_around_all(
+    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = built(name, tmp_path)
+    last = max((int(path.stem) for path in directory.glob("*.log")), default=0)
+    missing = {(first, following) for first, following in GAPS[name][-1] if first >= last or following > last}
+    missing |= {span for span in GAPS[name][-1] if name == "an index before the first log"}
+    missing -= {(first, following) for first, following in missing if first and following == last}
+    status, lines = lines_of([command, str(directory.parent)], capsys)
+    assert spans([each for line in lines for each in line.get("missing", ())]) == missing
+    assert status == (FOUND if missing else WHOLE)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet", "arrow"])
+@each_of("name", [*GAPS, *DAMAGED])
+def test_an_export_names_what_is_missing_or_ends_there(
+    name: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = (GAPS | DAMAGED)[name][-1]
+    assert isinstance(missing, set)
+    words = ["export", str(built(name, tmp_path)), "--to", str(tmp_path / "table"), "--format", form]
+    status, lines = lines_of(words, capsys)
+    found = spans([line for line in lines if line["type"] == "missing"])
+    if status == UNREAD:
+        (exported,) = (line for line in lines if line["type"] == "export")
+        assert exported["nextOffset"] == min(missing)[0]
+    else:
+        assert found == missing
+        assert status == (FOUND if missing else WHOLE)
+
+
+@pytest.mark.parametrize("command", ["dump", "salvage", "recover", "verify", "diff", "ls"])
+@each_of("name", DAMAGED)
+def test_damage_is_the_same_in_every_command(
+    name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory, damaged = built(name, tmp_path), DAMAGED[name][-1]
+    if command == "diff":
+        status, (*_, line) = lines_of(["diff", str(directory), str(directory)], capsys)
+        assert (status, line["notComparedFrom"]) == (UNREAD, min(damaged)[0])
+        return
+    status, found = IN_FULL[command](directory, capsys)
+    if command == "ls":  # it reads headers: a record may be wrong
+        assert status == (FOUND if name == "a size below zero" else WHOLE)
+        return
+    assert status == FOUND
+    if command == "recover":  # it also cuts what follows in the segment
+        assert min(found)[0] == min(damaged)[0]
+    elif command == "salvage" and name == "a record of the last batch":
+        assert found == set()  # no batch after it proves which offsets it had
+    elif command == "salvage" or (command == "dump" and name != "a size below zero"):
+        assert found == damaged
+
+
+@each_of("name", GAPS)
+def test_a_comparison_names_what_is_missing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory, missing = str(built(name, tmp_path)), GAPS[name][-1]
+    status, (line,) = lines_of(["diff", directory, directory], capsys)
+    assert len(set(line["problems"])) == len(missing)
+    assert all(any(f"{first} to {after - 1} " in text for text in line["problems"]) for first, after in missing)
+    assert status == (FOUND if missing else WHOLE)
+
+
+@pytest.mark.parametrize("command", ["ls", "ls --long", "verify", "dump", "recover", "salvage", "diff", "lookup"])
+@each_of("kind", ["fifo", "directory", "a link that leads nowhere"])
+def test_what_is_no_file_was_not_read(
+    kind: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make(tmp_path, {"0.log": entry(0, 5), "10.log": entry(10, 5)})
+    path = directory / numbered("5.log")
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        path.symlink_to("nowhere")
+    if command == "diff":
+        status, _ = lines_of(["diff", str(directory), str(directory)], capsys)
+    elif command == "lookup":
+        status, _ = lines_of(["lookup", str(directory), "--offset", "0"], capsys)
+    elif command == "recover":
+        status, _ = lines_of(["recover", str(directory)], capsys)
+    else:
+        status, found = IN_FULL[command](directory, capsys)
+        assert found == {(5, 10)}
+    assert status == UNREAD
+
+
+ONLY_VERIFY: Mapping[str, str] = {
+    "pdr-025-empty-swap": "a replaced log proves the end; recover names it, too",
+    "pdr-028-tiered": "nothing says that a store has the offsets",
+    "psn-008-above-the-end": "a producer snapshot proves the end",
+}
+"""Damaged cases in which only `verify` names missing offsets, and why."""
+
+
+@each_of("case", damaged_cases(), ids=lambda case: case.name)
+def test_the_damaged_cases_miss_the_same_offsets(
+    case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = case.build(tmp_path / "case" / "x-0")
+    path = path.parent if path.is_file() else path
+    if not list(path.glob("*.log")):
+        return  # no log is damaged
+    _, verified = by_verify(path, capsys)
+    _, listed = by_ls(path, capsys)
+    _, lines = lines_of(["dump", "--no-records", str(path)], capsys)
+    dumped = spans([line for line in lines if line["type"] == "missing"])
+    assert listed == dumped
+    assert (listed == verified) is (case.name not in ONLY_VERIFY)

@@ -1,20 +1,23 @@
-"""How kernels come into being: from the library that was compiled ahead (`kernel_library`), else by numba (`jit`).
+"""Where kernels come from: the library that was compiled ahead (`kernel_library`).
 
-The modules of kernels take all that they need of numba from here. With a library numba is not imported: only kernels
-can then be called, and what they are compiled from stays as it is written.
+The modules of kernels take all that they need of numba from here. Only processes that build the library or check bounds
+import numba and compile (`jit`). In all others kernels alone can be called, and what they are compiled from stays as it
+is written. Without a library that fits this module cannot be imported (`UsageError`), and the engine cannot be used.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from seglog_format.columnar.kernel_library import library
+from seglog_format.columnar.kernel_library import KernelLibrary, compiles_here, find_library
+from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 FunctionT = TypeVar("FunctionT", bound="Callable[..., Any]")
-LIBRARY: Final = library()
+FOUND: Final = None if compiles_here() else find_library()
+LIBRARY: Final = FOUND if isinstance(FOUND, KernelLibrary) else None
 
 __all__ = [
     "LIBRARY",
@@ -54,6 +57,8 @@ def _from_library(function: FunctionT) -> FunctionT:
     return cast("FunctionT", LIBRARY.kernel(function.__name__))
 
 
+if isinstance(FOUND, str):
+    raise UsageError(FOUND)
 if LIBRARY is None:
     from llvmlite import ir
     from numba import int64, types, uint64

@@ -1,4 +1,4 @@
-"""Compile every kernel ahead of time, and link them into the library that `kernel_library` loads.
+"""Compile every kernel ahead of time, into the library that `kernel_library` loads; linked, where there is a linker.
 
 For each kernel, numba compiles a C function of numbers that calls it (for an array: its address and lengths), and LLVM
 joins them into one object. Only documented interfaces are used. No kernel raises or allocates, so the code of numba for
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from importlib import import_module
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,10 +22,13 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_format.columnar.kernel_library import (
     DIRECTORY,
     ENVIRONMENT,
+    LINKED,
     MANIFEST,
     NUMBER_COUNTS,
-    OBJECT,
+    UNLINKED,
+    KernelLibrary,
     digest,
+    machine_name,
     open_library,
     processor_level,
 )
@@ -34,14 +38,14 @@ from seglog_format.storage.child_processes import process_pool
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Part = tuple[str, str, str, dict[str, Any], list[str]]
-"""Name of a kernel, its symbol, its LLVM code, its signature, and the modules that it was compiled from."""
+Part = tuple[str, str, str, dict[str, Any]]
+"""Name of a kernel, its symbol, its LLVM code and its signature."""
 
 BASELINE: Final = "+cmov,+cx8,+cx16,+fxsr,+mmx,+popcnt,+sahf,+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+crc32,+pclmul"
 WIDER: Final = (
     "+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+xsave,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+vpclmulqdq"
 )
-TARGETS: Final = {"v2": ("x86-64-v2", BASELINE), "v4": ("x86-64-v4", f"{BASELINE},{WIDER}")}
+TARGETS: Final = {"v2": ("x86-64-v2", BASELINE), "v4": ("x86-64-v4", f"{BASELINE},{WIDER}"), "any": ("generic", "")}
 """LLVM's processor and features of each level; carry-less products belong to no level of x86-64."""
 STUBS: Final = """
 declare void @llvm.trap()
@@ -67,46 +71,73 @@ LINKERS: Final = (
 
 def linker() -> Sequence[str] | None:
     """Return the command that links a shared object; None if this machine has none."""
-    return next((command for command in LINKERS if shutil.which(command[0])), None)
+    known = LINKERS if sys.platform == "linux" else ()
+    return next((command for command in known if shutil.which(command[0])), None)
 
 
-def can_build() -> bool:
-    """Return whether a library can be made here: on Linux on x86-64, with a linker, in a package of one's own."""
-    has_tools = sys.platform == "linux" and processor_level() is not None and linker() is not None
-    return has_tools and os.access(DIRECTORY.parent, os.W_OK)
+def make_libraries(levels: Sequence[str] = ()) -> list[tuple[str, bool]]:
+    """Make the libraries of this package that are not there yet, or do not fit.
+
+    Args:
+        levels: of the processors that they are for; by default this processor's.
+
+    Returns:
+        The name of each kernel, and whether it was compiled just now; once for each level.
+
+    Raises:
+        UsageError: numba is not installed, or the linker fails.
+    """
+    made = []
+    for level in levels or [processor_level()]:
+        directory = DIRECTORY / level
+        known = open_library(directory)
+        names = known.names if isinstance(known, KernelLibrary) else []
+        made += [(name, not names) for name in names or build(directory, level)]
+    return made
 
 
-def build(directory: Path, level: str | None = None, processes: int | None = None) -> list[str]:
+def build(directory: Path, level: str, processes: int | None = None) -> list[str]:
     """Compile a library of all kernels, about a minute of processor time.
 
     Args:
-        directory: receives it; replaced as a whole, so that no process sees half of it.
-        level: of the processors that it is for; by default this processor's.
+        directory: receives it; replaced as a whole: no process sees half of it.
+        level: of the processors that it is for.
         processes: number of processes; by default one for each processor.
 
     Returns:
         The names of the kernels.
 
     Raises:
-        UsageError: there is no linker, or it fails, or the level is unknown.
+        UsageError: numba is not installed, or the linker fails, or the level is one of another kind of processor.
     """
-    level, link = level or processor_level(), linker()
-    if level not in TARGETS or link is None:
-        msg = "a library of kernels needs a linker, and an x86-64 processor with SSE 4.2 and PCLMUL"
+    if find_spec("numba") is None:
+        msg = "kernels are compiled by numba: pip install 'seglog-format[compile]'"
+        raise UsageError(msg)
+    if level != "any" and machine_name().rpartition(" ")[2] not in {"x86_64", "AMD64"}:
+        msg = f"{level} is a level of x86-64, and this is {machine_name()}"
         raise UsageError(msg)
     before = {**os.environ}
     cpu, features = TARGETS[level]
     # numba reads these when it is imported, which happens in the processes below only.
     os.environ.update({ENVIRONMENT: "jit", "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": features})
+    os.environ.pop("NUMBA_BOUNDSCHECK", None)
+    os.environ.pop("NUMBA_CACHE_DIR", None)
     try:
         with process_pool(processes, get_context("spawn")) as pool:
-            parts = [part for done in pool.map(_compiled, kernel_modules()) for part in done]
+            compiled = [*pool.map(_compiled, kernel_modules())]
+            parts = [part for found, _ in compiled for part in found]
             code = pool.submit(_object_code, parts, cpu, features).result()
     finally:
         os.environ.clear()
         os.environ.update(before)
-    _store(directory, level, parts, code, link)
-    return [name for name, *_ in parts]
+    manifest = {
+        "level": level,
+        "machine": machine_name(),
+        "sources": {module: digest(module) for module in sorted({each for _, modules in compiled for each in modules})},
+        "kernels": {name: signature for name, _, _, signature in parts},
+    }
+    _store(directory, manifest, code)
+    return [*manifest["kernels"]]
 
 
 def kernel_modules() -> list[str]:
@@ -116,44 +147,45 @@ def kernel_modules() -> list[str]:
     return sorted(marked, key=lambda name: -len(texts[name]))
 
 
-def _store(directory: Path, level: str, parts: list[Part], code: bytes, link: Sequence[str]) -> None:
-    sources = sorted({module for *_, modules in parts for module in modules})
-    manifest = {
-        "level": level,
-        "sources": {module: digest(module) for module in sources},
-        "kernels": {name: signature for name, _, _, signature, _ in parts},
-    }
+def _store(directory: Path, manifest: dict[str, Any], code: bytes) -> None:
+    link = linker()
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f".{directory.name}-") as made:
         new, compiled = Path(made, "new"), Path(made, "kernels.o")
         new.mkdir(mode=0o755)
-        compiled.write_bytes(code)
-        done = subprocess.run([*link, "-o", str(new / OBJECT), str(compiled)], check=False, capture_output=True)  # noqa: S603 - a linker
-        if done.returncode:
-            msg = f"{link[0]} cannot link the kernels: {done.stderr.decode(errors='replace').strip()}"
-            raise UsageError(msg)
+        manifest["file"] = LINKED if link else UNLINKED
+        if link is None:
+            (new / UNLINKED).write_bytes(code)
+        else:
+            compiled.write_bytes(code)
+            done = subprocess.run([*link, "-o", str(new / LINKED), str(compiled)], check=False, capture_output=True)  # noqa: S603 - a linker
+            if done.returncode:
+                msg = f"{link[0]} cannot link the kernels: {done.stderr.decode(errors='replace').strip()}"
+                raise UsageError(msg)
         (new / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
         if directory.exists():
             directory.rename(Path(made, "old"))
         new.rename(directory)
 
 
-def _compiled(module: str) -> list[Part]:
+def _compiled(module: str) -> tuple[list[Part], list[str]]:
+    """Return the kernels of a module, and the modules of this package that are loaded for it."""
     from seglog_format.columnar import jit  # noqa: PLC0415 - imports numba
 
-    import_module(f"seglog_format.columnar.{module}")
+    import_module(f"{__package__}.{module}")
     own = [kernel for kernel in jit.KERNELS if kernel.py_func.__module__.endswith(f".{module}")]
-    return [_part(kernel, sorted(jit.sources(module))) for kernel in own]
+    loaded = [name.rpartition(".")[2] for name in sys.modules if name.startswith(f"{__package__}.")]
+    return [_part(kernel) for kernel in own], loaded
 
 
-def _part(kernel: Any, modules: list[str]) -> Part:
+def _part(kernel: Any) -> Part:
     code, kinds = _c_function(kernel), dict(kernel.py_func.__annotations__)
     signature = {
         "gives": kinds.pop("return"),
         "takes": list(kinds.items()),
         "holds_lock": not kernel.targetoptions["nogil"],
     }
-    return kernel.py_func.__name__, code.native_name, code.inspect_llvm(), signature, modules
+    return kernel.py_func.__name__, code.native_name, code.inspect_llvm(), signature
 
 
 def _c_function(kernel: Any) -> Any:
@@ -186,7 +218,7 @@ def _object_code(parts: list[Part], cpu: str, features: str) -> bytes:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     whole = llvm.parse_assembly(STUBS)
-    for name, symbol, text, *_ in parts:
+    for name, symbol, text, _ in parts:
         module = llvm.parse_assembly(text)
         for each in (*module.functions, *module.global_variables):
             if each.name == symbol:
@@ -208,14 +240,3 @@ def _object_code(parts: list[Part], cpu: str, features: str) -> bytes:
     manager.run(whole, builder)
     code: bytes = machine.emit_object(whole)
     return code
-
-
-def make_library() -> list[tuple[str, bool]]:
-    """Make the library of this package, unless the one that is there fits.
-
-    Returns:
-        The name of each kernel, and whether it was compiled just now.
-    """
-    known = open_library(DIRECTORY)
-    names = known.names if known else build(DIRECTORY)
-    return [(name, known is None) for name in names]

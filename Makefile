@@ -15,6 +15,8 @@ TESTEES ?= reference plain columnar kafka-python aiokafka aiokafka-pure
 STAGES ?= look find check
 ARGS ?=
 NAME ?=
+# What a wheel holds: compiled kernels for these processors, where it can be told for which ones they are.
+LEVELS ?= $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),v2 v4,any)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types prose proof trace docs docs-check coverage bench conform kafka-next package release-check ci clean
@@ -39,23 +41,27 @@ $(VENV)/.base: pyproject.toml | $(BIN)/python
 
 $(VENV)/.fast: pyproject.toml | $(VENV)/.base
 	@echo 'Installing the columnar engine into $(VENV) (once, about a minute)'
-	@$(PIP) --editable '.[fast]'
+	@$(PIP) --editable '.[fast,compile]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo 'Installing seglog-format and its development tools into $(VENV) (once, about a minute)'
-	@$(PIP) --editable '.[dev,fast]'
-	@$(BIN)/seglog warm
+	@$(PIP) --editable '.[dev]'
 	@touch $(VENV)/.base $(VENV)/.fast $@
+
+$(VENV)/.kernels: $(wildcard seglog_format/columnar/*.py) | $(VENV)/.fast
+	@echo 'Compiling the columnar engine (once, a minute or two)'
+	@$(BIN)/seglog warm
+	@touch $@
 
 $(VENV)/.spark: pyproject.toml | $(VENV)/.fast
 	@echo 'Installing Spark, and a Java for machines without one, into $(VENV) (once, some minutes)'
-	@$(PIP) --editable '.[fast,spark]'
+	@$(PIP) --editable '.[compile,spark]'
 	@touch $@
 
 $(VENV)/.fuzz: pyproject.toml | $(VENV)/.dev
 	@echo 'Installing a fuzzer into $(VENV) (once)'
-	@$(PIP) --editable '.[dev,fast,fuzz]'
+	@$(PIP) --editable '.[dev,fuzz]'
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
@@ -65,12 +71,12 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 
 # -- look ------------------------------------------------------------------------------------------------------------
 
-demo: $(VENV)/.base $(if $(filter engine,$(STAGES)),$(VENV)/.fast) $(if $(filter spark,$(STAGES)),$(VENV)/.spark) ## read log directories that real Kafka brokers wrote (STAGES=engine, peers or spark: more)
+demo: $(VENV)/.base $(if $(filter engine,$(STAGES)),$(VENV)/.kernels) $(if $(filter spark,$(STAGES)),$(VENV)/.spark $(VENV)/.kernels) ## read log directories that real Kafka brokers wrote (STAGES=engine, peers or spark: more)
 	@$(BIN)/python -m tools.demo --stages '$(STAGES)' $(ARGS)
 
 # -- check -----------------------------------------------------------------------------------------------------------
 
-test: $(VENV)/.dev ## run the tests
+test: $(VENV)/.dev $(VENV)/.kernels ## run the tests
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: $(VENV)/.dev ## style, formatting, which module may import which, and the witness of each fact about Kafka
@@ -90,14 +96,14 @@ prose: $(VENV)/.dev ## the words of pages and docstrings, read by Vale if it is 
 trace: $(VENV)/.dev ## every requirement has its code, its test and its fault
 	@$(BIN)/python -m tools.trace --check $(ARGS)
 
-proof: $(VENV)/.dev $(if $(filter fuzz,$(NAME)),$(VENV)/.fuzz) ## run one long proof in full and write its report (NAME=damages; without a NAME: list them)
+proof: $(VENV)/.dev $(VENV)/.kernels $(if $(filter fuzz,$(NAME)),$(VENV)/.fuzz) ## run one long proof in full and write its report (NAME=damages; without a NAME: list them)
 	@PYTHONPATH=conformance $(BIN)/python -m proofs $(NAME) $(if $(NAME),--report reports/$(NAME).json $(ARGS))
 
-coverage: $(VENV)/.dev ## branch coverage of schema, codec, checks and log: 97 % or more
+coverage: $(VENV)/.dev $(VENV)/.kernels ## branch coverage of schema, codec, checks and log: 97 % or more
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --cov --cov-branch --cov-report= $(ARGS)
 	@$(BIN)/coverage report --include='$(MEASURED)' --skip-covered --fail-under=97
 
-conform: $(VENV)/.dev ## judge the reference, and the Python libraries that pip brings, by the conformance suite
+conform: $(VENV)/.dev $(VENV)/.kernels ## judge the reference, and the Python libraries that pip brings, by the conformance suite
 	@$(BIN)/seglog conform run $(addprefix --testee ,$(TESTEES)) --build build/conform --jobs $(WORKERS) --html build/conform/matrix.html \
 	  --jsonl build/conform/results.jsonl --junit build/conform/results.xml $(ARGS)
 	@echo 'The matrix is in build/conform/matrix.html'
@@ -106,7 +112,7 @@ kafka-next: $(VENV)/.dev ## what a release of Kafka changed since the last known
 	@PYTHONPATH=conformance $(BIN)/python -m tools.kafka_next $(VERSION) $(if $(BASE),--base $(BASE)) \
 	  $(if $(VERSION),--report reports/kafka-$(VERSION).json) $(ARGS)
 
-bench: $(VENV)/.fast $(if $(filter spark writers,$(NAME)),$(VENV)/.dev) $(if $(filter spark,$(NAME)),$(VENV)/.spark-peers) ## how quick everything is, beside every peer (long; ARGS='--scale 0.1'; NAME=append, export, serve, spark or writers)
+bench: $(VENV)/.kernels $(if $(filter spark writers,$(NAME)),$(VENV)/.dev) $(if $(filter spark,$(NAME)),$(VENV)/.spark-peers) ## how quick everything is, beside every peer (long; ARGS='--scale 0.1'; NAME=append, export, serve, spark or writers)
 	@$(BIN)/python benchmarks/$(or $(NAME),bench).py $(ARGS) \
 	  --report reports/$(if $(filter spark,$(NAME)),spark-bench,$(or $(NAME),bench)).json
 
@@ -117,23 +123,27 @@ $(VENV)/.spark-peers: | $(BIN)/python
 
 # -- documentation ---------------------------------------------------------------------------------------------------
 
-docs: $(VENV)/.dev $(VENV)/.docs ## regenerate the generated pages and build the site into site/
+docs: $(VENV)/.dev $(VENV)/.docs $(VENV)/.kernels ## regenerate the generated pages and build the site into site/
 	@$(BIN)/python -m tools.docs.gen_docs
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo 'The site is in site/index.html'
 
-docs-check: $(VENV)/.dev $(VENV)/.docs ## fail when a generated page is out of date or the site does not build
+docs-check: $(VENV)/.dev $(VENV)/.docs $(VENV)/.kernels ## fail when a generated page is out of date or the site does not build
 	@$(BIN)/python -m tools.docs.gen_docs --check
 	@$(BIN)/mkdocs build --strict --quiet
 
-package: $(VENV)/.base ## build a wheel into dist/ and ask it for a rule and its cases, away from the sources
-	@rm -rf dist build/wheel
+package: $(VENV)/.fast ## build a wheel with its kernels into dist/, and use it away from the sources
+	@rm -rf dist build/wheel build/wheel-made
+	@$(BIN)/seglog warm $(addprefix --level ,$(LEVELS))
 	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir dist .
 	@$(BIN)/python -m zipfile --extract dist/seglog_format-*.whl build/wheel
 	@cd build && PYTHONPATH=wheel ../$(BIN)/python -P -m seglog_format.cli explain SEG-IDX-004 | grep -e '^SEG' -e '^  cases'
+	@cd build && PYTHONPATH=wheel ../$(BIN)/python -P -m seglog_format.cli generate --seed 1 -o wheel-made
+	@cd build && PYTHONPATH=wheel ../$(BIN)/python -P -m seglog_format.cli verify --engine columnar wheel-made
 	@ls dist/*.whl
 
 release-check: $(VENV)/.dev ## build all that a release hands out, and use it where nothing else can be seen (minutes)
+	@$(BIN)/seglog warm $(addprefix --level ,$(LEVELS))
 	@$(BIN)/python -m tools.release_check
 
 # -- all ---------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import runpy
 import sys
 from pathlib import Path
 
-import numba  # noqa: F401 - loaded before
+import numpy as np  # noqa: F401 - loaded before
 import pyiceberg.catalog.sql
 import pyiceberg.io.pyarrow  # noqa: F401 - as above
 

@@ -40,9 +40,9 @@ print(*last)
 """
 REFERENCE: Final = """
 import sys
-sys.modules["numba"] = None
+sys.modules["pyarrow"] = None
 from seglog_format.engine import choice
-choice.is_installed = lambda: False
+choice.lacking = lambda: choice.NOT_INSTALLED
 """
 SPARK: Final = """
 import sys

@@ -78,7 +78,6 @@ def prove(options: argparse.Namespace) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="seglog-tier-rate-") as name:
         made = _Made(Path(name), options.seed)
         made.write(options.megabytes * MEBIBYTE)
-        _read(made, FEW)  # compiles the engine, once for a machine
         rounds = [{"parts": _parts(made), "read": _read(made, made.end)} for _ in range(options.rounds)]
         lookup = _lookup(made)
     parts, read = (min(each[kind]["seconds"] for each in rounds) for kind in ("parts", "read"))

@@ -10,7 +10,7 @@ from seglog_conformance.direct import DirectTestee
 from seglog_conformance.judging import Examiner
 from seglog_conformance.verdicts import Verdict
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow")
 
 from seglog_conformance.columnar import Columnar

@@ -70,12 +70,6 @@ def test_an_elision_stands_for_any_number_of_lines(tmp_path: Path) -> None:
     assert transcripts.refreshed(page, tmp_path) == page
 
 
-def test_what_a_new_machine_prints_besides_is_left_out(tmp_path: Path) -> None:
-    compiled = pytest.importorskip("seglog_format.columnar.compiled")
-    page = f"```console\n$ echo '{compiled.WORD}'; echo one\none\n```"
-    assert transcripts.refreshed(page, tmp_path) == page
-
-
 def test_a_long_line_is_cut_and_still_compared(tmp_path: Path) -> None:
     page = transcripts.refreshed("```console\n$ echo {1..200}\n```", tmp_path)
     assert page.splitlines()[2].endswith("...")

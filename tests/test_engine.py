@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from seglog_format import Engine, open_partition, rebuild_indexes, recover, verify
 from seglog_format.cli.main import run
 from seglog_format.cli.options import ENGINES, settled
+from seglog_format.columnar.kernel_library import NONE_HERE
 from seglog_format.engine import choice
-from seglog_format.engine.choice import LOADED_SIZE, START_SIZE, choose
+from seglog_format.engine.choice import COLUMNAR_SIZE, choose
 from seglog_format.engine.columnar import _loading
 from seglog_format.errors import UsageError
 from seglog_format.log.log_sizes import size_of_logs
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CASE = "4.3.0/segs-fine"
-LOADED = ("numba", "numpy", "llvmlite")
+LOADED = ("numba", "numpy", "llvmlite", "seglog_format.columnar.compiled")
 
 
 @pytest.fixture
@@ -35,31 +36,44 @@ def partition(tmp_path: Path) -> Path:
     return shutil.copytree(bundled(CASE) / "segs-fine-0", tmp_path / "segs-fine-0")
 
 
+def nothing() -> None:
+    """Return what the columnar engine lacks where it can be used."""
+
+
 @pytest.mark.parametrize(
-    ("size", "is_loaded", "wanted"),
-    [
-        (0, False, Engine.PLAIN),
-        (START_SIZE, False, Engine.PLAIN),
-        (START_SIZE + 1, False, Engine.COLUMNAR),
-        (LOADED_SIZE, True, Engine.PLAIN),
-        (LOADED_SIZE + 1, True, Engine.COLUMNAR),
-        (LOADED_SIZE + 1, False, Engine.PLAIN),
-    ],
+    ("size", "wanted"), [(0, Engine.PLAIN), (COLUMNAR_SIZE, Engine.PLAIN), (COLUMNAR_SIZE + 1, Engine.COLUMNAR)]
 )
-def test_size_decides(size: int, wanted: Engine, *, is_loaded: bool) -> None:
-    found = choose(Engine.AUTO, size, is_installed=True, is_loaded=is_loaded)
+def test_size_decides(size: int, wanted: Engine) -> None:
+    found = choose(Engine.AUTO, size, nothing)
     assert found.engine is wanted
     assert found.is_columnar is (wanted is Engine.COLUMNAR)
-    assert str(LOADED_SIZE if is_loaded else START_SIZE) in found.reason
+    assert str(COLUMNAR_SIZE) in found.reason
 
 
-@given(size=st.integers(0, 2**70), is_loaded=st.booleans())
-def test_the_caller_decides(size: int, is_loaded: bool) -> None:  # noqa: FBT001 - drawn
+@given(size=st.integers(0, 2**70))
+def test_the_caller_decides(size: int) -> None:
     for wanted in (Engine.REFERENCE, Engine.PLAIN, Engine.COLUMNAR):
-        assert choose(wanted, size, is_installed=True, is_loaded=is_loaded).engine is wanted
-    assert choose(Engine.AUTO, size, is_installed=False, is_loaded=is_loaded).engine is Engine.PLAIN
-    with pytest.raises(UsageError, match="fast"):
-        choose(Engine.COLUMNAR, size, is_installed=False, is_loaded=is_loaded)
+        assert choose(wanted, size, nothing).engine is wanted
+    assert choose(Engine.AUTO, size, lambda: "a part").engine is Engine.PLAIN
+    with pytest.raises(UsageError, match="a part"):
+        choose(Engine.COLUMNAR, size, lambda: "a part")
+
+
+def test_for_small_reads_nobody_looks_for_the_columnar_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "lacking", None)
+    assert choice.engine_for(Engine.AUTO, COLUMNAR_SIZE).engine is Engine.PLAIN
+
+
+def test_where_kernels_are_not_compiled_the_plain_engine_reads_and_one_line_says_so(
+    partition: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(choice, "COLUMNAR_SIZE", 0)
+    for lack, told in ((NONE_HERE, 1), (choice.NOT_INSTALLED, 0)):
+        monkeypatch.setattr(choice, "lacking", lambda lack=lack: lack)
+        for _ in range(2):
+            assert run(["verify", str(partition)]) == 0
+        shown = capsys.readouterr().err.splitlines()
+        assert shown == [f"seglog: the plain engine reads, slowly: {lack}"] * told
 
 
 def test_the_option_has_the_names_of_the_enum() -> None:
@@ -67,7 +81,7 @@ def test_the_option_has_the_names_of_the_enum() -> None:
 
 
 def test_what_is_not_installed_is_refused_by_every_road(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "is_installed", lambda: False)
+    monkeypatch.setattr(choice, "lacking", lambda: choice.NOT_INSTALLED)
     with open_partition(partition) as log, pytest.raises(UsageError):
         log.records(engine=Engine.COLUMNAR)
     with pytest.raises(UsageError):
@@ -94,7 +108,7 @@ def test_a_failing_import_is_not_a_missing_package(error: ImportError) -> None:
 
 
 def test_every_road_takes_the_engine_that_is_asked_for(partition: Path) -> None:
-    pytest.importorskip("numba")
+    pytest.importorskip("pyarrow")
     for engine in (Engine.REFERENCE, Engine.PLAIN, Engine.COLUMNAR):
         with open_partition(partition) as log:
             assert log.engine_for(engine=engine).engine is engine
@@ -107,10 +121,9 @@ def test_every_road_takes_the_engine_that_is_asked_for(partition: Path) -> None:
 
 def test_auto_is_the_same_rule_everywhere(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = size_of_logs(partition)
-    monkeypatch.setattr(choice, "is_installed", lambda: True)
+    monkeypatch.setattr(choice, "lacking", nothing)
     for threshold, wanted in ((size, Engine.PLAIN), (size - 1, Engine.COLUMNAR)):
-        monkeypatch.setattr(choice, "START_SIZE", threshold)
-        monkeypatch.setattr(choice, "LOADED_SIZE", threshold)
+        monkeypatch.setattr(choice, "COLUMNAR_SIZE", threshold)
         with open_partition(partition) as log:
             assert log.engine_for().engine is wanted
         assert settled("auto", [partition]) is wanted
@@ -121,9 +134,8 @@ def test_auto_is_the_same_rule_everywhere(partition: Path, monkeypatch: pytest.M
 
 
 def test_only_what_is_to_be_read_counts(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "is_installed", lambda: True)
-    monkeypatch.setattr(choice, "START_SIZE", size_of_logs(partition) // 2)
-    monkeypatch.setattr(choice, "LOADED_SIZE", size_of_logs(partition) // 2)
+    monkeypatch.setattr(choice, "lacking", nothing)
+    monkeypatch.setattr(choice, "COLUMNAR_SIZE", size_of_logs(partition) // 2)
     with open_partition(partition) as log:
         assert log.engine_for().engine is Engine.COLUMNAR
         assert log.engine_for(290).engine is Engine.PLAIN

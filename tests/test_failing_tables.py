@@ -20,7 +20,7 @@ from pyarrow.fs import S3FileSystem
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.utils.config import Config
 
-from seglog_format import encode_columns, export
+from seglog_format import encode_columns
 from seglog_format.cli.main import run
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ def logs(tmp_path: Path) -> Path:
         directory.mkdir(parents=True)
         values = pa.table({"value": pa.array([dice.randbytes(KIB) for _ in range(ROWS)])})
         (directory / f"{0:020}.log").write_bytes(b"".join(encode_columns(values)))
-    export(tmp_path / "logs", tmp_path / "warm")  # a new process would say that it compiles the engine
     return tmp_path / "logs"
 
 

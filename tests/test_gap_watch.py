@@ -54,10 +54,9 @@ def read(request: pytest.FixtureRequest) -> Reading:
 @pytest.fixture
 def with_columnar_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read records by the columnar engine, however few they are."""
-    from seglog_format.engine import choice
+    from helpers.scans import take_kernels
 
-    monkeypatch.setattr(choice, "START_SIZE", 0)
-    monkeypatch.setattr(choice, "LOADED_SIZE", 0)
+    take_kernels(monkeypatch)
 
 
 def reported(partition: Partition, read: Reading, **options: object) -> list[tuple[int, int, str]]:

@@ -39,7 +39,7 @@ def records(path: Path) -> None:
 
 
 def scan(path: Path) -> None:
-    pytest.importorskip("numba")
+    pytest.importorskip("pyarrow")
     with open_partition(path) as log:
         deque(log.scan(), maxlen=0)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from helpers.support import REPOSITORY
 
-pytest.importorskip("numba", reason="scans need the extra fast")
+pytest.importorskip("pyarrow", reason="scans need the extra fast")
 pytest.importorskip("kio", reason="the server needs kio")
 pytest.importorskip("pyspark", reason="Spark's rows need pyspark")
 pytest.importorskip("pyiceberg", reason="exports to Iceberg need pyiceberg")

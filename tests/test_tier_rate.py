@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from proofs import tier_rate
 

@@ -25,11 +25,13 @@ NO_TYPE = TimestampType.NO_TIMESTAMP_TYPE
 @pytest.fixture(params=("reference", "quick", "kernels"))
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read by the declared schema, by the quick loop or by the columnar engine, whatever the size of a log."""
-    if request.param == "kernels":
-        pytest.importorskip("numba")
     monkeypatch.setattr(reading, "QUICK_SIZE", INT64_MAX if request.param == "reference" else 0)
-    for name in ("START_SIZE", "LOADED_SIZE"):
-        monkeypatch.setattr(choice, name, 0 if request.param == "kernels" else INT64_MAX)
+    monkeypatch.setattr(choice, "COLUMNAR_SIZE", INT64_MAX)
+    if request.param == "kernels":
+        pytest.importorskip("pyarrow")
+        from helpers.scans import take_kernels
+
+        take_kernels(monkeypatch)
 
 
 def types_in(path: Path) -> set[TimestampType]:

@@ -84,7 +84,7 @@ TOUR = (
         stage="check",
     ),
     Step(
-        "Every rule again, by compiled code. The first run compiles it, the next one starts at once.",
+        "Every rule again, by compiled code, which `make` has made once (a minute).",
         "seglog verify --engine columnar --stats demo/kafka-4.3.0/segs-0",
         lines=20,
         stage="engine",

@@ -58,7 +58,7 @@ def build() -> tuple[Path, Path, Path]:
     """Return the wheel, the wheel of the test data, and the sdist."""
     shutil.rmtree(DIST, ignore_errors=True)
     say("building wheel and sdist")
-    run([sys.executable, "-m", "build", "--outdir", str(DIST)], REPOSITORY, quiet=True)
+    run([sys.executable, "-m", "build", "--sdist", "--wheel", "--outdir", str(DIST)], REPOSITORY, quiet=True)
     (wheel,), (source,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
     run([sys.executable, "-m", "build", "--wheel", "--outdir", str(DIST), "fixtures"], REPOSITORY, quiet=True)
     (testdata,) = DIST.glob("seglog_testdata-*.whl")

@@ -329,10 +329,10 @@ def _direct(name: str) -> Answering:
 
         return Specification()
     from seglog_conformance.columnar import Columnar  # noqa: PLC0415 - as above
-    from seglog_format.engine.choice import NOT_INSTALLED, is_installed  # noqa: PLC0415 - as above
+    from seglog_format.engine.choice import lacking  # noqa: PLC0415 - as above
 
-    if not is_installed():
-        raise UnavailableError(NOT_INSTALLED)
+    if (lack := lacking()) is not None:
+        raise UnavailableError(lack)
     return Columnar()
 
 

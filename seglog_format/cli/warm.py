@@ -1,4 +1,4 @@
-"""``seglog warm``: advance compilation of the columnar engine."""
+"""``seglog warm``: compilation of the columnar engine."""
 
 from __future__ import annotations
 
@@ -10,27 +10,34 @@ import click
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import write_json, write_text
 
+LEVELS: Final = ("v2", "v4", "any")
 EPILOG: Final = """\b
 Examples:
-  seglog warm --json
-  NUMBA_CACHE_DIR=/var/cache/seglog seglog warm"""
+  seglog warm
+  seglog warm --level v2 --level v4"""
 
 
 @click.command(epilog=EPILOG)
+@click.option(
+    "--level",
+    "levels",
+    multiple=True,
+    type=click.Choice(LEVELS),
+    help="Compile for processors of this level instead; repeatable.",
+)
 @json_option
-def command(*, as_json: bool) -> None:
-    """Compile the columnar engine for this machine, so no other command has to.
+def command(*, levels: tuple[str, ...], as_json: bool) -> None:
+    """Compile the columnar engine, beside the package, where no wheel has brought it.
 
-    Compiled code is stored beside the package, or in the user's cache directory if that is read-only, or where
-    NUMBA_CACHE_DIR says. It is compiled again only when the package or numba changes.
+    No other command compiles anything: without the result they read by the plain engine. This takes numba (the extra
+    compile) and about a minute, and is needed again only when the package changes.
 
-    Anyone who can write to that directory can run code as you. So one that every user can write to, or that belongs to
-    another user, is refused.
+    Level v2 is x86-64 with SSE 4.2 and carry-less products, v4 has AVX-512 as well; any other processor is level any.
     """
-    from seglog_format.engine.columnar import warm
+    from seglog_format.engine.columnar import make_libraries
 
     started = time.monotonic()
-    kernels = list(warm())
+    kernels = make_libraries(levels)
     seconds = round(time.monotonic() - started, 1)
     count = sum(is_new for _, is_new in kernels)
     if as_json:

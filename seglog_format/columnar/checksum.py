@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32 as crc32_of
 
 import numpy as np
-from numba import uint64
 
 from seglog_format.columnar import cpu, folding
-from seglog_format.columnar.compiled import helper, inlined, kernel
+from seglog_format.columnar.compiled import helper, inlined, kernel, uint64
 from seglog_format.columnar.crc_constants import (
     BARRETT_POLYNOMIAL,
     BARRETT_QUOTIENT,

@@ -6,8 +6,8 @@ import os
 from functools import cache
 from typing import Final
 
-from llvmlite import binding
-from numba.core import config
+from seglog_format.columnar.compiled import LIBRARY, config
+from seglog_format.columnar.kernel_library import CHECKSUM_FEATURES
 
 ENVIRONMENT: Final = "SEGLOG_CHECKSUM_PATH"
 """Environment variable that forces a path: ``portable``, ``narrow`` or ``wide``."""
@@ -29,10 +29,17 @@ NEEDS: Final = {
 
 @cache
 def features() -> frozenset[str]:
-    """Return the features that code may use: this processor's, or those that numba compiles for by its settings."""
+    """Return the features that code may use: those of the library of kernels, of numba's settings, or the processor's.
+
+    A checksum that was not compiled for its path would give 0, and each batch would be left to the fallback decoder.
+    """
+    if LIBRARY is not None:
+        return CHECKSUM_FEATURES[LIBRARY.level]
     if config.CPU_NAME or config.CPU_FEATURES:
         reported = (config.CPU_FEATURES or "").split(",")
         return frozenset(name[1:] for name in reported if name.startswith("+"))
+    from llvmlite import binding  # noqa: PLC0415 - comes with numba
+
     return frozenset(name for name, has in binding.get_host_cpu_features().items() if has)
 
 

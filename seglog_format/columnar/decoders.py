@@ -15,10 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Final
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
+from seglog_format.columnar.compiled import intrinsic, ir, types
 from seglog_format.columnar.memory import I64
 
 ZSTD_MODULE: Final = "zstandard._cffi"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from numba import uint64
-
 from seglog_format.columnar.checksum import crc32c
-from seglog_format.columnar.compiled import helper, inlined, kernel
+from seglog_format.columnar.compiled import helper, inlined, kernel, uint64
 from seglog_format.columnar.copying import SLACK, copy_long
 from seglog_format.columnar.layout import (
     BASE_SEQUENCE,

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-
 from seglog_format.columnar import cpu
+from seglog_format.columnar.compiled import cgutils, intrinsic, ir, types
 from seglog_format.columnar.crc_constants import CRC32_REFLECTED, CRC32C_REFLECTED, multiplier
 from seglog_format.columnar.memory import I8, I32, I64, LINE, REGION, ask, check, declare, pointer
 

@@ -12,26 +12,26 @@ import numpy as np
 
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.chunks import decompress_ahead, no_chunks
-from seglog_format.columnar.compiled import KERNELS, helper
+from seglog_format.columnar.compiled import LIBRARY, helper
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.decoders import Decoders
+from seglog_format.columnar.kernel_build import kernel_modules
 from seglog_format.columnar.memory import load_64, region
-from seglog_format.columnar.warm import modules
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes
 
-__all__ = ["SLACK", "all_kernels", "decompress_first", "helper", "load_64", "region"]
+__all__ = ["SLACK", "compiled_kernels", "decompress_first", "helper", "load_64", "region"]
 
 DECODERS: Final = Decoders()
 
 
-def all_kernels() -> list[Any]:
-    """Load every module with kernels, and return the kernels."""
-    for module in modules():
+def compiled_kernels() -> list[Any]:
+    """Load every module with kernels, and return the kernels that this process compiles: none with a library."""
+    for module in kernel_modules():
         import_module(f"{__package__}.{module}")
-    return KERNELS
+    return [] if LIBRARY else list(import_module(f"{__package__}.jit").KERNELS)
 
 
 def decompress_first(log: Bytes, arena: Bytes, *, used: int, limit: int) -> list[int] | None:

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
+from seglog_format.columnar.compiled import intrinsic, ir, types
 from seglog_format.columnar.memory import I8, I32, I64, REGION, check, declare, pointer
 
 if TYPE_CHECKING:

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils, config
-from numba.extending import intrinsic
+from seglog_format.columnar.compiled import cgutils, config, intrinsic, ir, types
 
 if TYPE_CHECKING:
     from collections.abc import Callable

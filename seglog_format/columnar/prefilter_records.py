@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from numba import int64, uint64
-
-from seglog_format.columnar.compiled import helper, inlined
+from seglog_format.columnar.compiled import helper, inlined, int64, uint64
 from seglog_format.columnar.memory import load_be16, load_be32, load_le64, load_u8
 from seglog_format.columnar.records import DAMAGED, INT32_BYTES, INT64_BYTES
 

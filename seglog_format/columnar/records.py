@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from numba import int64, uint64
-
-from seglog_format.columnar.compiled import helper, inlined
+from seglog_format.columnar.compiled import helper, inlined, int64, uint64
 from seglog_format.columnar.layout import GREATEST_OFFSET
 from seglog_format.columnar.memory import load_64, load_u8, store_64
 from seglog_format.columnar.plan import (

@@ -8,10 +8,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Final
 
-from numba import int64
-
 from seglog_format.columnar.checksum import crc32
-from seglog_format.columnar.compiled import helper, inlined
+from seglog_format.columnar.compiled import helper, inlined, int64
 from seglog_format.columnar.decoders import NONE, Stream, foreign
 from seglog_format.columnar.layout import LENGTH_SIZE
 from seglog_format.columnar.memory import address, load_64, load_le16, load_le32, load_u8, store_32, store_64

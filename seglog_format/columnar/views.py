@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from numba import int64, uint64
-
-from seglog_format.columnar.compiled import inlined
+from seglog_format.columnar.compiled import inlined, int64, uint64
 from seglog_format.columnar.memory import load_64, load_le32, load_le64, load_u8, store_8, store_32, store_64
 from seglog_format.columnar.plan import (
     HEADER_KEY_BYTES,

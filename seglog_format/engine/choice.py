@@ -6,19 +6,24 @@ import sys
 from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from seglog_format.columnar.kernel_library import compiles_here, find_library
 from seglog_format.errors import UsageError
 
-START_SIZE: Final = 2**25
-"""`Engine.AUTO` chooses the columnar engine above this number of bytes: loading it takes half a second."""
-LOADED_SIZE: Final = 2**20
-"""The same number in a process that has already loaded the columnar engine."""
-NEEDED: Final = ("numba", "numpy", "pyarrow", "zstandard")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COLUMNAR_SIZE: Final = 2**22
+"""`Engine.AUTO` chooses the columnar engine above this number of bytes, in every process.
+
+The start of the engine takes as long as plain code takes to verify 2 MB, or to recover 10 MB.
+"""
+ASKED: Final = "the caller asks for it"
+NEEDED: Final = ("numpy", "pyarrow", "zstandard")
 NOT_INSTALLED: Final = (
     f"the columnar engine needs {', '.join(NEEDED[:-1])} and {NEEDED[-1]}: pip install 'seglog-format[fast]'"
 )
-COMPILED: Final = "seglog_format.columnar.compiled"
 
 
 class Engine(StrEnum):
@@ -61,29 +66,32 @@ class Choice(NamedTuple):
         """Return whether the columnar engine reads."""
         return self.engine is Engine.COLUMNAR
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Return whether the caller has named the engine."""
+        return self.reason == ASKED
 
-def choose(wanted: Engine, size: int, *, is_installed: bool, is_loaded: bool) -> Choice:
+
+def choose(wanted: Engine, size: int, lacks: Callable[[], str | None]) -> Choice:
     """Choose an engine, by the rule for all callers.
 
     Args:
         wanted: the engine that the caller asks for.
         size: bytes to read, 0 or more; only used for `Engine.AUTO`.
-        is_installed: whether the packages that the columnar engine needs are installed.
-        is_loaded: whether this process has already loaded the columnar engine.
+        lacks: returns what the columnar engine lacks here, None if nothing; called only if it would be chosen.
 
     Raises:
-        UsageError: the columnar engine is asked for, and not installed.
+        UsageError: the columnar engine is asked for, and lacks something.
     """
-    if wanted is not Engine.AUTO:
-        if wanted is Engine.COLUMNAR and not is_installed:
-            raise UsageError(NOT_INSTALLED)
-        return Choice(wanted, "the caller asks for it")
-    if not is_installed:
-        return Choice(Engine.PLAIN, NOT_INSTALLED)
-    threshold = LOADED_SIZE if is_loaded else START_SIZE
-    if size > threshold:
-        return Choice(Engine.COLUMNAR, f"more than {threshold} bytes to read")
-    return Choice(Engine.PLAIN, f"at most {threshold} bytes to read")
+    if wanted is Engine.AUTO and size <= COLUMNAR_SIZE:
+        return Choice(Engine.PLAIN, f"at most {COLUMNAR_SIZE} bytes to read")
+    if wanted in {Engine.AUTO, Engine.COLUMNAR} and (lack := lacks()) is not None:
+        if wanted is Engine.COLUMNAR:
+            raise UsageError(lack)
+        return Choice(Engine.PLAIN, lack)
+    if wanted is Engine.AUTO:
+        return Choice(Engine.COLUMNAR, f"more than {COLUMNAR_SIZE} bytes to read")
+    return Choice(wanted, ASKED)
 
 
 def engine_for(wanted: Engine, size: int) -> Choice:
@@ -91,25 +99,32 @@ def engine_for(wanted: Engine, size: int) -> Choice:
 
     Args:
         wanted: the engine that the caller asks for.
-        size: bytes to read; a caller may stop counting above `threshold`.
+        size: bytes to read; a caller may stop counting above `COLUMNAR_SIZE`.
 
     Raises:
-        UsageError: the columnar engine is asked for, and not installed.
+        UsageError: the columnar engine is asked for, and lacks something.
     """
-    return choose(wanted, size, is_installed=is_installed(), is_loaded=is_loaded())
-
-
-def threshold() -> int:
-    """Return the number of bytes above which `Engine.AUTO` is the columnar engine in this process, if installed."""
-    return LOADED_SIZE if is_loaded() else START_SIZE
+    found = choose(wanted, size, lacking)
+    if wanted is Engine.AUTO and size > COLUMNAR_SIZE and found.reason != NOT_INSTALLED and not found.is_columnar:
+        _report(found.reason)
+    return found
 
 
 @cache
+def lacking() -> str | None:
+    """Return what the columnar engine lacks here: a package, or kernels that were compiled; None if nothing."""
+    if any(find_spec(name) is None for name in NEEDED):
+        return NOT_INSTALLED
+    found = None if compiles_here() else find_library()
+    return found if isinstance(found, str) else None
+
+
 def is_installed() -> bool:
-    """Return whether the packages that the columnar engine needs are installed."""
-    return all(find_spec(name) is not None for name in NEEDED)
+    """Return whether the columnar engine can be used here."""
+    return lacking() is None
 
 
-def is_loaded() -> bool:
-    """Return whether this process has loaded the columnar engine."""
-    return COMPILED in sys.modules
+@cache
+def _report(lack: str) -> None:
+    """Report once that the plain engine reads though the columnar engine is installed."""
+    print(f"seglog: the plain engine reads, slowly: {lack}", file=sys.stderr)  # noqa: T201 - the user has to know the reason for the wait

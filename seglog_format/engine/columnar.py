@@ -1,6 +1,6 @@
 """Typed functions that call the columnar engine; each imports its modules at its first call.
 
-Each raises `UsageError` if the engine is not installed.
+Each raises `UsageError` if the engine is not installed, or its kernels are not compiled.
 """
 
 from __future__ import annotations
@@ -213,8 +213,8 @@ def encode_table(
     yield from (bytes(some) for some in batches)
 
 
-def warm() -> Iterator[tuple[str, bool]]:
-    """Compile every kernel; see `columnar.warm.warm`."""
-    with _loading():
-        from seglog_format.columnar.warm import warm  # noqa: PLC0415 - as above
-    return warm()
+def make_libraries(levels: Sequence[str]) -> list[tuple[str, bool]]:
+    """Compile the kernels that are not compiled yet; see `columnar.kernel_build.make_libraries`."""
+    from seglog_format.columnar.kernel_build import make_libraries  # noqa: PLC0415 - as above
+
+    return make_libraries(levels)

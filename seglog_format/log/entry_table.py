@@ -10,12 +10,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.decoders import DeclaredBytes
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, frame_at, walk
 from seglog_format.engine import columnar
-from seglog_format.engine.choice import LOADED_SIZE, Engine, engine_for, is_loaded
+from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UnreadableError
 from seglog_format.layouts import MESSAGE_V1_HEADER_LAYOUT
 from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT64_MAX, NO_TIMESTAMP, Tail
@@ -42,6 +43,10 @@ STRIDE_SIZE: Final = 16 * 2**20
 
 DISORDER: Final = frozenset({"SEG-LOG-006", "SEG-LOG-008", "SEG-LOG-013", "SEG-PDR-013"})
 """What `in_order` refuses: entries that are whole, so that the ones after them can be found."""
+
+HEADER_COST: Final = 40
+"""A header takes as long to walk over in Python as this number of bytes takes to read."""
+SAMPLED_ENTRIES: Final = 8
 
 MIN_SIZES: Final = {**MESSAGE_MIN_SIZES, RECORD_BATCH_MAGIC: RECORD_BATCH_HEADER.size - ENTRY_PREFIX_SIZE}
 """Minimum of the size field, by magic."""
@@ -276,20 +281,13 @@ class EntryTable:
         return bisect_left(self.running_maxima, timestamp_ms)
 
 
-# -- a walk over the headers of a large log by the columnar engine, if the process has loaded it (chapter 60) ----------
-
-
-def load_engine_for(size: int) -> None:
-    """Load the columnar engine if it would be chosen to read so many bytes; see `engine.choice.choose`."""
-    if engine_for(Engine.AUTO, size).is_columnar:
-        columnar.batch_tables()
+# -- a walk over the headers of a log with many entries by the columnar engine (chapter 60) ----------------------------
 
 
 def walk_headers(table: EntryTable, source: ByteSource, target: int, passed: Callable[[int], None]) -> None:
     """Add entries to a table, until one ends at or above an offset or is not covered by the fast path.
 
-    Does nothing for a small log, or if the columnar engine is not loaded: for a single lookup, loading it takes longer
-    than the walk.
+    Does nothing if there are few entries: loading the columnar engine takes longer than the walk.
 
     Args:
         table: to add the entries to; `EntryTable.grow` adds those that are still needed.
@@ -297,7 +295,7 @@ def walk_headers(table: EntryTable, source: ByteSource, target: int, passed: Cal
         target: the offset.
         passed: called with the position before which bytes are not needed any more.
     """
-    if not _is_worth_it(source, source.size - table.position):
+    if not _has_many_headers(source, table.position):
         return
     parts = columnar.batch_tables()(
         source,
@@ -321,7 +319,7 @@ def walk_headers(table: EntryTable, source: ByteSource, target: int, passed: Cal
 
 
 def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
-    """Return the offset after the last entry of a large log; None if only the walk in Python can find it.
+    """Return the offset after the last entry of a log with many; None if only the walk in Python can find it.
 
     The entries, which may be many millions, are not stored.
 
@@ -329,7 +327,7 @@ def walked_next_offset(source: ByteSource, allowed: OffsetRange) -> int | None:
         source: bytes of the log file.
         allowed: offsets that the segment can hold.
     """
-    if not _is_worth_it(source, source.size):
+    if not _has_many_headers(source, 0):
         return None
     try:
         end, last_offset = columnar.recovery_kernels().ordered_end(source, allowed.first, allowed.last)
@@ -370,4 +368,14 @@ def first_in_doubt(table: EntryTable, source: ByteSource, start: int, stop: int)
 
 
 def _is_worth_it(source: ByteSource, size: int) -> bool:
-    return size > LOADED_SIZE and is_loaded() and not isinstance(source, DeclaredBytes)
+    """Return whether the columnar engine would be chosen to read so many bytes."""
+    return not isinstance(source, DeclaredBytes) and engine_for(Engine.AUTO, size).is_columnar
+
+
+def _has_many_headers(source: ByteSource, position: int) -> bool:
+    """Return whether a log would take long to walk over in Python, to judge by the size of some entries."""
+    number, end = 0, position
+    with suppress(FormatError, UnreadableError):  # `EntryTable.grow` fails on the same bytes
+        for number, frame in enumerate(islice(walk(source, position), SAMPLED_ENTRIES), 1):  # noqa: B007 - the last
+            end = frame.end
+    return _is_worth_it(source, HEADER_COST * number * (source.size - position) // max(end - position, 1))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from seglog_format.arguments import Closing, require_offset, require_offsets
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.engine import columnar
-from seglog_format.engine.choice import Engine, engine_for, is_loaded, threshold
+from seglog_format.engine.choice import COLUMNAR_SIZE, Engine, engine_for
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.log.gaps import Watched
 from seglog_format.log.listing import PartitionListing, list_partition
@@ -31,7 +31,7 @@ from seglog_format.log.segment import LogSegment, OpenSegments
 from seglog_format.log.timestamps import OffsetSpec, first_not_older, first_of_largest, first_offset, require_timestamp
 from seglog_format.log.transactions import scan_transactions
 from seglog_format.log.trusted_lookup import trusted_next_offset
-from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
+from seglog_format.model import GREATEST_OFFSET, INT64_MAX, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind
 from seglog_format.storage.log_storage import LOCAL
 
@@ -116,8 +116,7 @@ class DeliversRecords:
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
         choice = self.engine_for(start, to_offset, engine=engine)
-        is_ready = choice.is_columnar and (engine is Engine.COLUMNAR or is_loaded())
-        entry = self._find_entry(start) if is_ready else None
+        entry = self._find_entry(start) if engine is Engine.COLUMNAR else None
         if entry is None:
             self._check_range(start)
         self._is_known = True
@@ -146,7 +145,7 @@ class DeliversRecords:
         """
         start = self.log_start_offset if from_offset is None else from_offset
         end = INT64_MAX if to_offset is None else to_offset
-        return engine_for(engine, size_from(self._reader, start, threshold(), end) if engine is Engine.AUTO else 0)
+        return engine_for(engine, size_from(self._reader, start, COLUMNAR_SIZE, end) if engine is Engine.AUTO else 0)
 
     def _find_entry(self: DeliveredLog, offset: int) -> EntryPosition | None:
         """Return the entry of an offset, found by the columnar engine; None if another way to find it is used."""
@@ -187,7 +186,7 @@ def record_lists(  # noqa: PLR0913 - all that the result depends on
     """Read the records of a range of offsets, as lists.
 
     The first record comes alone if a cached batch holds it: a lookup needs no more. If the columnar engine is chosen
-    but not loaded yet, the plain decoders read up to the end of the first batch that has a record to deliver.
+    by the size, the plain decoders read up to the end of the first batch that has a record to deliver.
 
     Args:
         reader: of the log.
@@ -206,7 +205,7 @@ def record_lists(  # noqa: PLR0913 - all that the result depends on
     if first is not None and start < end:
         yield (first,)
         start += 1
-    if choice.is_columnar and not is_loaded():
+    if choice.is_columnar and not choice.is_asked_for:
         start = yield from _first_batch(reader, (start, end), transactions, at_border)
     if start >= end:
         return
@@ -230,7 +229,8 @@ def _first_batch(
         start = max(start, batch.next_offset)
         if (first := next(records, None)) is not None:
             yield chain((first,), records)
-            return start
+            if start <= GREATEST_OFFSET:  # else no range of offsets is left, but there may be damage to report
+                return start
     return end
 
 
@@ -423,7 +423,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
             records count. For `OffsetSpec.LATEST`, `EARLIEST` and `EARLIEST_LOCAL` that offset, with timestamp -1. None
             if there is no such record, and for `LATEST_TIERED` and `EARLIEST_PENDING_UPLOAD`. A
             `MissingOffsetsWarning` reports a tiered part of the log. Unless indexes are trusted, the columnar engine
-            verifies segments above 32 MiB.
+            verifies what is above 4 MiB.
 
         Raises:
             UsageError: any other negative timestamp, or a value that is no number.

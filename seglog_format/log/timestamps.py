@@ -13,7 +13,6 @@ from operator import index
 from typing import TYPE_CHECKING, SupportsIndex
 
 from seglog_format.errors import UsageError
-from seglog_format.log.entry_table import load_engine_for
 from seglog_format.log.trusted_lookup import offset_up_to_timestamp
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 
@@ -117,7 +116,6 @@ def _proven_candidates(
     reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
 ) -> Iterator[RecordBatch]:
     """Yield the entries that may hold the record by their headers; verify the checksums of all others."""
-    load_engine_for(segment.size)
     table = segment.entries
     start = table.find(log_start_offset)
     if start is not None:
@@ -168,7 +166,6 @@ def _rank(found: TimestampOffset) -> tuple[int, int]:
 
 def _latest_first(segment: LogSegment, log_start_offset: int) -> Iterator[RecordBatch]:
     """Verify all entries, then yield them by falling timestamp of their headers."""
-    load_engine_for(segment.size)
     table = segment.entries
     start = table.find(log_start_offset)
     if start is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import google_crc32c
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from seglog_format.columnar import cpu
 from seglog_format.columnar.arrays import readable

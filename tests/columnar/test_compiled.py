@@ -1,30 +1,32 @@
-"""How kernels are compiled: once for one signature, ahead where that is wanted, and not where nobody needs them."""
+"""Kernels are called with what they were compiled for, and not where nobody needs them."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import google_crc32c
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from helpers.scans import segment_directory
 
 from proofs.fuzz.delivered_rows import COLUMNS
+from proofs.fuzz.fuzz import CHECKED
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.columnar import compiled, warm
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS
+from seglog_format.columnar.kernel_library import library
 from seglog_format.log.partition import open_partition
 from seglog_format.model import CompressionCodec
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+READ_ONLY = frozenset({"log", "data"})
+"""Parameters of kernels for bytes that are not writable."""
 RECORDS = [new_record(key=b"k", value=b"v" * 40, timestamp_ms=5, headers=((b"h", b"v"),)) for _ in range(5)]
 
 
@@ -34,39 +36,45 @@ def small_log() -> bytes:
     return b"".join([*batches, message])
 
 
+def signature_of(kernel: Any) -> tuple[Any, ...]:
+    """Return the types that a library takes a kernel's arguments for (`arrays`)."""
+    from numba import types
+
+    def type_of(name: str, annotation: str) -> Any:
+        return {
+            "Bytes": types.Array(types.uint8, 1, "C", readonly=name in READ_ONLY),
+            "Numbers": types.Array(types.int64, 1, "C"),
+            "Table": types.Array(types.int64, 2, "C"),
+            "int": types.int64,
+            "bool": types.boolean,
+        }[annotation]
+
+    kinds = kernel.py_func.__annotations__
+    return tuple(type_of(name, kind) for name, kind in kinds.items() if name != "return")
+
+
+@pytest.mark.skipif(library() is not None, reason="run by the test below, where kernels see the types of arguments")
 def test_kernels_are_called_with_what_they_are_compiled_for(tmp_path: Path) -> None:
+    from seglog_format.columnar import jit
+
     with open_partition(segment_directory(tmp_path / "types-0", small_log())) as partition:
         for layout in ("view", "binary", "large_binary"):
             for threads in (1, 2):
                 columns = (*COLUMNS, *ENTRY_COLUMNS)
                 assert partition.scan(columns, layout=layout, threads=threads).read_all().num_rows == 26
-    called = [kernel for kernel in compiled.KERNELS if kernel.signatures]
+    called = [kernel for kernel in jit.KERNELS if kernel.signatures]
     assert len(called) > 5
     for kernel in called:
-        assert kernel.signatures == [warm.signature_of(kernel)], kernel.py_func.__name__
+        assert kernel.signatures == [signature_of(kernel)], kernel.py_func.__name__
 
 
-def test_every_kernel_has_a_signature_and_a_module() -> None:
-    modules = warm.modules()
-    for kernel in compiled.KERNELS:
-        assert kernel.py_func.__module__.rpartition(".")[2] in modules
-        assert warm.signature_of(kernel)
-
-
-def test_cached_code_depends_on_the_modules_that_it_was_made_from() -> None:
-    found = compiled.sources("reader")
-    assert {"reader", "records", "views", "memory", "checksum", "folding", "compiled", "kernel_loading"} <= found
-    assert not {"scan", "run", "block"} & found
-
-
-def test_the_user_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    from seglog_format.columnar.reader import read_batches
-    from seglog_format.columnar.records import varint
-
-    notice = compiled.CompileNotice()
-    for function in (varint, read_batches, read_batches):
-        notice.on_start(SimpleNamespace(data={"dispatcher": function}))
-    assert capsys.readouterr().err == compiled.WORD + "\n"
+@pytest.mark.skipif(library() is None, reason="the test above has run in this process")
+def test_arguments_of_kernels_are_tested_where_they_are_compiled() -> None:
+    pytest.importorskip("numba")
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", __file__, "-k", "called_with_what"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **CHECKED})
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["ls", "verify", "dump", "index", "recover"])
@@ -82,18 +90,3 @@ def test_small_files_are_read_without_the_engine(command: str, tmp_path: Path) -
     status, modules = shown.stderr.splitlines()[-1].split(" ", 1)
     assert int(status) < 2, shown.stderr
     assert modules == "[]"
-
-
-def test_cached_kernels_start_without_the_tables_of_the_compiler() -> None:
-    code = (
-        "import sys\n"
-        "import numpy as np\n"
-        "from seglog_format.columnar.checksum import checksum\n"
-        "from seglog_format.columnar.cpu import checksum_path\n"
-        "data = np.arange(256, dtype=np.uint8)\n"
-        "data.flags.writeable = False\n"
-        "print(hex(checksum(True, checksum_path(), data, 0, 256)), 'numba.cpython.listobj' in sys.modules)\n"
-    )
-    for _ in range(2):  # compiled, unless somebody has done so before; then kept
-        shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.split() == [hex(google_crc32c.value(bytes(range(256)))), "False"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 from helpers.scans import assert_equal_reading, segment_directory

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import lz4.frame
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from helpers.walking import each_of
 from hypothesis import given, settings

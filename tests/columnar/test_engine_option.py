@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from helpers.batches import batch, patched, record
 from helpers.messages import message

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from proofs.fuzz import codec_targets as fuzz_codecs
 from proofs.fuzz import fuzz

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from helpers.made_logs import data_batch
 from helpers.messages import message, wrapper
@@ -76,8 +76,7 @@ def test_everyone_agrees_at_the_greatest_offset(
         rows, error = expected(partition)
         assert scanned(partition) == (rows, error)
         patch.setattr(reading, "QUICK_SIZE", 0)
-        for name in ("START_SIZE", "LOADED_SIZE"):
-            patch.setattr(choice, name, 0 if is_engine else LAST)
+        patch.setattr(choice, "COLUMNAR_SIZE", 0 if is_engine else LAST)
         offsets = [row[0] for row in rows]
         assert records_of(partition) == (offsets, error)
         assert max(offsets, default=0) < LAST

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from helpers.scans import segment_directory
 from helpers.support import authentic, authentic_names
@@ -34,8 +34,7 @@ KNOWN = ("positions", "last_offsets", "max_timestamps", "running_maxima", "posit
 
 def table_of(files: SegmentFiles, target: int, patch: pytest.MonkeyPatch, *, has_kernels: bool, mapped: bool) -> object:
     """All that is known once an offset was looked for, and then the end."""
-    patch.setattr(entry_table, "is_loaded", lambda: has_kernels)
-    patch.setattr(entry_table, "LOADED_SIZE", -1)
+    patch.setattr(entry_table, "_is_worth_it", lambda *_: has_kernels)
     found: list[object] = []
     with LogSegment(files, mapped=mapped) as segment:
         found.append(segment.next_offset)
@@ -86,8 +85,7 @@ def test_the_end_of_a_large_log_is_found_by_kernels(tmp_path: Path, monkeypatch:
     path = segment_directory(tmp_path / "t-0", log.data, log.base_offset)
     with open_partition(path) as partition:
         wanted = partition.log_end_offset
-    monkeypatch.setattr(entry_table, "is_loaded", lambda: True)
-    monkeypatch.setattr(entry_table, "LOADED_SIZE", -1)
+    monkeypatch.setattr(entry_table, "_is_worth_it", lambda *_: True)
     monkeypatch.setattr(EntryTable, "_add", None)  # what Python adds one by one
     with open_partition(path) as partition:
         assert partition.log_end_offset == wanted
@@ -96,8 +94,7 @@ def test_the_end_of_a_large_log_is_found_by_kernels(tmp_path: Path, monkeypatch:
 def test_a_single_lookup_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = random_log(1)
     path = segment_directory(tmp_path / "t-0", log.data, log.base_offset)
-    monkeypatch.setattr(entry_table, "is_loaded", lambda: False)
-    monkeypatch.setattr(entry_table, "LOADED_SIZE", -1)
+    monkeypatch.setattr(entry_table, "_is_worth_it", lambda *_: False)
     monkeypatch.setattr(entry_table, "columnar", None)
     with open_partition(path) as partition:
         assert partition.log_end_offset > log.base_offset
@@ -120,8 +117,7 @@ def test_checksums_are_those_that_the_reference_verifies(
 
 def verified(path: Path, steps: int, patch: pytest.MonkeyPatch, *, has_kernels: bool) -> list[str]:
     """Return the first wrong checksum, or none, as it is met in some steps."""
-    patch.setattr(entry_table, "is_loaded", lambda: has_kernels)
-    patch.setattr(entry_table, "LOADED_SIZE", -1)
+    patch.setattr(entry_table, "_is_worth_it", lambda *_: has_kernels)
     found: list[str] = []
     with LogSegment(list_partition(path).segments[0]) as segment:
         count = len(segment.entries.positions)
@@ -138,8 +134,7 @@ def test_kernels_verify_what_a_timestamp_lookup_passes_over(tmp_path: Path, monk
     path = segment_directory(tmp_path / "t-0", log.data, log.base_offset)
     with open_partition(path) as partition:
         wanted = partition.offset_for_timestamp(INT64_MAX)
-    monkeypatch.setattr(entry_table, "is_loaded", lambda: True)
-    monkeypatch.setattr(entry_table, "LOADED_SIZE", -1)
+    monkeypatch.setattr(entry_table, "_is_worth_it", lambda *_: True)
     monkeypatch.setattr(LogSegment, "verify_entry", None)  # what Python verifies one by one
     with open_partition(path) as partition:
         assert partition.offset_for_timestamp(INT64_MAX) == wanted

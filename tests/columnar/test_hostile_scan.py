@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import google_crc32c
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from helpers.scans import expected, scanned, segment_directory
 from helpers.walking import each_of

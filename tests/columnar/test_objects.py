@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from helpers.batches import patched
-from helpers.scans import segment_directory
+from helpers.scans import segment_directory, take_kernels
 from helpers.support import authentic, authentic_names
 from helpers.walking import each_of
 from test_hostile_scan import FULL, INPUTS, changes
@@ -45,8 +45,9 @@ WAYS = ("kernels", "struct")
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Read records by kernels, or by the quick loop, whatever the size of a log."""
     monkeypatch.setattr(reading, "QUICK_SIZE", 0)
-    for name in ("START_SIZE", "LOADED_SIZE"):
-        monkeypatch.setattr(choice, name, 0 if request.param == "kernels" else INT64_MAX)
+    monkeypatch.setattr(choice, "COLUMNAR_SIZE", INT64_MAX)
+    if request.param == "kernels":
+        take_kernels(monkeypatch)
     return str(request.param)
 
 
@@ -287,8 +288,7 @@ def _numbers(record: Record | Message) -> list[object]:
 
 
 def test_what_memory_cannot_hold_or_has_changed_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("START_SIZE", "LOADED_SIZE"):
-        monkeypatch.setattr(choice, name, 0)
+    take_kernels(monkeypatch)
     monkeypatch.setattr(objects, "make_objects", lambda *_: 1)
     with open_partition(large_log(tmp_path)) as partition, pytest.raises(UsageError, match="has changed"):
         list(partition.records())
@@ -296,8 +296,7 @@ def test_what_memory_cannot_hold_or_has_changed_is_told(monkeypatch: pytest.Monk
 
 def test_a_block_that_does_not_fit_the_log_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when somebody writes to the file between two kernels."""
-    for name in ("START_SIZE", "LOADED_SIZE"):
-        monkeypatch.setattr(choice, name, 0)
+    take_kernels(monkeypatch)
     made: list[int] = []
     make = objects.make_objects
 

@@ -1,4 +1,4 @@
-"""What the engine uses of numba and of the interpreter: public interfaces, but for one module."""
+"""What the engine uses of numba and of the interpreter: public interfaces."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
 COLUMNAR: Final = REPOSITORY / "seglog_format" / "columnar"
 MODULES: Final = sorted(COLUMNAR.glob("*.py"))
-EXTENDING: Final = {"numba", "numba.extending", "numba.core.cgutils", "numba.core.config", "numba.core.event"}
+EXTENDING: Final = {"numba", "numba.extending", "numba.core.cgutils", "numba.core.config"}
 """What numba's pages describe for users and for those who extend it."""
-WITH_VERSION_CHECK: Final = "kernel_loading"
 DOCUMENTED: Final = {
     "PyBytes_FromStringAndSize",
     "PyErr_Clear",
@@ -45,13 +44,8 @@ def numba_modules(path: Path) -> Iterator[str]:
 
 
 @each_of("path", MODULES, ids=lambda path: path.stem)
-def test_only_the_module_that_checks_the_version_goes_behind_the_interface_of_numba(path: Path) -> None:
-    if path.stem != WITH_VERSION_CHECK:
-        assert set(numba_modules(path)) <= EXTENDING
-
-
-def test_the_module_that_checks_the_version_is_the_one_that_needs_to() -> None:
-    assert not set(numba_modules(COLUMNAR / f"{WITH_VERSION_CHECK}.py")) <= EXTENDING
+def test_no_module_goes_behind_the_interface_of_numba(path: Path) -> None:
+    assert set(numba_modules(path)) <= EXTENDING
 
 
 def test_kernels_call_documented_functions_of_the_interpreter_only() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 from helpers.scans import assert_equal_reading, count_fallbacks, expected, scanned, segment_directory

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
-from helpers.scans import count_fallbacks, expected, outcome, scanned, segment_directory
+from helpers.scans import count_fallbacks, expected, outcome, scanned, segment_directory, take_kernels
 from helpers.support import authentic, authentic_names
 from helpers.walking import each_of
 from helpers.whole_table import batch_table
@@ -20,7 +20,6 @@ from seglog_format.columnar import windows
 from seglog_format.columnar.layout import MIN_SHOWN_SIZE
 from seglog_format.columnar.ranges import position_of
 from seglog_format.columnar.record_run import RecordRun
-from seglog_format.engine import choice
 from seglog_format.log.partition import open_partition
 from seglog_format.model import INT64_MAX
 from seglog_format.storage import file_bytes
@@ -119,8 +118,7 @@ def test_objects_of_windows_are_the_same(seed: int, tmp_path: Path, monkeypatch:
     directory = segment_directory(tmp_path / "chance-0", log.data, log.base_offset)
     with open_partition(directory, mapped=True) as mapped:
         wanted = expected(mapped)
-    monkeypatch.setattr(choice, "LOADED_SIZE", 1)
-    monkeypatch.setattr(choice, "START_SIZE", 1)
+    take_kernels(monkeypatch)
     with open_partition(directory) as partition:
         found = outcome([row] for row in map(row_of, partition.records()))
     assert runs, "the reference has read"

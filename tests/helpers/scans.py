@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from proofs.fuzz.delivered_rows import COLUMNS, Row, row_of, rows_of
 from seglog_format import Engine
 from seglog_format.columnar import run
+from seglog_format.engine import choice
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import Partition, open_partition
 
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+
+
+def take_kernels(patch: pytest.MonkeyPatch) -> None:
+    """Let the columnar engine read all records, the first batch included, whatever the size of a log."""
+    patch.setattr(choice, "COLUMNAR_SIZE", 0)
+    patch.setattr(choice.Choice, "is_asked_for", True)
 
 
 def outcome(rows: Iterable[list[Row]]) -> tuple[list[Row], str]:

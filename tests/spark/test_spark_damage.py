@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.walking import each_of
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from proofs.spark.readers import read
 from proofs.spark.spark_damage import make

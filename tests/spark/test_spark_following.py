@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from helpers.spark_partitions import START_MS, partition
 from pyspark.sql.pandas.types import to_arrow_schema

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from proofs.spark import spark_kills
 from proofs.spark.kills_roles import Directories

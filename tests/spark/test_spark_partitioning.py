@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 from helpers.support import FIXTURES

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from helpers.spark_partitions import partition
 from helpers.support import REPOSITORY, authentic, authentic_names

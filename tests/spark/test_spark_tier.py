@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("pyarrow")
 
 from helpers.spark_plans import pieces, read, tasks
 from helpers.tier_cases import CASES, TierCase, tier_case

@@ -23,8 +23,6 @@ from seglog_conformance.toolchains import child_processes
 BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELISION = "..."
 WIDTH = 120
-NOTICE = "seglog: compiling the columnar engine"
-"""Extra output of a command if nothing is compiled yet, as on a new machine; pages do not show it."""
 
 
 def refreshed(markdown: str, directory: Path) -> str:
@@ -78,7 +76,7 @@ def run(command: str, directory: Path) -> list[str]:
         encoding="utf-8",
         check=False,
     )
-    return [line.rstrip() for line in result.stdout.splitlines() if not line.startswith(NOTICE)]
+    return [line.rstrip() for line in result.stdout.splitlines()]
 
 
 def agrees(shown: list[str], printed: list[str]) -> bool:

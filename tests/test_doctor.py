@@ -71,7 +71,7 @@ def test_nothing_is_said_of_a_sound_log_directory(tmp_path: Path, capsys: pytest
 
 def statuses(path: Path, capsys: pytest.CaptureFixture[str]) -> list[int]:
     """Return the exit statuses of the commands that doctor asks the owners of."""
-    commands = [["verify"], ["recover", "--like-broker"], ["ls", "--long"], ["transactions"]]
+    commands = [["verify"], ["recover", "--like-broker"], ["ls", "--long"], ["transactions"], ["cluster"]]
     found = [run([*words, str(path)]) for words in commands]
     capsys.readouterr()
     return [status for status in found if status != USAGE]

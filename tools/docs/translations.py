@@ -33,9 +33,7 @@ def behind(root: Path) -> dict[str, str]:
         if mark is None or source is None or not source.is_file():
             found[path.name] = "its first line names no English source"
         elif mark["digest"] != (now := digest(source.read_text(encoding="utf-8"))):
-            found[path.name] = (
-                f"{mark['source']} has changed: translate that, then write {now} in its first line"
-            )
+            found[path.name] = f"{mark['source']} has changed: translate that, then write {now} in its first line"
     return found
 
 

@@ -230,14 +230,6 @@ def test_full_disk_is_told_once(log: Path) -> None:
     assert (found.returncode, found.stderr.count(b"\n")) == (NOT_WRITTEN, 1)
 
 
-@pytest.mark.parametrize(("closed", "message"), [(">&-", b"seglog: Bad file descriptor\n"), (">&- 2>&-", b"")])
-@pytest.mark.parametrize("name", ["dump", "ls", "inspect", "--version"])
-def test_a_closed_standard_output_is_an_error(name: str, closed: str, message: bytes, log: Path) -> None:
-    shell = f"{' '.join(SEGLOG)} {name} {log} {closed}"
-    run = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False)
-    assert (run.returncode, run.stderr) == (NOT_WRITTEN, message)
-
-
 def test_output_that_cannot_show_a_character_escapes_it(tmp_path: Path) -> None:
     (tmp_path / "leader-epoch-checkpoint").write_text("über", encoding="utf-8")
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
@@ -385,10 +377,8 @@ def test_a_list_of_segments_fits_the_terminal(width: int, gone: list[str], monke
     monkeypatch.setattr(render_ls, "terminal_width", lambda: width)
     row = ["102", "156", "11.5 KiB", "9", "2026-11-21T01:41:22.570Z", "2026-11-21T01:41:23.381Z", "2", "none", "2/2"]
     heading, line, *rest = render_ls.table(render_ls.SEGMENT_COLUMNS, [[*row, "ok"]], render_ls.OPTIONAL_COLUMNS)
-    assert (len(line) > max(width, 60), [name for name in gone if name in heading or name not in rest[0]]) == (
-        False,
-        [],
-    )
+    assert len(line) <= max(width, 60)
+    assert not [name for name in gone if name in heading or name not in rest[0]]
     monkeypatch.setattr(render_ls, "terminal_width", lambda: None)
     assert all(cell in render_ls.table(render_ls.SEGMENT_COLUMNS, [[*row, "ok"]])[1] for cell in row)
 

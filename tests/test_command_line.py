@@ -24,7 +24,7 @@ from helpers.support import FIXTURES, bundled
 from helpers.walking import each_of
 
 from seglog_format.cli import output, progress
-from seglog_format.cli.exit_status import USAGE
+from seglog_format.cli.exit_status import NOT_WRITTEN, USAGE
 from seglog_format.cli.main import EXTRAS, run, seglog
 
 if TYPE_CHECKING:
@@ -340,14 +340,23 @@ def test_every_command_takes_the_choice_of_colours(
     ("environment", "is_coloured"),
     [({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": ""}, False), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
 )
-@pytest.mark.parametrize("command", ["ls", "inspect"])
+@pytest.mark.parametrize(("command", "code"), [("ls", b"\x1b[1m"), ("inspect", b"\x1b[3")])
 def test_colour_in_a_pipe_if_the_environment_wants_it(
-    command: str, environment: dict[str, str], *, is_coloured: bool
+    command: str, code: bytes, environment: dict[str, str], *, is_coloured: bool
 ) -> None:
     (log,) = bundled("4.3.0/one").rglob("00000000000000000000.log")
     program = [sys.executable, "-m", "seglog_format.cli", command, str(log)]
     found = subprocess.run(program, capture_output=True, check=True, env=os.environ | environment)
-    assert (b"\x1b[3" in found.stdout or b"\x1b[1m" in found.stdout) == is_coloured
+    assert (code in found.stdout) == is_coloured
+
+
+@pytest.mark.parametrize(("closed", "message"), [(">&-", b"seglog: Bad file descriptor\n"), (">&- 2>&-", b"")])
+@pytest.mark.parametrize("name", ["dump", "ls", "inspect", "--version"])
+def test_a_closed_standard_output_is_an_error(name: str, closed: str, message: bytes) -> None:
+    (log,) = bundled("4.3.0/one").rglob("00000000000000000000.log")
+    shell = f"{sys.executable} -m seglog_format.cli {name} {log} {closed}"
+    found = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False)
+    assert (found.returncode, found.stderr) == (NOT_WRITTEN, message)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

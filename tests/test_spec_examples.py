@@ -122,6 +122,7 @@ DECODERS: Mapping[str, Callable[[Example], Any]] = {
     "object-name": decode_object_name,
     "manifest": decode_manifest,
     "chunk-sizes": decode_chunk_sizes,
+    "listing": lambda _: None,
     "name": lambda example: parse_file_name(text_of(example)),
     "directory-name": lambda example: parse_partition_directory(text_of(example)),
 }
@@ -155,6 +156,8 @@ def is_without_log(example: Example) -> bool:
 
 def laid_out(example: Example, root: Path) -> Path:
     """Return a partition directory, or a log directory where the bytes are a root file or a directory's name."""
+    if example.kind == "listing":
+        return listed(text_of(example), root)
     if example.kind == "directory-name":
         (root / text_of(example)).mkdir()
         (root / "recovery-point-offset-checkpoint").write_text("0\n0\n", encoding="utf-8")
@@ -170,6 +173,15 @@ def laid_out(example: Example, root: Path) -> Path:
         (partition / f"{int(example.options['next']):020}.log").touch()
     target.write_bytes(content_of(name) if example.kind == "name" else example.data)
     return target.parent
+
+
+def listed(text: str, root: Path) -> Path:
+    """Return a log directory with the files of a listing: a path in each line, behind it the text of the file."""
+    for line in text.splitlines():
+        name, _, content = line.partition("  ")
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content.strip().replace("\\n", "\n"), encoding="utf-8")
+    return root
 
 
 def content_of(name: str) -> bytes:

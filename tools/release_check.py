@@ -159,6 +159,8 @@ def main() -> int:
     """Check the reports, build everything, and use it as a user who has nothing else."""
     say("the reports: commit, age, command and digests")
     run([sys.executable, "-m", "tools.reports", "--current"], REPOSITORY)
+    say("the pages in Chinese")
+    run([sys.executable, "-m", "tools.docs.translations"], REPOSITORY)
     wheel, testdata, source = build()
     with tempfile.TemporaryDirectory(prefix="seglog-release-") as name:
         working_directory = Path(name)

@@ -97,24 +97,34 @@ Examples:
   seglog explain SEG-IDX-004
   seglog explain idx-4
   seglog explain SEG-BAT
+  seglog explain "Found invalid messages in log segment /data/orders-0/000.log"
   seglog explain --json SEG-IDX-004 | jq -r '.cases[]'
   seglog explain --json | jq -r .id"""
 
+LEAST_TEXT: Final = 12
+"""Characters of a text that is shorter than the words of a known line."""
 LOOSE_ID: Final = re.compile(r"(?:SEG-?)?([A-Z]{3})(?:-?0*(\d{1,3}))?", re.IGNORECASE)
 
 
 @click.command(epilog=EPILOG)
-@click.argument("identifier", metavar="[ID]", default="")
+@click.argument("identifier", metavar="[ID|TEXT]", nargs=-1)
 @json_option
-def command(identifier: str, *, as_json: bool) -> None:
-    """Print the requirement ID: its text, its level, whom it binds, whether brokers keep it, and where it is tested.
+def command(identifier: tuple[str, ...], *, as_json: bool) -> None:
+    """Print the requirement ID, or what the line TEXT of a broker's own log means and which command shows more.
+
+    For a requirement, that is its text, its level, whom it binds, whether brokers keep it, and where it is tested.
 
     The last part lists the schema fields, code, tests, planted faults, bundled fixtures and cases of the conformance
     suite that name it, and how many implementations pass those cases. Paths are those of the repository.
 
     An area such as SEG-BAT lists its requirements; without ID, all are listed.
     """
-    found = _found(identifier)
+    text = " ".join(identifier)
+    if lines := lines_like(text):
+        for line in lines:
+            _write_line(line, as_json=as_json)
+        return
+    found = _found(text)
     for requirement in found:
         if as_json:
             write_json(as_object(requirement))
@@ -122,6 +132,45 @@ def command(identifier: str, *, as_json: bool) -> None:
             _explain(requirement)
         else:
             write_text(f"{requirement.id}  {requirement.level:6}  {requirement.title}")
+
+
+def broker_lines() -> list[dict[str, Any]]:
+    """Return what brokers log: for each line its ``words``, what it ``means``, and the command to ``run``."""
+    import tomllib
+    from importlib.resources import files
+
+    table = files("seglog_format.cli").joinpath("broker_lines.toml").read_text(encoding="utf-8")
+    lines: list[dict[str, Any]] = tomllib.loads(table)["line"]
+    return lines
+
+
+def lines_like(text: str) -> list[dict[str, Any]]:
+    """Return the known lines whose words are in a text, those with the longest words first.
+
+    Args:
+        text: a line of a broker's log, or part of one of at least `LEAST_TEXT` characters.
+    """
+    wanted = " ".join(text.lower().split())
+
+    def score(line: dict[str, Any]) -> int:
+        words = [" ".join(each.lower().split()) for each in line["words"]]
+        known = [len(each) for each in words if each in wanted]
+        return max(
+            [*known, *(len(wanted) for each in words if len(wanted) >= LEAST_TEXT and wanted in each)], default=0
+        )
+
+    return sorted(filter(score, broker_lines()), key=score, reverse=True)
+
+
+def _write_line(line: dict[str, Any], *, as_json: bool) -> None:
+    import textwrap
+
+    if as_json:
+        write_json({"type": "brokerLine", **line})
+        return
+    write_text(line["words"][0])
+    write_text(textwrap.fill(line["means"], width=88, initial_indent="  ", subsequent_indent="  "))
+    write_text(f"  run: {line['run']}")
 
 
 def _found(identifier: str) -> list[Requirement]:
@@ -134,7 +183,8 @@ def _found(identifier: str) -> list[Requirement]:
     listed = [one for one in table.values() if not wanted or one.id.startswith(wanted + "-")]
     if listed:
         return listed
-    msg = f"no requirement {identifier!r}; {_suggestion(wanted, table)}"
+    kind = "known line of a broker's log" if " " in identifier.strip() else "requirement"
+    msg = f"no {kind} {identifier!r}; {_suggestion(wanted, table)}"
     raise click.UsageError(msg)
 
 

@@ -1,4 +1,4 @@
-"""Names for the generators of pages: structures as they are shown, editions, and exit statuses."""
+"""Names for the generators of pages: structures as they are shown, editions, broker lines, exit statuses."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from seglog_format.cli.editions import (
     state_text,
 )
 from seglog_format.cli.exit_status import STATUSES
+from seglog_format.cli.explain import broker_lines
 from seglog_format.cli.kaitai_set import kaitai_set
 from seglog_format.cli.render_schema import svg, table
 from seglog_format.cli.structures import Structure, structures
@@ -22,6 +23,7 @@ __all__ = [
     "Edition",
     "State",
     "Structure",
+    "broker_lines",
     "changed_marks",
     "editions",
     "is_only_reworded",

@@ -27,7 +27,7 @@ EPILOG: Final = """\b
 Examples:
   seglog salvage my-topic-0 -o rescued/my-topic-0
   seglog salvage /var/lib/kafka/data -o rescued
-  seglog salvage broker-1/my-topic-0 broker-2/my-topic-0 -o rescued/my-topic-0
+  seglog salvage my-topic-0 backup/my-topic-0 -o rescued/my-topic-0
   seglog salvage --json my-topic-0 -o rescued/my-topic-0 | jq .damaged[]"""
 
 

@@ -101,7 +101,7 @@ class _Batch(NamedTuple):
     crc: int
     fullness: int
     epoch: int
-    places: tuple[PlacedEntry, ...]
+    copies: tuple[PlacedEntry, ...]
 
 
 class _Opened(NamedTuple):
@@ -113,7 +113,7 @@ class _Opened(NamedTuple):
     owners: list[int]
 
     def replicas_of(self, batch: _Batch) -> set[int]:
-        return {self.owners[place.log] for place in batch.places}
+        return {self.owners[entry.log] for entry in batch.copies}
 
 
 def merge_replicas(
@@ -146,7 +146,7 @@ def merge_replicas(
         chosen = _chosen_replica(opened, batches)
         kept, cleaned, dropped = _choice(batches, chosen, opened)
         _require_shared(opened, [*kept, *cleaned], dropped)
-        taken = [batch.places[0] for batch in kept]
+        taken = [batch.copies[0] for batch in kept]
         own = [log for log, owner in zip(opened.logs, opened.owners, strict=True) if owner == chosen]
         bases = sorted(log.base_offset for log in own)
         parts = parts_of(taken, opened.logs, lambda entry: bisect_right(bases, entry.first_offset))
@@ -220,9 +220,9 @@ def _batches(opened: _Opened) -> list[_Batch]:
                 if isinstance(header, RecordBatchHeader):
                     epoch = header.partition_leader_epoch
                     fullness = 2 * header.records_count - (header.delete_horizon_ms is not None)
-                place = PlacedEntry(row.first_offset, number, row.last_offset, start, frame.end)
+                entry = PlacedEntry(row.first_offset, number, row.last_offset, start, frame.end)
                 key = (row.first_offset, row.last_offset, frame.end - start, header.crc, fullness)
-                found.setdefault(key, {}).setdefault(epoch, []).append(place)
+                found.setdefault(key, {}).setdefault(epoch, []).append(entry)
     batches, reached = list[_Batch](), -1
     for key, by_epoch in sorted(found.items()):
         reached = min((epoch for epoch in by_epoch if epoch >= reached), default=max(by_epoch))
@@ -371,16 +371,16 @@ def _blocked(opened: _Opened, number: int) -> Iterator[tuple[Path, DamagedRange]
 
 
 def _runs(opened: _Opened, shown: Iterable[_Batch]) -> Iterator[MissingOffsets]:
-    places = {(place.log, place.start): place for batch in shown for place in batch.places}
+    copies = {(entry.log, entry.start): entry for batch in shown for entry in batch.copies}
     for log, scan in enumerate(opened.scans):
         before = None
         for start in scan.starts:
-            place = places.get((log, start))
-            if place is not None:
-                is_next = before is not None and before.end == start and before.last_offset < place.first_offset
-                first = before.last_offset + 1 if before is not None and is_next else place.first_offset
-                yield MissingOffsets(first, place.last_offset + 1)
-            before = place
+            entry = copies.get((log, start))
+            if entry is not None:
+                is_next = before is not None and before.end == start and before.last_offset < entry.first_offset
+                first = before.last_offset + 1 if before is not None and is_next else entry.first_offset
+                yield MissingOffsets(first, entry.last_offset + 1)
+            before = entry
 
 
 def _united(spans: Iterable[MissingOffsets]) -> list[MissingOffsets]:
@@ -414,7 +414,7 @@ def _reports(opened: _Opened, taken: Sequence[PlacedEntry], dropped: Sequence[_B
         yield ReplicaReport(
             path=listing.path,
             whole_count=sum(len(scan.starts) for _, scan in scans),
-            taken_count=sum(opened.owners[place.log] == number for place in taken),
+            taken_count=sum(opened.owners[entry.log] == number for entry in taken),
             damaged=(*damaged, *_blocked(opened, number)),
             diverged=tuple(_diverged(_own(number, dropped, opened))),
         )

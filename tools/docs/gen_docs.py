@@ -22,6 +22,7 @@ from seglog_format.cli.main import seglog
 from tools import demo_data, reports
 from tools.docs import (
     algorithm_blocks,
+    broker_lines_page,
     bugs_page,
     case_sources,
     catalogue_page,
@@ -65,6 +66,7 @@ ABOUT = {
     "requirements": "every rule: level, whom it binds, since when, and the code, tests and fixtures behind it",
     "errors": "what is raised, and when",
     "command-line": "every command and option of `seglog`",
+    "broker-lines": "what lines of a broker's own log mean, and the command that shows more",
     "python": "the functions of the package, and the enums and settings that they take",
     "python-types": "the types of what they return",
     "python-spark": "what Spark jobs use of the package",
@@ -85,6 +87,7 @@ def generated() -> dict[str, str]:
         "docs/reference/speed.md": report_pages.speed_page(NOTICE),
         reports.README: reports.page(),
         man_page.PAGE: man_page.page(),
+        **broker_lines_page.pages(),
         **machine_readable.pages(),
         **dict(algorithm_blocks.pages()),
         **state_pictures.pages(),

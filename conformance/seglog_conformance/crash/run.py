@@ -43,14 +43,14 @@ class Options:
     Attributes:
         profile: name of the profile of the file system.
         piece: size in bytes of what a disk writes as a whole.
-        most: so many states of one cut at most, if there are too many to try all.
+        most: so many states of one cut at most.
         states: so many states of one history at most.
         stops: whether the first failure is enough.
     """
 
     profile: str = POSIX
     piece: int = PAGE
-    most: int = 40
+    most: int = 64
     states: int = sys.maxsize
     stops: bool = False
 

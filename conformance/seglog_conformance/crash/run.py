@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -42,14 +43,14 @@ class Options:
     Attributes:
         profile: name of the profile of the file system.
         piece: size in bytes of what a disk writes as a whole.
-        most: so many states of one cut at most, if there are too many to try all.
+        most: so many states of one cut at most.
         states: so many states of one history at most.
         stops: whether the first failure is enough.
     """
 
     profile: str = POSIX
     piece: int = PAGE
-    most: int = 40
+    most: int = 64
     states: int = sys.maxsize
     stops: bool = False
 
@@ -158,9 +159,7 @@ class _Examination:
         counts, dice = self._judged.counts, random.Random(f"{self._seed} states")  # noqa: S311 - not a secret
         counts["operations"] = len(self._history)
         asked: set[tuple[str, Promise]] = set()
-        numbers = list(filter(self._may_differ, range(1, len(self._history) + 1)))
-        dice.shuffle(numbers)
-        for number in numbers:
+        for number in self._numbers(dice):
             if len(self._seen) >= self._options.states or (self._options.stops and self._judged.failures):
                 break
             cut = self._disk.cut(number)
@@ -176,6 +175,14 @@ class _Examination:
         counts["verdicts"], counts["states"] = len(asked), len(self._seen)
         return self._judged
 
+    def _numbers(self, dice: random.Random) -> list[int]:
+        """Return all cuts in a random order, of which every other one follows an answer: a new promise."""
+        numbers = list(filter(self._may_differ, range(1, len(self._history) + 1)))
+        dice.shuffle(numbers)
+        answered = [each for each in numbers if isinstance(self._history.operations[each - 1], Marker)]
+        others = [each for each in numbers if each not in answered]
+        return [each for pair in zip_longest(answered, others) for each in pair if each is not None]
+
     def _may_differ(self, number: int) -> bool:
         """Return whether a cut after an operation may leave what one before it may not, or breaks another promise."""
         match self._history.operations[number - 1]:
@@ -188,7 +195,7 @@ class _Examination:
 
     def _judge(self, state: State, promise: Promise, control: State, usual: Complaints) -> None:
         told = complaints(self._look(state), promise)
-        for kind in told.keys() - usual.keys():
+        for kind in sorted(told.keys() - usual.keys()):
             self._judged.counts["failures"] += 1
             if any(failure.kind == kind for failure in self._judged.failures):
                 continue
@@ -257,12 +264,13 @@ def write_failure(failure: Failure, directory: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    state = directory / "state"
+    state.mkdir(parents=True, exist_ok=True)
     for path, data in failure.files.items():
-        target = directory / "state" / path
+        target = state / path
         if data is None:
-            target.mkdir(parents=True, exist_ok=True)
+            target.mkdir(exist_ok=True)
         else:
-            target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
     lost = set(failure.lost)
     marked = [f"{'LOST ' if text in lost else '     '}{text}\n" for text in failure.operations]

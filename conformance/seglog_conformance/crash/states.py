@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from seglog_conformance.crash.history import History
     from seglog_conformance.crash.profiles import Changes
 
-EXHAUSTIVE: Final = 8
-"""With at most so many candidates, all sets of changes are tried."""
 NEAR: Final = 6
 """Pairs of changes are tried among candidates that are at most so far apart."""
 
@@ -76,17 +74,17 @@ class Disk:
 
         Args:
             cut: the moment.
-            most: so many contents at most, if there are too many candidates to try all sets.
+            most: so many sets of changes are all tried; of more, so many contents.
             dice: chooses among the sets.
         """
         seen: set[str] = set()
-        is_exhaustive = len(cut.candidates) <= EXHAUSTIVE
+        is_exhaustive = 1 << len(cut.candidates) <= most
         for changes in _all_sets(cut) if is_exhaustive else _chosen_sets(cut, dice, most):
             state = self.state(cut, changes)
             if state.digest not in seen:
                 seen.add(state.digest)
                 yield state
-            if len(seen) >= most and not is_exhaustive:
+            if len(seen) >= most:
                 return
 
     def shrunk(self, state: State, still_fails: Callable[[State], bool]) -> State:
@@ -180,9 +178,9 @@ def _chosen_sets(cut: Cut, dice: random.Random, most: int) -> Iterator[Changes]:
     for number in every:
         operation = operations[number]
         by_node.setdefault(getattr(operation, "node", getattr(operation, "directories", None)), set()).add(number)
-    yield from map(frozenset, by_node.values())
-    yield from (whole - changes for changes in by_node.values())
-    chosen: list[Changes] = [frozenset({number}) for number in every]
+    chosen: list[Changes] = [frozenset(changes) for changes in by_node.values()]
+    chosen += [whole - changes for changes in by_node.values()]
+    chosen += [frozenset({number}) for number in every]
     chosen += [whole - {number} for number in every]
     chosen += [frozenset(every[at:]) for at in range(1, len(every))]
     chosen += [frozenset(pair) for at in range(len(every)) for pair in itertools.combinations(every[at : at + NEAR], 2)]

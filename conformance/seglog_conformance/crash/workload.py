@@ -24,17 +24,13 @@ if TYPE_CHECKING:
 
 START_MS: Final = 1_700_000_000_000
 CALLED, ANSWERED = "called", "answered"
-ACTIONS: Final = {
-    "append": 50,
-    "flush": 10,
-    "roll": 5,
-    "checkpoint": 4,
-    "retain": 6,
-    "together": 8,
-}
+ACTIONS: Final = {"append": 50, "flush": 10, "roll": 5, "checkpoint": 4, "retain": 6, "together": 8}
 """Actions on an open log, with their weights."""
+REMOVING: Final = {"append": 40, "flush": 4, "roll": 15, "retain": 5}
+"""Actions of a history whose retention removes several segments at once."""
 LIVES: Final = (1, 2, 2, 3)
 STEPS: Final = (3, 6, 10)
+MANY_STEPS: Final = (15, 20)
 SECONDS: Final = 30.0
 
 
@@ -166,7 +162,8 @@ class Workload:
     """
 
     def __init__(self, testee: ProcessTestee, recording: Recording, dice: random.Random) -> None:
-        self.config = _config(dice)
+        self._removes = dice.random() < 0.3  # noqa: PLR2004 - share
+        self.config = _config(dice, removes=self._removes)
         self.steps: list[Step] = []
         self._testee = testee
         self._recording = recording
@@ -186,7 +183,9 @@ class Workload:
         lives = self._dice.choice(LIVES)
         for life in range(lives):
             self._do(Step("open"), config=self.config)
-            for _ in range(self._dice.choice(STEPS)):
+            if life and self._dice.random() < 0.4:  # noqa: PLR2004 - share; of what the life before has left
+                self._do(Step("flush", is_flushed=True))
+            for _ in range(self._dice.choice(MANY_STEPS if self._removes else STEPS)):
                 self._act()
             if self._dice.random() < (0.5 if life < lives - 1 else 0.7):
                 self._do(Step("close", is_flushed=True))
@@ -197,7 +196,8 @@ class Workload:
                 start(self._testee)
 
     def _act(self) -> None:
-        actions = {name: weight for name, weight in ACTIONS.items() if name in {"append", "flush", *self._can}}
+        every = REMOVING if self._removes else ACTIONS
+        actions = {name: weight for name, weight in every.items() if name in {"append", "flush", *self._can}}
         match self._dice.choices(tuple(actions), tuple(actions.values()))[0]:
             case "append":
                 is_flushed = self._dice.random() < 0.3  # noqa: PLR2004 - share
@@ -348,13 +348,13 @@ def _sent(batch: RecordBatch) -> str:
     return encode_batch(batch).hex()
 
 
-def _config(dice: random.Random) -> dict[str, str]:
+def _config(dice: random.Random, *, removes: bool) -> dict[str, str]:
     """Return settings, by their names for topics: small segments, and few entries between index entries."""
     chosen = {
-        "segment.bytes": dice.choice((400, 400, 700, 1500, 1 << 20)),
+        "segment.bytes": 400 if removes else dice.choice((400, 400, 700, 1500, 1 << 20)),
         "segment.index.bytes": dice.choice((36, 60, 240, 1000)),
         "index.interval.bytes": dice.choice((0, 100, 4096)),
-        "retention.bytes": dice.choice((-1, 500, 500)),
+        "retention.bytes": 500 if removes else dice.choice((-1, 500, 500)),
         "flush.messages": dice.choice((1, 7, 1 << 30, 1 << 30)),
         "preallocate": str(dice.random() < 0.2).lower(),  # noqa: PLR2004 - share
         "retention.ms": -1,

@@ -41,7 +41,7 @@ STRIDE_SIZE: Final = 16 * 2**20
 """Bytes walked between two calls of `passed`."""
 
 DISORDER: Final = frozenset({"SEG-LOG-006", "SEG-LOG-008", "SEG-LOG-013", "SEG-PDR-013"})
-"""What `in_order` refuses: entries that are whole, so that the ones after them can be found."""
+"""What `in_order` refuses in entries that are whole: the ones after them can be found."""
 
 MIN_SIZES: Final = {**MESSAGE_MIN_SIZES, RECORD_BATCH_MAGIC: RECORD_BATCH_HEADER.size - ENTRY_PREFIX_SIZE}
 """Minimum of the size field, by magic."""

@@ -652,8 +652,7 @@ def test_ls_of_several_paths(cli: Seglog, crashed: Path, segments: Path) -> None
 
 def test_ls_of_one_file_and_what_follows_its_entries(cli: Seglog, log: Path) -> None:
     log.write_bytes(vector("V-06") + bytes(30))
-    (line,) = cli.lines("ls", log)
-    assert (line["state"], line["tailBytes"]) == ("30 zero bytes", 30)
+    assert [(line["state"], line["tailBytes"]) for line in cli.lines("ls", log)] == [("30 zero bytes", 30)]
     log.write_bytes(vector("V-06") + b"\xff" * 30)
     (line,) = cli.lines("ls", log, status=1)
     assert (line["state"], line["tailBytes"]) == ("damaged at 95 [SEG-LOG-003]", 30)
@@ -664,13 +663,12 @@ def test_ls_of_a_directory_without_segments(cli: Seglog, tmp_path: Path) -> None
     assert cli("ls", tmp_path / "orders-0").splitlines()[-1] == "no segments"
 
 
-def test_ls_of_ten_times_the_segments_takes_ten_times_the_calls(cli: Seglog, one_segment: Path, tmp_path: Path) -> None:
+def test_ls_of_ten_times_the_segments_takes_ten_times_the_calls(cli: Seglog, tmp_path: Path) -> None:
     calls = []
     for count in (50, 500):
         (many := tmp_path / f"many-{count}").mkdir()
-        for number, ending in product(range(count), (".index", ".timeindex")):
-            shutil.copy(one_segment / f"00000000000000000102{ending}", many / f"{number * 5:020d}{ending}")
-            (many / f"{number * 5:020d}.log").write_bytes(entry(number * 5, 2) + entry(number * 5 + 2, 3))
+        for number, ending in product(range(count), (".log", ".index", ".timeindex")):
+            (many / f"{number * 5:020d}{ending}").write_bytes(entry(number * 5, 5) if ending == ".log" else bytes(12))
         with Profile() as profile:
             assert len(cli.lines("ls", many)) == count
         calls.append(sum(entry.callcount for entry in profile.getstats()))

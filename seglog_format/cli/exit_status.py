@@ -26,7 +26,7 @@ STATUSES: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
         USAGE: ("wrong usage", "An option, an argument or a PATH makes no sense. Nothing was read or written."),
         UNREADABLE: (
             "unreadable",
-            "Something could not be read: no permission, a failing disk, damage that ends the work, no more memory.",
+            "Something could not be read: no permission, a failing disk, a limit, damage that ends it, no more memory.",
         ),
         NOT_WRITTEN: (
             "not written",

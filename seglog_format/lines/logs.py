@@ -9,7 +9,7 @@ from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
 from seglog_format.codec.record_stream import stream_frame
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.lines.records import RecordLines
-from seglog_format.log.entry_table import require_order
+from seglog_format.log.entry_table import in_order
 from seglog_format.model import CompressionCodec, TailKind
 from seglog_format.storage.byte_source import source_of
 
@@ -58,7 +58,7 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
 def _out_of_order(frame: Frame, source: Source, previous: int) -> Line:
     """Return why readers end before an entry, whose offset its segment cannot hold; nothing for any other entry."""
     try:
-        require_order(frame, source.name, source.allowed, previous)
+        next(in_order((frame,), source.name, source.allowed, previous))
     except FormatError as problem:
         return {"outOfOrder": str(problem)}
     return {}

@@ -42,7 +42,7 @@ STRIDE_SIZE: Final = 16 * 2**20
 """Bytes walked between two calls of `passed`."""
 
 DISORDER: Final = frozenset({"SEG-LOG-006", "SEG-LOG-008", "SEG-LOG-013", "SEG-PDR-013"})
-"""What `in_order` refuses: entries that are whole, so that the ones after them can be found."""
+"""What `in_order` refuses in entries that are whole: the ones after them can be found."""
 
 HEADER_COST: Final = 40
 """A header takes as long to walk over in Python as this number of bytes takes to read."""
@@ -78,22 +78,19 @@ def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous:
             (SEG-PDR-013).
     """
     for frame in frames:
-        require_order(frame, path, allowed, previous)
+        first, last = frame.header.base_offset, frame.header.last_offset
+        if first is not None and first < allowed.first:
+            at = Location(path, frame.position, "offset", 8)
+            raise CorruptRecordError(at, "SEG-LOG-008", expected=f"{allowed.first} or more", found=first)
+        if last <= previous:
+            at = Location(path, frame.position, "offset", 8)
+            raise CorruptRecordError(at, "SEG-LOG-006", expected=f"a last offset above {previous}", found=last)
+        _check_greatest(last, Location(path, frame.position))
+        if last > allowed.last:
+            at = Location(path, frame.position, "offset", 8)
+            raise CorruptRecordError(at, "SEG-PDR-013", expected=f"at most {allowed.last}", found=last)
         yield frame
-        previous = frame.header.last_offset
-
-
-def require_order(frame: Frame, path: str, allowed: OffsetRange, previous: int) -> None:
-    """Refuse an entry with an impossible offset; see `in_order`."""
-    first, last = frame.header.base_offset, frame.header.last_offset
-    at = Location(path, frame.position, "offset", 8)
-    if first is not None and first < allowed.first:
-        raise CorruptRecordError(at, "SEG-LOG-008", expected=f"{allowed.first} or more", found=first)
-    if last <= previous:
-        raise CorruptRecordError(at, "SEG-LOG-006", expected=f"a last offset above {previous}", found=last)
-    _check_greatest(last, Location(path, frame.position))
-    if last > allowed.last:
-        raise CorruptRecordError(at, "SEG-PDR-013", expected=f"at most {allowed.last}", found=last)
+        previous = last
 
 
 def check_offsets(batch: RecordBatch, at: Location) -> None:

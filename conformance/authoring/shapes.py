@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from authoring.batches import LOG_APPEND_TIME, Batch, Rec
-from authoring.casefile import may, must, should
+from authoring.casefile import hexed, lay, may, must, should
 from authoring.codecs import (
     LZ4_BLOCK_CHECKSUM,
     LZ4_END,
@@ -21,13 +21,17 @@ from authoring.codecs import (
     xerial,
 )
 from authoring.compressed import GOOD, far_copy, halves, packed, refused
-from authoring.control import LEADER_CHANGE, data, kraft, marker
+from authoring.control import LEADER_CHANGE, control_key, data, kraft, marker, marker_value
 from authoring.encodings import add_encoding
 from authoring.messages import Msg, Wrapper
-from authoring.segments import aborted, bytes_of, offset_index, time_index
+from authoring.primitives import crc32c
+from authoring.repairs import ALL, FIRST, SECOND, Repairs, epochs, segment, snapshot
+from authoring.scenario_cases import ScenarioCases
+from authoring.scenarios import NOW, append, batch
+from authoring.segments import aborted, bytes_of, name_of, offset_index, time_index
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from authoring.casefile import Family
 
@@ -46,6 +50,10 @@ def shapes(families: Mapping[str, Family]) -> None:
     _damage(families)
     _encodings(families["encoding"])
     _retention(families["decisions"])
+    _recoveries(Repairs(families["recovery"]))
+    _wrapped(families["encoding"])
+    _flushed(families["decisions"])
+    _committed(families["transactions"])
     keys = (b"\xfe", b"\xff"), (b"a\x80", b"a\x81")
     families["header-key-not-utf8"].valid(
         "keys-that-are-one-text",
@@ -64,7 +72,7 @@ def _times(families: Mapping[str, Family]) -> None:
     )
     stamped = families["log-append-time"]
     ended = marker("ABORT", 3)
-    for name, batch, rules in (
+    for name, unit, rules in (
         ("marker", ended, ()),
         ("leader-change", kraft("LEADER_CHANGE", LEADER_CHANGE), ("SEG-CTL-006",)),
     ):
@@ -72,7 +80,7 @@ def _times(families: Mapping[str, Family]) -> None:
             f"stamped-{name}",
             "LogAppendTime: a control record has the maximum timestamp of its batch, as any other.",
             must("SEG-BAT-011", *rules, flags=("STAMPED",), needs=("control",)),
-            replace(batch, attributes=batch.attributes | LOG_APPEND_TIME, max_timestamp=9999),
+            replace(unit, attributes=unit.attributes | LOG_APPEND_TIME, max_timestamp=9999),
         )
 
 
@@ -274,3 +282,160 @@ def _retention(family: Family) -> None:
     largest = 2**31 - 1
     keeps("size-two-of-three", 0, largest, 1000, 1, bytes=2 * largest)
     keeps("size-one-byte-more", 0, largest, 1000, 0, bytes=2 * largest + 1)
+
+
+def _recoveries(to: Repairs) -> None:
+    """Ask what recovery leaves alone, and what it goes by."""
+    shut = should("SEG-RCV-024")
+    for name, base in (("first", 0), ("second", 15)):
+        files = {**ALL, name_of(base): ALL[name_of(base)] + bytes(5)}
+        to.recover(
+            f"clean-tail-of-the-{name}-segment",
+            "After a clean shutdown only the end of the last segment is looked at: a tail of another one stays.",
+            shut,
+            files,
+            files,
+            30,
+            cleanShutdown=True,
+        )
+    for name, tail in (("size", struct.pack(">qi", 30, -1) + bytes(8)), ("magic", struct.pack(">qiib", 30, 2, 0, 2))):
+        to.recover(
+            f"clean-tail-of-an-impossible-{name}",
+            "By the specification, a tail that cannot be an entry is removed, also after a clean shutdown.",
+            shut,
+            {**ALL, name_of(24): ALL[name_of(24)] + tail, **epochs((0, 0))},
+            {**ALL, **epochs((0, 0))},
+            30,
+            modes="t",
+            cleanShutdown=True,
+        )
+    opened, ended = [Batch(), data(1, b"a")], [marker("ABORT", 2), Batch(base=3)]
+    right = {**segment(opened), **segment(ended, 2), name_of(2, ".txnindex"): aborted(9, 1, 2, 3)}
+    lists = [(name_of(2, ".snapshot"), snapshot((9, 1), last_offset=1, time=1234))]
+    for name, more in (("end", ()), ("both", lists)):
+        above = {name_of(4, ".snapshot"): snapshot((9, -1), last_offset=1, time=1234), **dict(more)}
+        kept = {key: content for key, content in right.items() if not key.endswith("2.txnindex")}
+        to.recover(
+            f"index-by-the-snapshot-below-{name}",
+            "The transactions that a segment ends are those of the snapshot at its base offset, not of a later one.",
+            must("SEG-RCV-025", "SEG-TXN-009"),
+            {**kept, **above},
+            {**right, **above, **epochs((3, 2))},
+            4,
+            recoveryPoint="2",
+        )
+    for name, spare in (("end", (15,)), ("inside", (15, 20))):
+        replaced = {name_of(0, ".log.swap"): bytes_of([*FIRST[1:], *SECOND])}
+        covered = {name_of(at, ".snapshot"): snapshot((9, -1), last_offset=2) for at in spare}
+        to.recover(
+            f"swap-covers-snapshots-{name}",
+            "A finished replacement removes all files of the segments that it replaces, also their snapshots.",
+            must("SEG-PDR-010", "SEG-RCV-021"),
+            {**segment(FIRST), **segment(SECOND, 15), **replaced, **covered},
+            {**segment([*FIRST[1:], *SECOND]), **epochs((0, 3))},
+            24,
+        )
+    ends = should("SEG-RCV-008")
+    for name, number in (("6", 6), ("32767", 2**15 - 1)):
+        odd = replace(marker("COMMIT", 1), recs=(Rec(key=control_key(number), value=marker_value(7)),))
+        kept = segment([data(0, b"a"), odd, Batch(base=2)])
+        why = "By the specification, a control record of an unknown type stays."
+        to.recover(f"marker-of-type-{name}-stays", why, ends, kept, {**kept, **epochs((0, 0), (3, 1))}, 3, modes="t")
+    packed = replace(marker("ABORT", 1), codec="snappy", stored=b"no snappy")
+    kept = segment([data(0, b"a"), packed, Batch(base=2)])
+    why = "By the specification, an end marker that cannot be decompressed stays."
+    to.recover("abort-that-is-no-snappy-stays", why, ends, kept, {**kept, **epochs((0, 0), (3, 1))}, 3, modes="t")
+    wrapped = [
+        Batch(producer_id=9, producer_epoch=2, base_sequence=2**31 - at, recs=(Rec(), Rec(), Rec())) for at in (1, 2)
+    ]
+    for name, one, last in (("first", wrapped[0], 1), ("second", wrapped[1], 0)):
+        alone = {**segment([one]), **epochs((0, 0))}
+        row = struct.pack(">qhiqiqiq", 9, 2, last, 2, 2, 1000, -1, -1)
+        body = struct.pack(">i", 1) + row
+        to.recover(
+            f"snapshot-of-a-sequence-that-wraps-after-the-{name}",
+            "The last sequence of a producer follows the greatest one: it is counted from 0 again.",
+            must("SEG-BAT-017", "SEG-PSN-010"),
+            alone,
+            {**alone, name_of(3, ".snapshot"): struct.pack(">hI", 1, crc32c(body)) + body},
+            3,
+            modes="t",
+            cleanShutdown=True,
+        )
+
+
+def _committed(family: Family) -> None:
+    """Ask what `read_committed` hides where transactions and segments cross."""
+
+    def reads(name: str, why: str, segments: Mapping[int, list[Batch]], offsets: Collection[int], end: int) -> None:
+        units = [unit for one in segments.values() for unit in one]
+        found = [record for answer in lay(units)[1] for record in answer["records"]]
+        family.add(
+            name,
+            "read",
+            "valid",
+            why,
+            must("SEG-LKP-011", "SEG-LKP-012"),
+            request={
+                "files": hexed({name_of(base): bytes_of(one) for base, one in segments.items()}),
+                "offset": "0",
+                "isolation": "read_committed",
+            },
+            expect={
+                "records": [record for record in found if int(record["offset"]) in offsets],
+                "nextOffset": str(end),
+            },
+        )
+
+    across = "A transaction is aborted in a later segment: its records in the segment before are hidden as well."
+    reads(
+        "aborted-in-the-next-segment",
+        across,
+        {0: [Batch(), data(1, b"a")], 2: [marker("ABORT", 2), Batch(base=3)]},
+        {0},
+        2,
+    )
+    far = {
+        0: [data(0, b"a"), Batch(base=1)],
+        2: [Batch(base=2)],
+        3: [data(3, b"b", sequence=1), marker("ABORT", 4), Batch(base=5)],
+    }
+    reads("aborted-two-segments-later", across, far, {1}, 2)
+
+
+def _wrapped(family: Family) -> None:
+    """Ask for wrappers whose keys are seen: no reader tells them."""
+    for name, codec, compress, number in (("gzip", "gzip", gzip, 1), ("snappy", "snappy", xerial, 2)):
+        add_encoding(
+            family,
+            f"wrapper-without-a-key-{name}",
+            "The key of a wrapper is null.",
+            should("SEG-MSG-023", since="0.10"),
+            Wrapper(
+                offset=11,
+                inner=tuple(Msg(offset=at, timestamp=1000 + at) for at in range(2)),
+                offsets=(10, 11),
+                codec=codec,
+                compress=compress,
+            ),
+            exact=False,
+        )
+        family.cases[-1]["expect"]["contains"] = struct.pack(">bbqi", 1, number, 1001, -1).hex()
+
+
+def _flushed(family: Family) -> None:
+    """Ask for the recovery point after appends that wait for the disk."""
+    one, wait = append(batch(NOW)), append(batch(NOW), acks="flushed")
+    basis = must("SEG-FLS-002", needs=("together",))
+    for name, steps, points in (
+        ("each", (one, wait, one), (0, 2, 2)),
+        ("after-a-roll", (one, {"do": "roll"}, wait), (0, None, 2)),
+    ):
+        expect = {"steps": [{} if point is None else {"recoveryPoint": str(point)} for point in points]}
+        ScenarioCases(family).write(
+            f"flushed-moves-the-recovery-point-{name}",
+            "An append that waits for the disk flushes the log: the recovery point is its end.",
+            basis,
+            expect,
+            *steps,
+        )

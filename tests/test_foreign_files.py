@@ -64,3 +64,17 @@ def test_the_checkpoint_of_a_streams_task_is_shown(tmp_path: Path, capsys: pytes
     path.write_text("0\n1\napp-store-changelog 0 1234\n")
     assert run(["dump", str(path)]) == 0
     assert "app-store-changelog 0 1234" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["seg.bin", f"{NAMED}.log.bak", f"{NAMED}.log.1"])
+def test_dump_reads_a_log_under_another_name(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / name
+    path.write_bytes(LOG)
+    assert run(["dump", str(path)]) == 0
+    assert f"end: 1 batch, 3 records, {len(LOG)} of {len(LOG)} bytes" in capsys.readouterr().out
+    path.write_bytes(LOG + b"\xff" * 50)
+    assert run(["dump", str(path)]) == FINDINGS
+    capsys.readouterr()
+    path.write_bytes(LOG[:-1] + bytes([LOG[-1] ^ 1]))
+    assert run(["dump", str(path)]) == UNREADABLE
+    assert "no known kind" in capsys.readouterr().err

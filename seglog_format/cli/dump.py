@@ -70,7 +70,8 @@ def command(
 ) -> int:
     """Print the content of the files at PATH: batches, records, index entries, snapshots, checkpoints.
 
-    PATH is a file, a partition directory, a log directory, or a directory that holds log directories.
+    PATH is a file, a partition directory, a log directory, or a directory that holds log directories. A file under
+    another name is read as a log if it begins with a whole batch.
 
     With --from or --to, only batches and records are printed, without those of files due for removal. A damaged batch
     is named and skipped; the exit status is 1 then. It is also 1 if a batch is out of order, which ends every other
@@ -93,12 +94,15 @@ def command(
     decode = decode or choices["decode_as"] is not None
     options = LineOptions(**choices, decode=decode, long_over=long_over)
     gaps = GapLines(options, as_json=as_json)
-    is_empty = True
+    last = None
     for line in _lines(path, options, joined, gaps):
         render(line)
         status = max(status, _status(line, path))
-        is_empty = False
-    if is_empty and options.is_window:
+        last = line["type"]
+    if last == "file" and not status and _is_of_no_known_kind(path):
+        diagnose(f"{path}: of no known kind: nothing was read of it but its size")
+        status = UNREADABLE
+    if last is None and options.is_window:
         diagnose(f"{path}: no batch or record at these offsets")
         status = FINDINGS
     return max(status, FINDINGS) if gaps.is_any_missing else status
@@ -159,6 +163,14 @@ def _foreign(path: Path) -> str | None:
 def is_unreadable(line: Line) -> bool:
     """Return whether a log holds bytes of which none could be read, and no error says why."""
     return not line["batches"] and line["fileBytes"] > 0 and line["error"] is None
+
+
+def _is_of_no_known_kind(path: Path) -> bool:
+    """Return whether a path is a file with content that neither its name nor its first bytes make known."""
+    from seglog_format.lines import sources_of
+    from seglog_format.lines.sources import SourceKind
+
+    return path.is_file() and path.stat().st_size > 0 and sources_of(path)[0].kind is SourceKind.OTHER
 
 
 class _TextWriter:

@@ -97,7 +97,7 @@ Examples:
   seglog explain SEG-IDX-004
   seglog explain idx-4
   seglog explain SEG-BAT
-  seglog explain "Found invalid messages in log segment /data/orders-0/000.log"
+  seglog explain "Found invalid messages in log segment /data/orders-0"
   seglog explain --json SEG-IDX-004 | jq -r '.cases[]'
   seglog explain --json | jq -r .id"""
 

@@ -395,7 +395,7 @@ def _united(spans: Iterable[MissingOffsets]) -> list[MissingOffsets]:
 
 
 def _without(span: MissingOffsets, runs: Sequence[MissingOffsets]) -> Iterator[MissingOffsets]:
-    """Yield the parts of a range that no run covers; one of an unknown number of offsets as it is."""
+    """Yield the parts of a range that no run covers; one of an unknown number of offsets unchanged."""
     first = span.first_offset
     for run in runs[max(bisect_right(runs, (first, GREATEST_OFFSET)) - 1, 0) :] if span.offset_count else ():
         if run.first_offset >= span.next_offset:

@@ -10,10 +10,12 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.codec.decode import checksum_is_valid
+from seglog_format.codec.framing import frame_at
 from seglog_format.errors import FormatError, SeglogError, UsageError
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.listing import list_partition
-from seglog_format.model import GREATEST_OFFSET
+from seglog_format.model import GREATEST_OFFSET, Frame
 from seglog_format.names import TEMPORARY_SUFFIXES, FileKind, parse_file_name, segment_file_name
 from seglog_format.object_names import FILE_KINDS, parse_cached_index, parse_object_name
 from seglog_format.storage.directory_entries import stays_inside
@@ -102,11 +104,21 @@ def sources_of(path: str | Path) -> list[Source]:
         msg = f"{root}: no such file or directory"
         raise UsageError(msg) from None
     if stat.S_ISREG(mode):
-        return [source_of(root, root.name, root.stat().st_size)]
+        found = source_of(root, root.name, root.stat().st_size)
+        is_renamed = found.kind is SourceKind.OTHER and begins_with_entry(root)
+        return [replace(found, kind=SourceKind.LOG) if is_renamed else found]
     if not stat.S_ISDIR(mode):
         msg = f"{root}: neither a file nor a directory"
         raise UsageError(msg)
     return _as_opened(list(_below(root, root, "", set())))
+
+
+def begins_with_entry(path: Path) -> bool:
+    """Return whether a file begins with an entry that has a right checksum, so it is a log under another name."""
+    with suppress(SeglogError), LOCAL.open(path) as source:
+        frame = frame_at(source, 0, source.size, path.name)
+        return isinstance(frame, Frame) and checksum_is_valid(frame)
+    return False
 
 
 def sources_in(directory: Path, storage: LogStorage) -> list[Source]:

@@ -93,7 +93,7 @@ types: $(VENV)/.dev ## strict types
 prose: $(VENV)/.dev ## the words of pages and docstrings, read by Vale if it is here or Go can build it
 	@$(BIN)/python -m tools.prose
 
-trace: $(VENV)/.dev ## every requirement has its code, its test and its fault
+trace: $(VENV)/.dev $(VENV)/.kernels ## every requirement has its code, its test and its fault
 	@$(BIN)/python -m tools.trace --check $(ARGS)
 
 proof: $(VENV)/.dev $(VENV)/.kernels $(if $(filter fuzz,$(NAME)),$(VENV)/.fuzz) ## run one long proof in full and write its report (NAME=damages; without a NAME: list them)

@@ -397,3 +397,15 @@ def test_serve_creates_topics_in_an_empty_directory_only(tmp_path: Path, capsys:
     assert run(["serve", "--writable", "--create", "more", *state, str(root)]) == 2
     assert run(["serve", "--writable", "--create", "../x", *state, str(tmp_path / "other")]) == 2
     assert not (tmp_path / "other").exists()
+
+
+def test_one_file_for_both_outputs_has_their_lines_in_order() -> None:
+    """Standard output waits in a buffer where it is no terminal, and what is said of it would come before it."""
+    command = [sys.executable, "-m", "seglog_format.cli", "doctor", str(bundled("2.8.2/crash-flip") / "before")]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    printed = subprocess.run(
+        command, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False
+    ).stdout.splitlines()
+    said = [number for number, line in enumerate(printed) if line.startswith("seglog: ")]
+    assert said == list(range(len(printed) - len(said), len(printed)))
+    assert said

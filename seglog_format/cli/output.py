@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections import deque
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -126,9 +127,11 @@ def write_text(text: str) -> None:
 
 
 def diagnose(message: str) -> None:
-    """Write one line to standard error."""
+    """Write one line to standard error, after what standard output has so far: where both go to one file, in order."""
     progress.hide()
     REPORTED.append(message)
+    with suppress(OSError, ValueError):  # of a closed output: the end of the command says so
+        sys.stdout.flush()
     click.echo(f"seglog: {printable(message)}", err=True)
 
 

@@ -134,6 +134,7 @@ class SegmentEnd:
         files: of the segment.
         next_offset: first offset after its last entry.
         has_tail: whether bytes that are no whole entry follow the last entry.
+        is_zeros: whether these are all zeros, as in a file that was preallocated (SEG-LOG-005).
         position: where the last entry ends, in bytes; 0 if it is not known.
         damage: what hides the end; None if it is known.
     """
@@ -143,6 +144,7 @@ class SegmentEnd:
     has_tail: bool = False
     position: int = 0
     damage: FormatError | None = None
+    is_zeros: bool = False
 
 
 def gap_after(listing: PartitionListing, end: SegmentEnd, following: int) -> Gap | None:
@@ -426,7 +428,8 @@ class GapWatch:
             tail, next_offset = segment.tail, max(reached, segment.next_offset)
             if tail is None:
                 return SegmentEnd(files, next_offset, damage=segment.damage)
-            return SegmentEnd(files, next_offset, tail.kind is not TailKind.NONE, tail.position)
+            has_tail, is_zeros = tail.kind is not TailKind.NONE, tail.kind is TailKind.ZEROS
+            return SegmentEnd(files, next_offset, has_tail, tail.position, is_zeros=is_zeros)
 
     def _gap_at_end(self, log_end_offset: int, path: Path) -> Gap | None:
         gap = gap_at_end(self.listing, log_end_offset)
@@ -520,7 +523,9 @@ class Watched:
 def _unreadable(end: SegmentEnd) -> Gap | None:
     """Return a gap after a last segment that holds bytes, but no readable entry; None for any other segment."""
     base = end.files.base_offset
-    return Gap(base, base, GapKind.UNREADABLE, str(end.files.log)) if end.has_tail and end.next_offset == base else None
+    if not end.has_tail or end.is_zeros or end.next_offset > base:
+        return None
+    return Gap(base, base, GapKind.UNREADABLE, str(end.files.log))
 
 
 def _report_both(on_corrupt: OnCorrupt, on_gap: OnGap, gap: Gap) -> None:

@@ -114,6 +114,7 @@ def test_lines_of_a_magic_2_batch(written: Callable[..., Path]) -> None:
             "records": 3,
             "scannedBytes": 87,
             "fileBytes": 87,
+            "zeroBytes": 0,
             "error": None,
         },
     ]
@@ -258,6 +259,7 @@ def test_damaged_batch_is_passed_over(written: Callable[..., Path]) -> None:
         "records": 0,
         "scannedBytes": 148,
         "fileBytes": 148,
+        "zeroBytes": 0,
         "error": None,
     }
 

@@ -95,7 +95,7 @@ def segments_begin_at_log_start(found: FoundGap) -> Iterator[Problem]:
     expected = f"a first segment that begins at {gap.first_offset}, the log start offset"
     begins = f"one that begins at {gap.next_offset}: the offsets before it are"
     if remote is None:
-        yield found.problem(expected, f"{begins} tiered")
+        yield Problem(Location(gap.path, field="offset"), expected, f"{begins} tiered")  # not known to be lost
         return
     for missing in remote.missing:
         offsets = f"a remote segment with the offsets {missing.first_offset} to {missing.next_offset - 1}"

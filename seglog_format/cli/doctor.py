@@ -69,7 +69,8 @@ def command(
     With --sizes, every record is decoded, and a line for each partition says how many batches, records and bytes it
     has, by codec and producer, which record is the largest, and how many batches have one record.
 
-    The exit status is 0 if nothing is wrong, 1 if something is, and 3 if something could not be read.
+    The exit status is 0 if nothing is wrong, 1 if something is, also if a start of a broker cuts an incomplete batch or
+    zeros off the end of a log, and 3 if something could not be read.
     """
     from seglog_format.doctor.examination import Examination
     from seglog_format.storage.environment import system_clock

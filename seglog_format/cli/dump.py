@@ -145,6 +145,8 @@ def _status(line: Line, path: Path) -> int:
         return FINDINGS
     if line.get("refused"):
         return UNREADABLE
+    if line.get("zeroBytes"):
+        return 0  # its error is what Kafka's reader says of zeros
     is_bad = any(line.get(key) for key in ("invalid", "error", "outOfOrder"))
     return FINDINGS if is_bad or line.get("isValid") is False else 0
 
@@ -161,8 +163,8 @@ def _foreign(path: Path) -> str | None:
 
 
 def is_unreadable(line: Line) -> bool:
-    """Return whether a log holds bytes of which none could be read, and no error says why."""
-    return not line["batches"] and line["fileBytes"] > 0 and line["error"] is None
+    """Return whether a log holds bytes of which none could be read, and neither zeros nor an error says why."""
+    return not line["batches"] and line["fileBytes"] > line["zeroBytes"] and line["error"] is None
 
 
 def _is_of_no_known_kind(path: Path) -> bool:

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.storage.files import FileStep
 
+    Stated = tuple[PreparedRecovery, RecoveryPlan, Losses, list[Finding]]
+    """A recovery, the plan of a full scan, what is lost or missing, and what is kept although it is wrong."""
+
 EPILOG: Final = """\b
 Examples:
   seglog recover /var/lib/kafka/data
@@ -65,12 +68,13 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     The plan lists the offsets that will be lost, with the reason, and those that are missing already. Before --write,
     'seglog salvage' can copy the intact batches after the damage to another directory.
 
-    A broker accepts a batch by its checksum. Without --write, every record is decoded as well: what is kept, although
-    no reader can read it or it is out of order, is listed.
+    A broker accepts a batch by its checksum. Every record is decoded as well: what is kept, although no reader can read
+    it or it is out of order, is listed.
 
     The exit status is 1 if something is cut, dropped or lost, by the plan or by a full scan, is missing already, or is
     kept although it is wrong, or if something beside the logs keeps a broker from starting: that is reported, and not
-    changed. A partition that cannot be read is not planned, and not changed.
+    changed. It is the same with --write. A cut of an incomplete batch or of zeros at the end of a log counts, although
+    commands that only read end with 0 there. A partition that cannot be read is not planned, and not changed.
     """
     status = DONE
     from seglog_format.cli.options import settled
@@ -81,8 +85,7 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     chosen = replace(_options(**options), engine=settled(engine, [path]))
     passing = PassingOver("partitions")
     directory = log_directory_at(path)
-    for recovery, full_scan, losses in _recoveries(path, directory, chosen, passing, write=write):
-        faults = [] if write else list(_kept_faults(recovery, full_scan, chosen))
+    for recovery, full_scan, losses, faults in _recoveries(path, directory, chosen, passing, write=write):
         status = max(status, *(UNREADABLE if each.is_unchecked else FINDINGS for each in faults), DONE)
         if recovery.plan.changes_log or full_scan.changes_log or recovery.failure or losses.is_loss or losses.missing:
             status = max(status, FINDINGS)
@@ -102,14 +105,14 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     return max(status, start, passing.status())
 
 
-def _kept_faults(recovery: PreparedRecovery, plan: RecoveryPlan, options: RecoveryOptions) -> Iterator[Finding]:
+def _kept_faults(path: Path, plan: RecoveryPlan, options: RecoveryOptions) -> Iterator[Finding]:
     """Yield what is wrong in the logs where a plan cuts nothing, since brokers accept batches by their checksums."""
     from seglog_format.checks.verify import faults_of_logs
     from seglog_format.names import FileKind, segment_file_name
 
     ends = dict.fromkeys((segment_file_name(base_offset, FileKind.LOG) for base_offset in plan.dropped), 0)
     ends |= {Path(cut.path).name: cut.position for cut in plan.cuts}
-    for finding in faults_of_logs(recovery.path, options.engine):
+    for finding in faults_of_logs(path, options.engine):
         end = ends.get(Path(finding.location.path).name)
         if end is None or finding.location.position < end:
             yield finding
@@ -153,13 +156,15 @@ def _title(options: RecoveryOptions) -> str:
 
 def _recoveries(
     path: Path, directory: LogDirectory | None, options: RecoveryOptions, passing: PassingOver, *, write: bool
-) -> Iterator[tuple[PreparedRecovery, RecoveryPlan, Losses]]:
+) -> Iterator[Stated]:
     from seglog_format.cli.paths import kept_partitions
     from seglog_format.log.directory import log_directory_above
+    from seglog_format.recovery.losses import Losses
 
     if directory is None:
         if not path.is_dir():
-            yield _file_recovery(path, options, write=write)
+            recovery = _file_recovery(path, options, write=write)
+            yield recovery, recovery.plan, Losses(), list(_kept_faults(path, recovery.plan, options))
             return
         parent = log_directory_above(path)
         yield _recovery(path, parent, options, write=write)
@@ -175,26 +180,23 @@ def _recoveries(
             advance(number)
 
 
-def _recovery(
-    path: Path, directory: LogDirectory, options: RecoveryOptions, *, write: bool
-) -> tuple[PreparedRecovery, RecoveryPlan, Losses]:
+def _recovery(path: Path, directory: LogDirectory, options: RecoveryOptions, *, write: bool) -> Stated:
+    """Plan a recovery, and carry it out if asked to; what is said of it comes from the files before any change."""
     from seglog_format import recover
     from seglog_format.recovery.plan import plan_for_partition
 
     recovery = recover(path, options=options, directory=directory)
     losses = recovery.losses()
-    if write:
-        done = recovery.apply()
-        return done, done.plan, losses
     full_scan = (
         recovery.plan if options.is_full_scan else plan_for_partition(path, directory, engine=options.engine).full_scan
     )
-    return recovery, full_scan, losses
+    faults = list(_kept_faults(path, full_scan, options))
+    if write:
+        recovery = recovery.apply()
+    return recovery, recovery.plan if options.is_full_scan else full_scan, losses, faults
 
 
-def _file_recovery(
-    path: Path, options: RecoveryOptions, *, write: bool
-) -> tuple[PreparedRecovery, RecoveryPlan, Losses]:
+def _file_recovery(path: Path, options: RecoveryOptions, *, write: bool) -> PreparedRecovery:
     from seglog_format.cli.paths import segment_files_at
     from seglog_format.engine.choice import engine_for
     from seglog_format.engine.chosen import kernels_of
@@ -202,7 +204,6 @@ def _file_recovery(
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.index_settings import infer_settings
-    from seglog_format.recovery.losses import Losses
     from seglog_format.recovery.plan import Circumstances, plan_recovery
 
     if write or options.like_broker:
@@ -212,7 +213,7 @@ def _file_recovery(
     with LogSegment(segment_files_at(path), storage=storage_for(choice.engine)) as segment:
         plan = plan_recovery([segment], is_full_scan=True, kernels=kernels_of(choice))
         settings = infer_settings([segment], interval_bytes=options.interval_bytes)
-    return PreparedRecovery(path, Circumstances(), plan, settings, ()), plan, Losses()
+    return PreparedRecovery(path, Circumstances(), plan, settings, ())
 
 
 def as_object(

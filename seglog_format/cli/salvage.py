@@ -60,7 +60,8 @@ def command(
     keeps; the others are listed as diverged. The exit status is 1 then, and if offsets are lost that no replica has.
 
     The exit status is 1 if something was not copied, cannot be read in the copy, or is missing by the files beside a
-    log; 3 if a limit kept something from being read. If writing fails, DIR holds the segments listed so far, complete,
+    log; 3 if a limit kept something from being read. An incomplete last batch and zeros at the end of a log are also
+    listed, but are no loss by themselves. If writing fails, DIR holds the segments listed so far, complete,
     and nothing of any other.
     """
     from seglog_format import salvage
@@ -80,7 +81,7 @@ def command(
                 (directory,) = directories
                 plan = salvage(directory, target, interval_bytes=index_interval_bytes, generation=generation)
                 segments = plan.apply(partial(_report, directory, as_json=as_json))
-                status = max(status, FINDINGS if any(segment.damaged for segment in segments) else DONE)
+                status = max(status, FINDINGS if any(segment.is_loss for segment in segments) else DONE)
                 if _write_gaps(directory, segments, as_json=as_json):
                     status = max(status, FINDINGS)
                 if any(segment.names for segment in segments):

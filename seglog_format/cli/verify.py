@@ -74,9 +74,9 @@ def command(  # noqa: PLR0913 - an option each
     inside a segment look the same: use --not-compacted for a topic that is not compacted, and for the output of 'seglog
     salvage' from such a topic. 'seglog explain' prints a requirement.
 
-    In a tiered partition, missing local offsets are no finding if segments in REMOTE hold all of them, or, without
-    --remote, if __remote_log_metadata beside the partition names such segments. 'seglog tier verify' reads the segments
-    themselves.
+    In a tiered partition, local offsets are missing if no segment in REMOTE holds them, or, without --remote, if no
+    segment that __remote_log_metadata beside the partition names does. Without either, a warning says which offsets are
+    not here, with the exit status 0. 'seglog tier verify' reads the segments themselves.
     """
     from seglog_format.checks import verify
     from seglog_format.checks.extent import Extent

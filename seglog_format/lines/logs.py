@@ -41,6 +41,7 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
                 yield line | out_of_order if line["type"] == "batch" else line
     except FormatError as problem:
         error = str(problem)
+    zero_count = frames.tail.size if error is None and frames.tail.kind is TailKind.ZEROS else 0
     error = error or _zeros(frames.tail)
     if options.is_window and error is None and (batches or not frames.tail.size):
         return
@@ -51,6 +52,7 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
         "records": records if options.records and not options.is_window else None,
         "scannedBytes": frames.position,
         "fileBytes": stored.size,
+        "zeroBytes": zero_count,
         "error": error,
     }
 

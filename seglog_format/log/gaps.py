@@ -115,6 +115,14 @@ class Gap:
             at, "SEG-PDR-024", expected=expected, found=f"no whole entry from {self.first_offset} on"
         )
 
+    @property
+    def undecided(self) -> CorruptRecordError:
+        """The error for a reader of committed records, if a transaction was open where the offsets are missing."""
+        rule = "SEG-PDR-014" if self.kind is GapKind.BETWEEN_SEGMENTS else "SEG-PDR-024"
+        expected = f"the offsets up to {self.next_offset - 1}, where the open transactions may have ended"
+        at = Location(self.path, self.position, "offset")
+        return self.damage or CorruptRecordError(at, rule, expected=expected, found=f"none from {self.first_offset} on")
+
     def __str__(self) -> str:
         return f"{self.path}: {self.span_text}"
 
@@ -136,6 +144,7 @@ class SegmentEnd:
         has_tail: whether bytes that are no whole entry follow the last entry.
         position: where the last entry ends, in bytes; 0 if it is not known.
         damage: what hides the end; None if it is known.
+        is_zeros: whether the bytes after the last entry are all zeros, as in a preallocated file (SEG-LOG-005).
     """
 
     files: SegmentFiles
@@ -143,6 +152,7 @@ class SegmentEnd:
     has_tail: bool = False
     position: int = 0
     damage: FormatError | None = None
+    is_zeros: bool = False
 
 
 def gap_after(listing: PartitionListing, end: SegmentEnd, following: int) -> Gap | None:
@@ -405,6 +415,19 @@ class GapWatch:
             gap = None if self.is_compacted else with_snapshot(self.listing, gap)
         _report(on_gap, gap)
 
+    def lost_before(self, base_offset: int, reached: int) -> Gap | None:
+        """Return what is lost before a segment; None if nothing above the log start is, or if compaction removed it.
+
+        Args:
+            base_offset: of the segment.
+            reached: first offset after the entries that were read before it.
+        """
+        found: list[Gap] = []
+        if reached < base_offset > self._log_start_offset and base_offset > self.listing.base_offsets[0]:
+            before = self.listing.base_offsets.index(base_offset) - 1
+            self.at_border(found.append, self.listing.base_offsets[before], reached, base_offset)
+        return next((gap for gap in found if gap.is_loss), None)
+
     def gaps(self, reached: Mapping[int, int]) -> list[Gap]:
         """Return the offsets that are missing before the first segment, and after some of the segments.
 
@@ -426,7 +449,8 @@ class GapWatch:
             tail, next_offset = segment.tail, max(reached, segment.next_offset)
             if tail is None:
                 return SegmentEnd(files, next_offset, damage=segment.damage)
-            return SegmentEnd(files, next_offset, tail.kind is not TailKind.NONE, tail.position)
+            has_tail, is_zeros = tail.kind is not TailKind.NONE, tail.kind is TailKind.ZEROS
+            return SegmentEnd(files, next_offset, has_tail, tail.position, is_zeros=is_zeros)
 
     def _gap_at_end(self, log_end_offset: int, path: Path) -> Gap | None:
         gap = gap_at_end(self.listing, log_end_offset)
@@ -500,6 +524,10 @@ class Watched:
         last = {base: base for base in self.listing.base_offsets[-1:]}
         return tuple(gap for gap in self._gap_watch.gaps(last) if gap.is_loss)
 
+    def lost_before(self, base_offset: int, reached: int) -> Gap | None:
+        """Return what is lost before a segment, as `GapWatch.lost_before` does."""
+        return self._gap_watch.lost_before(base_offset, reached)
+
     @property
     def _tiered_text(self) -> str:
         """The text that errors about an offset append, to name the offsets that are only in a remote store."""
@@ -520,7 +548,9 @@ class Watched:
 def _unreadable(end: SegmentEnd) -> Gap | None:
     """Return a gap after a last segment that holds bytes, but no readable entry; None for any other segment."""
     base = end.files.base_offset
-    return Gap(base, base, GapKind.UNREADABLE, str(end.files.log)) if end.has_tail and end.next_offset == base else None
+    if not end.has_tail or end.is_zeros or end.next_offset > base:
+        return None
+    return Gap(base, base, GapKind.UNREADABLE, str(end.files.log))
 
 
 def _report_both(on_corrupt: OnCorrupt, on_gap: OnGap, gap: Gap) -> None:

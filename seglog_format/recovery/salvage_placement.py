@@ -55,6 +55,11 @@ class SalvagedSegment:
         """The offsets in the damaged ranges, ascending, as far as they are known."""
         return tuple(dict.fromkeys(damage.missing for damage in self.damaged if damage.missing is not None))
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether one of the damaged ranges is a loss; the tail of a log is none by itself."""
+        return any(damage.is_loss for damage in self.damaged)
+
 
 @dataclass(frozen=True, slots=True)
 class SalvagedPart:

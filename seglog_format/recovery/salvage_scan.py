@@ -72,6 +72,7 @@ class DamagedRange:
         is_searched: whether the end of the range was found by searching, not by a size field.
         missing: offsets between the intact entries around the range; None if they are not known, or there are none.
             Some of them may never have had a record, or compaction may have removed it.
+        is_tail: whether it is what may follow the last entry of a whole log: an incomplete entry, or zeros.
     """
 
     start: int
@@ -80,6 +81,12 @@ class DamagedRange:
     reason: str
     is_searched: bool = False
     missing: MissingOffsets | None = None
+    is_tail: bool = False
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether something is known to be lost: a tail is no loss, unless other files name its offsets."""
+        return not self.is_tail or self.missing is not None
 
 
 @dataclass(slots=True)
@@ -165,14 +172,15 @@ class _Salvager:
 
     def _skip_tail(self, tail: Tail) -> int:
         if tail.kind is TailKind.PARTIAL:
-            return self._search(
-                tail.position, (tail.requirement,), f"an entry that would end beyond the file: {tail.size} bytes"
-            )
+            reason = f"an entry that would end beyond the file: {tail.size} bytes"
+            end = self._search(tail.position, (tail.requirement,), reason)
+            is_tail = end == self.source.size and self.budget > 0
+            self.found.damaged[-1] = replace(self.found.damaged[-1], is_tail=is_tail)
+            return end
         end = tail.position + tail.size
         if tail.size:
-            self.found.damaged.append(
-                DamagedRange(tail.position, end, (tail.requirement,), f"{tail.kind.value}: {tail.size} bytes")
-            )
+            reason = f"{tail.kind.value}: {tail.size} bytes"
+            self.found.damaged.append(DamagedRange(tail.position, end, (tail.requirement,), reason, is_tail=True))
         return end
 
     def _violation(self, frame: Frame) -> tuple[str, str]:

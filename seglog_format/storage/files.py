@@ -9,14 +9,16 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import stat
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
-from seglog_format.errors import FormatError, Location
+from seglog_format.errors import FormatError, Location, WriteError
+from seglog_format.storage.copying import copy_file
 from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, FileBytes, refuse_beyond
 from seglog_format.storage.file_reader import FileReader, open_regular
 
@@ -279,12 +281,17 @@ def _write(descriptor: int, data: memoryview, position: int) -> int:
 
 
 class LocalFiles:
-    """The local file system. It changes no symbolic link, and does not write through one."""
+    """The local file system. It changes no symbolic link, and does not write through one.
+
+    No file is changed in place that has other names (hard links): these keep its bytes.
+    """
 
     is_local: Final = True
 
     def create(self, path: Path, size: int = 0) -> LocalHandle:
         """Create a file of so many zeros, open for writing; replace one of the same name."""
+        if _has_other_names(path):
+            path.unlink()
         handle = LocalHandle(_open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), path)
         if size:
             handle.truncate(size)
@@ -298,8 +305,24 @@ class LocalFiles:
         return handle
 
     def open_append(self, path: Path) -> LocalHandle:
-        """Open an existing file for writing."""
+        """Open an existing file for writing; put a copy in its place first if it has other names."""
+        if _has_other_names(path):
+            self._part_from_other_names(path)
         return LocalHandle(_open(path, os.O_RDWR), path)
+
+    def _part_from_other_names(self, path: Path) -> None:
+        temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+        temporary.unlink(missing_ok=True)
+        try:
+            copy_file(path, temporary)
+            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+            with closing(LocalHandle(_open(temporary, os.O_RDWR), temporary)) as handle:
+                handle.fsync()
+            temporary.replace(path)
+        except (OSError, WriteError):
+            temporary.unlink(missing_ok=True)
+            raise
+        self.fsync_directory(path.parent)
 
     def read(self, path: Path) -> bytes:
         """Return the bytes of a regular file; refuse anything else."""
@@ -375,6 +398,15 @@ def _open(path: Path, flags: int) -> int:
         if error.errno != errno.ELOOP:
             raise
         raise _link_error(path) from error
+
+
+def _has_other_names(path: Path) -> bool:
+    """Return whether a regular file has several hard links."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return False
+    return status.st_nlink > 1 and stat.S_ISREG(status.st_mode)
 
 
 def _require_no_link(path: Path) -> None:

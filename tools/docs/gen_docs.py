@@ -231,6 +231,20 @@ def _paragraphs(thing: object) -> Iterator[str]:
         yield f"- `{line.strip().replace(': ', '`: ', 1)}" if line.startswith("    ") else line
 
 
+NOT_LOST = """\
+The status 0 says that everything was read and that nothing is known to be lost. Some logs look incomplete and are not:
+
+| at PATH | ls, cluster, verify, dump, export, diff, salvage | recover, doctor |
+|---|---:|---:|
+| an incomplete batch or a few bytes at the end of a log, as while a broker writes (SEG-LOG-002, SEG-LOG-004) | 0 | 1 |
+| zeros at the end of a log: space that was not used (SEG-LOG-005) | 0 | 1 |
+| a log that begins in a remote store that is not at hand (SEG-PDR-028) | 0 | 0 |
+
+`recover` and `doctor` end with 1 where a start of a broker changes the log. So does `salvage` of several replicas if
+none of them has as much behind such an end. Every command ends with 1 where a file beside the log names offsets that it
+lacks."""
+
+
 def command_line_page() -> str:
     """Return the page of all commands with their help texts."""
     context = man_page.context_of(seglog, "seglog", None, transcripts.WIDTH)
@@ -238,7 +252,7 @@ def command_line_page() -> str:
     lines = [f"{NOTICE}# Command line", "", "```text", seglog.get_help(context), "```", ""]
     lines += ["## Exit status", "", "| status | name | meaning |", "|---:|---|---|"]
     lines += [f"| {status} | {name} | {meaning} |" for status, (name, meaning) in STATUSES.items()]
-    lines += ["", "Of several that apply, a command ends with the greatest.", ""]
+    lines += ["", "Of several that apply, a command ends with the greatest.", "", *NOT_LOST.splitlines(), ""]
     for name in seglog.list_commands(context):
         command = seglog.get_command(context, name)
         assert command is not None

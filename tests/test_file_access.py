@@ -18,6 +18,7 @@ EXCEPTIONS: Final = {
     "cli/conform_new.py": "copies the template of an adapter",
     "cluster/proved_ends.py": "replaces the empty last segment of a log whose end it raises",
     "cli/main.py": "opens an empty device in place of standard streams that are closed",
+    "columnar/kernel_build.py": "writes the compiled kernels beside their sources",
     "log/broker_lock.py": "asks whether a broker holds the lock file",
     "recovery/broker_files.py": "opens an empty device in place of a file that is not there",
     "serve/slices.py": "opens logs that the kernel sends to clients",

@@ -226,6 +226,17 @@ def _control(reads: Family, to: Repairs) -> None:
             {**kept, **epochs((3, 0))},
             3,
         )
+    for name, value in (("cut-short", LEADER_CHANGE[:3]), ("of-version-minus-1", struct.pack(">h", -1))):
+        kept = segment([leader, replace(odd(control_key(2), value), producer_id=9, producer_epoch=2), later])
+        to.recover(
+            f"quorum-record-of-a-producer-{name}-stays",
+            "By the specification, a control record of a producer that is no end marker stays, whatever is in it.",
+            should("SEG-RCV-008", "SEG-CTL-006"),
+            kept,
+            {**kept, **epochs((3, 0))},
+            3,
+            modes="t",
+        )
     for name, isolation in (("uncommitted", "read_uncommitted"), ("committed", "read_committed")):
         units = [leader, odd(control_key(9), b"\xff"), later]
         reads.add(

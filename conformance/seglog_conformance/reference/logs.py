@@ -25,6 +25,7 @@ from seglog_format.lines.sources import Source, SourceKind
 from seglog_format.log.scanning import bytes_for
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import TailKind
+from seglog_format.record_model import Record
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.segment_files import side_files_of
 
@@ -137,7 +138,8 @@ def encode(request: Json, engine: Engine = Engine.AUTO) -> Json:
             records = [LineReader(number, _with_numbers({"isValid": True, **one}), "hex") for one in batch["records"]]
             rebuilt = rebuilt_batch(LineReader(number, line, "hex"), records)
             if is_strict:
-                build_batch(rebuilt.records, base_offset=rebuilt.base_offset, keeps_offsets=True)
+                found = [one for one in rebuilt.records if isinstance(one, Record)]
+                build_batch(found, base_offset=rebuilt.base_offset, keeps_offsets=True)
             pieces.append(encode_batch(rebuilt, engine=engine))
     except (UsageError, FormatError) as error:
         return rejection(error)

@@ -164,9 +164,9 @@ def test_a_rule_tells_how_it_stands_to_the_edition_before(monkeypatch: pytest.Mo
     changed = next(iter(state))
     state[changed] = state[changed] | {"level": "MAY", "text": "Another."}
     monkeypatch.setattr(module, "recorded", lambda edition: state if edition == before else recorded(edition))
-    assert standing(gone) == {"edition": last.version}
+    assert standing(gone) == {"edition": last.name}
     found = standing(changed)
-    assert (found["edition"], found["before"]) == (last.version, before.version)
+    assert (found["edition"], found["before"]) == (last.name, before.name)
     assert {"level", "wording"} <= set(found["changed"])
 
 
@@ -177,6 +177,9 @@ def test_explain_names_editions_by_their_numbers() -> None:
         (line,) = [line for line in output.splitlines() if line.startswith("  edition ")]
         assert line.startswith(f"  edition   {last.number} ({last.published or 'draft'}), "), line
         assert line.endswith((f" since {before.number} ({before.published})", ", new in it")), line
+        found = json.loads(CliRunner().invoke(seglog, ["explain", identifier, "--json"]).output)
+        assert found["edition"] == f"{last.number} ({last.published or 'draft'})"
+        assert found.get("before", before.name) == f"{before.number} ({before.published})"
 
 
 def test_the_specification_names_its_licence_and_how_to_cite_the_present_edition() -> None:

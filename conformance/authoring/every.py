@@ -29,6 +29,7 @@ from authoring import (
 )
 from authoring.control_fields import control_fields
 from authoring.corners import corners
+from authoring.missed import missed
 from authoring.own_topics import own_topics
 from authoring.shapes import shapes
 
@@ -69,4 +70,5 @@ def all_families() -> tuple[Family, ...]:
     named = {family.name: family for family in found}
     corners(named)
     shapes(named)
+    missed(named)
     return tuple(found)

@@ -56,7 +56,7 @@ def export(language: str, ops: str, version: str, known: str | None, output: Pat
     path = output / LOOKS[language].file if output.is_dir() else output
     before = _text_of(path) if path.exists() else None
     try:
-        made = language_file(language, ruled, wanted, edition=_title(edition), known=_known(known), before=before)
+        made = language_file(language, ruled, wanted, edition=edition.name, known=_known(known), before=before)
     except LanguageFileError as error:
         msg = f"{path}: {error}"
         raise UsageError(msg) from error
@@ -65,7 +65,7 @@ def export(language: str, ops: str, version: str, known: str | None, output: Pat
     asked = [case for case in cases if case.op in wanted and case.level == "must"]
     younger = sum(not rules.issuperset(case.requirements) for case in asked)
     if younger:
-        diagnose(f"left out {younger} cases: their rules are newer than edition {edition.version}")
+        diagnose(f"left out {younger} cases: their rules are newer than edition {edition.name}")
     for reason, count in made.left_out.items():
         diagnose(f"left out {count} cases: {reason}")
     if before is None:
@@ -103,10 +103,6 @@ def _edition(version: str) -> Edition:
         msg = f"no edition {version!r}: there are {known}"
         raise UsageError(msg)
     return editions()[-1]
-
-
-def _title(edition: Edition) -> str:
-    return edition.version if edition.published else f"{edition.version} (draft)"
 
 
 def _known(name: str | None) -> KnownFailures | None:

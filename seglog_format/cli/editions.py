@@ -48,9 +48,14 @@ class Edition:
     meaning: tuple[str, ...] | None = None
 
     @property
+    def name(self) -> str:
+        """Its name in a text and in JSON: the number, and beside it the date or what it is without one."""
+        return f"{self.number} ({self.published or 'draft'})"
+
+    @property
     def title(self) -> str:
-        """Its name in a text: the number, and beside it the date or what it is without one."""
-        return f"Edition {self.number} ({self.published or 'draft'})"
+        """Its name as a heading has it."""
+        return f"Edition {self.name}"
 
     @property
     def path(self) -> Path:
@@ -156,14 +161,14 @@ def standing(identifier: str) -> dict[str, Any]:
         identifier: of the requirement.
 
     Returns:
-        The version under ``edition``, the one before under ``before``, and under ``changed`` the marks that differ,
+        Its name under ``edition``, that of the one before under ``before``, and under ``changed`` what differs: marks,
         with ``wording`` for a new text of the same meaning; ``before`` is missing for a rule that is new.
     """
     *_, before, present = editions()
     old, new = rules_of(before).get(identifier), rules_of(present)[identifier]
-    found: dict[str, Any] = {"edition": present.version}
+    found: dict[str, Any] = {"edition": present.name}
     if old is None:
         return found
     reworded = {"text": "wording"} if is_only_reworded(present, identifier) else {}
     changed = [reworded.get(mark, mark) for mark in changed_marks(old, new)]
-    return found | {"before": before.version, "changed": changed}
+    return found | {"before": before.name, "changed": changed}

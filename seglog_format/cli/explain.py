@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.editions import editions, standing
+from seglog_format.cli.editions import standing
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import write_json, write_text
 
@@ -254,11 +254,10 @@ def _explain(requirement: Requirement) -> None:
 
 
 def _standing_text(found: dict[str, Any]) -> str:
-    titles = {edition.version: edition.title.removeprefix("Edition ") for edition in editions()}
     if "before" not in found:
-        return f"{titles[found['edition']]}, new in it"
+        return f"{found['edition']}, new in it"
     changed = f"changed ({', '.join(found['changed'])})" if found["changed"] else "the same"
-    return f"{titles[found['edition']]}, {changed} since {titles[found['before']]}"
+    return f"{found['edition']}, {changed} since {found['before']}"
 
 
 SEEN: Final = {"source": "by the source of", "bytes": "by the bytes of", "run": "by running the classes of"}

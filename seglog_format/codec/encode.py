@@ -96,7 +96,7 @@ def _encoders(engine: Engine) -> Encoders:
 
 def _encode_record_batch(header: RecordBatchHeader, records: Sequence[Record | Message], encoders: Encoders) -> bytes:
     section = b"".join(map(encoders.record, _only(Record, records)))
-    stored = compress(codec_named(header.codec_id), section, magic=header.magic) if records else section
+    stored = compress(codec_named(header.codec_id), section, magic=header.magic)
     return encoders.batch(header, stored)
 
 

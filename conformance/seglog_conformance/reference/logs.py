@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.protocol import MAX_BYTES_ON_WIRE
 from seglog_conformance.reference.wire import LONG, rejection, requirement_in, wire
+from seglog_format.codec.build import build_batch
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, decode_unverified
 from seglog_format.codec.encode import encode_batch
@@ -24,6 +25,7 @@ from seglog_format.lines.sources import Source, SourceKind
 from seglog_format.log.scanning import bytes_for
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import TailKind
+from seglog_format.record_model import Record
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.segment_files import side_files_of
 
@@ -127,13 +129,18 @@ def _as_text(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def encode(request: Json, engine: Engine = Engine.AUTO) -> Json:
-    """Return the bytes of batches."""
+    """Return the bytes of batches; on request only of such that the library also builds from records."""
+    is_strict = request.get("options", {}).get("strict", False)
     pieces = []
     try:
         for number, batch in enumerate(request["batches"], 1):
             line = _with_numbers({"isValid": True, "partitionLeaderEpoch": -1, **batch})
             records = [LineReader(number, _with_numbers({"isValid": True, **one}), "hex") for one in batch["records"]]
-            pieces.append(encode_batch(rebuilt_batch(LineReader(number, line, "hex"), records), engine=engine))
+            rebuilt = rebuilt_batch(LineReader(number, line, "hex"), records)
+            if is_strict:
+                found = [one for one in rebuilt.records if isinstance(one, Record)]
+                build_batch(found, base_offset=rebuilt.base_offset, keeps_offsets=True)
+            pieces.append(encode_batch(rebuilt, engine=engine))
     except (UsageError, FormatError) as error:
         return rejection(error)
     return {"ok": True, "data": b"".join(pieces).hex()}

@@ -71,6 +71,7 @@ FEATURES: Final = {
     "specialTimestamps": True,
     "earliestLocal": True,
     "strictAppend": True,
+    "strictEncode": ["order", "range"],
     "strictFrames": True,
     "verifiedRead": True,
     "logStartOffset": True,

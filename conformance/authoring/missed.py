@@ -1,0 +1,250 @@
+"""Cases for planted faults that no other case showed, or that one case alone showed."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from authoring.batches import CONTROL, Batch, Rec
+from authoring.casefile import hexed, lay, must, should
+from authoring.codecs import LZ4_END, gzip, lz4_header, lz4_packed, xerial, zstd
+from authoring.compressed import GOOD, TEXT, halves, packed
+from authoring.control import LEADER_CHANGE, control_key, empty, kraft
+from authoring.damage import COMPRESSORS
+from authoring.encodings import NOW, add_encoding
+from authoring.messages import Msg, Wrapper
+from authoring.primitives import flipped
+from authoring.repairs import ALL, FIRST, Repairs, epochs, segment
+from authoring.segments import SIZE, bytes_of, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from authoring.casefile import Family
+
+BLOCKS: Final = {
+    "snappy": lambda data: xerial(data, len(data) // 3 + 1),
+    "lz4": lambda data: lz4_header() + b"".join(lz4_packed(part) for part in halves(data, 3)) + LZ4_END,
+    "gzip": lambda data: b"".join(gzip(part) for part in halves(data, 3)),
+    "zstd": lambda data: b"".join(zstd(part) for part in halves(data, 3)),
+}
+"""What makes a stream of three parts, by codec."""
+
+
+def missed(families: Mapping[str, Family]) -> None:
+    """Add the cases to their families.
+
+    Args:
+        families: all of them, by name.
+    """
+    _lookups(families["lookup"])
+    _offsets(families["offset-order"])
+    _wrappers(families["magic-1-wrappers"])
+    _limits(families["bombs"])
+    _encodings(families["encoding"])
+    _strict(families["encoding"])
+    _clean_tails(Repairs(families["recovery"]))
+    _control(families["transactions"], Repairs(families["recovery"]))
+
+
+def _lookups(family: Family) -> None:
+    """Ask for offsets of records that are gone, above the last record of a batch and not above its last offset."""
+    cleaned = [replace(one, base=10 * at, last_delta=9) for at, one in enumerate(FIRST)]
+    for name, offset, at in (("first", 8, 0), ("last", 49, 4)):
+        family.add(
+            f"above-all-records-of-the-{name}-batch",
+            "lookup",
+            "valid",
+            "The last records of a batch are gone: the batch still contains their offsets.",
+            must("SEG-LKP-002", "SEG-BAT-016"),
+            request={"files": hexed({name_of(0): bytes_of(cleaned)}), "offset": str(offset)},
+            expect={"found": {"position": at * SIZE, "baseOffset": str(10 * at)}},
+        )
+
+
+def _offsets(family: Family) -> None:
+    above = should("SEG-REC-014", "SEG-REC-012", flags=("HEADER_OFFSETS",))
+    recs = (Rec(), Rec(delta=5))
+    for name, unit in (
+        ("alone", Batch(base=10, recs=recs, last_delta=1)),
+        ("compressed", packed("gzip", gzip, recs)),
+    ):
+        family.valid(
+            f"record-beyond-the-last-delta-{name}",
+            "A record has an offset above the last offset of its batch, and no other batch has it: it is delivered.",
+            above,
+            replace(unit, last_delta=1),
+            more=Batch(base=100),
+        )
+
+
+def _wrappers(family: Family) -> None:
+    def wrapper(offset: int, count: int) -> Wrapper:
+        inner = tuple(Msg(offset=at, timestamp=1000 + at) for at in range(count))
+        offsets = tuple(range(offset + 1 - count, offset + 1))
+        return Wrapper(offset=offset, inner=inner, offsets=offsets, codec="snappy", compress=xerial)
+
+    for count in (3, 6):
+        family.invalid(
+            f"one-below-the-last-of-{count}",
+            "The wrapper's offset is one less than the last relative one inside: the first message would be at -1.",
+            should("SEG-MSG-014", needs=("magic:1", "codec:snappy"), since="0.10"),
+            "offset",
+            Msg(offset=0),
+            wrapper(count - 2, count).encoded(),
+            more=Msg(offset=90),
+        )
+        family.valid(
+            f"at-the-last-of-{count}",
+            "The wrapper's offset is the last relative one inside: the first message is at 0.",
+            must("SEG-MSG-014", "SEG-MSG-012", since="0.10"),
+            wrapper(count - 1, count),
+        )
+
+
+def _limits(family: Family) -> None:
+    for codec, compress in BLOCKS.items():
+        batch = packed(codec, compress, TEXT)
+        size = len(batch.section())
+        family.invalid(
+            f"limit-{codec}-of-all-parts",
+            "Each part of the stream is below the caller's limit, all of them are above it: the reader refuses it.",
+            must("SEG-COD-016", flags=("BOMB",), needs=("limit", "magic:2", f"codec:{codec}")),
+            "limit",
+            GOOD,
+            batch.encoded(),
+            options={"limit": size - 1},
+        )
+
+
+def _encodings(family: Family) -> None:
+    far = 2**32 + 5
+    for name, codec, times in (
+        ("later", "none", (0, far)),
+        ("earlier", "none", (0, -far)),
+        ("gzip", "gzip", (0, far, 5)),
+        ("lz4", "lz4", (0, -far, 5)),
+    ):
+        add_encoding(
+            family,
+            f"time-delta-of-33-bits-{name}",
+            "A timestamp delta needs more than 32 bits, of which the lower ones look like another one.",
+            must("SEG-BAT-012"),
+            Batch(
+                leader_epoch=-1,
+                base_timestamp=NOW,
+                codec=codec,
+                compress=COMPRESSORS.get(codec),
+                recs=tuple(Rec(value=b"the same words again and again, " * 8, time=time) for time in times),
+            ),
+            exact=codec == "none",
+        )
+    effect = "Kafka's consumer refuses a batch that names a codec, if no stream of that codec follows its header."
+    family.flags["EMPTY_STREAM"] = {"effect": effect, "links": []}
+    for codec, begins in (("gzip", "1f8b08"), ("lz4", "04224d18")):
+        add_encoding(
+            family,
+            f"empty-batch-{codec}",
+            "A batch without records is to be compressed: a stream without content follows its header, or it has no codec.",
+            should("SEG-BAT-018", "SEG-BAT-001", flags=("EMPTY_STREAM",)),
+            replace(empty(100, 4, leader_epoch=-1), codec=codec, stored=b""),
+            exact=False,
+        )
+        case = family.cases[-1]
+        (batch,) = case["expect"]["batches"]
+        compressed = {"branch": "a stream without content", "batches": [batch], "contains": begins}
+        plain = {"branch": "no codec", "batches": [{**batch, "codec": "none"}]}
+        case["result"], case["expect"] = "acceptable", {"allowed": [compressed, plain]}
+
+
+def _strict(family: Family) -> None:
+    """Ask encoders that look at the offsets they are given to refuse what no writer may write."""
+    for name, kind, rule, why, deltas in (
+        ("order-back", "order", "SEG-REC-013", "The second record has a smaller offset than the first.", (1, 0)),
+        ("order-twice", "order", "SEG-REC-013", "Two records have the same offset.", (0, 0)),
+        ("below-the-base", "range", "SEG-REC-014", "A record has an offset below the base offset.", (-1, 0)),
+        ("beyond-31-bits", "range", "SEG-REC-014", "An offset delta needs more than 31 bits.", (0, 2**31)),
+    ):
+        last = max(1, *deltas)
+        add_encoding(
+            family,
+            f"strict-{name}",
+            f"{why} No writer may write that: the encoder refuses it.",
+            should(rule),
+            Batch(
+                base=10,
+                leader_epoch=-1,
+                recs=tuple(Rec(delta=delta) for delta in deltas),
+                last_delta=min(last, 2**31 - 1),
+            ),
+        )
+        case = family.cases[-1]
+        case["result"], case["expect"] = "invalid", {"reject": {"class": "policy"}}
+        case["needs"] = sorted({*case["needs"], f"strictEncode:{kind}"})
+        case["request"]["batches"][0]["lastOffset"] = str(10 + last)
+        case["request"]["batches"][0]["nextOffset"] = str(11 + last)
+        case["request"]["options"] = {"strict": True}
+
+
+def _clean_tails(to: Repairs) -> None:
+    """After a clean shutdown a tail is removed, and damage before it stays."""
+    for name, base in (("first", 0), ("last", 24)):
+        damaged = {**ALL, name_of(base): flipped(ALL[name_of(base)], 70), **epochs((0, 0))}
+        to.recover(
+            f"clean-tail-and-damage-in-the-{name}-segment",
+            "By the specification, recovery removes the tail after a clean shutdown, and checks nothing else.",
+            should("SEG-RCV-024"),
+            {**damaged, name_of(24): damaged[name_of(24)] + b"\1\2\3\4\5"},
+            damaged,
+            30,
+            modes="t",
+            cleanShutdown=True,
+        )
+
+
+def _control(reads: Family, to: Repairs) -> None:
+    """Control records of a quorum that cannot be read stop neither recovery nor a read."""
+    leader = kraft("LEADER_CHANGE", LEADER_CHANGE, 0)
+
+    def odd(key: bytes | None, value: bytes | None) -> Batch:
+        return Batch(base=1, recs=(Rec(key=key, value=value),), attributes=CONTROL, leader_epoch=3)
+
+    later = Batch(base=2, leader_epoch=3)
+    for name, unit in (
+        ("of-type-9", odd(control_key(9), b"\xff")),
+        ("without-a-value", odd(control_key(2), None)),
+        ("cut-short", odd(control_key(2), LEADER_CHANGE[:3])),
+        ("of-version-minus-1", odd(control_key(2), struct.pack(">h", -1) + LEADER_CHANGE[2:])),
+    ):
+        kept = segment([leader, unit, later])
+        to.recover(
+            f"quorum-record-{name}-stays",
+            "Recovery reads control records of producers alone: one of a quorum stays, whatever is in it.",
+            must("SEG-RCV-008", "SEG-CTL-006"),
+            kept,
+            {**kept, **epochs((3, 0))},
+            3,
+        )
+    for name, value in (("cut-short", LEADER_CHANGE[:3]), ("of-version-minus-1", struct.pack(">h", -1))):
+        kept = segment([leader, replace(odd(control_key(2), value), producer_id=9, producer_epoch=2), later])
+        to.recover(
+            f"quorum-record-of-a-producer-{name}-stays",
+            "By the specification, a control record of a producer that is no end marker stays, whatever is in it.",
+            should("SEG-RCV-008", "SEG-CTL-006"),
+            kept,
+            {**kept, **epochs((3, 0))},
+            3,
+            modes="t",
+        )
+    for name, isolation in (("uncommitted", "read_uncommitted"), ("committed", "read_committed")):
+        units = [leader, odd(control_key(9), b"\xff"), later]
+        reads.add(
+            f"control-of-an-unknown-type-{name}",
+            "read",
+            "valid",
+            "A control record of an unknown type is not delivered, and the read goes on behind it.",
+            must("SEG-CTL-009"),
+            request={"files": hexed({name_of(0): bytes_of(units)}), "offset": "0", "isolation": isolation},
+            expect={"records": lay(units)[1][2]["records"], "nextOffset": "3"},
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 from contextlib import nullcontext
@@ -300,6 +301,47 @@ def test_what_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (directory / f"{10:020}.log").mkdir()
     said(capsys, directory, status=UNREADABLE)
     said(capsys, directory.parent, status=UNREADABLE)
+
+
+def without_files(path: Path) -> None:
+    (path / "inner" / "inner").mkdir(parents=True)
+
+
+def linked_to_nothing_of_kafka(path: Path) -> None:
+    without_files(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+def linked_to_its_log_directory(path: Path) -> None:
+    path.symlink_to(path.parent)
+
+
+@each_of(
+    "made", [without_files, linked_to_nothing_of_kafka, linked_to_its_log_directory], ids=lambda made: made.__name__
+)
+def test_a_directory_that_is_no_partition_hides_no_other(
+    made: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = damaged_tail(tmp_path)
+    made(directory.with_name("backup-2024"))
+    found = said(capsys, directory.parent, status=UNREADABLE)
+    assert "lost: 5 offsets" in " ".join(each["what"] for each in found)
+    assert run(["recover", str(directory.parent)]) == UNREADABLE
+    assert "is cut: 5 offsets, 5 to 9" in capsys.readouterr().out
+
+
+@each_of("name", [f"{0:020}.log", f"{0:020}.index", "leader-epoch-checkpoint", "partition.metadata"])
+def test_the_next_step_about_what_is_no_file_can_be_typed(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, made in enumerate((os.mkdir, os.mkfifo)):
+        directory = make(tmp_path / str(number), {"5.log": entry(5)})
+        made(directory / name)
+        for path in (directory, directory.parent):
+            found = said(capsys, path, status=UNREADABLE)
+            steps = [shlex.split(each["next"]) for each in found if "SEG-PDR-026" in each["requirements"]]
+            assert steps
+            assert all(run(words[1:]) != USAGE and name in capsys.readouterr().out for words in steps)
 
 
 def test_why_a_segment_is_not_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ from proofs.unpacking import unpack_archive
 from seglog_format import open_partition
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
 from seglog_format.cli.main import run
+from seglog_format.codec import checkpoints
 from seglog_format.doctor.examination import Examination
 from seglog_format.doctor.statements import Kind
 from seglog_format.log.remote_store import RemoteCopies
@@ -342,6 +343,22 @@ def test_the_next_step_about_what_is_no_file_can_be_typed(
             steps = [shlex.split(each["next"]) for each in found if "SEG-PDR-026" in each["requirements"]]
             assert steps
             assert all(run(words[1:]) != USAGE and name in capsys.readouterr().out for words in steps)
+
+
+@each_of("command", ["doctor", "recover", "verify"])
+def test_checkpoints_are_not_decoded_again_for_every_partition(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs, lines = tmp_path / "logs", ""
+    for number in range(20):
+        (logs / f"{command}-{number}").mkdir(parents=True)
+        (logs / f"{command}-{number}" / f"{0:020}.log").write_bytes(entry(0, 5))
+        lines += f"{command} {number} 5\n"
+    (logs / "replication-offset-checkpoint").write_text(f"0\n20\n{lines}", encoding="utf-8")
+    decoded, parse = [], checkpoints._parse
+    monkeypatch.setattr(checkpoints, "_parse", lambda *words: decoded.append(words) or parse(*words))
+    assert run([command, "--json", str(logs)]) == DONE
+    assert 0 < len(decoded) < 10
 
 
 def test_why_a_segment_is_not_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,7 @@ from seglog_format.codec import checkpoints
 from seglog_format.doctor.examination import Examination
 from seglog_format.doctor.statements import Kind
 from seglog_format.log.remote_store import RemoteCopies
+from seglog_format.names import OFFSET_CHECKPOINT_KINDS
 from seglog_format.tier.local_metadata import LocalMetadataTopic
 from seglog_format.tier.records import SegmentState
 
@@ -343,6 +344,22 @@ def test_the_next_step_about_what_is_no_file_can_be_typed(
             steps = [shlex.split(each["next"]) for each in found if "SEG-PDR-026" in each["requirements"]]
             assert steps
             assert all(run(words[1:]) != USAGE and name in capsys.readouterr().out for words in steps)
+
+
+@each_of("name", ["meta.properties", *(kind.value for kind in OFFSET_CHECKPOINT_KINDS)])
+def test_a_root_file_that_is_no_file_was_not_read(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, made in enumerate((os.mkfifo, lambda path: path.symlink_to("nowhere"))):
+        data = whole(tmp_path / str(number), "plain")
+        (data / name).unlink(missing_ok=True)
+        made(data / name)
+        for command in ("verify", "ls", "recover", "cluster"):
+            assert run([command, str(data)]) == UNREADABLE
+            assert name in "".join(capsys.readouterr())
+        (one,) = said(capsys, data, status=UNREADABLE)
+        assert (one["file"], one["requirements"]) == (str(data / name), ["SEG-PDR-026"])
+        assert run(shlex.split(one["next"])[1:]) == UNREADABLE
 
 
 @each_of("command", ["doctor", "recover", "verify"])

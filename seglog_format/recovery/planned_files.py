@@ -247,7 +247,8 @@ def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[Fi
         epochs.truncate_to(end)
     highest = max((entry.epoch for entry in epochs.entries), default=-1)
     for start in found:
-        if start.epoch > highest and epochs.assign(*start):
+        if start.epoch > highest:
+            epochs.assign(*start)
             highest = start.epoch
     epochs.truncate_to(end)  # an earlier segment may hold offsets above the log end offset
     epochs.start_at(log_start_offset)

@@ -7,6 +7,7 @@ import struct
 import zlib
 from dataclasses import replace
 from itertools import accumulate, product
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -170,6 +171,16 @@ def test_leader_epochs_that_contradict() -> None:
     assert not epochs.start_at(7)
     assert epochs.truncate_to(7)
     assert not epochs.clear()
+    out_of_order = LeaderEpochs([EpochStart(0, 100), EpochStart(1, 5)])
+    assert out_of_order.assign(2, 50)
+    assert out_of_order.entries == (EpochStart(1, 5), EpochStart(2, 50))
+
+
+def test_many_leader_epochs_take_no_time_by_the_square_of_their_number() -> None:
+    epochs, before = LeaderEpochs(), process_time()
+    assert all(epochs.assign(number, number) for number in range(30_000))
+    assert process_time() - before < 5
+    assert len(epochs.entries) == 30_000
 
 
 # What a leader refuses

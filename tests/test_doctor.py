@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 from contextlib import nullcontext
@@ -19,9 +20,11 @@ from proofs.unpacking import unpack_archive
 from seglog_format import open_partition
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE, USAGE
 from seglog_format.cli.main import run
+from seglog_format.codec import checkpoints
 from seglog_format.doctor.examination import Examination
 from seglog_format.doctor.statements import Kind
 from seglog_format.log.remote_store import RemoteCopies
+from seglog_format.names import OFFSET_CHECKPOINT_KINDS
 from seglog_format.tier.local_metadata import LocalMetadataTopic
 from seglog_format.tier.records import SegmentState
 
@@ -300,6 +303,79 @@ def test_what_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (directory / f"{10:020}.log").mkdir()
     said(capsys, directory, status=UNREADABLE)
     said(capsys, directory.parent, status=UNREADABLE)
+
+
+def without_files(path: Path) -> None:
+    (path / "inner" / "inner").mkdir(parents=True)
+
+
+def linked_to_nothing_of_kafka(path: Path) -> None:
+    without_files(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+def linked_to_its_log_directory(path: Path) -> None:
+    path.symlink_to(path.parent)
+
+
+@each_of(
+    "made", [without_files, linked_to_nothing_of_kafka, linked_to_its_log_directory], ids=lambda made: made.__name__
+)
+def test_a_directory_that_is_no_partition_hides_no_other(
+    made: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = damaged_tail(tmp_path)
+    made(directory.with_name("backup-2024"))
+    found = said(capsys, directory.parent, status=UNREADABLE)
+    assert "lost: 5 offsets" in " ".join(each["what"] for each in found)
+    assert run(["recover", str(directory.parent)]) == UNREADABLE
+    assert "is cut: 5 offsets, 5 to 9" in capsys.readouterr().out
+
+
+@each_of("name", [f"{0:020}.log", f"{0:020}.index", "leader-epoch-checkpoint", "partition.metadata"])
+def test_the_next_step_about_what_is_no_file_can_be_typed(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, made in enumerate((os.mkdir, os.mkfifo)):
+        directory = make(tmp_path / str(number), {"5.log": entry(5)})
+        made(directory / name)
+        for path in (directory, directory.parent):
+            found = said(capsys, path, status=UNREADABLE)
+            steps = [shlex.split(each["next"]) for each in found if "SEG-PDR-026" in each["requirements"]]
+            assert steps
+            assert all(run(words[1:]) != USAGE and name in capsys.readouterr().out for words in steps)
+
+
+@each_of("name", ["meta.properties", *(kind.value for kind in OFFSET_CHECKPOINT_KINDS)])
+def test_a_root_file_that_is_no_file_was_not_read(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, made in enumerate((os.mkfifo, lambda path: path.symlink_to("nowhere"))):
+        data = whole(tmp_path / str(number), "plain")
+        (data / name).unlink(missing_ok=True)
+        made(data / name)
+        for command in ("verify", "ls", "recover", "cluster"):
+            assert run([command, str(data)]) == UNREADABLE
+            assert name in "".join(capsys.readouterr())
+        (one,) = said(capsys, data, status=UNREADABLE)
+        assert (one["file"], one["requirements"]) == (str(data / name), ["SEG-PDR-026"])
+        assert run(shlex.split(one["next"])[1:]) == UNREADABLE
+
+
+@each_of("command", ["doctor", "recover", "verify"])
+def test_checkpoints_are_not_decoded_again_for_every_partition(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs, lines = tmp_path / "logs", ""
+    for number in range(20):
+        (logs / f"{command}-{number}").mkdir(parents=True)
+        (logs / f"{command}-{number}" / f"{0:020}.log").write_bytes(entry(0, 5))
+        lines += f"{command} {number} 5\n"
+    (logs / "replication-offset-checkpoint").write_text(f"0\n20\n{lines}", encoding="utf-8")
+    decoded, parse = [], checkpoints._parse
+    monkeypatch.setattr(checkpoints, "_parse", lambda *words: decoded.append(words) or parse(*words))
+    assert run([command, "--json", str(logs)]) == DONE
+    assert 0 < len(decoded) < 10
 
 
 def test_why_a_segment_is_not_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

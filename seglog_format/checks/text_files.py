@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.checks.checkpoints import EpochCheckpoint, PartitionOffsets
@@ -19,6 +20,8 @@ from seglog_format.storage.file_bytes import read_whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from seglog_format.record_model import CheckpointedOffset
 
 DECODERS: Final[dict[FileKind, Callable[[bytes, Location], Any]]] = {
     **dict.fromkeys(OFFSET_CHECKPOINT_KINDS, decode_offset_checkpoint),
@@ -49,6 +52,12 @@ def text_file_findings(path: Path, kind: FileKind) -> Iterator[Finding]:
 def read_partition_offsets(path: Path) -> PartitionOffsets | None:
     """Read an offset checkpoint; return None if it is missing or unreadable (reported by `text_file_findings`)."""
     try:
-        return PartitionOffsets(str(path), decode_offset_checkpoint(read_whole(path), Location(str(path))).entries)
+        return PartitionOffsets(str(path), _entries(read_whole(path)))
     except SeglogError:
         return None
+
+
+@lru_cache(maxsize=len(OFFSET_CHECKPOINT_KINDS))
+def _entries(checkpoint: bytes) -> tuple[CheckpointedOffset, ...]:
+    """Return the entries of a checkpoint; who checks each partition of a log directory alone asks for the same ones."""
+    return decode_offset_checkpoint(checkpoint).entries

@@ -122,7 +122,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "fixtures": "Export the test vectors of the conformance suite.",
     "completion": "Print a script that completes commands and options in a shell.",
     "warm": "Compile the columnar engine.",
-    "explain": "Print a requirement.",
+    "explain": "Print a requirement, or what a broker's log line means.",
     "schema": "Print the layout of every structure.",
 }
 """Commands in the order of the help page, with one line of help for each."""

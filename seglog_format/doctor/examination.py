@@ -197,7 +197,8 @@ class Examination:
         is_refused = first.missing is not None or CHECKSUMS.intersection(rules)
         hurt = READERS if is_refused else (Hurt.READER,)
         kind = Kind.DAMAGE if first.missing is None else Kind.LOSS
-        step = typed("verify", path if path.exists() else root)
+        is_named = path.is_file() or (path.is_dir() and not UNREAD.intersection(rules))
+        step = typed("verify", path if is_named else root)
         return Statement(kind, what, replace(first.location, path=str(path)), rules, hurt, step, first.missing)
 
 

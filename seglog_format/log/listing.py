@@ -6,7 +6,7 @@ it covers or is left out (SEG-PDR-009, SEG-PDR-010). Listing renames and removes
 
 Regular files are listed, and symbolic links to regular files in any directory: brokers read those also. All other
 entries are `skipped` and never opened; `blocked` has an error for each of them with the name of a file of the log.
-Those of logs and partitions are recorded for `noted_refusals`, so no command can end as if it had read them.
+Those of logs, partitions and root files are recorded for `noted_refusals`: no command can end as if it had read them.
 """
 
 from __future__ import annotations
@@ -312,9 +312,10 @@ class LogDirectoryListing(NamedTuple):
 
     @property
     def blocked(self) -> tuple[FormatError, ...]:
-        """Errors for entries that have the name of a partition directory, but are no directory (SEG-PDR-026)."""
-        named = (entry for entry in self.skipped if _names_a_partition(entry.name))
-        return tuple(_blocked(self.path / name, reason, "a directory, or a link to one") for name, reason in named)
+        """Errors for entries with the name of a root file or partition directory that are neither (SEG-PDR-026)."""
+        named = (entry for entry in self.skipped if entry.name in FIXED_NAMES or _names_a_partition(entry.name))
+        kinds = ((each, "a regular file" if each.name in FIXED_NAMES else "a directory") for each in named)
+        return tuple(_blocked(self.path / each.name, each.reason, f"{kind}, or a link to one") for each, kind in kinds)
 
 
 def list_partition(

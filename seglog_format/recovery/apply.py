@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.engine.choice import Engine, engine_for
 from seglog_format.engine.chosen import kernels_of
-from seglog_format.errors import UsageError, WriteError, write_errors
+from seglog_format.errors import FormatError, Location, UsageError, WriteError, write_errors
 from seglog_format.log.directory import LogDirectory, log_directory_above
 from seglog_format.log.listing import list_partition
 from seglog_format.log.log_sizes import size_of_segments
@@ -152,12 +152,18 @@ def prepare_recovery(
         options: how to recover.
 
     Raises:
-        UsageError: the path is not a partition directory (see `path_kind`).
+        UsageError: the path is not a partition directory (see `path_kind`), and no log directory is given.
         UnreadableError: the disk refuses the directory, a file of it, or a range of a file (SEG-PDR-022).
-        FormatError: something that is no regular file has the name of a log, or a link would have to be changed
-            (SEG-PDR-026).
+        FormatError: something that is no regular file has the name of a log, a link would have to be changed, or what
+            the given log directory names as a partition is none (SEG-PDR-026).
     """
-    require_partition(path)
+    try:
+        require_partition(path)
+    except UsageError as error:
+        if directory is None:
+            raise
+        found = str(error).partition(": ")[2].partition(";")[0]
+        raise FormatError(Location(str(path)), "SEG-PDR-026", expected="a partition directory", found=found) from error
     directory = directory or log_directory_above(path)
     return _prepare(path, directory, options)
 

@@ -245,9 +245,11 @@ def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[Fi
     end = work.plan.log_end_offset + all_below
     if not work.like_broker:
         epochs.truncate_to(end)
+    highest = max((entry.epoch for entry in epochs.entries), default=-1)
     for start in found:
-        if start.epoch > max((entry.epoch for entry in epochs.entries), default=-1):
+        if start.epoch > highest:
             epochs.assign(*start)
+            highest = start.epoch
     epochs.truncate_to(end)  # an earlier segment may hold offsets above the log end offset
     epochs.start_at(log_start_offset)
     if work.plan.restarts:
@@ -265,7 +267,7 @@ def _begins_by(offset: int, epochs: Sequence[EpochStart]) -> bool:
 
 def _rule_of_change(before: Sequence[EpochStart], after: Sequence[EpochStart], log_end_offset: int) -> str:
     """Return the first rule that requires a leader epoch checkpoint other than the existing one."""
-    if any(start.start_offset >= log_end_offset for start in before if start not in after):
+    if any(start.start_offset >= log_end_offset for start in {*before}.difference(after)):
         return "SEG-RCV-028"
     known = {start.epoch for start in before}
     return "SEG-RCV-037" if all(start.epoch in known for start in after) else "SEG-RCV-036"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import UsageError
@@ -20,6 +21,7 @@ class LeaderEpochs:
 
     def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
         self._entries = list(entries)
+        self._is_in_order = all(one.epoch < two.epoch and one[1] < two[1] for one, two in pairwise(self._entries))
 
     @property
     def entries(self) -> tuple[EpochStart, ...]:
@@ -35,8 +37,10 @@ class LeaderEpochs:
         latest = self._entries[-1] if self._entries else None
         if epoch < 0 or (latest is not None and latest.epoch == epoch and latest.start_offset <= start_offset):
             return False
-        kept = (entry for entry in self._entries if entry.epoch < epoch and entry.start_offset < start_offset)
-        self._entries = [*kept, EpochStart(epoch, start_offset)]
+        is_next = latest is None or (latest.epoch < epoch and latest.start_offset < start_offset)
+        if not (is_next and self._is_in_order):
+            self._entries = [one for one in self._entries if one.epoch < epoch and one.start_offset < start_offset]
+        self._entries.append(EpochStart(epoch, start_offset))
         return True
 
     def clear(self) -> bool:

@@ -10,8 +10,8 @@ import click
 from seglog_format.cli.exit_status import DONE, FINDINGS, UNREADABLE
 from seglog_format.cli.gap_lines import GapLines
 from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.options import PATH, json_option, limit_option
-from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, write_json, write_text
+from seglog_format.cli.options import PATH_OR_INPUT, json_option, limit_option
+from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, as_given, diagnose, write_json, write_text
 from seglog_format.cli.progress import progress
 from seglog_format.errors import FormatError, UsageError
 
@@ -35,7 +35,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("pattern")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH_OR_INPUT)
 @click.option("--key", is_flag=True, help="Search keys.")
 @click.option("--value", is_flag=True, help="Search values.")
 @click.option("--header", is_flag=True, help="Search keys and values of headers.")
@@ -65,7 +65,8 @@ def command(  # noqa: PLR0913 - an option each
 ) -> int:
     """Print the records in each PATH that hold PATTERN in their key, their value or a header.
 
-    PATH is a log file, a partition directory, a log directory, or a directory that holds log directories. PATTERN is a
+    PATH is a log file, a partition directory, a log directory, a directory that holds log directories, or - for a log
+    from standard input. PATTERN is a
     text; upper and lower case differ. Without --key, --value or --header, all three are searched. TIME is
     milliseconds or an ISO time. Records of aborted transactions are searched, control records are not.
 
@@ -135,7 +136,10 @@ class _Search:
             require_readable(path)
             if path.is_file():
                 segment_files_at(path)  # refuses a file that is no log
-        found = [(path, [one for one in sources_of(path) if self._is_searched(one)]) for path in paths]
+        found = [
+            (path, [one for one in sources_of(path) if self._is_searched(one, is_named=path.is_file())])
+            for path in paths
+        ]
         done = 0
         with progress("Searching", sum(source.size for _, sources in found for source in sources)) as advance:
             for path, sources in found:
@@ -144,7 +148,7 @@ class _Search:
                     self._gaps = gaps
                     if path.is_dir():
                         gaps.begin(source)
-                    yield source, str(path / source.name) if path.is_dir() else str(path)
+                    yield source, str(path / source.name) if path.is_dir() else as_given(str(path))
                     if path.is_dir() and not self.is_done:
                         gaps.end(source)
                     self.is_incomplete |= gaps.is_any_missing
@@ -154,11 +158,12 @@ class _Search:
                     gaps.finish(path)
                     self.is_incomplete |= gaps.is_any_missing
 
-    def _is_searched(self, source: Source) -> bool:
+    def _is_searched(self, source: Source, *, is_named: bool) -> bool:
+        """Return whether a file is searched: below a directory, only the logs that readers open."""
         from seglog_format.lines.sources import SourceKind
 
-        is_log = source.kind is SourceKind.LOG and source.is_live and ".log" in source.path.suffixes
-        return is_log and self._options.wants(source)
+        is_opened = source.is_live and ".log" in source.path.suffixes
+        return source.kind is SourceKind.LOG and (is_named or is_opened) and self._options.wants(source)
 
     def lines(self, source: Source) -> Iterator[Line]:
         """Yield the records found in a file, and report what cannot be read."""

@@ -125,11 +125,22 @@ def write_text(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
+STANDARD_INPUT_FILE: Final[list[str]] = []
+"""Path of the file with the bytes of standard input, if a command has read them."""
+
+
+def as_given(text: str) -> str:
+    """Return a text with the name that the user gave to standard input, not that of its temporary file."""
+    for path in STANDARD_INPUT_FILE:
+        text = text.replace(path, names.STANDARD_INPUT)
+    return text
+
+
 def diagnose(message: str) -> None:
     """Write one line to standard error."""
     progress.hide()
     REPORTED.append(message)
-    click.echo(f"seglog: {printable(message)}", err=True)
+    click.echo(f"seglog: {printable(as_given(message))}", err=True)
 
 
 # -- standard output as a terminal: its width, and colours, as ``--color`` says, unless ``NO_COLOR`` forbids them ------

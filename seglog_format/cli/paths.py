@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.lines.sources import SourceKind, sources_of
+from seglog_format.lines.sources import SourceKind, has_known_name, sources_of
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.foreign_files import UNKNOWN, foreign_at, unnamed_base_offset
 from seglog_format.log.listing import SegmentFiles, list_log_directory, list_partition
@@ -68,8 +68,10 @@ def segment_files_at(path: Path) -> SegmentFiles:
     Raises:
         UsageError: neither the name nor the content is that of a log.
     """
-    if sources_of(path)[0].kind is not SourceKind.LOG:
-        msg = f"{path}: {foreign_at(path) or UNKNOWN}"
+    kind = sources_of(path)[0].kind
+    if kind is not SourceKind.LOG:
+        is_known = kind is not SourceKind.OTHER or has_known_name(path.name)
+        msg = f"{path}: {foreign_at(path) or ('a file of this format, but no log' if is_known else UNKNOWN)}"
         raise UsageError(msg)
     for files in list_partition(path.absolute().parent).segments:
         if files.log.name == path.name:
